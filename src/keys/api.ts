@@ -1,0 +1,133 @@
+import type { Cleanups } from './cleanups.ts';
+
+/** A key of the store: a file with a value, or a directory. */
+export interface Node {
+  readonly key: string;
+  /** undefined for a directory, and after a deletion. */
+  readonly value?: string;
+  readonly dir: boolean;
+  /** Seconds left when answered; absent when the key never expires. */
+  readonly ttl?: number;
+  /** Absolute time of expiry, as the cluster reckons it (RFC 3339). */
+  readonly expiration?: string;
+  readonly createdIndex: number;
+  readonly modifiedIndex: number;
+  /** Children of a directory, in no particular order unless asked for sorted. */
+  readonly nodes: readonly Node[];
+}
+
+/** What every answer says of itself. */
+export interface Answer {
+  /** The cluster that answered, where it tells. */
+  readonly clusterId: string | undefined;
+  /** When the answered attempt was sent: milliseconds on the monotonic clock (`performance.now()`). */
+  readonly sentAt: number;
+}
+
+/** What a read found. */
+export interface Snapshot extends Answer {
+  readonly node: Node;
+  /** Index of the store at the time of the read: everything later is an event with a greater index. */
+  readonly index: number;
+}
+
+/** What a write did. */
+export interface Change extends Answer {
+  /** `set`, `create`, `update`, `compareAndSwap`, `delete`, `compareAndDelete` … */
+  readonly action: string;
+  readonly node: Node;
+  readonly prevNode?: Node;
+}
+
+/** What a watch saw. */
+export interface KeyEvent extends Change {
+  /** Watch on with `after: event.index`. */
+  readonly index: number;
+}
+
+export interface CallOptions {
+  /** Ends the call; it rejects with the signal's reason. The request may have been carried out. */
+  readonly signal?: AbortSignal | undefined;
+  /** Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. */
+  readonly attemptTimeout?: number | undefined;
+  /** Work nobody waits for: does not keep the process alive, and is still done while closing. Default false. */
+  readonly background?: boolean | undefined;
+}
+
+export interface GetOptions extends CallOptions {
+  readonly recursive?: boolean;
+  readonly sorted?: boolean;
+  /** Read through consensus, so that the answer cannot be stale. Default false. */
+  readonly quorum?: boolean;
+}
+
+/** Conditions of a compare-and-swap or compare-and-delete. */
+export interface Conditions {
+  readonly prevValue?: string | undefined;
+  readonly prevIndex?: number | undefined;
+}
+
+export interface SetOptions extends CallOptions, Conditions {
+  /** Seconds, an integer ≥ 0; null removes an expiry; absent: none is set. */
+  readonly ttl?: number | null | undefined;
+  readonly prevExist?: boolean;
+  /** Sets the TTL alone: keeps the value and wakes no watcher. Goes without a value. */
+  readonly refresh?: boolean;
+  /** Makes a directory, or updates its TTL. Goes without a value. */
+  readonly dir?: boolean;
+}
+
+export interface CreateOptions extends CallOptions {
+  /** Seconds, an integer ≥ 0; null or absent: never expires. */
+  readonly ttl?: number | null | undefined;
+}
+
+export interface RenewOptions extends CallOptions {
+  readonly prevValue: string;
+  readonly prevIndex: number;
+  /** Seconds, an integer ≥ 1; null removes the expiry. */
+  readonly ttl: number | null;
+}
+
+export interface DeleteOptions extends CallOptions, Conditions {
+  readonly dir?: boolean;
+  readonly recursive?: boolean;
+}
+
+export interface WatchOptions extends CallOptions {
+  /** Only events with a greater index count: the `index` of the snapshot or event last seen. */
+  readonly after: number;
+  readonly recursive?: boolean;
+  /** Seconds to wait at the most. Default 20. */
+  readonly timeout?: number;
+}
+
+/**
+ * The store the recipes stand on: a tree of keys with TTLs, one growing index, and events.
+ *
+ * Calls reject with the classes of `errors.ts`. One call asks each member once at the most; going on after that is the
+ * caller's decision. A read, a conditional write and a removal may be sent to a second member where the first gave no
+ * clear answer; {@link KeysApi.createInOrder} and an unconditional {@link KeysApi.set} never: they reject with
+ * `outcomeUnknown` instead.
+ */
+export interface KeysApi {
+  /** Where locks live: an absolute key such as `/_locks`. */
+  readonly lockPrefix: string;
+  /** The cluster that answered last; undefined before the first answer. */
+  readonly clusterId: string | undefined;
+  /** Work still owed to the cluster, which `close()` waits for. */
+  readonly cleanups: Cleanups;
+
+  get(key: string, options?: GetOptions): Promise<Snapshot>;
+  set(key: string, value: string | undefined, options?: SetOptions): Promise<Change>;
+  /** Adds a file to a directory under a name greater than every earlier one. */
+  createInOrder(dir: string, value: string, options?: CreateOptions): Promise<Change>;
+  /** Moves the expiry of a file on, if it is unchanged; wakes no watcher where the store can do that. */
+  renew(key: string, options: RenewOptions): Promise<Change>;
+  delete(key: string, options?: DeleteOptions): Promise<Change>;
+  /**
+   * The first event on the key after an index; undefined when there was none within the timeout, or when the store
+   * ended the wait without one. In both cases read again.
+   */
+  watch(key: string, options: WatchOptions): Promise<KeyEvent | undefined>;
+}

@@ -1,0 +1,55 @@
+/** Digits of an in-order name since etcd 2.2. */
+const SEQUENCE_DIGITS = 20;
+
+/** Half of a surrogate pair: such a string has no UTF-8 form. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** What a message shows of a value: its text, so that the mistake can be seen. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'object' && value !== null) return Object.prototype.toString.call(value);
+  return String(value);
+}
+
+/**
+ * Refuses a key that etcd would clean into another one (it would then not be found again under its own name).
+ * @throws {TypeError} when it is no string
+ * @throws {RangeError} with the value in the message
+ */
+export function checkKey(what: string, key: unknown): asserts key is string {
+  if (typeof key !== 'string') throw new TypeError(`${what} must be a string, got ${show(key)}`);
+  if (!key.startsWith('/')) throw new RangeError(`${what} must begin with "/", got ${show(key)}`);
+  checkSegments(what, key, key.slice(1));
+}
+
+/**
+ * Refuses a lock name that etcd would clean into another one.
+ * @throws {TypeError} when it is no string
+ * @throws {RangeError} with the value in the message
+ */
+export function checkLockName(name: unknown): asserts name is string {
+  if (typeof name !== 'string') throw new TypeError(`lock name must be a string, got ${show(name)}`);
+  checkSegments('lock name', name, name);
+}
+
+function checkSegments(what: string, whole: string, path: string): void {
+  const bad = path.split('/').find((segment) => segment === '' || segment === '.' || segment === '..');
+  if (bad !== undefined) {
+    const why = path === '' ? 'must not be empty' : 'must have no empty, "." or ".." segment';
+    throw new RangeError(`${what} ${why}, got ${show(whole)}`);
+  }
+  if (LONE_SURROGATE.test(path)) throw new RangeError(`${what} must be well-formed Unicode, got ${show(whole)}`);
+}
+
+/** The last segment of a key. */
+export const baseName = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
+
+/** The number an in-order name stands for; undefined when the name is no number. */
+export function sequenceOf(key: string): bigint | undefined {
+  const name = baseName(key);
+  return /^\d+$/.test(name) ? BigInt(name) : undefined;
+}
+
+/** Whether an in-order name has the width etcd gives it since 2.2, so that text order and number order agree. */
+export const hasFullWidth = (key: string): boolean => baseName(key).length === SEQUENCE_DIGITS;
