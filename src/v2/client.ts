@@ -1,0 +1,208 @@
+import createDebug from 'debug';
+import {
+  EtcdClientClosed,
+  EtcdClusterIdChanged,
+  EtcdConnectionFailed,
+  EtcdKeysLeft,
+  EtcdUnusableAnswer,
+} from '../errors.ts';
+import type {
+  CallOptions,
+  Change,
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  KeyEvent,
+  KeysApi,
+  RenewOptions,
+  SetOptions,
+  Snapshot,
+  WatchOptions,
+} from '../keys/api.ts';
+import { Cleanups } from '../keys/cleanups.ts';
+import { show } from '../keys/paths.ts';
+import { Scope } from '../timing.ts';
+import type { Endpoint, Lane } from './endpoint.ts';
+import { Endpoints, type Repeat } from './endpoints.ts';
+import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
+import { longPoll } from './watch.ts';
+import * as wire from './wire.ts';
+
+const VERSION = wire.encodeInfo('/version');
+
+const debug = createDebug('etcd-v2-lock:client');
+
+export interface CloseOptions {
+  /** Seconds to wait for calls under way and for removals still owed. Default 5. */
+  readonly timeout?: number;
+}
+
+interface Sending {
+  readonly endpoint: Endpoint;
+  readonly lane: Lane;
+  /** Seconds. */
+  readonly timeout: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * {@link KeysApi} over etcd's v2 HTTP API (etcd 2.3 to 3.5; 3.4 and 3.5 with `--enable-v2`).
+ *
+ * With several endpoints it stays with one that answers and goes to the next when it does not; an error keeps what each
+ * of them failed with. It connects at the first call. Idle connections do not keep the process alive.
+ */
+export class EtcdClient implements KeysApi {
+  readonly lockPrefix: string;
+  readonly cleanups = new Cleanups(() => new EtcdClientClosed('the client was closed'));
+  readonly #settings: ClientSettings;
+  readonly #endpoints: Endpoints;
+  readonly #destroyed = new AbortController();
+  #clusterId: string | undefined;
+  #refresh: { readonly endpoint: Endpoint; readonly known: boolean } | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** @throws {TypeError | RangeError} when an option cannot be used, with its value in the message */
+  constructor(options: EtcdClientOptions = {}) {
+    this.#settings = checkOptions(options);
+    this.lockPrefix = this.#settings.lockPrefix;
+    this.#endpoints = new Endpoints(this.#settings);
+  }
+
+  get clusterId(): string | undefined {
+    return this.#clusterId;
+  }
+
+  async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
+    return this.#ask('safe', wire.encodeGet(key, options), wire.decodeSnapshot, options);
+  }
+
+  async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
+    const conditional = options.prevValue !== undefined || options.prevIndex !== undefined;
+    const request = wire.encodeSet(key, value, options);
+    return this.#ask(conditional ? 'safe' : 'never', request, wire.decodeChange, options);
+  }
+
+  async createInOrder(dir: string, value: string, options: CreateOptions = {}): Promise<Change> {
+    return this.#ask('never', wire.encodeCreateInOrder(dir, value, options), wire.decodeChange, options);
+  }
+
+  async renew(key: string, { prevValue, prevIndex, ttl, ...options }: RenewOptions): Promise<Change> {
+    const conditions = { ttl, prevValue, prevIndex };
+    const plain = wire.encodeSet(key, prevValue, conditions);
+    return this.#call('safe', options, async (sending) => {
+      const silent = ttl !== null && (await this.#knowsRefresh(sending));
+      const request = silent ? wire.encodeSet(key, undefined, { ...conditions, refresh: true }) : plain;
+      return wire.decodeChange(await this.#answer(sending, request));
+    });
+  }
+
+  async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
+    return this.#ask('safe', wire.encodeDelete(key, options), wire.decodeChange, options);
+  }
+
+  async watch(key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
+    return this.#call('never', options, (sending) =>
+      longPoll(key, options, (request, timeout) => this.#send({ ...sending, lane: 'poll', timeout }, request)),
+    );
+  }
+
+  /** What the member in use tells of its version. */
+  async version(options: CallOptions = {}): Promise<wire.Version> {
+    return this.#call('safe', options, (sending) => this.#version(sending));
+  }
+
+  /** Client URLs of all members, as the member in use knows them. */
+  async machines(options: CallOptions = {}): Promise<string[]> {
+    return this.#ask('safe', wire.encodeInfo('/machines'), wire.decodeMachines, options);
+  }
+
+  /** The members of the cluster, as the member in use knows them. */
+  async members(options: CallOptions = {}): Promise<wire.Member[]> {
+    return this.#ask('safe', wire.encodeInfo('/members'), wire.decodeMembers, options);
+  }
+
+  /**
+   * Ends calls under way (waiting locks give their places up), waits for removals still owed, then closes every
+   * connection. Locks still held keep their keys until the TTL has passed: release them first.
+   * @throws {EtcdKeysLeft} after closing all the same, when keys had to be left; it names them
+   * @throws {RangeError} when the timeout is no number of seconds ≥ 0
+   */
+  close({ timeout = 5 }: CloseOptions = {}): Promise<void> {
+    if (!(typeof timeout === 'number' && timeout >= 0))
+      return Promise.reject(new RangeError(`timeout must be a number of seconds ≥ 0, got ${show(timeout)}`));
+    this.#closed ??= this.#close(timeout);
+    return this.#closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(timeout: number): Promise<void> {
+    const left = await this.cleanups.settle(timeout);
+    this.#destroyed.abort(new EtcdClientClosed('the client was closed meanwhile', { outcomeUnknown: true }));
+    await this.#endpoints.destroy();
+    if (left.length === 0) return;
+    throw new EtcdKeysLeft(`closed after ${timeout} s, but these may stay until their TTL: ${left.join(', ')}`, left);
+  }
+
+  #ask<T>(repeat: Repeat, request: wire.WireRequest, decode: (answer: wire.WireAnswer) => T, options: CallOptions) {
+    return this.#call(repeat, options, async (sending) => decode(await this.#answer(sending, request)));
+  }
+
+  /** One round over the members. Closing admits background work only; what is under way then goes on until the very end. */
+  async #call<T>(repeat: Repeat, options: CallOptions, attempt: (sending: Sending) => Promise<T>): Promise<T> {
+    const { signal, attemptTimeout = this.#settings.readTimeout, background = false } = options;
+    if (!background) this.cleanups.closing.throwIfAborted();
+    const scope = new Scope(this.#destroyed.signal, signal);
+    try {
+      scope.signal.throwIfAborted();
+      const timeout = Math.min(attemptTimeout, this.#settings.readTimeout);
+      const lane = background ? 'background' : 'call';
+      return await this.#endpoints.call(repeat, scope.signal, (endpoint) =>
+        attempt({ endpoint, lane, timeout, signal: scope.signal }),
+      );
+    } finally {
+      scope.dispose();
+    }
+  }
+
+  async #answer(sending: Sending, request: wire.WireRequest): Promise<wire.WireAnswer> {
+    const answer = await this.#send(sending, request);
+    if (answer) return answer;
+    throw new EtcdConnectionFailed(`no answer within ${sending.timeout} s`, { outcomeUnknown: true });
+  }
+
+  async #send(sending: Sending, request: wire.WireRequest): Promise<wire.WireAnswer | undefined> {
+    const { endpoint, lane, timeout, signal } = sending;
+    const { versionPrefix, expectedClusterId } = this.#settings;
+    const path = request.path === VERSION.path ? request.path : versionPrefix + request.path;
+    const answer = await endpoint.send({ ...request, path }, { lane, timeout, signal });
+    debug('%s %s%s: %s', request.method, endpoint.url, path, answer?.status ?? `no answer within ${timeout} s`);
+    const clusterId = answer && wire.clusterIdOf(answer);
+    if (clusterId === undefined) return answer;
+    if (expectedClusterId !== undefined && clusterId !== expectedClusterId)
+      throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${clusterId} answered`, {
+        outcomeUnknown: true,
+      });
+    this.#clusterId = clusterId;
+    return answer;
+  }
+
+  async #version(sending: Sending): Promise<wire.Version> {
+    return wire.decodeVersion(await this.#answer(sending, VERSION));
+  }
+
+  /** Asked again after a change of endpoint: the next one may be older. What tells no version gets no `refresh`. */
+  async #knowsRefresh(sending: Sending): Promise<boolean> {
+    const { endpoint } = sending;
+    if (this.#refresh?.endpoint !== endpoint) {
+      const known = await this.#version(sending).then(wire.knowsRefresh, (error: unknown) => {
+        if (error instanceof EtcdUnusableAnswer) return false;
+        throw error;
+      });
+      this.#refresh = { endpoint, known };
+    }
+    return this.#refresh.known;
+  }
+}

@@ -1,0 +1,121 @@
+import { buildConnector, Pool } from 'undici';
+import { EtcdConnectionFailed } from '../errors.ts';
+import { Deadline, now, Scope } from '../timing.ts';
+import type { ClientSettings } from './options.ts';
+import type { WireAnswer, WireRequest } from './wire.ts';
+
+/**
+ * Connections are of three kinds that never wait for each other: short calls, long polls (so that a thousand waiters do
+ * not hold up a release), and background work, whose sockets do not keep the process alive.
+ */
+export type Lane = 'call' | 'poll' | 'background';
+
+export interface SendOptions {
+  readonly lane: Lane;
+  /** Seconds until the attempt is given up. */
+  readonly timeout: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const CALL_CONNECTIONS = 64;
+/** A member that does not even accept a connection is given up sooner than one that is slow to answer. */
+const CONNECT_TIMEOUT = 2000;
+
+/** One member: sends one request at a time of asking, once. */
+export class Endpoint {
+  readonly url: string;
+  readonly #settings: ClientSettings;
+  readonly #lanes = new Map<Lane, Pool>();
+  /** Failures to connect: what waited for that connection was never sent. */
+  readonly #connectErrors = new WeakSet<Error>();
+
+  constructor(url: string, settings: ClientSettings) {
+    this.url = url;
+    this.#settings = settings;
+  }
+
+  /**
+   * Resolves to the whole answer; undefined when there was none within the timeout.
+   * @throws {EtcdConnectionFailed} without `outcomeUnknown` where nothing can have been sent
+   * @throws the signal's reason when that aborts
+   */
+  async send(request: WireRequest, { lane, timeout, signal }: SendOptions): Promise<WireAnswer | undefined> {
+    const { authorization } = this.#settings;
+    const query = request.query.toString();
+    const timedOut = Symbol('timed out');
+    const attempt = new Scope(signal).abortAt(Deadline.after(timeout), () => timedOut, { ref: lane !== 'background' });
+    const sentAt = now();
+    try {
+      const response = await this.#pool(lane).request({
+        method: request.method,
+        path: query === '' ? request.path : `${request.path}?${query}`,
+        headers: {
+          ...(authorization === undefined ? {} : { authorization }),
+          ...(request.form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
+        },
+        body: request.form?.toString() ?? null,
+        signal: attempt.signal,
+      });
+      return { status: response.statusCode, headers: response.headers, body: await response.body.text(), sentAt };
+    } catch (error) {
+      if (attempt.signal.reason === timedOut) return undefined;
+      if (attempt.signal.aborted) throw attempt.signal.reason;
+      const outcomeUnknown = !(error instanceof Error && this.#connectErrors.has(error));
+      throw new EtcdConnectionFailed(describe(error), { cause: error, outcomeUnknown });
+    } finally {
+      attempt.dispose();
+    }
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all([...this.#lanes.values()].map((pool) => pool.destroy()));
+  }
+
+  #pool(lane: Lane): Pool {
+    let pool = this.#lanes.get(lane);
+    if (!pool) {
+      pool = new Pool(this.url, {
+        connections: lane === 'call' ? CALL_CONNECTIONS : null,
+        pipelining: 1,
+        // Every attempt has a timer of its own; a long poll sends its headers at once and its body much later.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        connect: this.#connector(lane),
+      });
+      this.#lanes.set(lane, pool);
+    }
+    return pool;
+  }
+
+  #connector(lane: Lane): buildConnector.connector {
+    const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...this.#settings.tls } as buildConnector.BuildOptions);
+    return (options, callback) => {
+      // Typed as returning nothing; it returns the socket, and only so can one be let go of while it connects.
+      const socket: unknown = connect(options, (...args) => {
+        if (args[0]) this.#connectErrors.add(args[0]);
+        callback(...args);
+      });
+      if (lane === 'background') letGo(socket);
+    };
+  }
+}
+
+interface Referenced {
+  ref(): unknown;
+  unref(): unknown;
+}
+
+/** Keeps a socket from ever keeping the process alive. */
+function letGo(socket: unknown): void {
+  const handle = socket as Referenced | undefined;
+  if (!handle?.unref) return;
+  handle.unref();
+  handle.ref = () => handle;
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  const text = error.message || code || error.name;
+  return code && !text.includes(code) ? `${text} (${code})` : text;
+}

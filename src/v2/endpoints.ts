@@ -1,0 +1,131 @@
+import { resolveSrv } from 'node:dns/promises';
+import {
+  type EndpointFailure,
+  EtcdClusterIdChanged,
+  EtcdCompareFailed,
+  EtcdConnectionFailed,
+  type EtcdErrorFields,
+  EtcdEventIndexCleared,
+  EtcdException,
+  EtcdKeyNotFound,
+  EtcdUnusableAnswer,
+  EtcdWatcherCleared,
+  isTransient,
+} from '../errors.ts';
+import { Endpoint } from './endpoint.ts';
+import type { ClientSettings } from './options.ts';
+
+/** `safe`: may be sent to another member though the first may have carried it out; `never`: only if it surely did not. */
+export type Repeat = 'safe' | 'never';
+
+/** The members of one cluster: stays with one that answers, goes to the next when it does not, drops none. */
+export class Endpoints {
+  readonly #settings: ClientSettings;
+  #list: Promise<readonly Endpoint[]> | undefined;
+  #current = 0;
+
+  constructor(settings: ClientSettings) {
+    this.#settings = settings;
+  }
+
+  /**
+   * Tries the call on each member once, beginning with the present one, until the signal aborts.
+   * @throws the first error that is not the member's fault; else one error that keeps every member's failure
+   */
+  async call<T>(repeat: Repeat, signal: AbortSignal, attempt: (endpoint: Endpoint) => Promise<T>): Promise<T> {
+    const list = await this.#resolve();
+    const failures: EndpointFailure[] = [];
+    const first = this.#current;
+    for (let i = 0; i < list.length; i += 1) {
+      const at = (first + i) % list.length;
+      const endpoint = list[at] as Endpoint;
+      try {
+        return await attempt(endpoint);
+      } catch (error) {
+        if (signal.aborted || !isMembersFault(error)) throw afterUnclear(error, failures);
+        if (this.#current === at) this.#current = (at + 1) % list.length;
+        failures.push({ endpoint: endpoint.url, error });
+        if (repeat === 'never' && error.outcomeUnknown) break;
+      }
+    }
+    throw combine(failures);
+  }
+
+  async destroy(): Promise<void> {
+    const list = await this.#list?.catch(() => []);
+    await Promise.all(list?.map((endpoint) => endpoint.destroy()) ?? []);
+  }
+
+  #resolve(): Promise<readonly Endpoint[]> {
+    this.#list ??= this.#urls().then(
+      (urls) => urls.map((url) => new Endpoint(url, this.#settings)),
+      (error) => {
+        this.#list = undefined; // ask DNS again next time
+        throw error;
+      },
+    );
+    return this.#list;
+  }
+
+  async #urls(): Promise<readonly string[]> {
+    const { endpoints, srvDomain, tls } = this.#settings;
+    return endpoints ?? discover(srvDomain ?? '', Object.keys(tls).length > 0 ? 'https' : 'http', resolveSrv);
+  }
+}
+
+/** Members named by SRV records, best priority first, heavier weight first. */
+export async function discover(
+  domain: string,
+  protocol: 'http' | 'https',
+  resolve: typeof resolveSrv,
+): Promise<readonly string[]> {
+  const name = `_etcd._tcp.${domain}`;
+  try {
+    const records = await resolve(name);
+    records.sort((a, b) => a.priority - b.priority || b.weight - a.weight);
+    return records.map(({ name: host, port }) => new URL(`${protocol}://${host}:${port}`).origin);
+  } catch (error) {
+    throw new EtcdConnectionFailed(`no endpoints: looking up SRV ${name} failed`, { cause: error });
+  }
+}
+
+/** Another member may do better: this one did not answer, has no leader, is of another cluster, or is no etcd at all. */
+function isMembersFault(error: unknown): error is EtcdException {
+  return (
+    error instanceof EtcdUnusableAnswer ||
+    error instanceof EtcdClusterIdChanged ||
+    (isTransient(error) && !isCleared(error))
+  );
+}
+
+/** A cleared history is the cluster's, not the member's. */
+const isCleared = (error: unknown): boolean =>
+  error instanceof EtcdWatcherCleared || error instanceof EtcdEventIndexCleared;
+
+const isUnclear = (error: Error): boolean => error instanceof EtcdException && error.outcomeUnknown;
+
+/** A condition that failed may have failed because an earlier, unclear attempt was carried out. */
+function afterUnclear(error: unknown, failures: readonly EndpointFailure[]): unknown {
+  const conditionFailed = error instanceof EtcdCompareFailed || error instanceof EtcdKeyNotFound;
+  if (!conditionFailed || !failures.some((failure) => isUnclear(failure.error))) return error;
+  return rebuild(error, error.message, { failures, outcomeUnknown: true });
+}
+
+/** One error for the whole round. */
+function combine(failures: readonly EndpointFailure[]): Error {
+  const errors = failures.map(({ error }) => error);
+  const message = failures.map(({ endpoint, error }) => `${endpoint}: ${error.message}`).join('; ');
+  const [first] = errors;
+  const alike = first instanceof EtcdException && errors.every((error) => error.constructor === first.constructor);
+  const outcomeUnknown = errors.some(isUnclear);
+  if (alike && errors.length === 1) return rebuild(first, message, { failures, outcomeUnknown });
+  const cause = new AggregateError(errors, message);
+  if (alike && !isTransient(first)) return rebuild(first, message, { failures, outcomeUnknown, cause });
+  return new EtcdConnectionFailed(`no member gave an answer: ${message}`, { failures, outcomeUnknown, cause });
+}
+
+function rebuild(error: EtcdException, message: string, fields: EtcdErrorFields): EtcdException {
+  const ErrorClass = error.constructor as typeof EtcdException;
+  const { errorCode, index, status, cause } = error;
+  return new ErrorClass(message, { errorCode, index, status, cause, ...fields });
+}

@@ -1,0 +1,102 @@
+import { checkKey, show } from '../keys/paths.ts';
+
+/** PEM text, or several. */
+export type Pem = string | Buffer | readonly (string | Buffer)[];
+
+export interface EtcdClientOptions {
+  /** One URL or many, `http://host:port` or `https://host:port`. Default `http://127.0.0.1:2379`. */
+  readonly endpoints?: string | readonly string[];
+  /** Instead of endpoints: they are looked up as SRV records of `_etcd._tcp.<srvDomain>`, https when TLS options are given. */
+  readonly srvDomain?: string;
+  /** Where locks live. Default `/_locks`. */
+  readonly lockPrefix?: string;
+  /** Where etcd serves its v2 API. Default `/v2`. */
+  readonly versionPrefix?: string;
+  /** Seconds a member gets to answer before the next one is asked. Default 10: etcd itself gives up after 7. */
+  readonly readTimeout?: number;
+  /** Basic authentication; goes with `password`. */
+  readonly username?: string;
+  readonly password?: string;
+  /** Authorities to trust instead of Node's own. Certificates are always verified. */
+  readonly ca?: Pem;
+  /** Client certificate; goes with `key`. */
+  readonly cert?: Pem;
+  readonly key?: Pem;
+  /** Refuse answers of any other cluster with `EtcdClusterIdChanged`: the hex text of `X-Etcd-Cluster-Id`. */
+  readonly expectedClusterId?: string;
+}
+
+export interface ClientSettings {
+  /** Origins, such as `http://127.0.0.1:2379`; undefined: ask DNS. */
+  readonly endpoints: readonly string[] | undefined;
+  readonly srvDomain: string | undefined;
+  readonly lockPrefix: string;
+  readonly versionPrefix: string;
+  readonly readTimeout: number;
+  readonly authorization: string | undefined;
+  readonly tls: Pick<EtcdClientOptions, 'ca' | 'cert' | 'key'>;
+  readonly expectedClusterId: string | undefined;
+}
+
+/**
+ * Checks the options and fills in the defaults.
+ * @throws {TypeError | RangeError} with the value in the message (never a password)
+ */
+export function checkOptions(options: EtcdClientOptions): ClientSettings {
+  const { srvDomain, lockPrefix = '/_locks', versionPrefix = '/v2', readTimeout = 10, expectedClusterId } = options;
+  if (srvDomain !== undefined && options.endpoints !== undefined)
+    throw new TypeError('endpoints and srvDomain exclude each other');
+  if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
+    throw new RangeError(`srvDomain must be a domain name, got ${show(srvDomain)}`);
+  checkKey('lockPrefix', lockPrefix);
+  checkKey('versionPrefix', versionPrefix);
+  if (!(typeof readTimeout === 'number' && readTimeout > 0 && Number.isFinite(readTimeout)))
+    throw new RangeError(`readTimeout must be a number of seconds > 0, got ${show(readTimeout)}`);
+  if (expectedClusterId !== undefined && !/^[0-9a-f]+$/.test(expectedClusterId))
+    throw new RangeError(`expectedClusterId must be lower-case hex digits, got ${show(expectedClusterId)}`);
+  return {
+    endpoints: srvDomain === undefined ? checkEndpoints(options.endpoints ?? 'http://127.0.0.1:2379') : undefined,
+    srvDomain,
+    lockPrefix,
+    versionPrefix,
+    readTimeout,
+    authorization: checkCredentials(options),
+    tls: checkTls(options),
+    expectedClusterId,
+  };
+}
+
+function checkEndpoints(endpoints: string | readonly string[]): string[] {
+  const list = typeof endpoints === 'string' ? [endpoints] : endpoints;
+  if (!Array.isArray(list) || list.length === 0)
+    throw new RangeError(`endpoints must be a URL or a list of URLs, got ${show(endpoints)}`);
+  return [...new Set(list.map(checkEndpoint))];
+}
+
+function checkEndpoint(endpoint: unknown): string {
+  if (typeof endpoint !== 'string' || !URL.canParse(endpoint))
+    throw new RangeError(`endpoint must be a URL such as "http://127.0.0.1:2379", got ${show(endpoint)}`);
+  const url = new URL(endpoint);
+  if (url.username !== '' || url.password !== '')
+    throw new RangeError(
+      `endpoint must carry no credentials (use username and password), got ${show(url.origin)} with some`,
+    );
+  if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
+    throw new RangeError(`endpoint must be http(s)://host:port and no more, got ${show(endpoint)}`);
+  return url.origin;
+}
+
+function checkCredentials({ username, password }: EtcdClientOptions): string | undefined {
+  if (username === undefined && password === undefined) return undefined;
+  if (typeof username !== 'string' || username === '' || username.includes(':'))
+    throw new RangeError(`username must be a text without ":" and goes with a password, got ${show(username)}`);
+  if (typeof password !== 'string')
+    throw new RangeError(`username ${show(username)} must come with a password, got ${typeof password}`);
+  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+}
+
+function checkTls({ ca, cert, key }: EtcdClientOptions): Pick<EtcdClientOptions, 'ca' | 'cert' | 'key'> {
+  if ((cert === undefined) !== (key === undefined))
+    throw new TypeError(`cert and key go together, got only ${cert === undefined ? 'key' : 'cert'}`);
+  return { ...(ca === undefined ? {} : { ca }), ...(cert === undefined || key === undefined ? {} : { cert, key }) };
+}
