@@ -1,0 +1,62 @@
+import createDebug from 'debug';
+import type { KeysApi } from '../keys/api.ts';
+import { Backoff, sleep } from '../timing.ts';
+import type { Call } from './call.ts';
+import type { Claim } from './claim.ts';
+import { lost } from './entry.ts';
+import type { Lease } from './lease.ts';
+import { readQueue } from './queue.ts';
+import { exclusive } from './rules.ts';
+import { changed } from './wait.ts';
+
+const debug = createDebug('etcd-v2-lock:lock');
+
+export interface Contest {
+  /** Where the queue is. */
+  readonly path: string;
+  readonly lease: Lease;
+  readonly claim: Claim;
+  readonly call: Call;
+}
+
+/**
+ * The recipe: read the queue, let the rule decide, wait until the entry before ours changes, read again.
+ *
+ * Resolves to true when the lock is ours: a listing said so that held our entry and came before the lease's deadline. To
+ * false when it is not our turn and waiting is not asked for.
+ * @throws {EtcdLockExpired} when our entry is lost
+ */
+export async function contend(
+  keys: KeysApi,
+  { path, lease, claim, call }: Contest,
+  blocking: boolean,
+): Promise<boolean> {
+  const { signal } = call;
+  const backoff = new Backoff();
+  let quorum = false;
+  for (;;) {
+    const queue = await call.persist(async () => {
+      const listing = await readQueue(keys, path, { quorum, signal });
+      call.saw(listing);
+      await claim.tidy(listing, { signal });
+      return listing;
+    });
+    lease.assertValid();
+    const { place } = lease;
+    const decision = exclusive(queue.entries, place.key);
+    if (decision.state === 'gone' || queue.clusterId !== place.clusterId) {
+      // A member that lags behind may not know our entry yet.
+      if (quorum) throw lost(place, queue.clusterId, 'its key is gone');
+      quorum = true;
+      continue;
+    }
+    if (decision.state === 'held') return true;
+    if (!blocking) return false;
+    debug('%s waits for %s', place.key, decision.on.key);
+    const woken = await changed(keys, decision.on.key, { after: queue.index, ttl: place.ttl, signal });
+    // Only an event is a reason to trust this member's own state; silence and trouble are reasons to doubt it.
+    quorum = woken !== 'event';
+    if (woken === 'trouble') await sleep(backoff.next(), signal);
+    else backoff.reset();
+  }
+}

@@ -1,0 +1,139 @@
+import createDebug from 'debug';
+import { EtcdLockExpired, isTransient } from '../errors.ts';
+import type { KeysApi } from '../keys/api.ts';
+import { atDeadline, Backoff, Deadline, now, sleep } from '../timing.ts';
+import { type Place, renew } from './entry.ts';
+
+const debug = createDebug('etcd-v2-lock:lock');
+
+/** Seconds the clocks of the cluster's members may differ by. */
+export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);
+
+export interface LeaseOptions {
+  /** Seconds; see {@link defaultMargin}. */
+  readonly margin: number | undefined;
+  /** Told of every renewal. */
+  readonly onRenewal: (place: Place) => void;
+}
+
+/**
+ * How long a place can be vouched for: from the moment the write that set its TTL was sent, on our own clock, to that +
+ * TTL − margin. A lease once lost stays lost, whatever a listing says.
+ */
+export class Lease {
+  readonly #keys: KeysApi;
+  readonly #options: LeaseOptions;
+  readonly #lost = new AbortController();
+  #place: Place;
+  #over = false;
+  #renewals: AbortController | undefined;
+  #cancelTimer = () => {};
+  /** Why the last renewal failed, if it did. */
+  #trouble: unknown;
+
+  constructor(keys: KeysApi, place: Place, options: LeaseOptions) {
+    this.#keys = keys;
+    this.#options = options;
+    this.#place = place;
+    this.extend(place);
+  }
+
+  /** Aborts when the lease is lost, with the error that says why; no later than the deadline. */
+  get signal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  get place(): Place {
+    return this.#place;
+  }
+
+  /** Whether it can be vouched for right now, also where a blocked event loop kept the timer from firing. */
+  get valid(): boolean {
+    this.#checkDeadline();
+    return !this.#lost.signal.aborted;
+  }
+
+  /** @throws the error that says why, when the lease is lost */
+  assertValid(): void {
+    if (!this.valid) throw this.#lost.signal.reason;
+  }
+
+  /** Counts from a later write on. */
+  extend(place: Place): void {
+    this.#place = place;
+    this.#trouble = undefined;
+    this.#cancelTimer();
+    this.#cancelTimer = atDeadline(this.#deadline, () => this.#checkDeadline(), { ref: false });
+  }
+
+  /** Renews every TTL/3 from now on. */
+  keepAlive(): void {
+    this.rest();
+    this.#renewals = new AbortController();
+    void this.#renewUntil(this.#renewals.signal);
+  }
+
+  /** Renews no more; ends a renewal in flight. */
+  rest(): void {
+    this.#renewals?.abort();
+    this.#renewals = undefined;
+  }
+
+  /** Nothing more is done for it, and it is not told lost any more. */
+  stop(): void {
+    this.#over = true;
+    this.rest();
+    this.#cancelTimer();
+  }
+
+  /** Declares it lost. */
+  lose(reason: unknown): void {
+    if (this.#over) return;
+    debug('%s is lost: %s', this.#place.key, reason);
+    this.stop();
+    this.#lost.abort(reason);
+  }
+
+  get #deadline(): Deadline {
+    const { ttl, sentAt } = this.#place;
+    if (ttl === null) return Deadline.never;
+    return new Deadline(sentAt + (ttl - (this.#options.margin ?? defaultMargin(ttl))) * 1000);
+  }
+
+  #checkDeadline(): void {
+    if (!this.#deadline.passed) return;
+    const why = this.#renewals ? 'was not renewed in time' : 'has run out';
+    this.lose(new EtcdLockExpired(`the lease of ${this.#place.key} ${why}`, { cause: this.#trouble }));
+  }
+
+  async #renewUntil(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff();
+    try {
+      for (;;) {
+        const { ttl, sentAt } = this.#place;
+        if (ttl === null) return;
+        const due = this.#trouble ? now() + backoff.next() : sentAt + (ttl * 1000) / 3;
+        await sleep(due - now(), signal, { ref: false });
+        await this.#renewOnce(ttl, signal);
+        if (!this.#trouble) backoff.reset();
+      }
+    } catch (error) {
+      if (!signal.aborted) this.lose(error);
+    }
+  }
+
+  /** One round over the members; notes a failure that may pass. */
+  async #renewOnce(ttl: number, signal: AbortSignal): Promise<void> {
+    try {
+      const place = await renew(this.#keys, this.#place, ttl, { signal, attemptTimeout: ttl / 6 });
+      // Answered too late, perhaps because this process was stopped: the deadline counts.
+      if (signal.aborted || !this.valid) return;
+      this.extend(place);
+      this.#options.onRenewal(place);
+    } catch (error) {
+      if (signal.aborted || !isTransient(error)) throw error;
+      debug('%s: renewal failed: %s', this.#place.key, error);
+      this.#trouble = error;
+    }
+  }
+}

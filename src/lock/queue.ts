@@ -1,0 +1,54 @@
+import { EtcdKeyNotFound, type LockHolder } from '../errors.ts';
+import type { GetOptions, KeysApi, Node, Snapshot } from '../keys/api.ts';
+import { sequenceOf } from '../keys/paths.ts';
+
+/** One place in the queue of a lock. */
+export interface Contender {
+  readonly key: string;
+  /** What the entry carries: the uuid of its lock. */
+  readonly value: string;
+  /** The number its key is named by: its rank, and its fencing token. */
+  readonly sequence: bigint;
+  /** Seconds left when listed; undefined when it never expires. */
+  readonly ttl: number | undefined;
+  readonly modifiedIndex: number;
+}
+
+/** The queue of one lock, as one listing showed it. */
+export interface Queue {
+  /** In the order of the key names as text, which is python-etcd's order. */
+  readonly entries: readonly Contender[];
+  /** Index of the store at the listing: a watch goes on from here. */
+  readonly index: number;
+  readonly clusterId: string | undefined;
+}
+
+/** Reads the queue of the lock at `path`; a lock nobody ever wanted has an empty one. */
+export async function readQueue(keys: KeysApi, path: string, options: GetOptions): Promise<Queue> {
+  try {
+    return queueOf(await keys.get(path, { ...options, recursive: true }));
+  } catch (error) {
+    if (!(error instanceof EtcdKeyNotFound)) throw error;
+    return { entries: [], index: error.index ?? 0, clusterId: keys.clusterId };
+  }
+}
+
+/** The direct children that are files named by a number; nothing else in the directory is an entry of this lock. */
+export function queueOf({ node, index, clusterId }: Snapshot): Queue {
+  const entries = node.nodes.flatMap((child) => contenderOf(child) ?? []);
+  return { entries: entries.sort((a, b) => (a.key < b.key ? -1 : 1)), index, clusterId };
+}
+
+/** Who owns the lock, as python-etcd sees it: the first in text order. */
+export function holderOf({ entries: [first] }: Queue): LockHolder | undefined {
+  return first && { key: first.key, value: first.value, ttl: first.ttl };
+}
+
+export const withValue = ({ entries }: Queue, value: string): Contender[] =>
+  entries.filter((entry) => entry.value === value);
+
+function contenderOf({ key, value, dir, ttl, modifiedIndex }: Node): Contender | undefined {
+  const sequence = sequenceOf(key);
+  if (dir || sequence === undefined) return undefined;
+  return { key, value: value ?? '', sequence, ttl, modifiedIndex };
+}
