@@ -1,0 +1,2 @@
+export function onPath(name: string): string[];
+export function findPython(): string | undefined;

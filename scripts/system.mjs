@@ -1,0 +1,47 @@
+// The programs that tests start: real etcd servers, and python-etcd to prove that both share a queue.
+import { spawnSync } from 'node:child_process';
+import { findPython, onPath } from './find.mjs';
+import { run } from './run.mjs';
+
+const needs = [
+  { what: 'etcd', from: 'etcd-server', there: () => onPath('etcd').length > 0 },
+  { what: 'etcdctl', from: 'etcd-client', there: () => onPath('etcdctl').length > 0 },
+  { what: 'a python3 that can `import etcd`', from: 'python3-etcd', there: () => findPython() !== undefined },
+];
+
+/** Installs by apt what is missing, where it may; throws a sentence that says what to install where it may not. */
+export function ensureSystem() {
+  if (missing().length > 0) install(missing().map((need) => need.from));
+  const still = missing();
+  if (still.length > 0) {
+    const names = still.map((need) => need.what).join(', ');
+    throw new Error(`${names} not found. Install by hand: apt-get install ${still.map((need) => need.from).join(' ')}`);
+  }
+  const version = /etcd Version: (\d+)\.(\d+)/.exec(
+    spawnSync('etcd', ['--version'], { encoding: 'utf8' }).stdout ?? '',
+  );
+  if (version && (Number(version[1]) > 3 || Number(version[2]) > 5)) {
+    throw new Error(`etcd on the PATH is ${version[1]}.${version[2]}, which has no v2 API. Install etcd 3.4 or 3.5.`);
+  }
+}
+
+function missing() {
+  return needs.filter((need) => !need.there());
+}
+
+function install(packages) {
+  const asRoot = rootPrefix();
+  if (asRoot === undefined || onPath('apt-get').length === 0) return;
+  // Debian may start an etcd of its own on 2379; tests use other ports, so it does not matter.
+  const apt = (...args) => {
+    const [program, ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args];
+    return run(program, rest);
+  };
+  apt('update');
+  apt('install', '-y', '-o', 'DPkg::Lock::Timeout=120', ...packages);
+}
+
+function rootPrefix() {
+  if (process.getuid?.() === 0) return [];
+  return spawnSync('sudo', ['-n', 'true']).status === 0 ? ['sudo', '-n'] : undefined;
+}

@@ -1,0 +1,38 @@
+import { onTestFinished } from 'vitest';
+import { EtcdClient } from '../../src/v2/client.ts';
+import type { EtcdClientOptions } from '../../src/v2/options.ts';
+import { freePorts } from './ports.ts';
+import { startTcpServer, type TcpHandler, type TcpServer } from './tcp-server.ts';
+
+/** A client that is closed when the test ends, whatever became of it. */
+export function connect(options: EtcdClientOptions): EtcdClient {
+  const client = new EtcdClient(options);
+  onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
+  return client;
+}
+
+/** A scripted server that is stopped when the test ends. */
+export async function serve(handler: TcpHandler): Promise<TcpServer> {
+  const server = await startTcpServer(handler);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** Where nobody listens. */
+export async function closedEndpoint(): Promise<string> {
+  const [port] = await freePorts(1);
+  return `http://127.0.0.1:${port}`;
+}
+
+/** What a call was rejected with; fails where it was not. */
+export async function rejection<E extends Error>(
+  call: Promise<unknown>,
+  ErrorClass: abstract new (...args: never[]) => E,
+): Promise<E> {
+  const error = await call.then(
+    (value) => new Error(`resolved to ${JSON.stringify(value)}`),
+    (reason: unknown) => reason,
+  );
+  if (error instanceof ErrorClass && error.constructor === ErrorClass) return error;
+  throw new Error(`not rejected with ${ErrorClass.name}`, { cause: error });
+}

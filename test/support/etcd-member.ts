@@ -1,0 +1,162 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { onPath } from '../../scripts/find.mjs';
+import { removeDataDir } from './data-dir.ts';
+import { until } from './until.ts';
+
+export interface MemberSpec {
+  /** etcd's whole command line, without the program. */
+  readonly args: readonly string[];
+  readonly url: string;
+  readonly peerUrl: string;
+  readonly dataDir: string;
+}
+
+/** The process ended before it answered; the message carries the end of its log. */
+export class EtcdDied extends Error {
+  readonly portTaken: boolean;
+
+  constructor(args: readonly string[], log: string) {
+    super(`etcd ${args.join(' ')}\nended before it was ready:\n${log}`);
+    this.portTaken = log.includes('address already in use');
+  }
+}
+
+const alive = new Set<EtcdMember>();
+process.on('exit', () => {
+  for (const member of alive) member.abandon();
+});
+
+/** One real etcd process. Restarted, it keeps its ports and its data. */
+export class EtcdMember {
+  readonly url: string;
+  readonly peerUrl: string;
+  readonly dataDir: string;
+  readonly #args: readonly string[];
+  #process: ChildProcess;
+  #log = '';
+  #paused = false;
+
+  constructor(spec: MemberSpec) {
+    this.url = spec.url;
+    this.peerUrl = spec.peerUrl;
+    this.dataDir = spec.dataDir;
+    this.#args = spec.args;
+    this.#process = this.#spawn();
+    alive.add(this);
+  }
+
+  get process(): ChildProcess {
+    return this.#process;
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
+  }
+
+  get running(): boolean {
+    return this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  /** Waits until the member is healthy and a write, which needs a quorum, succeeds through it. */
+  async ready(timeout = 20_000): Promise<void> {
+    await until(
+      () => this.#answers(),
+      (ready) => ready,
+      { timeout, every: 20 },
+    );
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#process.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#process.kill('SIGCONT');
+  }
+
+  /** Ends the process at once, as a crash would. The data stays for `restart`. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** Starts the process again. `wait: false` where the cluster has no quorum yet, so that nothing could answer. */
+  async restart(options: { wait?: boolean } = {}): Promise<void> {
+    await this.#end('SIGTERM');
+    this.#process = this.#spawn();
+    alive.add(this);
+    if (options.wait !== false) await this.ready();
+  }
+
+  /** Ends the process in an orderly way and removes its data. */
+  async stop(): Promise<void> {
+    await this.#end('SIGTERM');
+    removeDataDir(this.dataDir);
+    alive.delete(this);
+  }
+
+  /** The last resort while this process exits: no waiting. */
+  abandon(): void {
+    this.#process.kill('SIGKILL');
+    removeDataDir(this.dataDir);
+  }
+
+  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    if (!this.running) return;
+    const exited = once(this.#process, 'exit');
+    this.resume();
+    this.#process.kill(signal);
+    const lastWord = setTimeout(() => this.#process.kill('SIGKILL'), 3_000);
+    await exited;
+    clearTimeout(lastWord);
+  }
+
+  #spawn(): ChildProcess {
+    const etcd = findEtcd();
+    this.#log = '';
+    this.#paused = false;
+    // Where setpriv exists the kernel ends etcd with us, even if we are killed and no exit hook runs.
+    const [setpriv] = process.platform === 'linux' ? onPath('setpriv') : [];
+    const command = setpriv === undefined ? [etcd] : [setpriv, '--pdeathsig', 'KILL', etcd];
+    const child = spawn(command[0] ?? etcd, [...command.slice(1), ...this.#args], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: withoutEtcdSettings(process.env),
+    });
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#log = (this.#log + text).slice(-8_000);
+    });
+    return child;
+  }
+
+  async #answers(): Promise<boolean> {
+    if (!this.running) throw new EtcdDied(this.#args, this.#log);
+    try {
+      const signal = AbortSignal.timeout(10_000);
+      const health = (await (await fetch(`${this.url}/health`, { signal })).json()) as { health?: string };
+      if (health.health !== 'true') return false;
+      const body = new URLSearchParams({ value: '1' });
+      const write = await fetch(`${this.url}/v2/keys/_ready`, { method: 'PUT', body, signal });
+      await write.text();
+      return write.ok;
+    } catch {
+      return false;
+    }
+  }
+}
+
+export function findEtcd(): string {
+  const [etcd] = onPath('etcd');
+  if (etcd === undefined) throw new Error('etcd not found: apt-get install etcd-server');
+  return etcd;
+}
+
+// etcd reads ETCD_* as options, and refuses to start where they contradict its command line.
+function withoutEtcdSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('ETCD_')));
+}

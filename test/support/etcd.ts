@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { makeDataDir } from './data-dir.ts';
+import { EtcdDied, EtcdMember, findEtcd } from './etcd-member.ts';
+import { freePorts } from './ports.ts';
+import { until } from './until.ts';
+
+export type { EtcdMember } from './etcd-member.ts';
+
+export interface EtcdOptions {
+  /** Appended to the command line; etcd lets the last one win. */
+  readonly args?: readonly string[];
+}
+
+export interface EtcdCluster {
+  readonly members: readonly EtcdMember[];
+  readonly urls: string[];
+  /** The member that a majority of the whole cluster names as leader; paused and stopped members have no say. */
+  leader(): Promise<EtcdMember>;
+  stop(): Promise<void>;
+}
+
+/** A single-member etcd of its own, ready for use. */
+export async function startEtcd(options: EtcdOptions = {}): Promise<EtcdMember> {
+  const [member] = await startMembers(1, options);
+  if (member === undefined) throw new Error('no member started');
+  return member;
+}
+
+export async function startCluster(size = 3, options: EtcdOptions = {}): Promise<EtcdCluster> {
+  const members = await startMembers(size, options);
+  return {
+    members,
+    urls: members.map((member) => member.url),
+    leader: () => findLeader(members),
+    async stop() {
+      await stopAll(members);
+    },
+  };
+}
+
+async function startMembers(size: number, options: EtcdOptions): Promise<EtcdMember[]> {
+  for (let attempt = 1; ; attempt++) {
+    const members = await spawnMembers(size, options);
+    try {
+      await Promise.all(members.map((member) => member.ready()));
+      return members;
+    } catch (error) {
+      await stopAll(members);
+      if (!(error instanceof EtcdDied && error.portTaken && attempt < 5)) throw error;
+    }
+  }
+}
+
+async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMember[]> {
+  findEtcd();
+  const ports = await freePorts(size * 2);
+  const places = Array.from({ length: size }, (_, index) => ({
+    name: `m${index + 1}`,
+    url: `http://127.0.0.1:${ports[2 * index]}`,
+    peerUrl: `http://127.0.0.1:${ports[2 * index + 1]}`,
+    dataDir: makeDataDir(),
+  }));
+  const cluster = places.map((place) => `${place.name}=${place.peerUrl}`).join(',');
+  // A token of its own: a member never joins another test's cluster that once used the same ports.
+  const token = randomUUID();
+  return places.map(
+    (place) =>
+      new EtcdMember({
+        ...place,
+        args: [
+          '--enable-v2',
+          `--name=${place.name}`,
+          `--data-dir=${place.dataDir}`,
+          `--listen-client-urls=${place.url}`,
+          `--advertise-client-urls=${place.url}`,
+          `--listen-peer-urls=${place.peerUrl}`,
+          `--initial-advertise-peer-urls=${place.peerUrl}`,
+          `--initial-cluster=${cluster}`,
+          `--initial-cluster-token=${token}`,
+          ...(options.args ?? []),
+        ],
+      }),
+  );
+}
+
+// The data is thrown away, so there is nothing to hand over in order.
+async function stopAll(members: readonly EtcdMember[]): Promise<void> {
+  await Promise.all(members.map((member) => member.kill()));
+  await Promise.all(members.map((member) => member.stop()));
+}
+
+interface SelfStats {
+  readonly id: string;
+  readonly leaderInfo: { readonly leader: string };
+}
+
+async function findLeader(members: readonly EtcdMember[]): Promise<EtcdMember> {
+  const leader = await until(
+    async () => {
+      const asked = members.filter((member) => member.running && !member.paused);
+      const stats = await Promise.all(asked.map(selfStats));
+      return asked.find((_, index) => {
+        const votes = stats.filter((other) => other !== undefined && other.leaderInfo.leader === stats[index]?.id);
+        return votes.length > members.length / 2;
+      });
+    },
+    (found) => found !== undefined,
+    { every: 50 },
+  );
+  if (leader === undefined) throw new Error('no leader');
+  return leader;
+}
+
+async function selfStats(member: EtcdMember): Promise<SelfStats | undefined> {
+  try {
+    const answer = await fetch(`${member.url}/v2/stats/self`, { signal: AbortSignal.timeout(2_000) });
+    return (await answer.json()) as SelfStats;
+  } catch {
+    return undefined;
+  }
+}

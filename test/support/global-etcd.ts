@@ -1,0 +1,17 @@
+import type { TestProject } from 'vitest/node';
+import { sweepDataDirs } from './data-dir.ts';
+import { startEtcd } from './etcd.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The url of one etcd that all test files share: use lock names of your own. */
+    etcd: string;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  sweepDataDirs();
+  const etcd = await startEtcd();
+  project.provide('etcd', etcd.url);
+  return () => etcd.stop();
+}

@@ -1,0 +1,69 @@
+/** One import of one file: `lock/lock.ts` imports `keys/api.ts`, or a package such as `undici` or `node:net`. */
+export interface Arrow {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What the files of a room may import of the project: rooms, or single files. */
+const mayEnter: Readonly<Record<string, readonly string[]>> = {
+  errors: [],
+  timing: [],
+  keys: ['keys', 'errors', 'timing'],
+  v2: ['v2', 'keys', 'errors', 'timing'],
+  lock: ['lock', 'keys', 'errors', 'timing'],
+  server: ['server', 'v2/wire.ts', 'keys', 'errors', 'timing'],
+  index: ['lock', 'v2', 'keys', 'errors', 'timing'],
+  cli: ['cli', 'index', 'lock', 'v2', 'server', 'keys', 'errors', 'timing'],
+};
+
+/** Who may import a package; one that is not here is for nobody. */
+const mayUse: Readonly<Record<string, readonly string[]>> = {
+  undici: ['v2'],
+  uuid: ['lock/entry.ts'],
+  debug: ['v2', 'lock', 'server', 'cli'],
+};
+
+/** Rooms that speak to no network and touch no machine: not one of Node's own modules. */
+const pure = ['errors', 'timing', 'keys', 'lock', 'index'];
+
+/** Every import in the source: static, re-exported, for types, for effect, dynamic or by `require`. */
+export function arrowsOf(from: string, source: string): Arrow[] {
+  const importing = /(?<![.\w])(?:(?:from|import)\s*|(?:import|require)\s*\(\s*)(['"`])([^'"`\n]+)\1/g;
+  return [...withoutComments(source).matchAll(importing)].map(([, , to = '']) => ({ from, to: targetOf(from, to) }));
+}
+
+/** Why an arrow may not be; undefined where it may. */
+export function whyForbidden({ from, to }: Arrow): string | undefined {
+  const room = roomOf(from);
+  const entries = mayEnter[room];
+  if (!entries) return `${from} is in no known room`;
+  if (to.startsWith('node:'))
+    return pure.includes(room) ? `${room} does without ${to}, but ${from} imports it` : undefined;
+  if (!/\.ts$/.test(to)) {
+    const users = mayUse[to];
+    if (!users) return `nobody may import ${to}, but ${from} does`;
+    return users.some((user) => covers(user, from)) ? undefined : `${from} may not import ${to}`;
+  }
+  return entries.some((entry) => covers(entry, to)) ? undefined : `${from} may not import ${to}`;
+}
+
+/** Whether a file does nothing but re-export. */
+export function onlyReExports(source: string): boolean {
+  const rest = withoutComments(source).replace(
+    /\bexport\s+(?:type\s+)?(?:\*(?:\s+as\s+\w+)?|\{[^}]*\})\s+from\s+(['"])[^'"]+\1\s*;?/g,
+    '',
+  );
+  return rest.trim() === '';
+}
+
+function withoutComments(source: string): string {
+  return source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1');
+}
+
+const roomOf = (file: string): string => file.split('/')[0]?.replace(/\.ts$/, '') ?? '';
+
+const covers = (entry: string, file: string): boolean => entry === file || entry === roomOf(file);
+
+function targetOf(from: string, to: string): string {
+  return to.startsWith('.') ? new URL(to, `file:///${from}`).pathname.slice(1) : to;
+}

@@ -1,0 +1,31 @@
+import { getEventListeners } from 'node:events';
+
+/** Timers that this package's timing module has started and neither fired nor cleared, also those that keep nothing alive. */
+export function trackTimers(): { readonly live: number; stop(): void } {
+  const { setTimeout: realSet, clearTimeout: realClear } = globalThis;
+  const live = new Set<unknown>();
+  globalThis.setTimeout = ((fn: () => void, ms?: number) => {
+    const own = new Error().stack?.includes('/src/timing') ?? false;
+    const timer = realSet(() => {
+      live.delete(timer);
+      fn();
+    }, ms);
+    if (own) live.add(timer);
+    return timer;
+  }) as typeof setTimeout;
+  globalThis.clearTimeout = ((timer: NodeJS.Timeout) => {
+    live.delete(timer);
+    realClear(timer);
+  }) as typeof clearTimeout;
+  return {
+    get live() {
+      return live.size;
+    },
+    stop() {
+      globalThis.setTimeout = realSet;
+      globalThis.clearTimeout = realClear;
+    },
+  };
+}
+
+export const listenersOf = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;

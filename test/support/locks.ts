@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { inject, onTestFinished } from 'vitest';
+import { EtcdClient, type EtcdClientOptions, EtcdKeysLeft } from '../../src/index.ts';
+import { type EtcdProxy, startProxy } from './proxy.ts';
+import { until } from './until.ts';
+
+/** A client on the shared etcd, closed when the test is over. */
+export function useClient(options: EtcdClientOptions = {}): EtcdClient {
+  const client = new EtcdClient({ endpoints: inject('etcd'), ...options });
+  onTestFinished(() =>
+    client.close({ timeout: 0 }).catch((error) => {
+      if (!(error instanceof EtcdKeysLeft)) throw error;
+    }),
+  );
+  return client;
+}
+
+/** A proxy in front of the shared etcd, stopped when the test is over. */
+export async function useProxy(target = inject('etcd')): Promise<EtcdProxy> {
+  const proxy = await startProxy(target);
+  onTestFinished(() => proxy.stop());
+  return proxy;
+}
+
+/** A name no other test uses. */
+export const freshName = (): string => `test-${randomUUID()}`;
+
+export interface RawEntry {
+  readonly key: string;
+  readonly value: string;
+  readonly ttl?: number;
+  readonly expiration?: string;
+  readonly modifiedIndex: number;
+}
+
+/** One plain request to the keys API, so that a test does not judge the client by itself. */
+export async function raw(
+  method: string,
+  path: string,
+  form?: Record<string, string>,
+  etcd = inject('etcd'),
+): Promise<{ status: number; body: Record<string, never> & { node: RawEntry & { nodes?: RawEntry[] } } }> {
+  const body = form ? new URLSearchParams(form) : null;
+  const response = await fetch(`${etcd}/v2/keys${path}`, { method, body });
+  return { status: response.status, body: (await response.json()) as never };
+}
+
+/** The keys in the queue of a lock as etcd has them, in order. */
+export async function queueOn(name: string, etcd = inject('etcd')): Promise<RawEntry[]> {
+  const { body } = await raw('GET', `/_locks/${name}?sorted=true&quorum=true`, undefined, etcd);
+  return body.node?.nodes ?? [];
+}
+
+/** Waits until that many keys are in the queue. */
+export const untilQueued = (name: string, count: number, etcd = inject('etcd')): Promise<RawEntry[]> =>
+  until(
+    () => queueOn(name, etcd),
+    (queue) => queue.length === count,
+  );
+
+/** What a promise rejected with; fails if it did not. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('expected a rejection');
+}

@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { type EtcdProxy, type ProxiedRequest, startProxy } from './proxy.ts';
+import { until } from './until.ts';
+
+const etcd = inject('etcd');
+let proxy: EtcdProxy;
+let key: string;
+
+beforeEach(async () => {
+  proxy = await startProxy(etcd);
+  key = `/v2/keys/proxy-test/${randomUUID()}`;
+});
+
+afterEach(async () => {
+  await proxy.stop();
+});
+
+const isPut = (request: ProxiedRequest) => request.method === 'PUT';
+const isPoll = (request: ProxiedRequest) => request.query.has('wait');
+
+test('a plain request goes through both ways and is recorded', async () => {
+  const answer = await put(proxy.url, 'x');
+  expect(answer.statusCode).toBe(201);
+  expect(answer.headers['x-etcd-index']).toMatch(/^\d+$/);
+  expect(await stored()).toBe('x');
+  expect(proxy.requests).toMatchObject([{ method: 'PUT', path: key, body: 'value=x', status: 201 }]);
+});
+
+test('a swallowed write is done by etcd, and its client sees a broken connection', async () => {
+  proxy.intercept((request) => (isPut(request) ? { swallow: true } : undefined));
+  const answered = proxy.next(isPut, 'answered');
+  await expect(put(proxy.url, 'x')).rejects.toThrow('socket hang up');
+  expect((await answered).status).toBe(201);
+  expect(await stored()).toBe('x');
+});
+
+test('a held write happens once it is let go, although its client has gone', async () => {
+  let letGo = () => {};
+  const hold = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  proxy.intercept((request) => (isPut(request) ? { hold } : undefined));
+  const client = new AbortController();
+  const arrived = proxy.next(isPut, 'arrived');
+  const answered = proxy.next(isPut, 'answered');
+  const write = put(proxy.url, 'x', client.signal);
+  await arrived;
+  client.abort();
+  await expect(write).rejects.toThrow('aborted');
+  await openSockets(0);
+  expect(await stored()).toBeUndefined();
+  letGo();
+  expect((await answered).status).toBe(201);
+  expect(await stored()).toBe('x');
+});
+
+test('a held write is answered as usual where its client has waited', async () => {
+  proxy.intercept((request) => (isPut(request) ? { hold: Promise.resolve() } : undefined));
+  expect((await put(proxy.url, 'x')).statusCode).toBe(201);
+});
+
+test('a refused request never reaches etcd, and a rule taken away no longer counts', async () => {
+  const remove = proxy.intercept(() => ({ refuse: true }));
+  await expect(put(proxy.url, 'x')).rejects.toThrow('socket hang up');
+  expect(await stored()).toBeUndefined();
+  remove();
+  expect((await put(proxy.url, 'y')).statusCode).toBe(201);
+});
+
+test('a silenced request stays open and unanswered until its client leaves', async () => {
+  proxy.intercept(() => ({ silent: true }));
+  const client = new AbortController();
+  const arrived = proxy.next(isPut, 'arrived');
+  const write = put(proxy.url, 'x', client.signal);
+  await arrived;
+  expect(proxy.openSockets).toBe(1);
+  client.abort();
+  await expect(write).rejects.toThrow('aborted');
+  await openSockets(0);
+  expect(await stored()).toBeUndefined();
+});
+
+test('a long poll streams its headers first and its event later', async () => {
+  const headers = proxy.next(isPoll, 'headers');
+  const poll = await fetch(`${proxy.url}${key}?wait=true`);
+  await headers;
+  await put(etcd, 'x');
+  expect(await poll.json()).toMatchObject({ action: 'set', node: { value: 'x' } });
+});
+
+test('a long poll whose client goes away is ended in etcd too', async () => {
+  const before = await watchers();
+  const client = new AbortController();
+  const poll = await fetch(`${proxy.url}${key}?wait=true`, { signal: client.signal });
+  expect(poll.status).toBe(200);
+  await until(watchers, (count) => count > before);
+  client.abort();
+  await until(watchers, (count) => count <= before);
+});
+
+test('stop ends what is still open, and a write held until then is not forwarded', async () => {
+  let letGo = () => {};
+  const hold = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  proxy.intercept((request) => (isPut(request) ? { hold } : undefined));
+  const arrived = proxy.next(isPut, 'arrived');
+  const write = expect(put(proxy.url, 'x')).rejects.toThrow('socket hang up');
+  await arrived;
+  await proxy.stop();
+  await write;
+  letGo();
+  await hold;
+  expect(await stored()).toBeUndefined();
+  proxy = await startProxy(etcd);
+});
+
+// Not fetch: after an abort undici opens another, idle connection, which would count as open.
+async function put(base: string, value: string, signal?: AbortSignal): Promise<IncomingMessage> {
+  const request = http.request(`${base}${key}`, { method: 'PUT', agent: false, ...(signal && { signal }) });
+  request.setHeader('content-type', 'application/x-www-form-urlencoded').end(`value=${value}`);
+  const [answer] = (await once(request, 'response')) as [IncomingMessage];
+  await text(answer);
+  return answer;
+}
+
+async function stored(): Promise<string | undefined> {
+  const answer = (await (await fetch(`${etcd}${key}?quorum=true`)).json()) as { node?: { value: string } };
+  return answer.node?.value;
+}
+
+async function openSockets(count: number): Promise<void> {
+  await until(
+    () => proxy.openSockets,
+    (open) => open === count,
+  );
+}
+
+async function watchers(): Promise<number> {
+  return ((await (await fetch(`${etcd}/v2/stats/store`)).json()) as { watchers: number }).watchers;
+}

@@ -1,0 +1,192 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { finished, pipeline } from 'node:stream/promises';
+import { Milestones, type Stage } from './milestones.ts';
+
+export interface ProxiedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly body: string;
+  /** etcd's status code, once it has answered. */
+  status?: number;
+}
+
+export type Action =
+  | 'forward'
+  /** Forwards, waits for etcd's whole answer, then destroys the client's socket instead of answering. */
+  | { swallow: true }
+  /** Forwards once this resolves, even if the client has gone away meanwhile. */
+  | { hold: Promise<unknown> }
+  /** Neither forwards nor answers. */
+  | { silent: true }
+  /** Destroys the client's socket at once. */
+  | { refuse: true };
+
+/** The first rule that returns an action decides; without one the request is forwarded. */
+export type Rule = (request: ProxiedRequest) => Action | undefined;
+
+export interface EtcdProxy {
+  readonly url: string;
+  readonly requests: readonly ProxiedRequest[];
+  readonly openSockets: number;
+  /** Returns a function that takes the rule away again. */
+  intercept(rule: Rule): () => void;
+  /** The next matching request, counted from this call, that reaches the stage. */
+  next(match: (request: ProxiedRequest) => boolean, stage: Stage): Promise<ProxiedRequest>;
+  stop(): Promise<void>;
+}
+
+/** Stands before one etcd member and loses, delays or breaks what the rules say. */
+export async function startProxy(target: string): Promise<EtcdProxy> {
+  const sockets = new Set<Socket>();
+  const rules = new Set<Rule>();
+  const requests: ProxiedRequest[] = [];
+  const milestones = new Milestones<ProxiedRequest>();
+  const stopped = new AbortController();
+  const turns = new WeakMap<Socket, Promise<void>>();
+
+  const server = http.createServer((incoming, outgoing) => {
+    // As etcd does, pipelined requests of one connection are taken strictly one after the other.
+    const turn = (turns.get(incoming.socket) ?? Promise.resolve()).then(() => handle(incoming, outgoing));
+    turns.set(incoming.socket, turn);
+  });
+  server.keepAliveTimeout = 0;
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+
+  async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    try {
+      const request = await read(incoming);
+      requests.push(request);
+      const action = decide(request);
+      milestones.reach(request, 'arrived');
+      await perform(action, request, incoming, outgoing);
+    } catch {
+      // The client went away or etcd cut the connection: so does the proxy.
+      incoming.socket.destroy();
+    }
+  }
+
+  function decide(request: ProxiedRequest): Action {
+    for (const rule of rules) {
+      const action = rule(request);
+      if (action !== undefined) return action;
+    }
+    return 'forward';
+  }
+
+  async function perform(
+    action: Action,
+    request: ProxiedRequest,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+  ): Promise<void> {
+    if (action === 'forward') {
+      await relay(request, incoming, outgoing, clientGone(outgoing));
+    } else if ('hold' in action) {
+      await action.hold;
+      await relay(request, incoming, outgoing, stopped.signal);
+    } else if ('swallow' in action) {
+      const answer = await ask(request, incoming, stopped.signal);
+      await text(answer);
+      milestones.reach(request, 'answered');
+      incoming.socket.destroy();
+    } else if ('refuse' in action) {
+      incoming.socket.destroy();
+    } else {
+      await finished(outgoing);
+    }
+  }
+
+  /** Headers and body go through as they come, which is what a long poll needs. */
+  async function relay(
+    request: ProxiedRequest,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const answer = await ask(request, incoming, signal);
+    if (outgoing.destroyed) {
+      await text(answer);
+    } else {
+      outgoing.writeHead(answer.statusCode ?? 502, endToEnd(answer));
+      outgoing.flushHeaders();
+      answer.once('end', () => milestones.reach(request, 'answered'));
+      await pipeline(answer, outgoing);
+      return;
+    }
+    milestones.reach(request, 'answered');
+  }
+
+  async function ask(
+    request: ProxiedRequest,
+    incoming: IncomingMessage,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    stopped.signal.throwIfAborted();
+    const { method = 'GET', url = '/', headers } = incoming;
+    const upstream = http.request(new URL(url, target), {
+      method,
+      headers: { ...headers, connection: 'close' },
+      signal,
+    });
+    upstream.end(request.body, () => milestones.reach(request, 'forwarded'));
+    const [answer] = (await once(upstream, 'response')) as [IncomingMessage];
+    // Aborted later than this, the request may say so again.
+    upstream.on('error', () => {});
+    request.status = answer.statusCode ?? 0;
+    milestones.reach(request, 'headers');
+    return answer;
+  }
+
+  function clientGone(outgoing: ServerResponse): AbortSignal {
+    const gone = new AbortController();
+    outgoing.once('close', () => gone.abort());
+    if (outgoing.destroyed) gone.abort();
+    return gone.signal;
+  }
+
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    get openSockets() {
+      return sockets.size;
+    },
+    intercept(rule) {
+      rules.add(rule);
+      return () => rules.delete(rule);
+    },
+    next: (match, stage) => milestones.next(match, stage),
+    async stop() {
+      stopped.abort();
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+      // Their own 'close' events come a little later.
+      sockets.clear();
+    },
+  };
+}
+
+async function read(incoming: IncomingMessage): Promise<ProxiedRequest> {
+  const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://proxy');
+  return { method: incoming.method ?? 'GET', path: pathname, query: searchParams, body: await text(incoming) };
+}
+
+// What concerns one connection only is not passed on.
+function endToEnd(answer: IncomingMessage): string[] {
+  const pairs = answer.rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 && !/^(connection|keep-alive|transfer-encoding)$/i.test(name)
+      ? [[name, answer.rawHeaders[index + 1] ?? '']]
+      : [],
+  );
+  return pairs.flat();
+}
