@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Node } from '../../src/index.ts';
+import { type Contender, queueOf } from '../../src/lock/queue.ts';
+import { type Decision, exclusive } from '../../src/lock/rules.ts';
+
+const DIR = '/_locks/x';
+
+const file = (name: string, value = 'v'): Node => ({
+  key: `${DIR}/${name}`,
+  value,
+  dir: false,
+  createdIndex: 1,
+  modifiedIndex: 1,
+  nodes: [],
+});
+const directory = (name: string): Node => ({ ...file(name), dir: true, nodes: [file(`${name}/${wide(1n)}`)] });
+const wide = (n: bigint): string => n.toString().padStart(20, '0');
+
+const listing = (nodes: Node[]): readonly Contender[] =>
+  queueOf({ node: { ...directory(''), key: DIR, nodes }, index: 1, clusterId: 'c', sentAt: 0 }).entries;
+
+const ours = fc.uniqueArray(fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }), { minLength: 1, maxLength: 30 });
+/** Whatever else may lie in the directory: old bare numbers, too wide ones, other names, directories. */
+const foreign = fc.array(
+  fc.oneof(
+    fc.bigInt({ min: 0n, max: 10n ** 24n }).map((n) => file(n.toString())),
+    fc.string({ minLength: 1, maxLength: 8 }).map((name) => file(name.replaceAll('/', '_'))),
+    fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }).map((n) => directory(wide(n))),
+  ),
+  { maxLength: 15 },
+);
+
+/** A queue of entries that follow the rule, among others that do not, in random order. */
+const queues = fc.tuple(ours, foreign).chain(([numbers, others]) => {
+  const own = numbers.map((n) => file(wide(n)));
+  const names = new Set(own.map(({ key }) => key));
+  const nodes = [...own, ...others.filter(({ key }) => !names.has(key))];
+  return fc.shuffledSubarray(nodes, { minLength: nodes.length }).map((shuffled) => ({
+    entries: listing(shuffled),
+    own: own.map(({ key }) => key),
+  }));
+});
+
+const decideAll = (entries: readonly Contender[], own: readonly string[]): Map<string, Decision> =>
+  new Map(own.map((key) => [key, exclusive(entries, key)]));
+
+describe('the exclusive rule, for any set of entries, foreign keys and directories', () => {
+  test('gives the lock to one contender at the most', () => {
+    fc.assert(
+      fc.property(queues, ({ entries, own }) => {
+        const held = [...decideAll(entries, own).values()].filter(({ state }) => state === 'held');
+        expect(held.length).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+
+  test('gives it to exactly one when there is nobody else', () => {
+    fc.assert(
+      fc.property(ours, (numbers) => {
+        const entries = listing(numbers.map((n) => file(wide(n))));
+        const decisions = decideAll(
+          entries,
+          entries.map(({ key }) => key),
+        );
+        const held = [...decisions].filter(([, { state }]) => state === 'held').map(([key]) => key);
+        const [lowest = 0n] = numbers.toSorted((a, b) => (a < b ? -1 : 1));
+        expect(held).toEqual([`${DIR}/${wide(lowest)}`]);
+      }),
+    );
+  });
+
+  test('lets everyone else wait for an entry of the queue that is not its own', () => {
+    fc.assert(
+      fc.property(queues, ({ entries, own }) => {
+        for (const [key, decision] of decideAll(entries, own)) {
+          expect(decision.state).not.toBe('gone');
+          if (decision.state !== 'wait') continue;
+          expect(entries).toContain(decision.on);
+          expect(decision.on.key).not.toBe(key);
+        }
+      }),
+    );
+  });
+
+  test('never makes contenders wait for each other in a circle', () => {
+    fc.assert(
+      fc.property(queues, ({ entries, own }) => {
+        const decisions = decideAll(entries, own);
+        for (const start of own) {
+          const seen = new Set<string>();
+          for (let key: string | undefined = start; key !== undefined; ) {
+            expect(seen).not.toContain(key);
+            seen.add(key);
+            const decision = decisions.get(key);
+            key = decision?.state === 'wait' ? decision.on.key : undefined;
+          }
+        }
+      }),
+    );
+  });
+
+  test('agrees with python-etcd wherever it says held: nobody is before us in text order', () => {
+    fc.assert(
+      fc.property(queues, ({ entries, own }) => {
+        const first = entries.map(({ key }) => key).sort()[0];
+        for (const [key, { state }] of decideAll(entries, own)) if (state === 'held') expect(key).toBe(first);
+      }),
+    );
+  });
+
+  test('lets each contender wait for the nearest one before it', () => {
+    const entries = listing([file(wide(7n)), file(wide(3n)), file(wide(5n))]);
+    expect(exclusive(entries, `${DIR}/${wide(7n)}`)).toMatchObject({ state: 'wait', on: { sequence: 5n } });
+    expect(exclusive(entries, `${DIR}/${wide(5n)}`)).toMatchObject({ state: 'wait', on: { sequence: 3n } });
+    expect(exclusive(entries, `${DIR}/${wide(3n)}`)).toEqual({ state: 'held' });
+  });
+
+  test('says gone when the own entry is not listed', () => {
+    expect(exclusive(listing([file(wide(3n))]), `${DIR}/${wide(4n)}`)).toEqual({ state: 'gone' });
+  });
+
+  test('waits for a bare number of before etcd 2.2 that is lower, though text order puts it last', () => {
+    const entries = listing([file('9'), file(wide(50n))]);
+    expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { key: `${DIR}/9` } });
+  });
+
+  test('waits for a higher number that text order puts first, as python-etcd sees it own the lock', () => {
+    const entries = listing([file('000000000000000000000099'), file(wide(50n))]);
+    expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { sequence: 99n } });
+  });
+});
+
+describe('a queue', () => {
+  test('has only files that are direct children and named by a number', () => {
+    const entries = listing([directory('5'), file('notes'), file(wide(2n), 'uuid-2'), file('-1'), file('1e3')]);
+    expect(entries).toEqual([
+      { key: `${DIR}/${wide(2n)}`, value: 'uuid-2', sequence: 2n, ttl: undefined, modifiedIndex: 1 },
+    ]);
+  });
+
+  test('is empty where the lock was never wanted', () => {
+    expect(listing([])).toEqual([]);
+  });
+});

@@ -1,0 +1,216 @@
+import { describe, expect, test } from 'vitest';
+import { EtcdConnectionFailed, Lock } from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
+import { freshName, queueOn, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+
+const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
+const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
+
+/** A rule for the first request that matches. */
+function once<T>(match: (request: ProxiedRequest) => boolean, action: T) {
+  let used = false;
+  return (request: ProxiedRequest): T | undefined => {
+    if (used || !match(request)) return undefined;
+    used = true;
+    return action;
+  };
+}
+
+async function lockBehindProxy(readTimeout = 10) {
+  const proxy = await useProxy();
+  const name = freshName();
+  return { proxy, name, lock: new Lock(useClient({ endpoints: proxy.url, readTimeout }), name) };
+}
+
+describe('an append whose answer is lost', () => {
+  test.each([true, false])('is found again by its uuid and not repeated (blocking: %s)', async (blocking) => {
+    const { proxy, name, lock } = await lockBehindProxy();
+    proxy.intercept(once(isAppend, { swallow: true as const }));
+    expect(await lock.acquire({ blocking, lockTtl: 60 })).toBe(true);
+    expect(proxy.requests.filter(isAppend)).toHaveLength(1);
+    expect(await queueOn(name)).toMatchObject([{ key: lock.lockKey, value: lock.uuid }]);
+    await lock.release();
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('keeps the place it got, before those who came later', async () => {
+    const { proxy, name, lock } = await lockBehindProxy(0.5);
+    const other = new Lock(useClient(), name);
+    await other.acquire();
+    const third = new Lock(useClient(), name);
+    proxy.intercept(once(isAppend, { swallow: true as const }));
+    const waiting = lock.acquire({ timeout: 20 });
+    await untilQueued(name, 2);
+    const behind = third.acquire({ timeout: 20 });
+    await untilQueued(name, 3);
+    await other.release();
+    expect(await waiting).toBe(true);
+    expect(third.isTaken).toBe(false);
+    await lock.release();
+    expect(await behind).toBe(true);
+  });
+
+  test('leaves no key when the call is aborted meanwhile', async () => {
+    const { proxy, name, lock } = await lockBehindProxy();
+    const { opened, open } = gate();
+    proxy.intercept(once(isAppend, { hold: opened }));
+    const abort = new AbortController();
+    const arrived = proxy.next(isAppend, 'arrived');
+    const forwarded = proxy.next(isAppend, 'answered');
+    const failed = rejection(lock.acquire({ signal: abort.signal }));
+    await arrived;
+    abort.abort(new Error('enough'));
+    expect(await failed).toHaveProperty('message', 'enough');
+    open();
+    await forwarded;
+    await untilQueued(name, 0);
+  });
+});
+
+describe('an append held back until a second one succeeded', () => {
+  async function queuedTwice() {
+    const { proxy, name, lock } = await lockBehindProxy(0.3);
+    const { opened, open } = gate();
+    proxy.intercept(once(isAppend, { hold: opened }));
+    const late = proxy.next(isAppend, 'arrived');
+    const held = lock.acquire({ lockTtl: 60, timeout: 20 });
+    const first = await late;
+    return { proxy, name, lock, open, held, lateAnswered: proxy.next((request) => request === first, 'answered') };
+  }
+
+  test('leaves one key while the lock is held, and none after the release', async () => {
+    const { name, lock, open, held, lateAnswered } = await queuedTwice();
+    expect(await held).toBe(true);
+    const { lockKey } = lock;
+    open();
+    await lateAnswered;
+    expect(await queueOn(name)).toHaveLength(2);
+    // the next listing of the lock sees the further key
+    expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
+    expect(await queueOn(name)).toMatchObject([{ key: lockKey, value: lock.uuid }]);
+    await lock.release();
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('is removed by the look after the release', async () => {
+    const { name, lock, open, held, lateAnswered } = await queuedTwice();
+    expect(await held).toBe(true);
+    open();
+    await lateAnswered;
+    await lock.release();
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('is removed even when it comes after the release', async () => {
+    const { name, lock, open, held, lateAnswered } = await queuedTwice();
+    expect(await held).toBe(true);
+    await lock.release();
+    open();
+    await lateAnswered;
+    await untilQueued(name, 0);
+  });
+
+  test('is removed while the lock waits, at the next listing', async () => {
+    const { proxy, name, lock } = await lockBehindProxy(0.3);
+    const owner = new Lock(useClient(), name);
+    await owner.acquire();
+    const { opened, open } = gate();
+    proxy.intercept(once(isAppend, { hold: opened }));
+    const arrived = proxy.next(isAppend, 'arrived');
+    const waiting = lock.acquire({ lockTtl: 3, keepAlive: true, timeout: 20 });
+    const first = await arrived;
+    const lateAnswered = proxy.next((request) => request === first, 'answered');
+    await untilQueued(name, 2);
+    open();
+    await lateAnswered;
+    const [, own] = await untilQueued(name, 2);
+    await owner.release();
+    expect(await waiting).toBe(true);
+    expect(lock.lockKey).toBe(own?.key);
+    expect(await queueOn(name)).toHaveLength(1);
+  });
+});
+
+describe('a release whose answer is lost', () => {
+  test('is told, and settled before the same lock is acquired again', async () => {
+    const { proxy, name, lock } = await lockBehindProxy();
+    await lock.acquire();
+    const { lockKey } = lock;
+    proxy.intercept(once(isRemoval, { swallow: true as const }));
+    expect(await rejection(lock.release())).toBeInstanceOf(EtcdConnectionFailed);
+    expect(lock.isTaken).toBe(false);
+    expect(await lock.acquire({ blocking: false })).toBe(true);
+    expect(lock.lockKey).not.toBe(lockKey);
+    expect(await queueOn(name)).toMatchObject([{ key: lock.lockKey }]);
+    await lock.release();
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('cannot remove the lock acquired again when it is carried out late', async () => {
+    const { proxy, name, lock } = await lockBehindProxy(0.3);
+    await lock.acquire();
+    const { opened, open } = gate();
+    proxy.intercept(once(isRemoval, { hold: opened }));
+    const arrived = proxy.next(isRemoval, 'arrived');
+    const failed = rejection(lock.release());
+    const removal = await arrived;
+    expect(await failed).toBeInstanceOf(EtcdConnectionFailed);
+    expect(await lock.acquire({ timeout: 20 })).toBe(true);
+    const late = proxy.next((request) => request === removal, 'answered');
+    open();
+    await late;
+    expect(await lock.isAcquired()).toBe(true);
+    expect(await queueOn(name)).toMatchObject([{ key: lock.lockKey }]);
+  });
+
+  test('is repeated in the background when nobody acquires again', async () => {
+    const { proxy, name, lock } = await lockBehindProxy();
+    await lock.acquire();
+    proxy.intercept(once(isRemoval, { refuse: true as const }));
+    expect(await rejection(lock.release())).toBeInstanceOf(EtcdConnectionFailed);
+    await untilQueued(name, 0);
+  });
+});
+
+describe('closing the client', () => {
+  test('ends a waiting acquire and leaves no key of it', async () => {
+    const name = freshName();
+    const owner = new Lock(useClient(), name);
+    await owner.acquire();
+    const client = useClient();
+    const waiting = rejection(new Lock(client, name).acquire());
+    await untilQueued(name, 2);
+    await client.close();
+    expect(await waiting).toHaveProperty('name', 'EtcdClientClosed');
+    expect(await queueOn(name)).toMatchObject([{ value: owner.uuid }]);
+  });
+
+  test('finishes removals still owed', async () => {
+    const { proxy, name, lock } = await lockBehindProxy();
+    const client = useClient({ endpoints: proxy.url });
+    const other = new Lock(client, `${name}-2`);
+    await other.acquire();
+    proxy.intercept(once(isRemoval, { refuse: true as const }));
+    await rejection(other.release());
+    await client.close();
+    expect(await queueOn(`${name}-2`)).toEqual([]);
+    expect(lock.isTaken).toBe(false);
+  });
+
+  test('names the keys it had to leave', async () => {
+    const { proxy, name } = await lockBehindProxy();
+    const client = useClient({ endpoints: proxy.url, readTimeout: 0.2 });
+    const lock = new Lock(client, name);
+    await lock.acquire();
+    proxy.intercept((request) => (isRemoval(request) ? { silent: true } : undefined));
+    await rejection(lock.release());
+    const error = await rejection(client.close({ timeout: 0.3 }));
+    expect(error).toMatchObject({ name: 'EtcdKeysLeft', keys: [lock.lockKey] });
+    await until(
+      () => proxy.openSockets,
+      (open) => open === 0,
+    );
+  });
+});

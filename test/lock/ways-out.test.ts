@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { type AcquireOptions, EtcdClient, EtcdWatchTimedOut, Lock, type LockOptions } from '../../src/index.ts';
+import { type Gate, gate } from '../support/gate.ts';
+import { listenersOf, trackTimers } from '../support/leaks.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import type { Action, EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+
+/** A way through `acquire`, and the requests it makes until it waits or holds. */
+interface Path {
+  readonly title: string;
+  readonly requests: readonly string[];
+  readonly lock?: LockOptions;
+  readonly options?: AcquireOptions;
+  /** Whether another contender holds the lock all the time. */
+  readonly taken: boolean;
+  /** Done with the lock before the call under test. */
+  readonly before?: (lock: Lock) => Promise<unknown>;
+  /** Answers the first append of the call gets. */
+  readonly firstAppend?: Action;
+}
+
+const APPEND = 'POST queue';
+const LIST = 'GET queue';
+const LOOK = 'GET queue by quorum';
+const WAIT = 'GET key waiting';
+const RENEW = 'PUT key';
+const VERSION = 'GET version';
+
+const paths: readonly Path[] = [
+  { title: 'a free lock', taken: false, requests: [APPEND, LIST] },
+  { title: 'a taken lock', taken: true, requests: [APPEND, LIST, WAIT] },
+  { title: 'a taken lock, kept alive', taken: true, options: { keepAlive: true }, requests: [APPEND, LIST, WAIT] },
+  { title: 'a chosen uuid', taken: true, lock: { uuid: 'node-1' }, requests: [LOOK, APPEND, LIST, WAIT] },
+  {
+    title: 'a place kept by a non-blocking call',
+    taken: true,
+    before: (lock) => lock.acquire({ blocking: false, lockTtl: 60 }),
+    requests: [VERSION, RENEW, LIST, WAIT],
+  },
+  {
+    title: 'a lock already held',
+    taken: false,
+    before: (lock) => lock.acquire({ lockTtl: 60 }),
+    requests: [VERSION, RENEW, LIST],
+  },
+  {
+    title: 'an append whose answer was lost',
+    taken: true,
+    firstAppend: { swallow: true },
+    requests: [APPEND, LOOK, VERSION, RENEW, LIST, WAIT],
+  },
+];
+
+function kind({ method, path, query }: ProxiedRequest): string {
+  if (path === '/version') return VERSION;
+  const what = /\/\d{20}$/.test(path) ? 'key' : 'queue';
+  if (query.get('wait') === 'true') return `${method} ${what} waiting`;
+  return `${method} ${what}${query.get('quorum') === 'true' ? ' by quorum' : ''}`;
+}
+
+let timers: ReturnType<typeof trackTimers>;
+beforeAll(() => {
+  timers = trackTimers();
+});
+afterAll(() => timers.stop());
+
+interface Started {
+  readonly name: string;
+  readonly proxy: EtcdProxy;
+  readonly client: EtcdClient;
+  readonly lock: Lock;
+  /** Opens when the request under test may go on. */
+  readonly stuck: Gate;
+  /** Resolves when that request has arrived. */
+  readonly arrived: Promise<unknown>;
+}
+
+/** Everything up to the call, with the n-th request of the call made to get stuck. */
+async function start(path: Path, n: number): Promise<Started> {
+  const name = freshName();
+  const proxy = await useProxy();
+  const client = new EtcdClient({ endpoints: proxy.url });
+  onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
+  if (path.taken) await raw('POST', `/_locks/${name}`, { value: 'owner' });
+  const lock = new Lock(client, name, path.lock);
+  await path.before?.(lock);
+  const stuck = gate();
+  let seen = 0;
+  const arrived = new Promise<void>((resolve) => {
+    proxy.intercept(() => {
+      seen += 1;
+      if (seen === n) {
+        resolve();
+        return { hold: stuck.opened };
+      }
+      return seen === 1 ? path.firstAppend : undefined;
+    });
+  });
+  return { name, proxy, client, lock, stuck, arrived };
+}
+
+/** No key, no timer, no listener; and no socket once the client is closed. */
+async function expectNothingLeft(path: Path, { name, proxy, client, stuck }: Started, signal?: AbortSignal) {
+  if (signal) expect(listenersOf(signal)).toBe(0);
+  stuck.open();
+  const queue = await untilQueued(name, path.taken ? 1 : 0);
+  expect(queue.map(({ value }) => value)).toEqual(path.taken ? ['owner'] : []);
+  await client.close();
+  expect(listenersOf(client.cleanups.closing)).toBe(0);
+  await until(
+    () => ({ timers: timers.live, sockets: proxy.openSockets }),
+    (left) => left.timers === 0 && left.sockets === 0,
+  );
+  expect(await queueOn(name)).toHaveLength(queue.length);
+}
+
+describe.each(paths)('acquire of $title', (path) => {
+  test('makes the requests that the tests below stop one by one', async () => {
+    const { proxy, lock, client, stuck } = await start(path, 0);
+    const before = proxy.requests.length;
+    const abort = new AbortController();
+    const call = lock.acquire({ ...path.options, signal: abort.signal }).catch(() => {});
+    await until(
+      () => proxy.requests.slice(before).map(kind),
+      (requests) => requests.length >= path.requests.length,
+    );
+    if (path.taken) abort.abort();
+    await call;
+    stuck.open();
+    expect(proxy.requests.slice(before, before + path.requests.length).map(kind)).toEqual(path.requests);
+    if (!path.taken) await lock.release();
+    await client.close();
+  });
+
+  const steps = path.requests.map((request, i) => ({ n: i + 1, request }));
+
+  test.each(steps)('aborted at request $n, $request, leaves nothing behind', async ({ n }) => {
+    const started = await start(path, n);
+    const abort = new AbortController();
+    const failed = rejection(started.lock.acquire({ ...path.options, signal: abort.signal }));
+    await started.arrived;
+    const reason = new Error('aborted by the test');
+    abort.abort(reason);
+    expect(await failed).toBe(reason);
+    await expectNothingLeft(path, started, abort.signal);
+  });
+
+  test.each(steps)('timed out at request $n, $request, leaves nothing behind', async ({ n }) => {
+    const started = await start(path, n);
+    const failed = rejection(started.lock.acquire({ ...path.options, timeout: 0.8 }));
+    await started.arrived;
+    expect(await failed).toBeInstanceOf(EtcdWatchTimedOut);
+    await expectNothingLeft(path, started);
+  });
+});
+
+test('acquire aborted in every turn of the event loop leaves no key', async () => {
+  const name = freshName();
+  const lock = new Lock(useClient(), name);
+  for (let turns = 0; turns < 60; turns += 1) {
+    const abort = new AbortController();
+    const call = lock.acquire({ signal: abort.signal }).catch((error: unknown) => error);
+    for (let i = 0; i < turns; i += 1) await new Promise(setImmediate);
+    abort.abort('stop');
+    const outcome = await call;
+    if (outcome === true) await lock.release();
+    else expect(outcome).toBe('stop');
+    expect(await queueOn(name)).toEqual([]);
+  }
+});
