@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+
 /** The longest delay `setTimeout` keeps; a longer one would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
@@ -99,6 +101,13 @@ export class Backoff {
   reset(): void {
     this.#next = this.#first;
   }
+}
+
+/** An abort controller whose signal any number of calls may follow at a time without a warning of a leak. */
+export function sharedAbortController(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
 
 /**

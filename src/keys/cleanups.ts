@@ -1,4 +1,4 @@
-import { Deadline, orAborted, Scope } from '../timing.ts';
+import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
 
 /**
  * What may still leave a key behind: calls under way, and removals that could not be finished in the call that owed them.
@@ -6,7 +6,7 @@ import { Deadline, orAborted, Scope } from '../timing.ts';
  */
 export class Cleanups {
   readonly #pending = new Map<Promise<void>, string>();
-  readonly #closing = new AbortController();
+  readonly #closing = sharedAbortController();
   readonly #reason: () => Error;
 
   /** @param reason makes the error that calls under way end with when the store is closed */

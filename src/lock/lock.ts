@@ -2,7 +2,7 @@ import createDebug from 'debug';
 import { EtcdKeyNotFound, EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { checkLockName } from '../keys/paths.ts';
-import { Deadline, orAborted, Scope } from '../timing.ts';
+import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
 import { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
@@ -40,7 +40,7 @@ export class Lock {
   #lease: Lease | undefined;
   #taken = false;
   /** Ends the calls of `acquire` made so far. */
-  #calls = new AbortController();
+  #calls = sharedAbortController();
   #callsUnderWay = 0;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -136,7 +136,7 @@ export class Lock {
   async release(): Promise<void> {
     const waiting = this.#callsUnderWay > 0;
     this.#calls.abort(new EtcdLockReleased(`${this.path} was released while acquire() was under way`));
-    this.#calls = new AbortController();
+    this.#calls = sharedAbortController();
     this.#endHold();
     await this.#inTurn(async () => {
       this.#endHold();

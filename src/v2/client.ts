@@ -21,7 +21,7 @@ import type {
 } from '../keys/api.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { show } from '../keys/paths.ts';
-import { Scope } from '../timing.ts';
+import { Scope, sharedAbortController } from '../timing.ts';
 import type { Endpoint, Lane } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
@@ -56,7 +56,7 @@ export class EtcdClient implements KeysApi {
   readonly cleanups = new Cleanups(() => new EtcdClientClosed('the client was closed'));
   readonly #settings: ClientSettings;
   readonly #endpoints: Endpoints;
-  readonly #destroyed = new AbortController();
+  readonly #destroyed = sharedAbortController();
   #clusterId: string | undefined;
   #refresh: { readonly endpoint: Endpoint; readonly known: boolean } | undefined;
   #closed: Promise<void> | undefined;

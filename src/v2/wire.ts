@@ -202,17 +202,21 @@ function decodeIndex(value: unknown, what: string, answer: WireAnswer): number {
   throw unusable(answer, `has ${what} ${show(value)}, which is no index below 2^53`);
 }
 
+/** What etcd leaves out of the root, which no write ever made. */
+const ROOT = { key: '/', createdIndex: 0, modifiedIndex: 0 };
+
 function decodeNode(raw: unknown, answer: WireAnswer): Node {
-  if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
-  const { key, value, dir, ttl, expiration, nodes } = raw;
+  if (!isRecord(raw) || (typeof raw['key'] !== 'string' && raw['dir'] !== true)) throw unusable(answer, 'has no node');
+  const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } =
+    'key' in raw ? raw : { ...ROOT, ...raw };
   return {
-    key: key as string,
+    key: String(key),
     dir: dir === true,
     ...(typeof value === 'string' ? { value } : {}),
     ...(typeof ttl === 'number' ? { ttl } : {}),
     ...(typeof expiration === 'string' ? { expiration } : {}),
-    createdIndex: decodeIndex(raw['createdIndex'], 'createdIndex', answer),
-    modifiedIndex: decodeIndex(raw['modifiedIndex'], 'modifiedIndex', answer),
+    createdIndex: decodeIndex(createdIndex, 'createdIndex', answer),
+    modifiedIndex: decodeIndex(modifiedIndex, 'modifiedIndex', answer),
     nodes: Array.isArray(nodes) ? nodes.map((child) => decodeNode(child, answer)) : [],
   };
 }

@@ -1,8 +1,10 @@
+import type { Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { EtcdClient } from '../../src/v2/client.ts';
 import type { EtcdClientOptions } from '../../src/v2/options.ts';
 import { freePorts } from './ports.ts';
 import { startTcpServer, type TcpHandler, type TcpServer } from './tcp-server.ts';
+import { until } from './until.ts';
 
 /** A client that is closed when the test ends, whatever became of it. */
 export function connect(options: EtcdClientOptions): EtcdClient {
@@ -16,6 +18,25 @@ export async function serve(handler: TcpHandler): Promise<TcpServer> {
   const server = await startTcpServer(handler);
   onTestFinished(() => server.stop());
   return server;
+}
+
+/**
+ * A server that says this much to each request and then nothing, and tells when the sockets of all requests are closed.
+ * (undici connects anew after an abort, so that the number of open sockets says little.)
+ */
+export async function serveSilence(head = ''): Promise<TcpServer & { allClosed(): Promise<unknown> }> {
+  const asked = new Set<Socket>();
+  const server = await serve((socket) => {
+    asked.add(socket);
+    socket.write(head);
+  });
+  const allClosed = () =>
+    until(
+      () => [...asked].filter((socket) => !socket.destroyed).length,
+      (open) => open === 0,
+      { timeout: 2000 },
+    );
+  return Object.assign(server, { allClosed });
 }
 
 /** Where nobody listens. */

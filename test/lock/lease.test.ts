@@ -1,0 +1,195 @@
+import { describe, expect, test, vi } from 'vitest';
+import { EtcdConnectionFailed, EtcdLockExpired, Lock } from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
+import { freshName, queueOn, raw, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+
+const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
+
+const aborted = (signal: AbortSignal): Promise<AbortSignal> =>
+  until(
+    () => signal,
+    ({ aborted }) => aborted,
+  );
+
+describe('a lock kept alive', () => {
+  test('outlives its TTL, under the same key, and wakes no waiter by its renewals', async () => {
+    const proxy = await useProxy();
+    const name = freshName();
+    const holder = new Lock(useClient(), name);
+    const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
+    await holder.acquire({ lockTtl: 1, keepAlive: true });
+    const { lockKey } = holder;
+    const waiting = waiter.acquire({ timeout: 30 });
+    const [{ modifiedIndex } = { modifiedIndex: 0 }] = await untilQueued(name, 2);
+    const renewed = await until(
+      () => queueOn(name),
+      ([own]) => own === undefined || own.modifiedIndex >= modifiedIndex + 6,
+    );
+    expect(renewed).toMatchObject([{ key: lockKey, value: holder.uuid }, { value: waiter.uuid }]);
+    expect(holder.isTaken).toBe(true);
+    expect(await holder.isAcquired()).toBe(true);
+    expect(proxy.requests.filter(({ query }) => query.get('wait'))).toHaveLength(1);
+    await holder.release();
+    expect(holder.signal.aborted).toBe(false);
+    expect(await waiting).toBe(true);
+  });
+
+  test('stays alive while it waits', async () => {
+    const name = freshName();
+    const holder = new Lock(useClient(), name);
+    const waiter = new Lock(useClient(), name);
+    await holder.acquire({ lockTtl: 60 });
+    const waiting = waiter.acquire({ lockTtl: 1, keepAlive: true });
+    const [, own] = await untilQueued(name, 2);
+    await until(
+      () => queueOn(name),
+      (queue) => queue.length === 2 && (queue[1]?.modifiedIndex ?? 0) >= (own?.modifiedIndex ?? 0) + 6,
+    );
+    await holder.release();
+    expect(await waiting).toBe(true);
+    expect(waiter.lockKey).toBe(own?.key);
+    await waiter.release();
+  });
+
+  test.each([
+    ['removed', (key: string) => raw('DELETE', key)],
+    ['overwritten with another value', (key: string) => raw('PUT', key, { value: 'other' })],
+  ])('is told lost by its signal at the next renewal when its key is %s', async (_, change) => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: 2, keepAlive: true });
+    const { signal } = lock;
+    await change(lock.lockKey);
+    await aborted(signal);
+    expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
+    expect(signal.reason.message).toMatch(/gone|another value/);
+    expect(lock.isTaken).toBe(false);
+    expect(await lock.isAcquired()).toBe(false);
+  });
+
+  test('never re-creates a key that is gone', async () => {
+    const name = freshName();
+    const lock = new Lock(useClient(), name);
+    await lock.acquire({ lockTtl: 1, keepAlive: true });
+    await raw('DELETE', lock.lockKey);
+    await aborted(lock.signal);
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('goes on after python-etcd renewed the key: it is still ours', async () => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: 1, keepAlive: true });
+    const { body } = await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '1' });
+    await until(
+      () => raw('GET', lock.lockKey),
+      ({ body: { node } }) => node.modifiedIndex > body.node.modifiedIndex + 2,
+    );
+    expect(lock.isTaken).toBe(true);
+    await lock.release();
+  });
+
+  test('survives a renewal whose answer is lost', async () => {
+    const proxy = await useProxy();
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
+    await lock.acquire({ lockTtl: 2, keepAlive: true });
+    let swallowed = 0;
+    const off = proxy.intercept((request) => {
+      if (!isRenewal(request)) return undefined;
+      swallowed += 1;
+      return { swallow: true };
+    });
+    await proxy.next(isRenewal, 'answered');
+    off();
+    const seen = await until(
+      () => raw('GET', lock.lockKey),
+      () => proxy.requests.filter((request) => isRenewal(request) && request.status === 200).length >= swallowed + 2,
+    );
+    expect(seen.body.node.value).toBe(lock.uuid);
+    expect(lock.isTaken).toBe(true);
+    await lock.release();
+  });
+
+  test('is not shortened by a renewal that is carried out late', async () => {
+    const proxy = await useProxy();
+    const lock = new Lock(useClient({ endpoints: proxy.url, readTimeout: 0.3 }), freshName());
+    await lock.acquire({ lockTtl: 3, keepAlive: true });
+    const { opened, open } = gate();
+    let first: ProxiedRequest | undefined;
+    proxy.intercept((request) => {
+      if (!isRenewal(request) || first) return undefined;
+      first = request;
+      return { hold: opened };
+    });
+    await proxy.next((request) => isRenewal(request) && request !== first, 'answered');
+    const late = proxy.next((request) => request === first, 'answered');
+    open();
+    expect((await late).status).toBe(412);
+    expect(lock.isTaken).toBe(true);
+    await lock.release();
+  });
+
+  test('is told lost no later than its deadline by a server that answers nothing', async () => {
+    const proxy = await useProxy();
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 0.5 });
+    const sent = performance.now();
+    await lock.acquire({ lockTtl: 2, keepAlive: true });
+    proxy.intercept((request) => (isRenewal(request) ? { silent: true } : undefined));
+    await aborted(lock.signal);
+    expect(lock.signal.reason).toBeInstanceOf(EtcdLockExpired);
+    expect(lock.signal.reason.cause).toBeInstanceOf(EtcdConnectionFailed);
+    expect(lock.isTaken).toBe(false);
+    // told early enough: the key is still there, nobody else can have the lock
+    expect((await raw('GET', lock.lockKey)).body.node?.value ?? `gone ${performance.now() - sent}`).toBe(lock.uuid);
+    proxy.intercept(() => undefined);
+  });
+});
+
+describe('a lock that is not kept alive', () => {
+  test('is told lost by its signal before its key expires', async () => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: 1 });
+    await aborted(lock.signal);
+    expect(lock.signal.reason).toBeInstanceOf(EtcdLockExpired);
+    expect(lock.isTaken).toBe(false);
+  });
+
+  test('is known to be lost even before the event loop could tell', async () => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: 1 });
+    const end = performance.now() + 1000;
+    while (performance.now() < end);
+    expect(lock.isTaken).toBe(false);
+    expect(lock.signal.aborted).toBe(true);
+  });
+
+  test('keeps its signal when it is renewed, and tells of a later loss', async () => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: 60 });
+    const { signal } = lock;
+    await lock.acquire({ lockTtl: 1 });
+    expect(lock.signal).toBe(signal);
+    await aborted(signal);
+  });
+
+  test('with no expiry is not lost', async () => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: null });
+    expect(lock.isTaken).toBe(true);
+    await lock.release();
+  });
+
+  test('has a TTL of a year: long timers are chained, not fired at once', async () => {
+    const year = 365 * 24 * 3600;
+    const delays = vi.spyOn(globalThis, 'setTimeout');
+    const lock = new Lock(useClient(), freshName());
+    expect(await lock.acquire({ lockTtl: year, keepAlive: true })).toBe(true);
+    const longest = Math.max(...delays.mock.calls.map(([, ms]) => ms ?? 0));
+    delays.mockRestore();
+    expect(longest).toBe(2 ** 31 - 1);
+    expect(lock.isTaken).toBe(true);
+    expect(lock.signal.aborted).toBe(false);
+    expect((await raw('GET', lock.lockKey)).body.node.ttl).toBeGreaterThan(year - 60);
+    await lock.release();
+  });
+});

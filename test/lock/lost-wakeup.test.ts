@@ -1,0 +1,63 @@
+import { describe, expect, inject, test } from 'vitest';
+import { Lock } from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
+import { freshName, useClient, useProxy } from '../support/locks.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
+
+const isWait = ({ query }: ProxiedRequest): boolean => query.get('wait') === 'true';
+
+/** Writes that have nothing to do with the lock. */
+async function foreignEvents(count: number): Promise<void> {
+  const client = useClient();
+  const writers = Array.from({ length: 20 }, async (_, writer) => {
+    for (let i = writer; i < count; i += 20) await client.set('/foreign-events', String(i));
+  });
+  await Promise.all(writers);
+}
+
+describe('a predecessor that goes away between the listing and the watch', () => {
+  test.each([
+    { events: 0, what: 'nothing else' },
+    { events: 500, what: '500 other events' },
+    { events: 3000, what: '3000 other events, more than the history keeps,' },
+  ])('is noticed when $what happened in between', async ({ events }) => {
+    const proxy = await useProxy();
+    const name = freshName();
+    const owner = new Lock(useClient(), name);
+    const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
+    await owner.acquire();
+    const { opened, open } = gate();
+    let held = 0;
+    proxy.intercept((request) => {
+      if (!isWait(request)) return undefined;
+      held += 1;
+      return { hold: opened };
+    });
+    const watching = proxy.next(isWait, 'arrived');
+    const acquired = waiter.acquire({ lockTtl: 600 });
+    await watching;
+    await owner.release();
+    await foreignEvents(events);
+    open();
+    expect(await acquired).toBe(true);
+    expect(held).toBe(1);
+    await waiter.release();
+  });
+
+  test('is noticed after the long poll was cut off and the history has moved on', async () => {
+    const proxy = await useProxy();
+    const name = freshName();
+    const owner = new Lock(useClient(), name);
+    const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
+    await owner.acquire();
+    const polling = proxy.next(isWait, 'headers');
+    const acquired = waiter.acquire({ lockTtl: 600 });
+    await polling;
+    const stop = proxy.intercept(() => ({ refuse: true }));
+    await owner.release();
+    await foreignEvents(1500);
+    stop();
+    expect(await acquired).toBe(true);
+    expect(inject('etcd')).not.toBe(proxy.url);
+  });
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EtcdClient, EtcdLockExpired, Lock } from '../../src/index.ts';
+import { type EtcdCluster, type EtcdMember, startCluster } from '../support/etcd.ts';
+import { freshName, queueOn, rejection } from '../support/locks.ts';
+import { until } from '../support/until.ts';
+
+const ROUNDS = 20;
+
+describe('a waiter whose member is stopped for longer than its TTL', () => {
+  let cluster: EtcdCluster;
+  beforeAll(async () => {
+    cluster = await startCluster(3);
+  }, 60_000);
+  afterAll(() => cluster.stop());
+
+  async function roles(): Promise<{ follower: EtcdMember; others: string[] }> {
+    const leader = await cluster.leader();
+    const [follower] = cluster.members.filter((member) => member !== leader);
+    if (!follower) throw new Error('no follower');
+    return { follower, others: cluster.urls.filter((url) => url !== follower.url) };
+  }
+
+  test(`never reports the lock held, ${ROUNDS} times of ${ROUNDS}`, { timeout: 240_000 }, async () => {
+    const { follower, others } = await roles();
+    const elsewhere = new EtcdClient({ endpoints: others });
+    const stopped = new EtcdClient({ endpoints: follower.url, readTimeout: 2 });
+    let heldByWaiter = 0;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const name = freshName();
+      const owner = new Lock(elsewhere, name);
+      const other = new Lock(elsewhere, name);
+      const waiter = new Lock(stopped, name);
+      await owner.acquire({ lockTtl: 60 });
+      const outcome = waiter.acquire({ lockTtl: 1, keepAlive: round % 2 === 0 }).catch((error: unknown) => error);
+      await until(
+        () => queueOn(name, others[0]),
+        (queue) => queue.length === 2,
+      );
+      follower.pause();
+      await until(
+        () => queueOn(name, others[0]),
+        (queue) => queue.every(({ value }) => value !== waiter.uuid),
+      );
+      await owner.release();
+      expect(await other.acquire({ timeout: 20 })).toBe(true);
+      follower.resume();
+      const result = await outcome;
+      if (result === true) heldByWaiter += 1;
+      else expect(result).toBeInstanceOf(EtcdLockExpired);
+      expect(other.isTaken).toBe(true);
+      await other.release();
+    }
+    expect(heldByWaiter).toBe(0);
+    await stopped.close();
+    await elsewhere.close();
+  });
+
+  test('goes on by another member while its own is stopped, when it knows one', { timeout: 60_000 }, async () => {
+    const { follower, others } = await roles();
+    const elsewhere = new EtcdClient({ endpoints: others });
+    const client = new EtcdClient({ endpoints: [follower.url, ...others], readTimeout: 1 });
+    const name = freshName();
+    const owner = new Lock(elsewhere, name);
+    await owner.acquire({ lockTtl: 60 });
+    const waiter = new Lock(client, name);
+    const waiting = waiter.acquire({ lockTtl: 6, keepAlive: true, timeout: 40 });
+    await until(
+      () => queueOn(name, others[0]),
+      (queue) => queue.length === 2,
+    );
+    follower.pause();
+    await owner.release();
+    expect(await waiting).toBe(true);
+    await waiter.release();
+    follower.resume();
+    await client.close();
+    await elsewhere.close();
+  });
+});
+
+describe('a listing that comes too late', () => {
+  test('is not believed, though it shows our entry first in line', async () => {
+    const { useClient } = await import('../support/locks.ts');
+    const client = useClient();
+    const lock = new Lock(client, freshName());
+    const get = client.get.bind(client);
+    // The event loop stands still until the deadline has passed, so that no timer can have told.
+    client.get = async (...args) => {
+      const snapshot = await get(...args);
+      const end = performance.now() + 1500;
+      while (performance.now() < end);
+      return snapshot;
+    };
+    expect(await rejection(lock.acquire({ lockTtl: 1 }))).toBeInstanceOf(EtcdLockExpired);
+    expect(lock.isTaken).toBe(false);
+  });
+});
