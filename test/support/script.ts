@@ -1,0 +1,35 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface ScriptResult {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunningScript {
+  readonly process: ChildProcessByStdio<null, Readable, Readable>;
+  readonly result: Promise<ScriptResult>;
+}
+
+/** Runs a module text in a plain Node process, with the package under its own name. */
+export function startScript(source: string, env: Record<string, string> = {}): RunningScript {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
+    cwd: ROOT,
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const result = Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]).then(
+    ([[code, signal], stdout, stderr]) => ({ code, signal, stdout, stderr }),
+  );
+  return { process: child, result };
+}
+
+export const runScript = (source: string, env?: Record<string, string>): Promise<ScriptResult> =>
+  startScript(source, env).result;
