@@ -12,7 +12,8 @@ export class Call {
   readonly #keys: KeysApi;
   readonly #path: string;
   readonly #options: CheckedAcquire;
-  readonly #scope: Scope;
+  readonly #causes: Scope;
+  readonly #ended = new AbortController();
   #holder: LockHolder | undefined;
 
   /** @param released aborts when the lock is released meanwhile */
@@ -20,18 +21,28 @@ export class Call {
     this.#keys = keys;
     this.#path = path;
     this.#options = options;
-    this.#scope = new Scope(options.signal, released, keys.cleanups.closing);
+    this.#causes = new Scope(options.signal, released, keys.cleanups.closing);
+    this.#causes.signal.addEventListener('abort', () => this.#ended.abort(), { once: true });
     const deadline = options.timeout === 0 ? Deadline.never : Deadline.after(options.timeout);
-    this.#scope.abortAt(deadline, () => this.#timedOut());
+    this.#causes.abortAt(deadline, () => this.#timedOut());
   }
 
+  /**
+   * Aborts when the call ends early. Its reason says nothing: a caller's own may be any error, also one that a request
+   * could have met. {@link Call.explain} puts the real one in.
+   */
   get signal(): AbortSignal {
-    return this.#scope.signal;
+    return this.#ended.signal;
   }
 
   /** The call also ends when this signal aborts. */
   follow(signal: AbortSignal): void {
-    this.#scope.follow(signal);
+    this.#causes.follow(signal);
+  }
+
+  /** @throws what ended the call early, if anything did */
+  assertGoesOn(): void {
+    if (this.#causes.signal.aborted) throw this.#causes.signal.reason;
   }
 
   /** Notes who is first in line. */
@@ -52,14 +63,17 @@ export class Call {
     }
   };
 
-  /** The error with the holder in it, where that is what was waited for. */
+  /** What the caller is told: what ended the call early, untouched where it is the caller's own; else the error met. */
   explain(error: unknown): unknown {
-    if (!(error instanceof EtcdLockExpired) || error.holder || !this.#holder) return error;
-    return new EtcdLockExpired(error.message, { cause: error.cause, holder: this.#holder });
+    const { aborted, reason } = this.#causes.signal;
+    const why = aborted ? reason : error;
+    const own = this.#options.signal?.aborted && why === this.#options.signal.reason;
+    if (own || !(why instanceof EtcdLockExpired) || why.holder || !this.#holder) return why;
+    return new EtcdLockExpired(why.message, { cause: why.cause, holder: this.#holder });
   }
 
   dispose(): void {
-    this.#scope.dispose();
+    this.#causes.dispose();
   }
 
   /** Without a limit, a cluster that never answered is more likely a wrong address than an outage. */

@@ -1,24 +1,35 @@
 import createDebug from 'debug';
-import { EtcdException, EtcdLockExpired, isTransient } from '../errors.ts';
+import { EtcdClientClosed, EtcdException, EtcdLockExpired } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
 import { Backoff, Deadline, orAborted, pause } from '../timing.ts';
 import { append, type Place, placeOf, remove, renew } from './entry.ts';
 import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
+import { UnclearAppends } from './unclear.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
 
 /** Calls again while the failure is one that passes; for how long, the caller decides. */
 export type Persist = <T>(call: () => Promise<T>) => Promise<T>;
 
-/** Looks in the background for a key whose append was never answered: over more than the 7 s in which etcd gives up on it. */
-const LOOKS = 5;
+/** Seconds to go on looking, in the background, for the key of an append that was never answered. */
+const LOOK_FOR = 120;
+
+export interface TakeOptions {
+  readonly signal: AbortSignal;
+  readonly persist: Persist;
+  /** Called when the place we had turned out to be gone, before another is taken. */
+  readonly onGone: () => void;
+}
 
 /** Work that goes on while nobody awaits it. */
 interface Running {
   readonly ended: Promise<void>;
   readonly stop: AbortController;
 }
+
+/** Claims that went on settling in the background: a later claim of the same identity on the same lock takes that over. */
+const unsettled = new WeakMap<KeysApi, Map<string, Claim>>();
 
 /**
  * One identity's claim on one lock: at most one place in its queue, made once, found again by its uuid, and given up
@@ -39,10 +50,9 @@ export class Claim {
   #place: Place | undefined;
   #last: Place | undefined;
   #appending: Running | undefined;
-  /** Appends whose outcome is unknown, less the keys seen since. */
-  #unclear = 0;
-  /** A place given up that may still be in the queue. */
-  #owed: Place | undefined;
+  readonly #unclear = new UnclearAppends();
+  /** Places given up that may still be in the queue. */
+  #owed: readonly Place[] = [];
   #settling: Running | undefined;
 
   constructor(keys: KeysApi, path: string, uuid: string, chosen: boolean) {
@@ -69,33 +79,32 @@ export class Claim {
   }
 
   /** Takes over the place that stands in the queue under our uuid, if there is one: the lowest, as read by quorum. */
-  async find(options: CallOptions): Promise<Place | undefined> {
-    const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
-    const [lowest, ...further] = withValue(queue, this.uuid);
-    for (const extra of further) await this.#removeExtra(extra, options);
-    if (lowest && lowest.key !== this.#place?.key) {
-      this.#seen();
-      this.update(placeOf(lowest, queue.clusterId));
+  async adopt(): Promise<Place | undefined> {
+    await this.#stopSettling();
+    try {
+      return await this.#find({});
+    } finally {
+      this.#settleInBackground();
     }
-    return lowest && this.#place;
   }
 
   /** A place whose TTL counts from now on: the one we have, one found under our uuid, or a new one at the end. */
-  async take(ttl: number | null, signal: AbortSignal, persist: Persist): Promise<Place> {
-    await stopped(this.#settling);
-    if (this.#owed) await persist(() => this.#settle({ signal }));
+  async take(ttl: number | null, { signal, persist, onGone }: TakeOptions): Promise<Place> {
+    await this.#stopSettling();
+    if (this.#owed.length > 0) await persist(() => this.#settle({ signal }));
     return persist(async () => {
       for (;;) {
-        if (!this.#place && (this.#chosen || this.#unclear > 0)) await this.find({ signal });
+        if (!this.#place && (this.#chosen || this.#unclear.any)) await this.#find({ signal });
         const place = this.#place ? await this.#renewed(this.#place, ttl, signal) : await this.#appended(ttl, signal);
         if (place) return place;
+        if (!this.#place) onGone();
       }
     });
   }
 
   /** Removes further keys with our uuid, as long as there may be some. */
   async tidy(queue: Queue, options: CallOptions): Promise<void> {
-    if (!this.#chosen && this.#unclear === 0) return;
+    if (!this.#chosen && !this.#unclear.any) return;
     for (const entry of withValue(queue, this.uuid))
       if (entry.key !== this.#place?.key) await this.#removeExtra(entry, options);
   }
@@ -105,15 +114,29 @@ export class Claim {
    * aborts; the removal then goes on in the background until the TTL has passed.
    */
   async leave(signal?: AbortSignal): Promise<void> {
-    await stopped(this.#settling);
+    await this.#stopSettling();
     await this.#endAppend(signal);
-    this.#owed = this.#place ?? this.#owed;
+    if (this.#place) this.#owed = [...this.#owed, this.#place];
     this.#place = undefined;
     try {
       await this.#settle({ signal, background: this.#keys.cleanups.closing.aborted });
     } finally {
-      if (this.#owed || this.#unclear > 0) this.#settleInBackground();
+      this.#settleInBackground();
     }
+  }
+
+  async #find(options: CallOptions): Promise<Place | undefined> {
+    const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
+    const [lowest, ...further] = withValue(queue, this.uuid);
+    for (const extra of further) await this.#removeExtra(extra, options);
+    if (lowest && lowest.key !== this.#place?.key) {
+      checkWidth(lowest.key);
+      this.#unclear.seen(lowest);
+      this.update(placeOf(lowest, queue.clusterId));
+    }
+    // Its renewal, which comes next, keeps a removal that is still under way from being carried out.
+    this.#owed = this.#owed.filter(({ key }) => key !== lowest?.key);
+    return lowest && this.#place;
   }
 
   /** The place with a TTL that counts from now on; undefined when it is gone. */
@@ -134,24 +157,21 @@ export class Claim {
     // Not broken off with the call: the answer tells which key to remove.
     this.#appending = { ended: work.then(ignore, ignore), stop };
     const place = await orAborted(work, signal);
-    if (!hasFullWidth(place.key))
-      throw new EtcdException(
-        `etcd before 2.2 cannot be used: it names our entry ${place.key}, and such names do not sort`,
-      );
-    if (this.#unclear === 0) return place;
-    await this.find({ signal });
+    checkWidth(place.key);
+    if (!this.#unclear.any) return place;
+    await this.#find({ signal });
     return undefined;
   }
 
   async #append(ttl: number | null, signal: AbortSignal): Promise<Place> {
-    this.#unclear += 1;
+    this.#unclear.sent(this.#last);
     try {
       const place = await append(this.#keys, this.path, this.uuid, ttl, { signal });
-      this.#seen();
+      this.#unclear.seen(place);
       this.update(place);
       return place;
     } catch (error) {
-      if (error instanceof EtcdException && !error.outcomeUnknown) this.#seen();
+      if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.refused();
       throw error;
     }
   }
@@ -165,49 +185,81 @@ export class Claim {
     this.#appending = undefined;
   }
 
-  #seen(): void {
-    this.#unclear = Math.max(0, this.#unclear - 1);
-  }
-
-  async #removeExtra({ key, value, modifiedIndex }: Contender, options: CallOptions): Promise<void> {
+  async #removeExtra(extra: Contender, options: CallOptions): Promise<void> {
+    const { key, value, modifiedIndex } = extra;
     debug('%s: %s is one key of ours too many', this.path, key);
     await remove(this.#keys, { key, uuid: value, modifiedIndex }, options);
-    if (key !== this.#place?.key) this.#seen();
+    if (key !== this.#place?.key) this.#unclear.seen(extra);
   }
 
-  /** Removes the place given up, and what an unclear append may have left. */
+  /** Removes the places given up, and what an unclear append may have left. */
   async #settle(options: CallOptions): Promise<void> {
-    if (this.#owed) await remove(this.#keys, this.#owed, options);
-    this.#owed = undefined;
-    if (this.#unclear > 0)
+    for (const place of this.#owed) {
+      await remove(this.#keys, place, options);
+      this.#owed = this.#owed.filter((other) => other !== place);
+    }
+    if (this.#unclear.any)
       await this.tidy(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
   }
 
+  /** Ends what goes on in the background, and takes over what an earlier claim of this identity left unsettled. */
+  async #stopSettling(): Promise<void> {
+    await stopped(this.#settling);
+    const earlier = unsettled.get(this.#keys)?.get(this.#id);
+    unsettled.get(this.#keys)?.delete(this.#id);
+    if (!earlier || earlier === this) return;
+    await stopped(earlier.#settling);
+    this.#owed = [...this.#owed, ...earlier.#owed];
+    earlier.#owed = [];
+    this.#unclear.inherit(earlier.#unclear);
+  }
+
+  /** Goes on with what is left to settle, if anything. Not while an append is made: its key would look like one too many. */
   #settleInBackground(): void {
+    if (this.#owed.length === 0 && !this.#unclear.any) return;
     const stop = new AbortController();
     const ended = this.#goOnSettling(stop.signal).catch((error) => debug('%s: not settled: %s', this.path, error));
     this.#settling = { ended, stop };
-    this.#keys.cleanups.add(this.#owed?.key ?? this.path, ended);
+    const claims = unsettled.get(this.#keys) ?? new Map<string, Claim>();
+    unsettled.set(this.#keys, claims.set(this.#id, this));
+    this.#keys.cleanups.add(this.#owed[0]?.key ?? this.path, ended);
   }
 
   async #goOnSettling(signal: AbortSignal): Promise<void> {
     const { closing } = this.#keys.cleanups;
-    const { ttl = null, sentAt = 0 } = this.#owed ?? {};
-    const expiry = ttl === null ? Deadline.never : new Deadline(sentAt + ttl * 1000);
+    // Counted from now: a renewal may have been carried out though its answer never came.
+    const expiry = latest(this.#owed.map(({ ttl }) => ttl));
+    const enough = Deadline.after(LOOK_FOR);
     const backoff = new Backoff({ first: 500, most: 8000 });
-    for (let looks = 1; this.#owed ? !expiry.passed : this.#unclear > 0 && looks < LOOKS; ) {
+    while (this.#owed.length > 0 ? !expiry.passed : this.#unclear.any && !enough.passed) {
+      const last = closing.aborted;
       // Closing cuts the first pause after it short: there is little time left.
-      await pause(backoff.next(), signal, ...(closing.aborted ? [] : [closing]));
+      await pause(backoff.next(), signal, ...(last ? [] : [closing]));
       if (signal.aborted) return;
       try {
         await this.#settle({ signal, background: true });
-        looks = closing.aborted ? LOOKS : looks + 1;
+        if (last && this.#owed.length === 0) return;
       } catch (error) {
-        if (!isTransient(error)) throw error;
+        if (signal.aborted || error instanceof EtcdClientClosed) throw error;
+        debug('%s: still not settled: %s', this.path, error);
       }
     }
+    unsettled.get(this.#keys)?.delete(this.#id);
+  }
+
+  get #id(): string {
+    return `${this.path} ${this.uuid}`;
   }
 }
+
+function checkWidth(key: string): void {
+  if (hasFullWidth(key)) return;
+  throw new EtcdException(`etcd before 2.2 cannot be used: it names our entry ${key}, and such names do not sort`);
+}
+
+/** When the last of several keys given up now has surely expired. */
+const latest = (ttls: readonly (number | null)[]): Deadline =>
+  ttls.includes(null) ? Deadline.never : Deadline.after(Math.max(...ttls.map((ttl) => ttl ?? 0), 0));
 
 function ignore(): void {}
 

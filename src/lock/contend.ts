@@ -34,6 +34,8 @@ export async function contend(
   const { signal } = call;
   const backoff = new Backoff();
   let quorum = false;
+  /** Index of the last event: an older listing came from a member that lags behind the one that told of it. */
+  let seen = 0;
   for (;;) {
     const queue = await call.persist(async () => {
       const listing = await readQueue(keys, path, { quorum, signal });
@@ -44,19 +46,24 @@ export async function contend(
     lease.assertValid();
     const { place } = lease;
     const decision = exclusive(queue.entries, place.key);
-    if (decision.state === 'gone' || queue.clusterId !== place.clusterId) {
-      // A member that lags behind may not know our entry yet.
-      if (quorum) throw lost(place, queue.clusterId, 'its key is gone');
+    const lags =
+      decision.state === 'gone' ||
+      queue.clusterId !== place.clusterId ||
+      (decision.state === 'wait' && queue.index < seen);
+    if (lags && !quorum) {
       quorum = true;
       continue;
     }
+    if (decision.state === 'gone' || queue.clusterId !== place.clusterId)
+      throw lost(place, queue.clusterId, 'its key is gone');
     if (decision.state === 'held') return true;
     if (!blocking) return false;
     debug('%s waits for %s', place.key, decision.on.key);
     const woken = await changed(keys, decision.on.key, { after: queue.index, ttl: place.ttl, signal });
-    // Only an event is a reason to trust this member's own state; silence and trouble are reasons to doubt it.
-    quorum = woken !== 'event';
-    if (woken === 'trouble') await sleep(backoff.next(), signal);
+    if (woken.by === 'event') seen = woken.index;
+    if (woken.by === 'trouble') await sleep(backoff.next(), signal);
     else backoff.reset();
+    // Only an event is a reason to trust this member's own state; silence and trouble are reasons to doubt it.
+    quorum = woken.by !== 'event';
   }
 }

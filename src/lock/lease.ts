@@ -25,6 +25,7 @@ export class Lease {
   readonly #options: LeaseOptions;
   readonly #lost = new AbortController();
   #place: Place;
+  #deadline: Deadline;
   #over = false;
   #renewals: AbortController | undefined;
   #cancelTimer = () => {};
@@ -35,7 +36,8 @@ export class Lease {
     this.#keys = keys;
     this.#options = options;
     this.#place = place;
-    this.extend(place);
+    this.#deadline = this.#deadlineOf(place.ttl, place.sentAt);
+    this.#watchDeadline();
   }
 
   /** Aborts when the lease is lost, with the error that says why; no later than the deadline. */
@@ -62,8 +64,16 @@ export class Lease {
   extend(place: Place): void {
     this.#place = place;
     this.#trouble = undefined;
-    this.#cancelTimer();
-    this.#cancelTimer = atDeadline(this.#deadline, () => this.#checkDeadline(), { ref: false });
+    this.#deadline = this.#deadlineOf(place.ttl, place.sentAt);
+    this.#watchDeadline();
+  }
+
+  /** A write that sets this TTL is about to be sent: it may be carried out though its answer never comes. */
+  limit(ttl: number | null): void {
+    const limit = this.#deadlineOf(ttl, now());
+    if (limit.at >= this.#deadline.at) return;
+    this.#deadline = limit;
+    this.#watchDeadline();
   }
 
   /** Renews every TTL/3 from now on. */
@@ -94,10 +104,14 @@ export class Lease {
     this.#lost.abort(reason);
   }
 
-  get #deadline(): Deadline {
-    const { ttl, sentAt } = this.#place;
+  #deadlineOf(ttl: number | null, sentAt: number): Deadline {
     if (ttl === null) return Deadline.never;
     return new Deadline(sentAt + (ttl - (this.#options.margin ?? defaultMargin(ttl))) * 1000);
+  }
+
+  #watchDeadline(): void {
+    this.#cancelTimer();
+    this.#cancelTimer = atDeadline(this.#deadline, () => this.#checkDeadline(), { ref: false });
   }
 
   #checkDeadline(): void {

@@ -42,7 +42,7 @@ export class Lock {
   /** Ends the calls of `acquire` made so far. */
   #calls = sharedAbortController();
   #callsUnderWay = 0;
-  #turn: Promise<unknown> = Promise.resolve();
+  #turn = Promise.resolve();
 
   /**
    * Makes no request.
@@ -88,7 +88,7 @@ export class Lock {
 
   /**
    * Of the present hold; a new one with each successful `acquire`. Aborts when the hold is lost, with the reason: an
-   * `EtcdLockExpired` or `EtcdClusterIdChanged`. It does so no later than TTL − margin after the last renewal was sent.
+   * `EtcdLockExpired`, an `EtcdClusterIdChanged`, or the error that makes renewals impossible. It does so no later than TTL − margin after the last renewal was sent.
    * Without `keepAlive` nothing renews, so that this is TTL − margin after `acquire`. A release does not abort it.
    */
   get signal(): AbortSignal {
@@ -103,7 +103,7 @@ export class Lock {
    * way out the place is given up.
    *
    * A lost connection, a missing leader and a cleared history are waited out until the timeout. Without a timeout that goes
-   * on for ever, but for a cluster that never answered before: then the first failure is told at once.
+   * on for ever, but for a cluster that never answered before: then it is told after three tries.
    * @throws {EtcdWatchTimedOut} after `timeout` seconds, naming the holder
    * @throws {EtcdLockExpired} when our key expired while waiting
    * @throws {EtcdLockReleased} when `release` was called meanwhile
@@ -114,12 +114,15 @@ export class Lock {
   async acquire(options: AcquireOptions = {}): Promise<boolean> {
     const checked = checkAcquire(options, this.#margin);
     checked.signal?.throwIfAborted();
-    const call = new Call(this.#keys, this.path, checked, this.#calls.signal);
+    const released = this.#calls.signal;
+    const call = new Call(this.#keys, this.path, checked, released);
     this.#callsUnderWay += 1;
     try {
-      const work = this.#inTurn(() => this.#acquire(call, checked), call.signal);
-      this.#keys.cleanups.add(this.path, work.then(ignore, ignore));
-      return await work;
+      const held = await this.#inTurn(() => this.#acquire(call, checked), call.signal);
+      released.throwIfAborted(); // it may have been called since
+      return held;
+    } catch (error) {
+      throw call.explain(error);
     } finally {
       this.#callsUnderWay -= 1;
       call.dispose();
@@ -140,7 +143,7 @@ export class Lock {
     this.#endHold();
     await this.#inTurn(async () => {
       this.#endHold();
-      if (!this.#claim.last && !waiting && !(await this.#claim.find({})))
+      if (!this.#claim.last && !waiting && !(await this.#claim.adopt()))
         throw new EtcdValueError('No sequence present.');
       await this.#claim.leave();
     });
@@ -173,7 +176,7 @@ export class Lock {
     checkUuid(uuid);
     await this.#inTurn(async () => {
       const claim = uuid === this.uuid ? this.#claim : new Claim(this.#keys, this.path, uuid, true);
-      const place = await claim.find({});
+      const place = await claim.adopt();
       if (!place) throw new EtcdValueError('Inexistent UUID');
       this.#endHold();
       if (claim !== this.#claim) await this.#leave();
@@ -200,14 +203,16 @@ export class Lock {
   async #acquire(call: Call, { blocking, lockTtl, keepAlive }: CheckedAcquire): Promise<boolean> {
     let lease = this.#lease;
     lease?.rest();
+    lease?.limit(lockTtl);
     try {
-      const place = await this.#claim.take(lockTtl, call.signal, call.persist);
+      const { signal, persist } = call;
+      const place = await this.#claim.take(lockTtl, { signal, persist, onGone: () => lease?.lose(this.#gone(lease)) });
       lease = this.#leaseOf(place, lease);
       call.follow(lease.signal);
       if (keepAlive) lease.keepAlive();
       const contest = { path: this.path, lease, call, claim: this.#claim };
       this.#taken = await contend(this.#keys, contest, blocking);
-      call.signal.throwIfAborted();
+      call.assertGoesOn();
       if (!this.#taken) lease.lose(new EtcdLockExpired(`${place.key} is not first in line`));
       this.#lease = this.#taken ? lease : undefined;
       return this.#taken;
@@ -227,8 +232,12 @@ export class Lock {
       present.extend(place);
       return present;
     }
-    present?.lose(new EtcdLockExpired(`${present.place.key} is lost: its key is gone`));
+    present?.lose(this.#gone(present));
     return new Lease(this.#keys, place, { margin: this.#margin, onRenewal: (renewed) => this.#claim.update(renewed) });
+  }
+
+  #gone({ place }: Lease): Error {
+    return lost(place, place.clusterId, 'its key is gone');
   }
 
   #endHold(): void {
@@ -252,7 +261,9 @@ export class Lock {
   #inTurn<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const before = this.#turn;
     const turn = (signal ? orAborted(before, signal) : before).then(work);
-    this.#turn = Promise.allSettled([before, turn]);
+    const ended = turn.then(ignore, ignore);
+    this.#turn = Promise.all([before, ended]).then(ignore);
+    this.#keys.cleanups.add(this.path, ended);
     return turn;
   }
 }

@@ -8,8 +8,13 @@ const debug = createDebug('etcd-v2-lock:watch');
 /** Seconds a wait goes on without a sign of life. */
 const LONGEST_WAIT = 20;
 
-/** `event`: it changed; `silence`: nothing for a whole poll; `trouble`: the wait was cut short. Each means: read again. */
-export type Woken = 'event' | 'silence' | 'trouble';
+/** Why the queue should be read again. */
+export type Woken =
+  | { readonly by: 'event'; readonly index: number }
+  /** Nothing for a whole poll. */
+  | { readonly by: 'silence' }
+  /** The wait was cut short. */
+  | { readonly by: 'trouble' };
 
 export interface WaitOptions {
   /** Index of the listing that showed the entry: whatever happened since is not missed. */
@@ -24,11 +29,12 @@ export async function changed(keys: KeysApi, key: string, { after, ttl, signal }
   const timeout = Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
   const startedAt = now();
   try {
-    if (await keys.watch(key, { after, timeout, signal })) return 'event';
-    return now() - startedAt >= timeout * 1000 ? 'silence' : 'trouble';
+    const event = await keys.watch(key, { after, timeout, signal });
+    if (event) return { by: 'event', index: event.index };
+    return { by: now() - startedAt >= timeout * 1000 ? 'silence' : 'trouble' };
   } catch (error) {
     if (!isTransient(error)) throw error;
     debug('watching %s: %s', key, error);
-    return 'trouble';
+    return { by: 'trouble' };
   }
 }

@@ -3,6 +3,7 @@ import {
   EtcdClientClosed,
   EtcdClusterIdChanged,
   EtcdConnectionFailed,
+  EtcdInsufficientPermissions,
   EtcdKeysLeft,
   EtcdUnusableAnswer,
 } from '../errors.ts';
@@ -198,7 +199,7 @@ export class EtcdClient implements KeysApi {
     const { endpoint } = sending;
     if (this.#refresh?.endpoint !== endpoint) {
       const known = await this.#version(sending).then(wire.knowsRefresh, (error: unknown) => {
-        if (error instanceof EtcdUnusableAnswer) return false;
+        if (error instanceof EtcdUnusableAnswer || error instanceof EtcdInsufficientPermissions) return false;
         throw error;
       });
       this.#refresh = { endpoint, known };

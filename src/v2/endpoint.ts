@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { buildConnector, Pool } from 'undici';
 import { EtcdConnectionFailed } from '../errors.ts';
 import { Deadline, now, Scope } from '../timing.ts';
@@ -26,6 +27,7 @@ export class Endpoint {
   readonly url: string;
   readonly #settings: ClientSettings;
   readonly #lanes = new Map<Lane, Pool>();
+  readonly #sockets = new Set<Socket>();
   /** Failures to connect: what waited for that connection was never sent. */
   readonly #connectErrors = new WeakSet<Error>();
 
@@ -69,6 +71,8 @@ export class Endpoint {
 
   async destroy(): Promise<void> {
     await Promise.all([...this.#lanes.values()].map((pool) => pool.destroy()));
+    // A pool forgets connections it made while others failed to connect.
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   #pool(lane: Lane): Pool {
@@ -91,26 +95,21 @@ export class Endpoint {
     const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...this.#settings.tls } as buildConnector.BuildOptions);
     return (options, callback) => {
       // Typed as returning nothing; it returns the socket, and only so can one be let go of while it connects.
-      const socket: unknown = connect(options, (...args) => {
+      const socket = connect(options, (...args) => {
         if (args[0]) this.#connectErrors.add(args[0]);
         callback(...args);
-      });
+      }) as unknown as Socket;
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
       if (lane === 'background') letGo(socket);
     };
   }
 }
 
-interface Referenced {
-  ref(): unknown;
-  unref(): unknown;
-}
-
 /** Keeps a socket from ever keeping the process alive. */
-function letGo(socket: unknown): void {
-  const handle = socket as Referenced | undefined;
-  if (!handle?.unref) return;
-  handle.unref();
-  handle.ref = () => handle;
+function letGo(socket: Socket): void {
+  socket.unref();
+  socket.ref = () => socket;
 }
 
 function describe(error: unknown): string {

@@ -12,6 +12,7 @@ import {
   EtcdWatcherCleared,
   isTransient,
 } from '../errors.ts';
+import { orAborted } from '../timing.ts';
 import { Endpoint } from './endpoint.ts';
 import type { ClientSettings } from './options.ts';
 
@@ -33,7 +34,7 @@ export class Endpoints {
    * @throws the first error that is not the member's fault; else one error that keeps every member's failure
    */
   async call<T>(repeat: Repeat, signal: AbortSignal, attempt: (endpoint: Endpoint) => Promise<T>): Promise<T> {
-    const list = await this.#resolve();
+    const list = await orAborted(this.#resolve(), signal);
     const failures: EndpointFailure[] = [];
     const first = this.#current;
     for (let i = 0; i < list.length; i += 1) {

@@ -1,0 +1,42 @@
+import type { Contender } from './queue.ts';
+
+type Key = Pick<Contender, 'key' | 'sequence'>;
+
+/** Counts the appends whose outcome is unknown, less the keys that have been seen since. */
+export class UnclearAppends {
+  #count = 0;
+  /** What they cannot have made: keys up to this number, and keys counted already. */
+  #floor = -1n;
+  readonly #counted = new Set<string>();
+
+  /** Whether a key may be in the queue, or still come, that nobody has seen. */
+  get any(): boolean {
+    return this.#count > 0;
+  }
+
+  /** An append is about to be sent, after we had `last`. */
+  sent(last: Key | undefined): void {
+    if (!this.any) this.#floor = last?.sequence ?? -1n;
+    this.#count += 1;
+  }
+
+  /** It was surely not carried out. */
+  refused(): void {
+    this.#count -= 1;
+  }
+
+  /** A key of ours was seen: counts once, as the outcome of one append. */
+  seen({ key, sequence }: Key): void {
+    if (!this.any || sequence <= this.#floor || this.#counted.has(key)) return;
+    this.#count -= 1;
+    this.#counted.add(key);
+    if (!this.any) this.#counted.clear();
+  }
+
+  /** Takes over what another one still counts. */
+  inherit(other: UnclearAppends): void {
+    if (!this.any) this.#floor = other.#floor;
+    this.#count += other.#count;
+    other.#count = 0;
+  }
+}
