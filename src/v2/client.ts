@@ -47,7 +47,7 @@ interface Sending {
 }
 
 /**
- * {@link KeysApi} over etcd's v2 HTTP API (etcd 2.3 to 3.5; 3.4 and 3.5 with `--enable-v2`).
+ * {@link KeysApi} over etcd's v2 HTTP API (etcd 2.2 to 3.5; 3.4 and 3.5 with `--enable-v2`).
  *
  * With several endpoints it stays with one that answers and goes to the next when it does not; an error keeps what each
  * of them failed with. It connects at the first call. Idle connections do not keep the process alive.

@@ -1,0 +1,70 @@
+// Three contenders take one lock in the order they came; each holds it for longer than its TTL.
+import { randomUUID } from 'node:crypto';
+import { EtcdClient, Lock } from 'etcd-v2-lock';
+import { findPython } from '../find.mjs';
+import { startLocalEtcd } from './local-etcd.mjs';
+import { startPythonContender } from './python-contender.mjs';
+import { openTimeline } from './timeline.mjs';
+
+const TTL = 2;
+const HOLD = 3;
+
+const local = process.env.ETCD_ENDPOINTS ? undefined : await startLocalEtcd();
+const endpoints = local?.url ?? process.env.ETCD_ENDPOINTS.split(',');
+const name = `demo-${randomUUID()}`;
+const client = new EtcdClient({ endpoints });
+const queue = new Lock(client, name);
+const timeline = openTimeline();
+console.log(`\nlock ${queue.path} on ${[endpoints].flat().join(', ')}; TTL ${TTL} s, held for ${HOLD} s each\n`);
+
+const python = findPython();
+const contenders = [node('node-1'), python ? pythonEtcd('python-etcd') : node('node-2'), node('node-3')];
+if (!python) console.log('(python3-etcd is not installed: all three contenders are Node)\n');
+
+const names = [];
+const turns = [];
+for (const [i, contender] of contenders.entries()) {
+  names.push(contender.name);
+  timeline.add(contender.name, 'comes');
+  turns.push(contender.run());
+  await queued(i + 1);
+}
+await Promise.all(turns);
+
+const order = timeline.order('held');
+const alone = timeline.neverTwoAtOnce();
+console.log(
+  `\ntook turns in the order they came: ${order.join(', ') === names.join(', ') ? 'yes' : `NO, ${order.join(', ')}`}`,
+);
+console.log(`held by one at a time: ${alone ? 'yes' : 'NO'}`);
+await client.close();
+await local?.stop();
+process.exitCode = order.join() === names.join() && alone ? 0 : 1;
+
+function node(contender) {
+  const own = new EtcdClient({ endpoints });
+  const lock = new Lock(own, name);
+  const run = async () => {
+    await lock.acquire({ lockTtl: TTL, keepAlive: true, timeout: 60 });
+    timeline.add(contender, 'held', `fencing token ${lock.fencingToken}, kept alive`);
+    await new Promise((resolve) => setTimeout(resolve, HOLD * 1000));
+    timeline.add(contender, 'released', lock.isTaken ? 'still its own' : 'LOST');
+    await lock.release();
+    await own.close();
+  };
+  return { name: contender, run };
+}
+
+function pythonEtcd(contender) {
+  const run = () =>
+    startPythonContender(python, { url: [endpoints].flat()[0], lock: name, ttl: TTL, hold: HOLD }, (event) =>
+      timeline.add(contender, event, event === 'held' ? 'renews by acquire() as python-etcd does' : ''),
+    );
+  return { name: contender, run };
+}
+
+/** Waits until that many have come, counting those that have gone again. */
+async function queued(count) {
+  const gone = () => timeline.order('released').length;
+  while ((await queue.contenders()).length + gone() < count) await new Promise((resolve) => setTimeout(resolve, 20));
+}
