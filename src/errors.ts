@@ -192,7 +192,7 @@ export function fromErrorCode(errorCode: number, message: string, fields: EtcdEr
 }
 
 /** True where the same call may well succeed later or elsewhere: a lost connection, no leader, a cleared history. */
-export function isTransient(error: unknown): boolean {
+export function isTransient(error: unknown): error is EtcdException {
   if (error instanceof EtcdWatchTimedOut) return false;
   return (
     error instanceof EtcdConnectionFailed ||

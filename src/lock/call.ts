@@ -15,6 +15,8 @@ export class Call {
   readonly #causes: Scope;
   readonly #ended = new AbortController();
   #holder: LockHolder | undefined;
+  /** What the last request failed with, if it did. */
+  #trouble: Error | undefined;
 
   /** @param released aborts when the lock is released meanwhile */
   constructor(keys: KeysApi, path: string, options: CheckedAcquire, released: AbortSignal) {
@@ -55,9 +57,12 @@ export class Call {
     const backoff = new Backoff();
     for (let tries = 1; ; tries += 1) {
       try {
-        return await call();
+        const result = await call();
+        this.#trouble = undefined;
+        return result;
       } catch (error) {
         if (!isTransient(error) || (!this.#isPatient && tries >= IMPATIENT_TRIES)) throw error;
+        this.#trouble = error;
       }
       await sleep(backoff.next(), this.signal);
     }
@@ -83,8 +88,11 @@ export class Call {
 
   #timedOut(): EtcdWatchTimedOut {
     const holder = this.#holder;
+    const cause = this.#trouble;
     const left = holder?.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`;
-    const who = holder ? `held by ${holder.value} (${holder.key}, ${left})` : 'the queue could not be read';
-    return new EtcdWatchTimedOut(`${this.#path} not acquired within ${this.#options.timeout} s: ${who}`, { holder });
+    const who = holder ? `; held by ${holder.value} (${holder.key}, ${left})` : '';
+    const trouble = cause ? `; ${cause.message}` : '';
+    const message = `${this.#path} not acquired within ${this.#options.timeout} s${who}${trouble}`;
+    return new EtcdWatchTimedOut(message, { holder, cause });
   }
 }

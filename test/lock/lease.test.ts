@@ -19,7 +19,7 @@ describe('a lock kept alive', () => {
     const name = freshName();
     const holder = new Lock(useClient(), name);
     const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
-    await holder.acquire({ lockTtl: 1, keepAlive: true });
+    await holder.acquire({ lockTtl: 2, keepAlive: true });
     const { lockKey } = holder;
     const waiting = waiter.acquire({ timeout: 30 });
     const [{ modifiedIndex } = { modifiedIndex: 0 }] = await untilQueued(name, 2);
@@ -41,7 +41,7 @@ describe('a lock kept alive', () => {
     const holder = new Lock(useClient(), name);
     const waiter = new Lock(useClient(), name);
     await holder.acquire({ lockTtl: 60 });
-    const waiting = waiter.acquire({ lockTtl: 1, keepAlive: true });
+    const waiting = waiter.acquire({ lockTtl: 2, keepAlive: true });
     const [, own] = await untilQueued(name, 2);
     await until(
       () => queueOn(name),
@@ -79,8 +79,8 @@ describe('a lock kept alive', () => {
 
   test('goes on after python-etcd renewed the key: it is still ours', async () => {
     const lock = new Lock(useClient(), freshName());
-    await lock.acquire({ lockTtl: 1, keepAlive: true });
-    const { body } = await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '1' });
+    await lock.acquire({ lockTtl: 2, keepAlive: true });
+    const { body } = await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '2' });
     await until(
       () => raw('GET', lock.lockKey),
       ({ body: { node } }) => node.modifiedIndex > body.node.modifiedIndex + 2,

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { EtcdLockExpired, EtcdLockReleased, EtcdValueError, EtcdWatchTimedOut, Lock } from '../../src/index.ts';
+import {
+  EtcdConnectionFailed,
+  EtcdLockExpired,
+  EtcdLockReleased,
+  EtcdValueError,
+  EtcdWatchTimedOut,
+  Lock,
+} from '../../src/index.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient } from '../support/locks.ts';
 
 /** Two contenders for one lock, each with a client of its own. */
@@ -174,6 +181,20 @@ describe('waiting in vain', () => {
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });
 
+  test('tells what the requests failed with when etcd could not be reached', async () => {
+    const lock = new Lock(useClient({ endpoints: 'http://127.0.0.1:1' }), freshName());
+    const error = await rejection(lock.acquire({ timeout: 0.3 }));
+    expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(error).toMatchObject({ message: expect.stringContaining('ECONNREFUSED'), cause: expect.any(Error) });
+  });
+
+  test('rejects after three tries where no cluster ever answered and no timeout is given', async () => {
+    const lock = new Lock(useClient({ endpoints: 'http://127.0.0.1:1' }), freshName());
+    const error = await rejection(lock.acquire());
+    expect(error).toBeInstanceOf(EtcdConnectionFailed);
+    expect(error).toHaveProperty('message', expect.stringContaining('http://127.0.0.1:1'));
+  });
+
   test('rejects with the abort reason itself and leaves no key', async () => {
     const { name, a, b } = pair();
     await a.acquire();
@@ -196,7 +217,7 @@ describe('waiting in vain', () => {
   test('rejects with EtcdLockExpired, naming the holder, when the own key expires', async () => {
     const { name, a, b } = pair();
     await a.acquire({ lockTtl: 60 });
-    const error = await rejection(b.acquire({ lockTtl: 1 }));
+    const error = await rejection(b.acquire({ lockTtl: 2 }));
     expect(error).toBeInstanceOf(EtcdLockExpired);
     expect(error).toMatchObject({ holder: { key: a.lockKey, value: a.uuid } });
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);

@@ -9,6 +9,8 @@ export type { EtcdMember } from './etcd-member.ts';
 export interface EtcdOptions {
   /** Appended to the command line; etcd lets the last one win. */
   readonly args?: readonly string[];
+  /** Further URLs a single member listens on, such as an https one. */
+  readonly alsoListen?: readonly string[];
 }
 
 export interface EtcdCluster {
@@ -71,7 +73,7 @@ async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMem
           '--enable-v2',
           `--name=${place.name}`,
           `--data-dir=${place.dataDir}`,
-          `--listen-client-urls=${place.url}`,
+          `--listen-client-urls=${[place.url, ...(options.alsoListen ?? [])].join(',')}`,
           `--advertise-client-urls=${place.url}`,
           `--listen-peer-urls=${place.peerUrl}`,
           `--initial-advertise-peer-urls=${place.peerUrl}`,
