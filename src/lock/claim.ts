@@ -167,11 +167,11 @@ export class Claim {
     this.#unclear.sent(this.#last);
     try {
       const place = await append(this.#keys, this.path, this.uuid, ttl, { signal });
-      this.#unclear.seen(place);
+      this.#unclear.answered(place);
       this.update(place);
       return place;
     } catch (error) {
-      if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.refused();
+      if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.answered();
       throw error;
     }
   }

@@ -201,6 +201,7 @@ export class Lock {
   }
 
   async #acquire(call: Call, { blocking, lockTtl, keepAlive }: CheckedAcquire): Promise<boolean> {
+    call.assertGoesOn();
     let lease = this.#lease;
     lease?.rest();
     lease?.limit(lockTtl);

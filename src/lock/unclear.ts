@@ -20,17 +20,17 @@ export class UnclearAppends {
     this.#count += 1;
   }
 
-  /** It was surely not carried out. */
-  refused(): void {
-    this.#count -= 1;
+  /** Its outcome is known: the key it made, or none. */
+  answered(made?: Key): void {
+    if (made) this.#counted.add(made.key);
+    this.#less();
   }
 
-  /** A key of ours was seen: counts once, as the outcome of one append. */
+  /** A key of ours was found: counts once, as the outcome of one append. */
   seen({ key, sequence }: Key): void {
     if (!this.any || sequence <= this.#floor || this.#counted.has(key)) return;
-    this.#count -= 1;
     this.#counted.add(key);
-    if (!this.any) this.#counted.clear();
+    this.#less();
   }
 
   /** Takes over what another one still counts. */
@@ -38,5 +38,10 @@ export class UnclearAppends {
     if (!this.any) this.#floor = other.#floor;
     this.#count += other.#count;
     other.#count = 0;
+  }
+
+  #less(): void {
+    this.#count -= 1;
+    if (!this.any) this.#counted.clear();
   }
 }

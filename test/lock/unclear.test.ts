@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { UnclearAppends } from '../../src/lock/unclear.ts';
+
+const key = (n: number) => ({ key: `/_locks/x/${n}`, sequence: BigInt(n) });
+
+test('an append counts until it is answered', () => {
+  const appends = new UnclearAppends();
+  expect(appends.any).toBe(false);
+  appends.sent(undefined);
+  expect(appends.any).toBe(true);
+  appends.answered(key(4));
+  expect(appends.any).toBe(false);
+});
+
+test('one that was never answered counts until its key is seen', () => {
+  const appends = new UnclearAppends();
+  appends.sent(key(4));
+  appends.seen(key(9));
+  expect(appends.any).toBe(false);
+});
+
+test('a key we had before it was sent is none of its outcomes', () => {
+  const appends = new UnclearAppends();
+  appends.sent(key(4));
+  appends.seen(key(3));
+  appends.seen(key(4));
+  expect(appends.any).toBe(true);
+});
+
+test('one key is the outcome of one append, however often it is listed', () => {
+  const appends = new UnclearAppends();
+  appends.sent(undefined);
+  appends.sent(undefined);
+  appends.seen(key(9));
+  appends.seen(key(9));
+  expect(appends.any).toBe(true);
+  appends.seen(key(10));
+  expect(appends.any).toBe(false);
+});
+
+test('the key of an answered append is not the outcome of an unanswered one', () => {
+  const appends = new UnclearAppends();
+  appends.sent(undefined);
+  appends.sent(undefined);
+  appends.answered(key(9));
+  appends.seen(key(9));
+  expect(appends.any).toBe(true);
+});
+
+test('an answered append in a cluster with lower numbers is settled all the same', () => {
+  const appends = new UnclearAppends();
+  appends.sent(key(1000));
+  appends.answered(key(5));
+  expect(appends.any).toBe(false);
+});
+
+test('what an earlier one counts can be taken over', () => {
+  const earlier = new UnclearAppends();
+  const later = new UnclearAppends();
+  earlier.sent(key(4));
+  later.inherit(earlier);
+  expect([earlier.any, later.any]).toEqual([false, true]);
+  later.seen(key(4));
+  expect(later.any).toBe(true);
+  later.seen(key(5));
+  expect(later.any).toBe(false);
+});
