@@ -1,16 +1,10 @@
+import { show } from './checks.ts';
+
 /** Digits of an in-order name since etcd 2.2. */
 const SEQUENCE_DIGITS = 20;
 
 /** Half of a surrogate pair: such a string has no UTF-8 form. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
-
-/** What a message shows of a value: its text, so that the mistake can be seen. */
-export function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
-  if (typeof value === 'bigint') return `${value}n`;
-  if (typeof value === 'object' && value !== null) return Object.prototype.toString.call(value);
-  return String(value);
-}
 
 /**
  * Refuses a key that etcd would clean into another one (it would then not be found again under its own name).

@@ -1,4 +1,4 @@
-import { show } from '../keys/paths.ts';
+import { checkSecondsOrNone, show } from '../keys/checks.ts';
 import { defaultMargin } from './lease.ts';
 
 export interface LockOptions {
@@ -35,8 +35,7 @@ const LONGEST_TTL = 2 ** 31;
 /** @throws {TypeError | RangeError} with the value in the message */
 export function checkLockOptions({ uuid, margin }: LockOptions): void {
   if (uuid !== undefined) checkUuid(uuid);
-  if (margin !== undefined && !(typeof margin === 'number' && margin >= 0 && Number.isFinite(margin)))
-    throw new RangeError(`margin must be a number of seconds ≥ 0, got ${show(margin)}`);
+  if (margin !== undefined) checkSecondsOrNone('margin', margin);
 }
 
 /** @throws {TypeError | RangeError} with the value in the message */
@@ -50,8 +49,7 @@ export function checkAcquire(options: AcquireOptions, margin: number | undefined
   const { blocking = true, lockTtl = 3600, timeout = 0, signal, keepAlive = false } = options;
   if (lockTtl !== null && !(Number.isInteger(lockTtl) && lockTtl >= 1 && lockTtl <= LONGEST_TTL))
     throw new RangeError(`lockTtl must be an integer from 1 to ${LONGEST_TTL} or null, got ${show(lockTtl)}`);
-  if (!(typeof timeout === 'number' && timeout >= 0 && Number.isFinite(timeout)))
-    throw new RangeError(`timeout must be a number of seconds ≥ 0 (0: no limit), got ${show(timeout)}`);
+  checkSecondsOrNone('timeout', timeout);
   for (const [name, value] of Object.entries({ blocking, keepAlive }))
     if (typeof value !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(value)}`);
   if (signal !== undefined && !(signal instanceof AbortSignal))

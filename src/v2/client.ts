@@ -20,9 +20,9 @@ import type {
   Snapshot,
   WatchOptions,
 } from '../keys/api.ts';
+import { checkInteger, checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
-import { show } from '../keys/paths.ts';
-import { Scope, sharedAbortController } from '../timing.ts';
+import { Deadline, Scope, sharedAbortController } from '../timing.ts';
 import type { Endpoint, Lane } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
@@ -88,12 +88,14 @@ export class EtcdClient implements KeysApi {
   }
 
   async renew(key: string, { prevValue, prevIndex, ttl, ...options }: RenewOptions): Promise<Change> {
+    if (ttl !== null) checkInteger('ttl', ttl, 1);
     const conditions = { ttl, prevValue, prevIndex };
     const plain = wire.encodeSet(key, prevValue, conditions);
     return this.#call('safe', options, async (sending) => {
+      const deadline = Deadline.after(sending.timeout);
       const silent = ttl !== null && (await this.#knowsRefresh(sending));
       const request = silent ? wire.encodeSet(key, undefined, { ...conditions, refresh: true }) : plain;
-      return wire.decodeChange(await this.#answer(sending, request));
+      return wire.decodeChange(await this.#answer({ ...sending, timeout: deadline.remaining / 1000 }, request));
     });
   }
 
@@ -102,6 +104,7 @@ export class EtcdClient implements KeysApi {
   }
 
   async watch(key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
+    if (options.timeout !== undefined) checkSeconds('timeout', options.timeout);
     return this.#call('never', options, (sending) =>
       longPoll(key, options, (request, timeout) => this.#send({ ...sending, lane: 'poll', timeout }, request)),
     );
@@ -128,9 +131,8 @@ export class EtcdClient implements KeysApi {
    * @throws {EtcdKeysLeft} after closing all the same, when keys had to be left; it names them
    * @throws {RangeError} when the timeout is no number of seconds ≥ 0
    */
-  close({ timeout = 5 }: CloseOptions = {}): Promise<void> {
-    if (!(typeof timeout === 'number' && timeout >= 0))
-      return Promise.reject(new RangeError(`timeout must be a number of seconds ≥ 0, got ${show(timeout)}`));
+  async close({ timeout = 5 }: CloseOptions = {}): Promise<void> {
+    checkSecondsOrNone('timeout', timeout);
     this.#closed ??= this.#close(timeout);
     return this.#closed;
   }
@@ -154,6 +156,7 @@ export class EtcdClient implements KeysApi {
   /** One round over the members. Closing admits background work only; what is under way then goes on until the very end. */
   async #call<T>(repeat: Repeat, options: CallOptions, attempt: (sending: Sending) => Promise<T>): Promise<T> {
     const { signal, attemptTimeout = this.#settings.readTimeout, background = false } = options;
+    checkSeconds('attemptTimeout', attemptTimeout);
     if (!background) this.cleanups.closing.throwIfAborted();
     const scope = new Scope(this.#destroyed.signal, signal);
     try {

@@ -48,6 +48,7 @@ export class Endpoint {
     const attempt = new Scope(signal).abortAt(Deadline.after(timeout), () => timedOut, { ref: lane !== 'background' });
     const sentAt = now();
     try {
+      attempt.signal.throwIfAborted();
       const response = await this.#pool(lane).request({
         method: request.method,
         path: query === '' ? request.path : `${request.path}?${query}`,

@@ -23,6 +23,7 @@ export type Repeat = 'safe' | 'never';
 export class Endpoints {
   readonly #settings: ClientSettings;
   #list: Promise<readonly Endpoint[]> | undefined;
+  #resolved: readonly Endpoint[] = [];
   #current = 0;
 
   constructor(settings: ClientSettings) {
@@ -43,7 +44,8 @@ export class Endpoints {
       try {
         return await attempt(endpoint);
       } catch (error) {
-        if (signal.aborted || !isMembersFault(error)) throw afterUnclear(error, failures);
+        if (signal.aborted) throw signal.reason;
+        if (!isMembersFault(error)) throw afterUnclear(error, failures);
         if (this.#current === at) this.#current = (at + 1) % list.length;
         failures.push({ endpoint: endpoint.url, error });
         if (repeat === 'never' && error.outcomeUnknown) break;
@@ -52,14 +54,17 @@ export class Endpoints {
     throw combine(failures);
   }
 
+  /** Closes every connection; no call may be made afterwards. */
   async destroy(): Promise<void> {
-    const list = await this.#list?.catch(() => []);
-    await Promise.all(list?.map((endpoint) => endpoint.destroy()) ?? []);
+    await Promise.all(this.#resolved.map((endpoint) => endpoint.destroy()));
   }
 
   #resolve(): Promise<readonly Endpoint[]> {
     this.#list ??= this.#urls().then(
-      (urls) => urls.map((url) => new Endpoint(url, this.#settings)),
+      (urls) => {
+        this.#resolved = urls.map((url) => new Endpoint(url, this.#settings));
+        return this.#resolved;
+      },
       (error) => {
         this.#list = undefined; // ask DNS again next time
         throw error;
@@ -81,13 +86,12 @@ export async function discover(
   resolve: typeof resolveSrv,
 ): Promise<readonly string[]> {
   const name = `_etcd._tcp.${domain}`;
-  try {
-    const records = await resolve(name);
-    records.sort((a, b) => a.priority - b.priority || b.weight - a.weight);
-    return records.map(({ name: host, port }) => new URL(`${protocol}://${host}:${port}`).origin);
-  } catch (error) {
+  const records = await resolve(name).catch((error) => {
     throw new EtcdConnectionFailed(`no endpoints: looking up SRV ${name} failed`, { cause: error });
-  }
+  });
+  if (records.length === 0) throw new EtcdConnectionFailed(`no endpoints: SRV ${name} has no records`);
+  records.sort((a, b) => a.priority - b.priority || b.weight - a.weight);
+  return records.map(({ name: host, port }) => new URL(`${protocol}://${host}:${port}`).origin);
 }
 
 /** Another member may do better: this one did not answer, has no leader, is of another cluster, or is no etcd at all. */

@@ -1,4 +1,5 @@
-import { checkKey, show } from '../keys/paths.ts';
+import { checkSeconds, show } from '../keys/checks.ts';
+import { checkKey } from '../keys/paths.ts';
 
 /** PEM text, or several. */
 export type Pem = string | Buffer | readonly (string | Buffer)[];
@@ -43,19 +44,24 @@ export interface ClientSettings {
  * @throws {TypeError | RangeError} with the value in the message (never a password)
  */
 export function checkOptions(options: EtcdClientOptions): ClientSettings {
-  const { srvDomain, lockPrefix = '/_locks', versionPrefix = '/v2', readTimeout = 10, expectedClusterId } = options;
+  const { endpoints = 'http://127.0.0.1:2379', srvDomain, expectedClusterId } = options;
+  const { lockPrefix = '/_locks', versionPrefix = '/v2', readTimeout = 10 } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
     throw new TypeError('endpoints and srvDomain exclude each other');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
     throw new RangeError(`srvDomain must be a domain name, got ${show(srvDomain)}`);
   checkKey('lockPrefix', lockPrefix);
   checkKey('versionPrefix', versionPrefix);
-  if (!(typeof readTimeout === 'number' && readTimeout > 0 && Number.isFinite(readTimeout)))
-    throw new RangeError(`readTimeout must be a number of seconds > 0, got ${show(readTimeout)}`);
-  if (expectedClusterId !== undefined && !/^[0-9a-f]+$/.test(expectedClusterId))
+  if (!/^[\w.~/-]+$/.test(versionPrefix))
+    throw new RangeError(`versionPrefix must be a plain path such as "/v2", got ${show(versionPrefix)}`);
+  checkSeconds('readTimeout', readTimeout);
+  if (
+    expectedClusterId !== undefined &&
+    !(typeof expectedClusterId === 'string' && /^[0-9a-f]+$/.test(expectedClusterId))
+  )
     throw new RangeError(`expectedClusterId must be lower-case hex digits, got ${show(expectedClusterId)}`);
   return {
-    endpoints: srvDomain === undefined ? checkEndpoints(options.endpoints ?? 'http://127.0.0.1:2379') : undefined,
+    endpoints: srvDomain === undefined ? checkEndpoints(endpoints) : undefined,
     srvDomain,
     lockPrefix,
     versionPrefix,
@@ -74,15 +80,15 @@ function checkEndpoints(endpoints: string | readonly string[]): string[] {
 }
 
 function checkEndpoint(endpoint: unknown): string {
+  // Whatever stands before an @ may be a password.
+  const shown = show(typeof endpoint === 'string' ? endpoint.replace(/^.*@/s, '…@') : endpoint);
   if (typeof endpoint !== 'string' || !URL.canParse(endpoint))
-    throw new RangeError(`endpoint must be a URL such as "http://127.0.0.1:2379", got ${show(endpoint)}`);
+    throw new RangeError(`endpoint must be a URL such as "http://127.0.0.1:2379", got ${shown}`);
   const url = new URL(endpoint);
   if (url.username !== '' || url.password !== '')
-    throw new RangeError(
-      `endpoint must carry no credentials (use username and password), got ${show(url.origin)} with some`,
-    );
+    throw new RangeError(`endpoint must carry no credentials (use username and password), got ${shown}`);
   if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
-    throw new RangeError(`endpoint must be http(s)://host:port and no more, got ${show(endpoint)}`);
+    throw new RangeError(`endpoint must be http(s)://host:port and no more, got ${shown}`);
   return url.origin;
 }
 

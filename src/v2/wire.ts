@@ -17,7 +17,8 @@ import type {
   Snapshot,
   WatchOptions,
 } from '../keys/api.ts';
-import { checkKey, show } from '../keys/paths.ts';
+import { checkInteger, show } from '../keys/checks.ts';
+import { checkKey } from '../keys/paths.ts';
 
 export interface WireRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
@@ -50,19 +51,9 @@ const keyPath = (key: string): string => {
   return `/keys${key.split('/').map(encodeURIComponent).join('/')}`;
 };
 
-function checkIndex(what: string, index: number | undefined): void {
-  if (index !== undefined && !(Number.isSafeInteger(index) && index >= 0))
-    throw new RangeError(`${what} must be an integer ≥ 0, got ${show(index)}`);
-}
-
-function checkTtl(ttl: number | null | undefined): void {
-  if (ttl !== undefined && ttl !== null && !(Number.isSafeInteger(ttl) && ttl >= 0))
-    throw new RangeError(`ttl must be an integer ≥ 0 or null, got ${show(ttl)}`);
-}
-
 function checkConditions({ prevValue, prevIndex }: DeleteOptions): void {
   if (prevValue === '') throw new RangeError('prevValue must not be empty: etcd refuses that, use prevIndex');
-  checkIndex('prevIndex', prevIndex);
+  if (prevIndex !== undefined) checkInteger('prevIndex', prevIndex, 0);
 }
 
 /** A question about the cluster itself. `/version` alone is served beside the version prefix, not below it. */
@@ -75,13 +66,13 @@ export function encodeGet(key: string, { recursive, sorted, quorum }: GetOptions
 }
 
 export function encodeWatch(key: string, { after, recursive }: WatchOptions): WireRequest {
-  checkIndex('after', after);
+  checkInteger('after', after, 0);
   return { method: 'GET', path: keyPath(key), query: params({ wait: true, waitIndex: after + 1, recursive }) };
 }
 
 export function encodeSet(key: string, value: string | undefined, options: SetOptions = {}): WireRequest {
   const { ttl, prevExist, prevValue, prevIndex, refresh, dir } = options;
-  checkTtl(ttl);
+  if (ttl !== undefined && ttl !== null) checkInteger('ttl', ttl, 0);
   checkConditions(options);
   if (refresh && (value !== undefined || typeof ttl !== 'number'))
     throw new RangeError(`refresh goes with a ttl and without a value, got ttl ${show(ttl)} and value ${show(value)}`);
@@ -92,7 +83,7 @@ export function encodeSet(key: string, value: string | undefined, options: SetOp
 }
 
 export function encodeCreateInOrder(dir: string, value: string, { ttl }: CreateOptions = {}): WireRequest {
-  checkTtl(ttl);
+  if (ttl !== undefined && ttl !== null) checkInteger('ttl', ttl, 0);
   return { method: 'POST', path: keyPath(dir), query: params({}), form: params({ value, ttl: ttl ?? undefined }) };
 }
 
@@ -107,7 +98,7 @@ export function decodeSnapshot(answer: WireAnswer): Snapshot {
   const index = headerIndex(answer);
   // Without it a waiter could only guess where to watch from, and miss the event it waits for.
   if (index === undefined) throw unusable(answer, 'has no X-Etcd-Index (does a proxy drop it?)');
-  return { ...common(answer), index, node: decodeNode(body['node'], answer) };
+  return { ...common(answer), index, node: decodeTopNode(body['node'], answer) };
 }
 
 export function decodeChange(answer: WireAnswer): Change {
@@ -162,13 +153,14 @@ export interface Member {
 export function decodeMembers(answer: WireAnswer): Member[] {
   const members = decodeBody(answer)['members'];
   if (!Array.isArray(members)) throw unusable(answer, 'lists no members');
-  return members.map(({ id, name, peerURLs, clientURLs }) => ({
-    id: String(id),
-    name: String(name),
-    peerURLs: peerURLs ?? [],
-    clientURLs: clientURLs ?? [],
-  }));
+  return members.map((member: unknown) => {
+    if (!isRecord(member)) throw unusable(answer, 'lists no members');
+    const { id, name, peerURLs, clientURLs } = member;
+    return { id: String(id), name: String(name), peerURLs: texts(peerURLs), clientURLs: texts(clientURLs) };
+  });
 }
+
+const texts = (list: unknown): string[] => (Array.isArray(list) ? list.map(String) : []);
 
 export function decodeMachines(answer: WireAnswer): string[] {
   if (answer.status !== 200) throw decodeError(answer);
@@ -202,15 +194,17 @@ function decodeIndex(value: unknown, what: string, answer: WireAnswer): number {
   throw unusable(answer, `has ${what} ${show(value)}, which is no index below 2^53`);
 }
 
-/** What etcd leaves out of the root, which no write ever made. */
-const ROOT = { key: '/', createdIndex: 0, modifiedIndex: 0 };
+/** etcd's answer for the root has no key and no indexes: no write ever made it. */
+function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
+  const isRoot = isRecord(raw) && raw['key'] === undefined && raw['dir'] === true;
+  return decodeNode(isRoot ? { key: '/', createdIndex: 0, modifiedIndex: 0, ...raw } : raw, answer);
+}
 
 function decodeNode(raw: unknown, answer: WireAnswer): Node {
-  if (!isRecord(raw) || (typeof raw['key'] !== 'string' && raw['dir'] !== true)) throw unusable(answer, 'has no node');
-  const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } =
-    'key' in raw ? raw : { ...ROOT, ...raw };
+  if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
+  const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } = raw;
   return {
-    key: String(key),
+    key: key as string,
     dir: dir === true,
     ...(typeof value === 'string' ? { value } : {}),
     ...(typeof ttl === 'number' ? { ttl } : {}),

@@ -40,7 +40,7 @@ test.each([
   [{ lockTtl: 2 ** 31 + 1 }, 'got 2147483649'],
   [{ lockTtl: '60' as unknown as number }, 'got "60"'],
   [{ lockTtl: Number.POSITIVE_INFINITY }, 'got Infinity'],
-  [{ timeout: -1 }, 'timeout must be a number of seconds ≥ 0 (0: no limit), got -1'],
+  [{ timeout: -1 }, 'timeout must be a number of seconds ≥ 0, got -1'],
   [{ timeout: Number.NaN }, 'got NaN'],
   [{ timeout: '5' as unknown as number }, 'got "5"'],
   [{ blocking: 0 as unknown as boolean }, 'blocking must be a boolean, got 0'],

@@ -1,0 +1,25 @@
+/** What a message shows of a value: its text, so that the mistake can be seen. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'object' && value !== null) return Object.prototype.toString.call(value);
+  return String(value);
+}
+
+/** @throws {RangeError} with the value in the message, unless it is a number of seconds > 0 */
+export function checkSeconds(what: string, value: unknown): void {
+  if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return;
+  throw new RangeError(`${what} must be a number of seconds > 0, got ${show(value)}`);
+}
+
+/** @throws {RangeError} with the value in the message, unless it is a number of seconds ≥ 0 */
+export function checkSecondsOrNone(what: string, value: unknown): void {
+  if (typeof value === 'number' && value >= 0 && Number.isFinite(value)) return;
+  throw new RangeError(`${what} must be a number of seconds ≥ 0, got ${show(value)}`);
+}
+
+/** @throws {RangeError} with the value in the message, unless it is an integer that is no less */
+export function checkInteger(what: string, value: unknown, least: number): void {
+  if (Number.isSafeInteger(value) && (value as number) >= least) return;
+  throw new RangeError(`${what} must be an integer ≥ ${least}, got ${show(value)}`);
+}

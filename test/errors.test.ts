@@ -1,0 +1,124 @@
+import { inspect } from 'node:util';
+import { expect, test } from 'vitest';
+import * as errors from '../src/errors.ts';
+
+const { EtcdException, EtcdKeyError, EtcdValueError, EtcdConnectionFailed } = errors;
+
+/** Class name, stable code, direct base. The codes are public: a change breaks users. */
+const classes: [keyof typeof errors, string, new (...args: never[]) => Error][] = [
+  ['EtcdException', 'ETCD_EXCEPTION', Error],
+  ['EtcdKeyError', 'ETCD_KEY_ERROR', EtcdException],
+  ['EtcdKeyNotFound', 'ETCD_KEY_NOT_FOUND', EtcdKeyError],
+  ['EtcdNotFile', 'ETCD_NOT_FILE', EtcdKeyError],
+  ['EtcdNotDir', 'ETCD_NOT_DIR', EtcdKeyError],
+  ['EtcdAlreadyExist', 'ETCD_ALREADY_EXIST', EtcdKeyError],
+  ['EtcdRootReadOnly', 'ETCD_ROOT_READ_ONLY', EtcdKeyError],
+  ['EtcdValueError', 'ETCD_VALUE_ERROR', EtcdException],
+  ['EtcdCompareFailed', 'ETCD_COMPARE_FAILED', EtcdValueError],
+  ['EtcdDirNotEmpty', 'ETCD_DIR_NOT_EMPTY', EtcdValueError],
+  ['EtcdInsufficientPermissions', 'ETCD_INSUFFICIENT_PERMISSIONS', EtcdException],
+  ['EtcdLeaderElectionInProgress', 'ETCD_LEADER_ELECTION_IN_PROGRESS', EtcdException],
+  ['EtcdWatcherCleared', 'ETCD_WATCHER_CLEARED', EtcdException],
+  ['EtcdEventIndexCleared', 'ETCD_EVENT_INDEX_CLEARED', EtcdException],
+  ['EtcdConnectionFailed', 'ETCD_CONNECTION_FAILED', EtcdException],
+  ['EtcdWatchTimedOut', 'ETCD_WATCH_TIMED_OUT', EtcdConnectionFailed],
+  ['EtcdClientClosed', 'ETCD_CLIENT_CLOSED', EtcdException],
+  ['EtcdUnusableAnswer', 'ETCD_UNUSABLE_ANSWER', EtcdException],
+  ['EtcdClusterIdChanged', 'ETCD_CLUSTER_ID_CHANGED', EtcdException],
+  ['EtcdKeysLeft', 'ETCD_KEYS_LEFT', EtcdException],
+  ['EtcdLockExpired', 'ETCD_LOCK_EXPIRED', EtcdException],
+  ['EtcdLockReleased', 'ETCD_LOCK_RELEASED', EtcdException],
+];
+
+const byName = new Map<string, unknown>(Object.entries(errors));
+
+test('every class is in this table', () => {
+  const made = [...byName].filter(([, value]) => value === EtcdException || isSubclass(value));
+  expect(made.map(([name]) => name).sort()).toEqual(classes.map(([name]) => name).sort());
+});
+
+test('no two classes share a code', () => {
+  expect(new Set(classes.map(([, code]) => code)).size).toBe(classes.length);
+});
+
+test.each(classes)('%s says its name and has the code %s', (name, code, base) => {
+  const error = make(name);
+  expect(error).toMatchObject({ name, code, message: 'why' });
+  expect(Object.getPrototypeOf(error.constructor)).toBe(base);
+  expect(error).toBeInstanceOf(EtcdException);
+  expect(String(error)).toBe(`${name}: why`);
+  expect(inspect(error)).toMatch(new RegExp(`^${name}: why\n`));
+});
+
+test('an error without fields claims nothing', () => {
+  const error = new EtcdException('why');
+  expect(error).toMatchObject({ errorCode: undefined, index: undefined, status: undefined, outcomeUnknown: false });
+  expect(error.failures).toEqual([]);
+  expect('cause' in error).toBe(false);
+});
+
+test('an error keeps what it was given', () => {
+  const cause = new Error('beneath');
+  const failures = [{ endpoint: 'http://a:2379', error: cause }];
+  const fields = { errorCode: 300, index: 6, status: 500, outcomeUnknown: true, failures, cause };
+  expect(new errors.EtcdConnectionFailed('why', fields)).toMatchObject(fields);
+});
+
+test('errors about a lock name its holder where that is known', () => {
+  const holder = { key: '/_locks/x/1', value: 'u1', ttl: 5 };
+  expect(new errors.EtcdWatchTimedOut('why', { holder }).holder).toBe(holder);
+  expect(new errors.EtcdLockExpired('why', { holder }).holder).toBe(holder);
+  expect(new errors.EtcdLockExpired('why').holder).toBeUndefined();
+});
+
+test('keys left behind are named', () => {
+  expect(new errors.EtcdKeysLeft('why', ['/a', '/b']).keys).toEqual(['/a', '/b']);
+});
+
+test('an unknown error code is told by the base class', () => {
+  const error = errors.fromErrorCode(999, 'new in etcd', { status: 400 });
+  expect(error.constructor).toBe(EtcdException);
+  expect(error).toMatchObject({ errorCode: 999, status: 400, message: 'new in etcd' });
+});
+
+const passing = new Set<string>([
+  'EtcdConnectionFailed',
+  'EtcdLeaderElectionInProgress',
+  'EtcdWatcherCleared',
+  'EtcdEventIndexCleared',
+]);
+
+test.each(classes)('%s is transient only if the same call may succeed later', (name) => {
+  expect(errors.isTransient(make(name))).toBe(passing.has(name));
+});
+
+test.each([
+  [300, true],
+  [301, true],
+  [400, true],
+  [401, true],
+  [100, false],
+  [101, false],
+  [110, false],
+  [200, false],
+  [999, false],
+])('etcd’s code %i is transient: %s', (code, transient) => {
+  expect(errors.isTransient(errors.fromErrorCode(code, 'why', {}))).toBe(transient);
+});
+
+test.each([new Error('x'), new TypeError('x'), new DOMException('x', 'AbortError'), undefined, null, 'x', 300])(
+  'what is no error of ours is not transient: %s',
+  (error) => {
+    expect(errors.isTransient(error)).toBe(false);
+  },
+);
+
+function isSubclass(value: unknown): boolean {
+  return typeof value === 'function' && value.prototype instanceof EtcdException;
+}
+
+function make(name: keyof typeof errors): errors.EtcdException {
+  if (name === 'EtcdKeysLeft') return new errors.EtcdKeysLeft('why', []);
+  const ErrorClass = byName.get(name) as typeof EtcdException;
+  return new ErrorClass('why');
+}

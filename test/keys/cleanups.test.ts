@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Cleanups } from '../../src/keys/cleanups.ts';
+
+const reason = new Error('closed');
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+test('nothing pending is settled at once', async () => {
+  expect(await new Cleanups(() => reason).settle(5)).toEqual([]);
+});
+
+test('settling tells whoever is pending that it is time, with the reason given', async () => {
+  const cleanups = new Cleanups(() => reason);
+  expect(cleanups.closing.aborted).toBe(false);
+  const ends = new Promise<void>((resolve) => cleanups.closing.addEventListener('abort', () => resolve()));
+  cleanups.add('/a', ends);
+  expect(await cleanups.settle(5)).toEqual([]);
+  expect(cleanups.closing.reason).toBe(reason);
+});
+
+test('what is added while settling is waited for as well', async () => {
+  const cleanups = new Cleanups(() => reason);
+  cleanups.add(
+    '/a',
+    Promise.resolve().then(() => cleanups.add('/b', after(1000))),
+  );
+  const settled = cleanups.settle(5);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(await settled).toEqual([]);
+});
+
+test('what is not done in time is named: each key once, in order', async () => {
+  const cleanups = new Cleanups(() => reason);
+  cleanups.add('/done', after(500));
+  for (const key of ['/b', '/a', '/b']) cleanups.add(key, after(10_000));
+  const settled = cleanups.settle(5);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(await settled).toEqual(['/a', '/b']);
+  await vi.advanceTimersByTimeAsync(5000);
+});
+
+test('a key stays pending while any of its work is', async () => {
+  const cleanups = new Cleanups(() => reason);
+  cleanups.add('/a', after(100));
+  cleanups.add('/a', after(10_000));
+  const settled = cleanups.settle(1);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(await settled).toEqual(['/a']);
+  await vi.advanceTimersByTimeAsync(9000);
+  expect(await cleanups.settle(1)).toEqual([]);
+});
+
+test('with no time at all, what is pending is named', async () => {
+  const cleanups = new Cleanups(() => reason);
+  cleanups.add('/a', after(10));
+  const settled = cleanups.settle(0);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(await settled).toEqual(['/a']);
+  await vi.advanceTimersByTimeAsync(10);
+});
+
+const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

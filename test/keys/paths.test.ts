@@ -1,0 +1,157 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { show } from '../../src/keys/checks.ts';
+import { baseName, checkKey, checkLockName, hasFullWidth, sequenceOf } from '../../src/keys/paths.ts';
+
+test.each([
+  'file1',
+  'with space',
+  'umläut',
+  '中文',
+  '🔒',
+  'a/b/c',
+  'a/5',
+  'dots.and-dashes_~',
+  'plus+sign',
+  "quote'",
+  'semi;colon',
+  'at@colon:eq=amp&',
+  'back\\slash',
+  '[x]{y}|^`<>"',
+  'what?',
+  'sharp#',
+  '%41',
+  '...',
+  '.hidden',
+  'trailing.',
+  ' ',
+])('%j is a lock name', (name) => {
+  expect(() => checkLockName(name)).not.toThrow();
+  expect(() => checkKey('key', `/_locks/${name}`)).not.toThrow();
+});
+
+test.each([
+  ['', 'lock name must not be empty, got ""'],
+  ['/lead', 'lock name must have no empty, "." or ".." segment, got "/lead"'],
+  ['trail/', 'lock name must have no empty, "." or ".." segment, got "trail/"'],
+  ['a//b', 'lock name must have no empty, "." or ".." segment, got "a//b"'],
+  ['/', 'lock name must have no empty, "." or ".." segment, got "/"'],
+  ['.', 'lock name must have no empty, "." or ".." segment, got "."'],
+  ['..', 'lock name must have no empty, "." or ".." segment, got ".."'],
+  ['a/./b', 'lock name must have no empty, "." or ".." segment, got "a/./b"'],
+  ['a/../b', 'lock name must have no empty, "." or ".." segment, got "a/../b"'],
+  ['a/..', 'lock name must have no empty, "." or ".." segment, got "a/.."'],
+  ['half \ud83d', 'lock name must be well-formed Unicode, got "half \\ud83d"'],
+])('%j is no lock name', (name, message) => {
+  expect(() => checkLockName(name)).toThrow(RangeError);
+  expect(() => checkLockName(name)).toThrow(message);
+});
+
+test.each([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  [5, '5'],
+  [5n, '5n'],
+  [{}, '[object Object]'],
+  [['a'], '[object Array]'],
+])('what is no text is no lock name and no key: %s', (value, shown) => {
+  expect(() => checkLockName(value)).toThrow(TypeError);
+  expect(() => checkLockName(value)).toThrow(`lock name must be a string, got ${shown}`);
+  expect(() => checkKey('lockPrefix', value)).toThrow(TypeError);
+  expect(() => checkKey('lockPrefix', value)).toThrow(`lockPrefix must be a string, got ${shown}`);
+});
+
+test.each(['', 'x', '/', '//', '/a/', '/a//b', '/./a', '/a/..'])('%j is no key', (key) => {
+  expect(() => checkKey('key', key)).toThrow(RangeError);
+  expect(() => checkKey('key', key)).toThrow(`got ${JSON.stringify(key)}`);
+});
+
+test('a name is accepted exactly where a URL parser and a clean-up of paths would leave it alone', () => {
+  const segment = fc.oneof(fc.constantFrom('', '.', '..', '...', 'a', '0'), fc.string({ minLength: 1 }));
+  fc.assert(
+    fc.property(fc.array(segment, { minLength: 1, maxLength: 4 }), (segments) => {
+      const name = segments.join('/');
+      const path = `/${name.split('/').map(encodeURIComponent).join('/')}`;
+      const clean = name !== '' && !/\/\/|\/$/.test(path) && new URL(path, 'http://x').pathname === path;
+      expect(isAccepted(name)).toBe(clean);
+    }),
+  );
+});
+
+test.each([
+  ['/_locks/x/00000000000000000004', 4n],
+  ['/_locks/x/3', 3n],
+  ['/_locks/x/0', 0n],
+  ['7', 7n],
+  ['/_locks/x/99999999999999999999', 99999999999999999999n],
+  ['/_locks/x/-1', undefined],
+  ['/_locks/x/1.5', undefined],
+  ['/_locks/x/1e3', undefined],
+  ['/_locks/x/0x10', undefined],
+  ['/_locks/x/ 1', undefined],
+  ['/_locks/x/1\n', undefined],
+  ['/_locks/x/٣', undefined],
+  ['/_locks/5/sub', undefined],
+  ['/_locks/x/', undefined],
+])('the sequence of %j is %s', (key, sequence) => {
+  expect(sequenceOf(key)).toBe(sequence);
+});
+
+test('a sequence survives the name it is written as, however it is padded', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.integer({ min: 1, max: 20 }), (sequence, width) => {
+      expect(sequenceOf(`/_locks/x/${String(sequence).padStart(width, '0')}`)).toBe(sequence);
+    }),
+  );
+});
+
+test('names of full width sort as text as they sort as numbers', () => {
+  const sequences = fc.uniqueArray(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }));
+  fc.assert(
+    fc.property(sequences, (numbers) => {
+      const names = numbers.map((number) => `/_locks/x/${String(number).padStart(20, '0')}`);
+      expect(names.every(hasFullWidth)).toBe(true);
+      const byNumber = [...numbers].sort((a, b) => (a < b ? -1 : 1));
+      expect(names.sort().map(sequenceOf)).toEqual(byNumber);
+    }),
+  );
+});
+
+test.each([
+  ['/_locks/x/00000000000000000004', true],
+  ['/_locks/x/4', false],
+  ['/_locks/x/0000000000000000004', false],
+  ['/_locks/x/000000000000000000004', false],
+])('%j has the width of etcd 2.2 and later: %s', (key, full) => {
+  expect(hasFullWidth(key)).toBe(full);
+});
+
+test('the base name is what follows the last slash', () => {
+  expect(baseName('/_locks/a/b')).toBe('b');
+  expect(baseName('b')).toBe('b');
+  expect(baseName('/a/')).toBe('');
+});
+
+test.each([
+  ['a\n"b"', '"a\\n\\"b\\""'],
+  [Number.NaN, 'NaN'],
+  [true, 'true'],
+  [Symbol('s'), 'Symbol(s)'],
+  [new Date(0), '[object Date]'],
+])('a message shows %s so that the mistake can be seen', (value, shown) => {
+  expect(show(value)).toBe(shown);
+});
+
+test('a message shows the beginning of a long text', () => {
+  expect(show('x'.repeat(101))).toBe(`"${'x'.repeat(100)}…"`);
+  expect(show('x'.repeat(100))).toBe(`"${'x'.repeat(100)}"`);
+});
+
+function isAccepted(name: string): boolean {
+  try {
+    checkLockName(name);
+    return true;
+  } catch {
+    return false;
+  }
+}

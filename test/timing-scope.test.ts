@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Deadline, now, orAborted, Scope, sharedAbortController } from '../src/timing.ts';
+import { watchedSignal } from './support/signals.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+describe('Scope', () => {
+  test('aborts with the reason of whichever signal is first, and with no later one', () => {
+    const [first, second] = [new AbortController(), new AbortController()];
+    const scope = new Scope(first.signal, undefined, second.signal);
+    second.abort('second');
+    first.abort('first');
+    expect(scope.signal.reason).toBe('second');
+    scope.dispose();
+  });
+
+  test('has aborted from the start when one of its signals has', () => {
+    const scope = new Scope(new AbortController().signal, AbortSignal.abort('before'));
+    expect(scope.signal.reason).toBe('before');
+    scope.dispose();
+  });
+
+  test('follows a signal given later', () => {
+    const later = watchedSignal();
+    const scope = new Scope().follow(later.signal);
+    expect(scope.signal.aborted).toBe(false);
+    later.controller.abort('later');
+    expect(scope.signal.reason).toBe('later');
+    scope.dispose();
+  });
+
+  test('aborts at its deadline with a reason made then', () => {
+    const scope = new Scope().abortAt(Deadline.after(1), () => now());
+    const startedAt = now();
+    vi.advanceTimersByTime(1000);
+    expect(scope.signal.reason).toBe(startedAt + 1000);
+    scope.dispose();
+  });
+
+  test('disposed of, has no listener and no timer left, and follows nothing any more', () => {
+    const watched = [watchedSignal(), watchedSignal()];
+    const scope = new Scope(...watched.map(({ signal }) => signal)).abortAt(Deadline.after(1), () => 'late');
+    expect(watched.map(({ listeners }) => listeners)).toEqual([1, 1]);
+    scope.dispose();
+    scope.dispose();
+    expect(watched.map(({ listeners }) => listeners)).toEqual([0, 0]);
+    expect(vi.getTimerCount()).toBe(0);
+    for (const { controller } of watched) controller.abort();
+    expect(scope.signal.aborted).toBe(false);
+  });
+
+  test('follows the same signal many times over without a listener left', () => {
+    const watched = watchedSignal();
+    for (let i = 0; i < 50; i += 1) new Scope(watched.signal, watched.signal).dispose();
+    expect(watched.added).toBe(100);
+    expect(watched.listeners).toBe(0);
+  });
+});
+
+test('a shared signal may be followed by any number of scopes without a warning', () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  const { signal } = sharedAbortController();
+  const scopes = Array.from({ length: 40 }, () => new Scope(signal));
+  expect(warned).not.toHaveBeenCalled();
+  warned.mockRestore();
+  for (const scope of scopes) scope.dispose();
+});
+
+describe('orAborted', () => {
+  test('settles like its promise and leaves no listener behind', async () => {
+    const watched = watchedSignal();
+    await expect(orAborted(Promise.resolve(1), watched.signal)).resolves.toBe(1);
+    await expect(orAborted(Promise.reject(new Error('x')), watched.signal)).rejects.toThrow('x');
+    await Promise.resolve();
+    expect(watched.listeners).toBe(0);
+  });
+
+  test('rejects with the signal’s reason while the promise goes on alone, whatever becomes of it', async () => {
+    const watched = watchedSignal();
+    let fail = (_: Error) => {};
+    const work = new Promise<void>((_, reject) => {
+      fail = reject;
+    });
+    const raced = orAborted(work, watched.signal);
+    watched.controller.abort('enough');
+    await expect(raced).rejects.toBe('enough');
+    fail(new Error('later, and unhandled if nobody caught it'));
+    await expect(work).rejects.toThrow('later');
+  });
+
+  test('an aborted signal comes before a promise that has settled', async () => {
+    const signal = AbortSignal.abort('before');
+    await expect(orAborted(Promise.resolve(1), signal)).rejects.toBe('before');
+    await expect(orAborted(Promise.reject(new Error('x')), signal)).rejects.toBe('before');
+  });
+});

@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest';
+import { EtcdClient } from '../../src/v2/client.ts';
+import { checkOptions, type EtcdClientOptions } from '../../src/v2/options.ts';
+
+const pem = '-----BEGIN CERTIFICATE-----';
+
+test('without options it is the etcd on this host, under the usual prefixes', () => {
+  expect(checkOptions({})).toEqual({
+    endpoints: ['http://127.0.0.1:2379'],
+    srvDomain: undefined,
+    lockPrefix: '/_locks',
+    versionPrefix: '/v2',
+    readTimeout: 10,
+    authorization: undefined,
+    tls: {},
+    expectedClusterId: undefined,
+  });
+});
+
+test.each<[string, string | string[], string[]]>([
+  ['a single one', 'http://a:2379', ['http://a:2379']],
+  ['with a slash at the end', ['http://a:2379/'], ['http://a:2379']],
+  ['given twice', ['http://a:2379', 'http://a:2379/', 'http://b:2379'], ['http://a:2379', 'http://b:2379']],
+  ['with IPv6', ['http://[::1]:2379'], ['http://[::1]:2379']],
+  ['with the usual port', ['https://a:443'], ['https://a']],
+  ['in the order given', ['http://c:1', 'http://a:1'], ['http://c:1', 'http://a:1']],
+])('endpoints %s are origins', (_, endpoints, origins) => {
+  expect(checkOptions({ endpoints }).endpoints).toEqual(origins);
+});
+
+test('with a domain there are no endpoints before DNS was asked', () => {
+  expect(checkOptions({ srvDomain: 'example.org' })).toMatchObject({ endpoints: undefined, srvDomain: 'example.org' });
+});
+
+test('a user name and a password become one header, beyond ASCII too', () => {
+  const { authorization = '' } = checkOptions({ username: 'root', password: 'pä:ss' });
+  expect(authorization).toMatch(/^Basic /);
+  expect(Buffer.from(authorization.slice(6), 'base64').toString()).toBe('root:pä:ss');
+});
+
+test('an empty password is one', () => {
+  expect(checkOptions({ username: 'root', password: '' }).authorization).toBe('Basic cm9vdDo=');
+});
+
+test('TLS options are those given and no more', () => {
+  expect(checkOptions({ ca: pem }).tls).toEqual({ ca: pem });
+  expect(checkOptions({ cert: pem, key: 'k' }).tls).toEqual({ cert: pem, key: 'k' });
+});
+
+test.each<[unknown, string]>([
+  [{ endpoints: [] }, 'endpoints must be a URL or a list of URLs, got [object Array]'],
+  [{ endpoints: '' }, 'got ""'],
+  [{ endpoints: {} }, 'endpoints must be a URL or a list of URLs, got [object Object]'],
+  [{ endpoints: 'localhost' }, 'endpoint must be a URL such as "http://127.0.0.1:2379", got "localhost"'],
+  [{ endpoints: 'localhost:2379' }, 'endpoint must be http(s)://host:port and no more, got "localhost:2379"'],
+  [{ endpoints: ['http://a:2379', 2379] }, 'got 2379'],
+  [{ endpoints: ['http://a:2379', undefined] }, 'got undefined'],
+  [{ endpoints: 'http://a:99999' }, 'got "http://a:99999"'],
+  [{ endpoints: 'ftp://a:2379' }, 'got "ftp://a:2379"'],
+  [{ endpoints: 'http://a:2379/v2' }, 'got "http://a:2379/v2"'],
+  [{ endpoints: 'http://a:2379/?x=1' }, 'got "http://a:2379/?x=1"'],
+  [{ endpoints: 'http://a:2379/#x' }, 'got "http://a:2379/#x"'],
+  [{ endpoints: 'http://root@a:2379' }, 'endpoint must carry no credentials'],
+  [{ srvDomain: '' }, 'srvDomain must be a domain name, got ""'],
+  [{ srvDomain: 7 }, 'srvDomain must be a domain name, got 7'],
+  [{ lockPrefix: 'locks' }, 'lockPrefix must begin with "/", got "locks"'],
+  [{ lockPrefix: '/' }, 'lockPrefix must not be empty, got "/"'],
+  [{ lockPrefix: '' }, 'lockPrefix must begin with "/", got ""'],
+  [{ lockPrefix: '/locks/' }, 'lockPrefix must have no empty, "." or ".." segment, got "/locks/"'],
+  [{ lockPrefix: '/a/../b' }, 'lockPrefix must have no empty, "." or ".." segment, got "/a/../b"'],
+  [{ versionPrefix: 'v2' }, 'versionPrefix must begin with "/", got "v2"'],
+  [{ versionPrefix: '/v2/' }, 'versionPrefix must have no empty, "." or ".." segment, got "/v2/"'],
+  [{ versionPrefix: '/v 2' }, 'versionPrefix must be a plain path such as "/v2", got "/v 2"'],
+  [{ versionPrefix: '/v2?x=1' }, 'got "/v2?x=1"'],
+  [{ endpoints: null }, 'endpoints must be a URL or a list of URLs, got null'],
+  [{ readTimeout: 0 }, 'readTimeout must be a number of seconds > 0, got 0'],
+  [{ readTimeout: -1 }, 'readTimeout must be a number of seconds > 0, got -1'],
+  [{ readTimeout: Number.NaN }, 'readTimeout must be a number of seconds > 0, got NaN'],
+  [{ readTimeout: 1 / 0 }, 'readTimeout must be a number of seconds > 0, got Infinity'],
+  [{ readTimeout: '5' }, 'readTimeout must be a number of seconds > 0, got "5"'],
+  [{ readTimeout: null }, 'readTimeout must be a number of seconds > 0, got null'],
+  [{ readTimeout: 5n }, 'readTimeout must be a number of seconds > 0, got 5n'],
+  [{ username: 'root' }, 'username "root" must come with a password, got undefined'],
+  [{ username: 'root', password: 7 }, 'username "root" must come with a password, got number'],
+  [{ username: '', password: 'secret' }, 'goes with a password, got ""'],
+  [
+    { username: 'ro:ot', password: 'secret' },
+    'username must be a text without ":" and goes with a password, got "ro:ot"',
+  ],
+  [{ password: 'secret' }, 'goes with a password, got undefined'],
+  [{ expectedClusterId: '' }, 'expectedClusterId must be lower-case hex digits, got ""'],
+  [{ expectedClusterId: 'CDF8' }, 'expectedClusterId must be lower-case hex digits, got "CDF8"'],
+  [{ expectedClusterId: '0xcdf8' }, 'expectedClusterId must be lower-case hex digits, got "0xcdf8"'],
+])('out of range is %o', (options, message) => {
+  const make = () => new EtcdClient(options as EtcdClientOptions);
+  expect(make).toThrow(RangeError);
+  expect(make).toThrow(message);
+  expect(make).not.toThrow(/secret/);
+});
+
+test.each<[unknown, string]>([
+  [{ srvDomain: 'example.org', endpoints: 'http://a:2379' }, 'endpoints and srvDomain exclude each other'],
+  [{ cert: pem }, 'cert and key go together, got only cert'],
+  [{ key: 'k' }, 'cert and key go together, got only key'],
+  [{ lockPrefix: 7 }, 'lockPrefix must be a string, got 7'],
+  [{ versionPrefix: null }, 'versionPrefix must be a string, got null'],
+])('of the wrong type is %o', (options, message) => {
+  const make = () => new EtcdClient(options as EtcdClientOptions);
+  expect(make).toThrow(TypeError);
+  expect(make).toThrow(message);
+});
+
+test('a cluster id that is no text is refused, because no answer would ever match it', () => {
+  expect(() => new EtcdClient({ expectedClusterId: 123 as unknown as string })).toThrow('got 123');
+});
+
+test.each([
+  'http://root:secret@127.0.0.1:2379',
+  'http://root:secret@127.0.0.1:2379/path',
+  'http://root:secret@127.0.0.1:99999',
+  'http://root:secret@',
+  'http://root:secret@host name:2379',
+  'root:secret@127.0.0.1:2379',
+  'etcd://root:secret@127.0.0.1:2379',
+  '//root:secret@127.0.0.1:2379',
+])('%j is refused without showing the password', (endpoint) => {
+  for (const endpoints of [endpoint, ['http://a:2379', endpoint]]) {
+    const make = () => new EtcdClient({ endpoints });
+    expect(make).toThrow(RangeError);
+    expect(make).not.toThrow(/secret/);
+  }
+});
