@@ -18,10 +18,10 @@ function once<T>(match: (request: ProxiedRequest) => boolean, action: T) {
   };
 }
 
-async function lockBehindProxy(readTimeout = 10) {
+async function lockBehindProxy() {
   const proxy = await useProxy();
   const name = freshName();
-  return { proxy, name, lock: new Lock(useClient({ endpoints: proxy.url, readTimeout }), name) };
+  return { proxy, name, lock: new Lock(useClient({ endpoints: proxy.url }), name) };
 }
 
 describe('an append whose answer is lost', () => {
@@ -36,7 +36,7 @@ describe('an append whose answer is lost', () => {
   });
 
   test('keeps the place it got, before those who came later', async () => {
-    const { proxy, name, lock } = await lockBehindProxy(0.5);
+    const { proxy, name, lock } = await lockBehindProxy();
     const other = new Lock(useClient(), name);
     await other.acquire();
     const third = new Lock(useClient(), name);
@@ -71,9 +71,9 @@ describe('an append whose answer is lost', () => {
 
 describe('an append held back until a second one succeeded', () => {
   async function queuedTwice() {
-    const { proxy, name, lock } = await lockBehindProxy(0.3);
+    const { proxy, name, lock } = await lockBehindProxy();
     const { opened, open } = gate();
-    proxy.intercept(once(isAppend, { hold: opened }));
+    proxy.intercept(once(isAppend, { hold: opened, cut: true as const }));
     const late = proxy.next(isAppend, 'arrived');
     const held = lock.acquire({ lockTtl: 60, timeout: 20 });
     const first = await late;
@@ -113,11 +113,11 @@ describe('an append held back until a second one succeeded', () => {
   });
 
   test('is removed while the lock waits, at the next listing', async () => {
-    const { proxy, name, lock } = await lockBehindProxy(0.3);
+    const { proxy, name, lock } = await lockBehindProxy();
     const owner = new Lock(useClient(), name);
     await owner.acquire();
     const { opened, open } = gate();
-    proxy.intercept(once(isAppend, { hold: opened }));
+    proxy.intercept(once(isAppend, { hold: opened, cut: true as const }));
     const arrived = proxy.next(isAppend, 'arrived');
     const waiting = lock.acquire({ lockTtl: 3, keepAlive: true, timeout: 20 });
     const first = await arrived;
@@ -149,10 +149,10 @@ describe('a release whose answer is lost', () => {
   });
 
   test('cannot remove the lock acquired again when it is carried out late', async () => {
-    const { proxy, name, lock } = await lockBehindProxy(0.3);
+    const { proxy, name, lock } = await lockBehindProxy();
     await lock.acquire();
     const { opened, open } = gate();
-    proxy.intercept(once(isRemoval, { hold: opened }));
+    proxy.intercept(once(isRemoval, { hold: opened, cut: true as const }));
     const arrived = proxy.next(isRemoval, 'arrived');
     const failed = rejection(lock.release());
     const removal = await arrived;

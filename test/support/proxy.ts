@@ -18,8 +18,8 @@ export type Action =
   | 'forward'
   /** Forwards, waits for etcd's whole answer, then destroys the client's socket instead of answering. */
   | { swallow: true }
-  /** Forwards once this resolves, even if the client has gone away meanwhile. */
-  | { hold: Promise<unknown> }
+  /** Forwards once this resolves, even if the client has gone away meanwhile; `cut` destroys its socket at once. */
+  | { hold: Promise<unknown>; cut?: true }
   /** Neither forwards nor answers. */
   | { silent: true }
   /** Destroys the client's socket at once. */
@@ -89,6 +89,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
     if (action === 'forward') {
       await relay(request, incoming, outgoing, clientGone(outgoing));
     } else if ('hold' in action) {
+      if (action.cut) incoming.socket.destroy();
       await action.hold;
       await relay(request, incoming, outgoing, stopped.signal);
     } else if ('swallow' in action) {
