@@ -117,19 +117,31 @@ class Worker:
             entries = []
         return sorted(entries, key=lambda entry: entry["key"])
 
-    def do_cycle(self, times, counter, pause=0, **acquire):
+    def do_cycle(self, times, counter, pause=0, inside=None, **acquire):
         """Adds 1 to an unguarded counter under the lock, so many times; returns the keys it held, in order."""
         held = []
         for _ in range(times):
             self.lock.acquire(**acquire)
             held.append(self.lock.lock_key)
             try:
+                self.enter(inside)
                 seen = self.count(counter)
                 time.sleep(pause)
                 self.client.write(counter, seen + 1)
+                self.leave(inside)
             finally:
                 self.lock.release()
         return held
+
+    def enter(self, inside):
+        """Fails with EtcdAlreadyExist while another holder is inside."""
+        if inside is not None:
+            self.client.write(inside, self.lock.lock_key, prevExist=False)
+
+    def leave(self, inside):
+        """Fails if another holder has come inside, or gone out, in the meantime."""
+        if inside is not None:
+            self.client.delete(inside, prevValue=self.lock.lock_key)
 
     def count(self, counter):
         try:

@@ -24,6 +24,8 @@ export interface PythonCycle extends Omit<PythonAcquire, 'blocking'> {
   readonly counter: string;
   /** Seconds between reading and writing the counter. */
   readonly pause?: number;
+  /** The etcd key that exists while a holder is between reading and writing; a second one that meets it fails. */
+  readonly inside?: string;
 }
 
 export interface PythonLockOptions {

@@ -71,7 +71,7 @@ describe('a lock kept alive', () => {
   test('never re-creates a key that is gone', async () => {
     const name = freshName();
     const lock = new Lock(useClient(), name);
-    await lock.acquire({ lockTtl: 1, keepAlive: true });
+    await lock.acquire({ lockTtl: 2, keepAlive: true });
     await raw('DELETE', lock.lockKey);
     await aborted(lock.signal);
     expect(await queueOn(name)).toEqual([]);
@@ -148,7 +148,7 @@ describe('a lock kept alive', () => {
 describe('a lock that is not kept alive', () => {
   test('is told lost by its signal before its key expires', async () => {
     const lock = new Lock(useClient(), freshName());
-    await lock.acquire({ lockTtl: 1 });
+    await lock.acquire({ lockTtl: 2 });
     await aborted(lock.signal);
     expect(lock.signal.reason).toBeInstanceOf(EtcdLockExpired);
     expect(lock.isTaken).toBe(false);
@@ -156,8 +156,8 @@ describe('a lock that is not kept alive', () => {
 
   test('is known to be lost even before the event loop could tell', async () => {
     const lock = new Lock(useClient(), freshName());
-    await lock.acquire({ lockTtl: 1 });
-    const end = performance.now() + 1000;
+    await lock.acquire({ lockTtl: 2 });
+    const end = performance.now() + 2000;
     while (performance.now() < end);
     expect(lock.isTaken).toBe(false);
     expect(lock.signal.aborted).toBe(true);
@@ -167,7 +167,7 @@ describe('a lock that is not kept alive', () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 60 });
     const { signal } = lock;
-    await lock.acquire({ lockTtl: 1 });
+    await lock.acquire({ lockTtl: 2 });
     expect(lock.signal).toBe(signal);
     await aborted(signal);
   });

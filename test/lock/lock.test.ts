@@ -79,7 +79,7 @@ describe('acquire', () => {
 
   test('takes over from an owner whose key expired', async () => {
     const { a, b } = pair();
-    await a.acquire({ lockTtl: 1 });
+    await a.acquire({ lockTtl: 2 });
     expect(await b.acquire({ timeout: 20 })).toBe(true);
     expect(a.isTaken).toBe(false);
     expect(await a.isAcquired()).toBe(false);
@@ -162,7 +162,7 @@ describe('acquire with blocking: false', () => {
   test('does not renew the place it keeps, even with keepAlive: an abandoned one goes away', async () => {
     const { name, a, b } = pair();
     await a.acquire();
-    await b.acquire({ blocking: false, lockTtl: 1, keepAlive: true });
+    await b.acquire({ blocking: false, lockTtl: 2, keepAlive: true });
     await untilQueued(name, 1);
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });

@@ -31,7 +31,7 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
       const other = new Lock(elsewhere, name);
       const waiter = new Lock(stopped, name);
       await owner.acquire({ lockTtl: 60 });
-      const outcome = waiter.acquire({ lockTtl: 1, keepAlive: round % 2 === 0 }).catch((error: unknown) => error);
+      const outcome = waiter.acquire({ lockTtl: 2, keepAlive: round % 2 === 0 }).catch((error: unknown) => error);
       await until(
         () => queueOn(name, others[0]),
         (queue) => queue.length === 2,
@@ -87,11 +87,11 @@ describe('a listing that comes too late', () => {
     // The event loop stands still until the deadline has passed, so that no timer can have told.
     client.get = async (...args) => {
       const snapshot = await get(...args);
-      const end = performance.now() + 1500;
+      const end = performance.now() + 2500;
       while (performance.now() < end);
       return snapshot;
     };
-    expect(await rejection(lock.acquire({ lockTtl: 1 }))).toBeInstanceOf(EtcdLockExpired);
+    expect(await rejection(lock.acquire({ lockTtl: 2 }))).toBeInstanceOf(EtcdLockExpired);
     expect(lock.isTaken).toBe(false);
   });
 });

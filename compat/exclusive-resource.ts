@@ -1,0 +1,15 @@
+/** Something that breaks when two use it at a time. */
+export class ExclusiveResource {
+  #user: string | undefined;
+
+  /** @throws {Error} when somebody else is using it, or came while we did */
+  async use<T>(user: string, work: () => Promise<T>): Promise<T> {
+    if (this.#user !== undefined) throw new Error(`${user} overlaps with ${this.#user}`);
+    this.#user = user;
+    try {
+      return await work();
+    } finally {
+      this.#user = undefined;
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { Lock } from '../src/index.ts';
+import { useClient, useProxy } from '../test/support/locks.ts';
+import type { EtcdProxy } from '../test/support/proxy.ts';
+import { Historian, type Histories } from './history.ts';
+import { untilEntries } from './sides.ts';
+
+const KEYS = '/v2/keys';
+
+/** Where a scenario is replayed: the shared etcd, behind a proxy that notes the requests. */
+export class Stage {
+  readonly #proxy: EtcdProxy;
+  #historians = new Map<string, Historian>();
+  #begin = 0;
+
+  private constructor(proxy: EtcdProxy) {
+    this.#proxy = proxy;
+  }
+
+  static async open(): Promise<Stage> {
+    return new Stage(await useProxy());
+  }
+
+  /** A lock on a client of its own. */
+  lock(name: string, lockPrefix = '/_locks'): Lock {
+    return new Lock(useClient({ endpoints: this.#proxy.url, lockPrefix }), name);
+  }
+
+  /** Waits until the queue of the lock has that many entries, and notes its state. */
+  async see(lock: Lock, count: number): Promise<void> {
+    this.#historian(lock.path).state(await untilEntries(lock.path, count));
+  }
+
+  /** What came before does not belong to the scenario. */
+  forget(): void {
+    this.#historians = new Map();
+    this.#begin = this.#proxy.requests.length;
+  }
+
+  /** What was seen, and appended, of every queue in which something happened. */
+  histories(): Histories {
+    for (const request of this.#proxy.requests.slice(this.#begin)) {
+      if (request.method === 'POST')
+        this.#historian(decodeURIComponent(request.path.slice(KEYS.length))).append(request);
+    }
+    const histories = [...this.#historians].map(([path, { history }]) => [path, history] as const);
+    return Object.fromEntries(histories.filter(([, { appends, states }]) => appends.length + states.length > 0));
+  }
+
+  #historian(path: string): Historian {
+    const historian = this.#historians.get(path) ?? new Historian();
+    this.#historians.set(path, historian);
+    return historian;
+  }
+}
