@@ -47,9 +47,10 @@ export class Call {
     if (this.#causes.signal.aborted) throw this.#causes.signal.reason;
   }
 
-  /** Notes who is first in line. */
-  saw(queue: Queue): void {
-    this.#holder = holderOf(queue);
+  /** Notes who is first in line, unless that is ourselves. */
+  saw(queue: Queue, ownKey: string): void {
+    const holder = holderOf(queue);
+    this.#holder = holder?.key === ownKey ? undefined : holder;
   }
 
   /** Calls again, ever more slowly, while the failure is one that passes. */

@@ -2,7 +2,8 @@ import createDebug from 'debug';
 import { EtcdClientClosed, EtcdException, EtcdLockExpired } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
-import { Backoff, Deadline, orAborted, pause } from '../timing.ts';
+import { Deadline, orAborted } from '../timing.ts';
+import { keepTrying, type Running, stopped } from './background.ts';
 import { append, type Place, placeOf, remove, renew } from './entry.ts';
 import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
 import { UnclearAppends } from './unclear.ts';
@@ -12,7 +13,7 @@ const debug = createDebug('etcd-v2-lock:lock');
 /** Calls again while the failure is one that passes; for how long, the caller decides. */
 export type Persist = <T>(call: () => Promise<T>) => Promise<T>;
 
-/** Seconds to go on looking, in the background, for the key of an append that was never answered. */
+/** Seconds to look, in the background, for the key of an append that was never answered: until then and once more. */
 const LOOK_FOR = 120;
 
 export interface TakeOptions {
@@ -22,14 +23,11 @@ export interface TakeOptions {
   readonly onGone: () => void;
 }
 
-/** Work that goes on while nobody awaits it. */
-interface Running {
-  readonly ended: Promise<void>;
-  readonly stop: AbortController;
-}
-
-/** Claims that went on settling in the background: a later claim of the same identity on the same lock takes that over. */
-const unsettled = new WeakMap<KeysApi, Map<string, Claim>>();
+/**
+ * Claims of this process that go on settling in the background, by lock and identity. A later claim of the same identity
+ * takes that over, through whichever client: else its key would look like one too many.
+ */
+const unsettled = new Map<string, Claim>();
 
 /**
  * One identity's claim on one lock: at most one place in its queue, made once, found again by its uuid, and given up
@@ -142,7 +140,8 @@ export class Claim {
   /** The place with a TTL that counts from now on; undefined when it is gone. */
   async #renewed(place: Place, ttl: number | null, signal: AbortSignal): Promise<Place | undefined> {
     try {
-      this.update(await renew(this.#keys, place, ttl, { signal }));
+      const attemptTimeout = ttl === null ? undefined : ttl / 6;
+      this.update(await renew(this.#keys, place, ttl, { signal, attemptTimeout }));
     } catch (error) {
       if (!(error instanceof EtcdLockExpired)) throw error;
       this.#place = undefined;
@@ -164,7 +163,7 @@ export class Claim {
   }
 
   async #append(ttl: number | null, signal: AbortSignal): Promise<Place> {
-    this.#unclear.sent(this.#last);
+    this.#unclear.sent(this.#last, ttl);
     try {
       const place = await append(this.#keys, this.path, this.uuid, ttl, { signal });
       this.#unclear.answered(place);
@@ -205,8 +204,8 @@ export class Claim {
   /** Ends what goes on in the background, and takes over what an earlier claim of this identity left unsettled. */
   async #stopSettling(): Promise<void> {
     await stopped(this.#settling);
-    const earlier = unsettled.get(this.#keys)?.get(this.#id);
-    unsettled.get(this.#keys)?.delete(this.#id);
+    const earlier = unsettled.get(this.#id);
+    unsettled.delete(this.#id);
     if (!earlier || earlier === this) return;
     await stopped(earlier.#settling);
     this.#owed = [...this.#owed, ...earlier.#owed];
@@ -220,8 +219,7 @@ export class Claim {
     const stop = new AbortController();
     const ended = this.#goOnSettling(stop.signal).catch((error) => debug('%s: not settled: %s', this.path, error));
     this.#settling = { ended, stop };
-    const claims = unsettled.get(this.#keys) ?? new Map<string, Claim>();
-    unsettled.set(this.#keys, claims.set(this.#id, this));
+    unsettled.set(this.#id, this);
     this.#keys.cleanups.add(this.#owed[0]?.key ?? this.path, ended);
   }
 
@@ -230,21 +228,27 @@ export class Claim {
     // Counted from now: a renewal may have been carried out though its answer never came.
     const expiry = latest(this.#owed.map(({ ttl }) => ttl));
     const enough = Deadline.after(LOOK_FOR);
-    const backoff = new Backoff({ first: 500, most: 8000 });
-    while (this.#owed.length > 0 ? !expiry.passed : this.#unclear.any && !enough.passed) {
-      const last = closing.aborted;
-      // Closing cuts the first pause after it short: there is little time left.
-      await pause(backoff.next(), signal, ...(last ? [] : [closing]));
-      if (signal.aborted) return;
+    let looked = false;
+    const more = (hurried: boolean): boolean => {
+      const owing = this.#owed.length > 0 && !expiry.passed;
+      const lookedEnough = this.#unclear.expiry.passed || (looked && (hurried || enough.passed));
+      return owing || (this.#unclear.any && !lookedEnough);
+    };
+    const attempt = async (): Promise<void> => {
+      looked = false;
       try {
         await this.#settle({ signal, background: true });
-        if (last && this.#owed.length === 0) return;
+        looked = true;
       } catch (error) {
         if (signal.aborted || error instanceof EtcdClientClosed) throw error;
         debug('%s: still not settled: %s', this.path, error);
       }
+    };
+    try {
+      await keepTrying(more, attempt, { closing, signal });
+    } finally {
+      if (unsettled.get(this.#id) === this) unsettled.delete(this.#id);
     }
-    unsettled.get(this.#keys)?.delete(this.#id);
   }
 
   get #id(): string {
@@ -262,8 +266,3 @@ const latest = (ttls: readonly (number | null)[]): Deadline =>
   ttls.includes(null) ? Deadline.never : Deadline.after(Math.max(...ttls.map((ttl) => ttl ?? 0), 0));
 
 function ignore(): void {}
-
-async function stopped(running: Running | undefined): Promise<void> {
-  running?.stop.abort();
-  await running?.ended;
-}

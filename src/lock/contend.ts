@@ -39,7 +39,7 @@ export async function contend(
   for (;;) {
     const queue = await call.persist(async () => {
       const listing = await readQueue(keys, path, { quorum, signal });
-      call.saw(listing);
+      call.saw(listing, lease.place.key);
       await claim.tidy(listing, { signal });
       return listing;
     });

@@ -122,7 +122,8 @@ export class Lock {
       released.throwIfAborted(); // it may have been called since
       return held;
     } catch (error) {
-      throw call.explain(error);
+      // Ended while it waited for its turn; later errors come explained.
+      throw error === call.signal.reason ? call.explain(error) : error;
     } finally {
       this.#callsUnderWay -= 1;
       call.dispose();
@@ -208,6 +209,7 @@ export class Lock {
     try {
       const { signal, persist } = call;
       const place = await this.#claim.take(lockTtl, { signal, persist, onGone: () => lease?.lose(this.#gone(lease)) });
+      call.assertGoesOn();
       lease = this.#leaseOf(place, lease);
       call.follow(lease.signal);
       if (keepAlive) lease.keepAlive();

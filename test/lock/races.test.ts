@@ -80,6 +80,24 @@ describe('two locks that use one uuid one after the other', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
+  test('the second is safe though it has a client of its own', async () => {
+    const { proxy, name, client, onFirst } = await setUp();
+    const first = new Lock(client, name, { uuid: 'node-1' });
+    onFirst('POST', { swallow: true });
+    onFirst('GET', { refuse: true });
+    await rejection(first.acquire({ timeout: 0.05 }));
+    const looks = (request: ProxiedRequest): boolean => request.query.get('quorum') === 'true';
+    const second = new Lock(useClient(), name, { uuid: 'node-1' });
+    expect(await second.acquire({ lockTtl: 60 })).toBe(true);
+    const before = proxy.requests.filter(looks).length;
+    const other = new Lock(useClient(), name);
+    expect(await rejection(other.acquire({ timeout: 1.5 }))).toHaveProperty('holder.key', second.lockKey);
+    expect(await second.isAcquired()).toBe(true);
+    expect(proxy.requests.filter(looks)).toHaveLength(before);
+    await second.release();
+    await untilQueued(name, 0);
+  });
+
   test('a uuid left and taken up again by one lock keeps its place', async () => {
     const { proxy, name, client, onFirst } = await setUp();
     const lock = new Lock(client, name);

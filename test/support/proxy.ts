@@ -20,6 +20,8 @@ export type Action =
   | { swallow: true }
   /** Forwards once this resolves, even if the client has gone away meanwhile; `cut` destroys its socket at once. */
   | { hold: Promise<unknown>; cut?: true }
+  /** Forwards at once; passes etcd's answer on once this resolves. */
+  | { answerAfter: Promise<unknown> }
   /** Neither forwards nor answers. */
   | { silent: true }
   /** Destroys the client's socket at once. */
@@ -92,6 +94,12 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
       if (action.cut) incoming.socket.destroy();
       await action.hold;
       await relay(request, incoming, outgoing, stopped.signal);
+    } else if ('answerAfter' in action) {
+      const answer = await ask(request, incoming, clientGone(outgoing));
+      const body = await text(answer);
+      milestones.reach(request, 'answered');
+      await action.answerAfter;
+      outgoing.writeHead(answer.statusCode ?? 502, endToEnd(answer)).end(body);
     } else if ('swallow' in action) {
       const answer = await ask(request, incoming, stopped.signal);
       await text(answer);

@@ -1,0 +1,34 @@
+import { Backoff, pause } from '../timing.ts';
+
+/** Work that goes on while nobody awaits it. */
+export interface Running {
+  /** Never rejects. */
+  readonly ended: Promise<void>;
+  readonly stop: AbortController;
+}
+
+/** Ends it, and waits for its end. */
+export async function stopped(running: Running | undefined): Promise<void> {
+  running?.stop.abort();
+  await running?.ended;
+}
+
+/**
+ * Attempts again and again, ever more slowly, as long as there is more to do. Closing leaves little time: it cuts the pause
+ * under way short, and from then on attempts come at short intervals.
+ */
+export async function keepTrying(
+  more: (hurried: boolean) => boolean,
+  attempt: () => Promise<void>,
+  { closing, signal }: { readonly closing: AbortSignal; readonly signal: AbortSignal },
+): Promise<void> {
+  let backoff = new Backoff({ first: 500, most: 8000 });
+  let hurried = false;
+  while (more(hurried)) {
+    await pause(backoff.next(), signal, ...(hurried ? [] : [closing]));
+    if (signal.aborted) return;
+    if (closing.aborted && !hurried) backoff = new Backoff({ first: 100, most: 500 });
+    hurried = closing.aborted;
+    await attempt();
+  }
+}

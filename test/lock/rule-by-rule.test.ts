@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress, Lock } from '../../src/index.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { until } from '../support/until.ts';
+
+describe('validity', () => {
+  test('is counted from when the append was sent, not from when it was answered', async () => {
+    const proxy = await useProxy();
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
+    // Etcd makes the key at once; its answer takes most of the TTL.
+    proxy.intercept(({ method }) => (method === 'POST' ? { answerAfter: sleep(2000) } : undefined));
+    expect(await lock.acquire({ lockTtl: 3 })).toBe(true);
+    await until(
+      () => lock.signal.aborted,
+      (aborted) => aborted,
+    );
+    expect((await raw('GET', lock.lockKey)).status).toBe(200);
+  });
+});
+
+describe('a plain listing without our own entry', () => {
+  test('is confirmed by quorum before the lock is called lost', async () => {
+    const client = useClient();
+    const lock = new Lock(client, freshName());
+    const get = client.get.bind(client);
+    const asked: (boolean | undefined)[] = [];
+    client.get = async (key, options) => {
+      const snapshot = await get(key, options);
+      asked.push(options?.quorum);
+      return options?.quorum ? snapshot : { ...snapshot, node: { ...snapshot.node, nodes: [] } };
+    };
+    expect(await lock.acquire()).toBe(true);
+    expect(asked).toEqual([false, true]);
+  });
+});
+
+describe('a wait', () => {
+  test.each([
+    [{ lockTtl: 6 }, 2],
+    [{ lockTtl: 3600 }, 20],
+    [{ lockTtl: null }, 20],
+  ])('with %j polls for no longer than %i seconds', async (options, cap) => {
+    const name = freshName();
+    await new Lock(useClient(), name).acquire();
+    const client = useClient();
+    const watch = client.watch.bind(client);
+    const abort = new AbortController();
+    const timeouts: unknown[] = [];
+    client.watch = (key, watching) => {
+      timeouts.push(watching.timeout);
+      abort.abort();
+      return watch(key, watching);
+    };
+    await rejection(new Lock(client, name).acquire({ ...options, signal: abort.signal }));
+    expect(timeouts).toEqual([cap]);
+  });
+
+  test('goes on after code 300 and a missing leader', async () => {
+    const name = freshName();
+    const owner = new Lock(useClient(), name);
+    await owner.acquire();
+    const client = useClient();
+    const get = client.get.bind(client);
+    const errors = [
+      new EtcdException('Raft Internal Error', { errorCode: 300, status: 500 }),
+      new EtcdLeaderElectionInProgress('During Leader Election', { errorCode: 301 }),
+    ];
+    let released = false;
+    client.get = async (key, options) => {
+      const error = released ? errors.shift() : undefined;
+      if (error) throw error;
+      return get(key, options);
+    };
+    const waiting = new Lock(client, name).acquire({ timeout: 20 });
+    await untilQueued(name, 2);
+    released = true;
+    await owner.release();
+    expect(await waiting).toBe(true);
+    expect(errors).toEqual([]);
+  });
+
+  test('ends with any other error, and leaves no key', async () => {
+    const name = freshName();
+    const owner = new Lock(useClient(), name);
+    await owner.acquire();
+    const client = useClient();
+    const refused = new EtcdInsufficientPermissions('no', { status: 401 });
+    const watch = client.watch.bind(client);
+    client.watch = async (key, options) => {
+      await watch(key, options);
+      throw refused;
+    };
+    const failed = rejection(new Lock(client, name).acquire());
+    await untilQueued(name, 2);
+    await owner.release();
+    expect(await failed).toBe(refused);
+    expect(await queueOn(name)).toEqual([]);
+  });
+});
+
+describe('a renewal attempt', () => {
+  test('gets a sixth of the TTL before the next member is asked, also when a held lock is acquired again', async () => {
+    const silent = await useProxy();
+    const good = await useProxy();
+    const name = freshName();
+    const lock = new Lock(useClient({ endpoints: [silent.url, good.url] }), name);
+    await lock.acquire({ lockTtl: 6, keepAlive: true });
+    const { lockKey, signal } = lock;
+    silent.intercept(() => ({ silent: true }));
+    expect(await lock.acquire({ lockTtl: 6, keepAlive: true })).toBe(true);
+    expect(lock.lockKey).toBe(lockKey);
+    const { modifiedIndex } = (await raw('GET', lockKey)).body.node;
+    await until(
+      () => raw('GET', lockKey),
+      ({ body }) => body.node.modifiedIndex > modifiedIndex,
+    );
+    expect(signal.aborted).toBe(false);
+    await lock.release();
+  });
+});
+
+describe('on one object', () => {
+  test('setUuid waits for an acquire under way, and reads do not', async () => {
+    const name = freshName();
+    const owner = new Lock(useClient(), name);
+    await owner.acquire();
+    const lock = new Lock(useClient(), name);
+    const { uuid } = lock;
+    const waiting = lock.acquire();
+    await untilQueued(name, 2);
+    const adopted = lock.setUuid(owner.uuid);
+    const queue = await lock.contenders();
+    expect(queue.map(({ value }) => value)).toEqual([owner.uuid, uuid]);
+    expect(await lock.isAcquired()).toBe(false);
+    expect(lock.uuid).toBe(uuid);
+    await raw('POST', `/_locks/${name}`, { value: 'behind' });
+    await owner.release();
+    expect(await waiting).toBe(true);
+    // its owner has released meanwhile
+    expect(await rejection(adopted)).toHaveProperty('message', 'Inexistent UUID');
+    expect(await lock.isAcquired()).toBe(true);
+  });
+});
+
+describe('an append whose answer was lost, on the way to one of two members', () => {
+  test('is found on the other member and not repeated there', async () => {
+    const first = await useProxy();
+    const second = await useProxy();
+    const name = freshName();
+    const lock = new Lock(useClient({ endpoints: [first.url, second.url] }), name);
+    first.intercept(({ method }) => (method === 'POST' ? { swallow: true } : undefined));
+    expect(await lock.acquire({ timeout: 20 })).toBe(true);
+    expect(second.requests.map(({ method }) => method)).not.toContain('POST');
+    expect(await queueOn(name)).toMatchObject([{ value: lock.uuid }]);
+    await lock.release();
+  });
+});
+
+describe('closing', () => {
+  test('takes one more look for an append that was never answered, and is done', async () => {
+    const proxy = await useProxy();
+    const name = freshName();
+    const client = useClient({ endpoints: proxy.url });
+    const lock = new Lock(client, name);
+    // Never carried out at all.
+    const off = proxy.intercept(({ method }) => (method === 'POST' ? { refuse: true } : undefined));
+    await rejection(lock.acquire({ timeout: 0.3 }));
+    off();
+    const looks = () => proxy.requests.filter(({ query }) => query.get('quorum')).length;
+    const before = looks();
+    await until(looks, (count) => count >= before + 3);
+    await client.close();
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('tries a removal again that fails once more', async () => {
+    const proxy = await useProxy();
+    const name = freshName();
+    const client = useClient({ endpoints: proxy.url });
+    const lock = new Lock(client, name);
+    await lock.acquire();
+    let left = 5;
+    const removals = () => proxy.requests.filter(({ method }) => method === 'DELETE').length;
+    proxy.intercept(({ method }) => {
+      if (method !== 'DELETE' || left === 0) return undefined;
+      left -= 1;
+      return { refuse: true };
+    });
+    await rejection(lock.release());
+    await until(removals, (count) => count >= 3);
+    await client.close();
+    expect(await queueOn(name)).toEqual([]);
+  });
+});
