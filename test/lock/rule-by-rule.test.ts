@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress, Lock } from '../../src/index.ts';
-import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
 describe('validity', () => {
@@ -72,8 +72,9 @@ describe('a wait', () => {
       if (error) throw error;
       return get(key, options);
     };
+    const watching = nextWatch(client);
     const waiting = new Lock(client, name).acquire({ timeout: 20 });
-    await untilQueued(name, 2);
+    await watching;
     released = true;
     await owner.release();
     expect(await waiting).toBe(true);
@@ -91,8 +92,9 @@ describe('a wait', () => {
       await watch(key, options);
       throw refused;
     };
+    const watching = nextWatch(client);
     const failed = rejection(new Lock(client, name).acquire());
-    await untilQueued(name, 2);
+    await watching;
     await owner.release();
     expect(await failed).toBe(refused);
     expect(await queueOn(name)).toEqual([]);

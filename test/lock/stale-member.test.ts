@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EtcdClient, EtcdLockExpired, Lock } from '../../src/index.ts';
 import { type EtcdCluster, type EtcdMember, startCluster } from '../support/etcd.ts';
-import { freshName, queueOn, rejection, useClient } from '../support/locks.ts';
+import { freshName, nextWatch, queueOn, rejection, useClient } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
 const ROUNDS = 20;
@@ -24,12 +24,6 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
     const { follower, others } = await roles();
     const elsewhere = new EtcdClient({ endpoints: others });
     const stopped = new EtcdClient({ endpoints: follower.url, readTimeout: 2 });
-    const watch = stopped.watch.bind(stopped);
-    let onWatch = () => {};
-    stopped.watch = (...args) => {
-      onWatch();
-      return watch(...args);
-    };
     let heldByWaiter = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       const name = freshName();
@@ -38,9 +32,7 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
       const waiter = new Lock(stopped, name);
       await owner.acquire({ lockTtl: 60 });
       // Its append is answered and it has seen the owner: else it would rightly queue again later.
-      const watching = new Promise<void>((resolve) => {
-        onWatch = resolve;
-      });
+      const watching = nextWatch(stopped);
       const outcome = waiter.acquire({ lockTtl: 2, keepAlive: round % 2 === 0 }).catch((error: unknown) => error);
       await Promise.race([watching, outcome]);
       follower.pause();

@@ -58,6 +58,18 @@ export const untilQueued = (name: string, count: number, etcd = inject('etcd')):
     (queue) => queue.length === count,
   );
 
+/** Resolves when the next wait of this client begins: the queue has been read by then. */
+export function nextWatch(client: EtcdClient): Promise<void> {
+  const watch = client.watch.bind(client);
+  return new Promise((resolve) => {
+    client.watch = (...args) => {
+      client.watch = watch;
+      resolve();
+      return watch(...args);
+    };
+  });
+}
+
 /** What a promise rejected with; fails if it did not. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   try {
