@@ -131,7 +131,7 @@ describe('on one object', () => {
     const { uuid } = lock;
     const waiting = lock.acquire();
     await untilQueued(name, 2);
-    const adopted = lock.setUuid(owner.uuid);
+    const adopted = rejection(lock.setUuid(owner.uuid));
     const queue = await lock.contenders();
     expect(queue.map(({ value }) => value)).toEqual([owner.uuid, uuid]);
     expect(await lock.isAcquired()).toBe(false);
@@ -140,7 +140,7 @@ describe('on one object', () => {
     await owner.release();
     expect(await waiting).toBe(true);
     // its owner has released meanwhile
-    expect(await rejection(adopted)).toHaveProperty('message', 'Inexistent UUID');
+    expect(await adopted).toHaveProperty('message', 'Inexistent UUID');
     expect(await lock.isAcquired()).toBe(true);
   });
 });

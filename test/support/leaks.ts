@@ -4,11 +4,11 @@ import { getEventListeners } from 'node:events';
 export function trackTimers(): { readonly live: number; stop(): void } {
   const { setTimeout: realSet, clearTimeout: realClear } = globalThis;
   const live = new Set<unknown>();
-  globalThis.setTimeout = ((fn: () => void, ms?: number) => {
+  globalThis.setTimeout = ((fn: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
     const own = new Error().stack?.includes('/src/timing') ?? false;
     const timer = realSet(() => {
       live.delete(timer);
-      fn();
+      fn(...args);
     }, ms);
     if (own) live.add(timer);
     return timer;
