@@ -6,6 +6,9 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 /** Milliseconds on the monotonic clock. */
 export const now = (): number => performance.now();
 
+/** For a promise whose outcome is told elsewhere. */
+export function ignore(): void {}
+
 /** A point on the monotonic clock, made once at entry and handed down. */
 export class Deadline {
   /** A deadline that never passes. */
@@ -155,7 +158,7 @@ export class Scope {
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      promise.catch(() => {});
+      promise.catch(ignore);
       return reject(signal.reason);
     }
     const onAbort = () => reject(signal.reason);

@@ -2,7 +2,7 @@ import createDebug from 'debug';
 import { EtcdClientClosed, EtcdException, EtcdLockExpired } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
-import { Deadline, orAborted } from '../timing.ts';
+import { Deadline, ignore, orAborted } from '../timing.ts';
 import { keepTrying, type Running, stopped } from './background.ts';
 import { append, type Place, placeOf, remove, renew } from './entry.ts';
 import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
@@ -264,5 +264,3 @@ function checkWidth(key: string): void {
 /** When the last of several keys given up now has surely expired. */
 const latest = (ttls: readonly (number | null)[]): Deadline =>
   ttls.includes(null) ? Deadline.never : Deadline.after(Math.max(...ttls.map((ttl) => ttl ?? 0), 0));
-
-function ignore(): void {}

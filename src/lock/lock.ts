@@ -2,7 +2,7 @@ import createDebug from 'debug';
 import { EtcdKeyNotFound, EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { checkLockName } from '../keys/paths.ts';
-import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
+import { Deadline, ignore, orAborted, Scope, sharedAbortController } from '../timing.ts';
 import { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
@@ -270,5 +270,3 @@ export class Lock {
     return turn;
   }
 }
-
-function ignore(): void {}
