@@ -80,6 +80,8 @@ export interface SetOptions extends CallOptions, Conditions {
 export interface CreateOptions extends CallOptions {
   /** Seconds, an integer ≥ 0; null or absent: never expires. */
   readonly ttl?: number | null | undefined;
+  /** Makes a directory. Goes without a value. */
+  readonly dir?: boolean;
 }
 
 export interface RenewOptions extends CallOptions {
@@ -95,11 +97,16 @@ export interface DeleteOptions extends CallOptions, Conditions {
 }
 
 export interface WatchOptions extends CallOptions {
-  /** Only events with a greater index count: the `index` of the snapshot or event last seen. */
-  readonly after: number;
+  /**
+   * Only events with a greater index count: the `index` of the snapshot or event last seen. Absent: only what comes after
+   * the wait has begun, so that an event between a read and the wait is missed.
+   */
+  readonly after?: number | undefined;
   readonly recursive?: boolean;
-  /** Seconds to wait at the most. Default 20. */
+  /** Seconds to wait at the most; `Infinity` for no limit. Default 20. */
   readonly timeout?: number;
+  /** Called with the index of the store once it has taken the wait up, whether or not there is an event already. */
+  readonly started?: (index: number) => void;
 }
 
 /**
@@ -120,8 +127,8 @@ export interface KeysApi {
 
   get(key: string, options?: GetOptions): Promise<Snapshot>;
   set(key: string, value: string | undefined, options?: SetOptions): Promise<Change>;
-  /** Adds a file to a directory under a name greater than every earlier one. */
-  createInOrder(dir: string, value: string, options?: CreateOptions): Promise<Change>;
+  /** Adds a file (or a directory) to a directory under a name greater than every earlier one. */
+  createInOrder(dir: string, value: string | undefined, options?: CreateOptions): Promise<Change>;
   /** Moves the expiry of a file on, if it is unchanged; wakes no watcher where the store can do that. */
   renew(key: string, options: RenewOptions): Promise<Change>;
   delete(key: string, options?: DeleteOptions): Promise<Change>;
@@ -129,5 +136,5 @@ export interface KeysApi {
    * The first event on the key after an index; undefined when there was none within the timeout, or when the store
    * ended the wait without one. In both cases read again.
    */
-  watch(key: string, options: WatchOptions): Promise<KeyEvent | undefined>;
+  watch(key: string, options?: WatchOptions): Promise<KeyEvent | undefined>;
 }

@@ -1,12 +1,10 @@
 import createDebug from 'debug';
 import { isTransient } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
+import { LONGEST_WAIT } from '../keys/requests.ts';
 import { now } from '../timing.ts';
 
 const debug = createDebug('etcd-v2-lock:watch');
-
-/** Seconds a wait goes on without a sign of life. */
-const LONGEST_WAIT = 20;
 
 /** Why the queue should be read again. */
 export type Woken =

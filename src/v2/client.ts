@@ -20,10 +20,11 @@ import type {
   Snapshot,
   WatchOptions,
 } from '../keys/api.ts';
-import { checkInteger, checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
+import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
+import { checkRenew, checkWatch } from '../keys/requests.ts';
 import { Deadline, Scope, sharedAbortController } from '../timing.ts';
-import type { Endpoint, Lane } from './endpoint.ts';
+import type { Endpoint, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { longPoll } from './watch.ts';
@@ -38,12 +39,8 @@ export interface CloseOptions {
   readonly timeout?: number;
 }
 
-interface Sending {
+interface Sending extends SendOptions {
   readonly endpoint: Endpoint;
-  readonly lane: Lane;
-  /** Seconds. */
-  readonly timeout: number;
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -83,12 +80,13 @@ export class EtcdClient implements KeysApi {
     return this.#ask(conditional ? 'safe' : 'never', request, wire.decodeChange, options);
   }
 
-  async createInOrder(dir: string, value: string, options: CreateOptions = {}): Promise<Change> {
+  async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Change> {
     return this.#ask('never', wire.encodeCreateInOrder(dir, value, options), wire.decodeChange, options);
   }
 
-  async renew(key: string, { prevValue, prevIndex, ttl, ...options }: RenewOptions): Promise<Change> {
-    if (ttl !== null) checkInteger('ttl', ttl, 1);
+  async renew(key: string, options: RenewOptions): Promise<Change> {
+    checkRenew(key, options);
+    const { prevValue, prevIndex, ttl } = options;
     const conditions = { ttl, prevValue, prevIndex };
     const plain = wire.encodeSet(key, prevValue, conditions);
     return this.#call('safe', options, async (sending) => {
@@ -103,10 +101,10 @@ export class EtcdClient implements KeysApi {
     return this.#ask('safe', wire.encodeDelete(key, options), wire.decodeChange, options);
   }
 
-  async watch(key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
-    if (options.timeout !== undefined) checkSeconds('timeout', options.timeout);
+  async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
+    checkWatch(key, options);
     return this.#call('never', options, (sending) =>
-      longPoll(key, options, (request, timeout) => this.#send({ ...sending, lane: 'poll', timeout }, request)),
+      longPoll(key, options, (request, how) => this.#send({ ...sending, lane: 'poll', ...how }, request)),
     );
   }
 
@@ -178,11 +176,11 @@ export class EtcdClient implements KeysApi {
   }
 
   async #send(sending: Sending, request: wire.WireRequest): Promise<wire.WireAnswer | undefined> {
-    const { endpoint, lane, timeout, signal } = sending;
+    const { endpoint, ...how } = sending;
     const { versionPrefix, expectedClusterId } = this.#settings;
     const path = request.path === VERSION.path ? request.path : versionPrefix + request.path;
-    const answer = await endpoint.send({ ...request, path }, { lane, timeout, signal });
-    debug('%s %s%s: %s', request.method, endpoint.url, path, answer?.status ?? `no answer within ${timeout} s`);
+    const answer = await endpoint.send({ ...request, path }, how);
+    debug('%s %s%s: %s', request.method, endpoint.url, path, answer?.status ?? `no answer within ${how.timeout} s`);
     const clusterId = answer && wire.clusterIdOf(answer);
     if (clusterId === undefined) return answer;
     if (expectedClusterId !== undefined && clusterId !== expectedClusterId)

@@ -16,6 +16,8 @@ export interface SendOptions {
   /** Seconds until the attempt is given up. */
   readonly timeout: number;
   readonly signal: AbortSignal | undefined;
+  /** Called as soon as the headers are there, with an answer that has no body yet. */
+  readonly begun?: (head: WireAnswer) => void;
 }
 
 const CALL_CONNECTIONS = 64;
@@ -41,7 +43,7 @@ export class Endpoint {
    * @throws {EtcdConnectionFailed} without `outcomeUnknown` where nothing can have been sent
    * @throws the signal's reason when that aborts
    */
-  async send(request: WireRequest, { lane, timeout, signal }: SendOptions): Promise<WireAnswer | undefined> {
+  async send(request: WireRequest, { lane, timeout, signal, begun }: SendOptions): Promise<WireAnswer | undefined> {
     const { authorization } = this.#settings;
     const query = request.query.toString();
     const timedOut = Symbol('timed out');
@@ -59,7 +61,9 @@ export class Endpoint {
         body: request.form?.toString() ?? null,
         signal: attempt.signal,
       });
-      return { status: response.statusCode, headers: response.headers, body: await response.body.text(), sentAt };
+      const head = { status: response.statusCode, headers: response.headers, body: '', sentAt };
+      begun?.(head);
+      return { ...head, body: await response.body.text() };
     } catch (error) {
       if (attempt.signal.reason === timedOut) return undefined;
       if (attempt.signal.aborted) throw attempt.signal.reason;

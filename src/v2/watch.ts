@@ -1,11 +1,10 @@
 import createDebug from 'debug';
 import type { KeyEvent, WatchOptions } from '../keys/api.ts';
-import { decodeEvent, encodeWatch, type WireAnswer, type WireRequest } from './wire.ts';
+import { LONGEST_WAIT } from '../keys/requests.ts';
+import type { SendOptions } from './endpoint.ts';
+import { decodeEvent, decodeStart, encodeWatch, type WireAnswer, type WireRequest } from './wire.ts';
 
 const debug = createDebug('etcd-v2-lock:watch');
-
-/** Seconds a long poll may stay silent: nothing on the server bounds it, and a half-open connection never speaks again. */
-const LONGEST_POLL = 20;
 
 /**
  * One long poll, given up after a while. Resumable: the next one begins `after` the index this one began at, or after
@@ -15,11 +14,15 @@ const LONGEST_POLL = 20;
 export async function longPoll(
   key: string,
   options: WatchOptions,
-  send: (request: WireRequest, timeout: number) => Promise<WireAnswer | undefined>,
+  send: (request: WireRequest, how: Pick<SendOptions, 'timeout' | 'begun'>) => Promise<WireAnswer | undefined>,
 ): Promise<KeyEvent | undefined> {
-  const { after, timeout = LONGEST_POLL } = options;
+  const { after, timeout = LONGEST_WAIT } = options;
   debug('watching %s after index %d', key, after);
-  const answer = await send(encodeWatch(key, options), timeout);
+  const begun = (head: WireAnswer) => {
+    const index = decodeStart(head);
+    if (index !== undefined) options.started?.(index);
+  };
+  const answer = await send(encodeWatch(key, options), { timeout, begun });
   const event = answer && decodeEvent(answer);
   debug(event ? `${event.action} of ${event.node.key} at ${event.index}` : `nothing on ${key} within ${timeout} s`);
   return event;

@@ -48,7 +48,7 @@ describe('a wait', () => {
     const abort = new AbortController();
     const timeouts: unknown[] = [];
     client.watch = (key, watching) => {
-      timeouts.push(watching.timeout);
+      timeouts.push(watching?.timeout);
       abort.abort();
       return watch(key, watching);
     };

@@ -60,7 +60,7 @@ describe('a wait without an event', () => {
 
   test('is given up after 20 s unless told otherwise', async () => {
     const timeouts: number[] = [];
-    const send = async (_: unknown, timeout: number) => void timeouts.push(timeout);
+    const send = async (_: unknown, { timeout }: { timeout: number }) => void timeouts.push(timeout);
     await longPoll(KEY, { after: 7 }, send);
     await longPoll(KEY, { after: 7, timeout: 3 }, send);
     expect(timeouts).toEqual([20, 3]);
@@ -133,4 +133,20 @@ test.each([
 ])('a %s that is no number is refused, not waited on for ever', async (what, call) => {
   const error = await rejection(call(connect({ endpoints: await closedEndpoint() })), RangeError);
   expect(error.message).toBe(`${what} must be a number of seconds > 0, got NaN`);
+});
+
+test('a wait tells the index it began at as soon as the server has taken it up', async () => {
+  const etcd = await serveSilence(HEAD);
+  const client = connect({ endpoints: etcd.url });
+  const abort = new AbortController();
+  const watched = client.watch(KEY, { signal: abort.signal, started: (index) => abort.abort(`began at ${index}`) });
+  await expect(watched).rejects.toBe('began at 7');
+});
+
+test('a wait that is refused has not begun', async () => {
+  const etcd = await serve(answer(rawAnswer(400, failed(401, 'cleared', '[9/8]'))));
+  const started: number[] = [];
+  const watched = connect({ endpoints: etcd.url }).watch(KEY, { after: 7, started: (index) => started.push(index) });
+  await rejection(watched, errors.EtcdEventIndexCleared);
+  expect(started).toEqual([]);
 });

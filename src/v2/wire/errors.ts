@@ -1,0 +1,74 @@
+import {
+  EtcdConnectionFailed,
+  EtcdException,
+  EtcdInsufficientPermissions,
+  EtcdUnusableAnswer,
+  etcdError,
+  fromErrorCode,
+  messageOf,
+} from '../../errors.ts';
+import { show } from '../../keys/checks.ts';
+import { etcdJson, parseObject } from './json.ts';
+import { header, type WireAnswer, type WireReply } from './values.ts';
+
+/** Meaning of an answer that is no success. */
+export function decodeError(answer: WireAnswer, body = parseObject(answer.body)): EtcdException {
+  const { status } = answer;
+  const errorCode = body?.['errorCode'];
+  if (body && typeof errorCode === 'number') {
+    const { message, cause } = body;
+    const told = Number(header(answer, 'x-etcd-index') ?? Number.NaN);
+    const index = typeof body['index'] === 'number' ? body['index'] : Number.isNaN(told) ? undefined : told;
+    // A request raft did not settle in time may still be committed; so may any other the server broke off.
+    return fromErrorCode(errorCode, String(message), { status, index, cause, outcomeUnknown: status >= 500 });
+  }
+  if (status === 401 || status === 403)
+    return new EtcdInsufficientPermissions(`refused with ${status}: ${snippet(answer)}`, { status });
+  if (status >= 500)
+    return new EtcdConnectionFailed(`answered ${status}: ${snippet(answer)}`, { status, outcomeUnknown: true });
+  return unusable(answer, 'is not from the v2 keys API');
+}
+
+const STATUS: Readonly<Record<number, number>> = {
+  100: 404,
+  101: 412,
+  102: 403,
+  105: 412,
+  108: 403,
+  110: 401,
+  300: 500,
+  301: 500,
+};
+
+/** The other end: how etcd tells an error. One that is not etcd's own is told as what etcd says when it has failed. */
+export function encodeError(error: unknown): WireReply {
+  const told = asEtcdTells(error);
+  const { errorCode = 300, index = 0 } = told;
+  const cause = typeof told.cause === 'string' && told.cause !== '' ? { cause: told.cause } : {};
+  return {
+    status: STATUS[errorCode] ?? 400,
+    headers: { 'Content-Type': 'application/json', 'X-Etcd-Index': String(index) },
+    body: etcdJson({ errorCode, message: messageOf(errorCode), ...cause, index }),
+  };
+}
+
+function asEtcdTells(error: unknown): EtcdException {
+  if (error instanceof EtcdException && error.errorCode !== undefined) return error;
+  if (error instanceof EtcdInsufficientPermissions) return etcdError(110, 'Insufficient credentials', 0);
+  return etcdError(300, error instanceof Error ? error.message : String(error), 0);
+}
+
+export function unusable(answer: WireAnswer, why: string): EtcdUnusableAnswer {
+  const { status } = answer;
+  const off = status === 404 && /404 page not found/.test(answer.body);
+  const hint = off ? ' (etcd 3.4 and 3.5 serve /v2 only when started with --enable-v2; 3.6 dropped it)' : '';
+  return new EtcdUnusableAnswer(`the answer ${why}${hint}: ${status} ${snippet(answer)}`, {
+    status,
+    outcomeUnknown: status < 300,
+  });
+}
+
+function snippet({ body }: WireAnswer): string {
+  const text = body.replace(/\s+/g, ' ').trim();
+  return text === '' ? '(empty)' : show(text);
+}

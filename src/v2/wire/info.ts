@@ -1,0 +1,68 @@
+import { decodeError, unusable } from './errors.ts';
+import { etcdJson, isRecord, parseObject } from './json.ts';
+import { params, type WireAnswer, type WireRequest } from './values.ts';
+
+/** A question about the cluster itself. `/version` alone is served beside the version prefix, not below it. */
+export function encodeInfo(path: '/version' | '/machines' | '/members'): WireRequest {
+  return { method: 'GET', path, query: params({}) };
+}
+
+/** The version a server tells of itself; `cluster` is the least of its members', undefined before that is decided. */
+export interface Version {
+  readonly server: string;
+  readonly cluster: string | undefined;
+}
+
+export function decodeVersion(answer: WireAnswer): Version {
+  if (answer.status !== 200) throw decodeError(answer);
+  const text = /^etcd (\d+(?:\.\d+)+\S*)$/.exec(answer.body.trim());
+  if (text?.[1]) return { server: text[1], cluster: undefined };
+  const { etcdserver, etcdcluster } = parseObject(answer.body) ?? {};
+  if (typeof etcdserver !== 'string') throw unusable(answer, 'does not tell a version');
+  return {
+    server: etcdserver,
+    cluster: typeof etcdcluster === 'string' && /^\d/.test(etcdcluster) ? etcdcluster : undefined,
+  };
+}
+
+export const encodeVersion = ({ server, cluster }: Version): string =>
+  etcdJson({ etcdserver: server, etcdcluster: cluster ?? 'not_decided' }).trimEnd();
+
+/** Whether `refresh` keeps the value there. Before 2.3 it is ignored, and the request wipes the value. */
+export function knowsRefresh({ cluster }: Version): boolean {
+  const [major = 0, minor = 0] = (cluster ?? '0').split('.').map(Number);
+  return major > 2 || (major === 2 && minor >= 3);
+}
+
+export interface Member {
+  readonly id: string;
+  readonly name: string;
+  readonly peerURLs: readonly string[];
+  readonly clientURLs: readonly string[];
+}
+
+export function decodeMembers(answer: WireAnswer): Member[] {
+  const body = parseObject(answer.body);
+  if (answer.status !== 200 || body?.['errorCode'] !== undefined) throw decodeError(answer, body);
+  const members = body?.['members'];
+  if (!Array.isArray(members)) throw unusable(answer, body ? 'lists no members' : 'is not JSON');
+  return members.map((member: unknown) => {
+    if (!isRecord(member)) throw unusable(answer, 'lists no members');
+    const { id, name, peerURLs, clientURLs } = member;
+    return { id: String(id), name: String(name), peerURLs: texts(peerURLs), clientURLs: texts(clientURLs) };
+  });
+}
+
+export const encodeMembers = (members: readonly Member[]): string => etcdJson({ members });
+
+const texts = (list: unknown): string[] => (Array.isArray(list) ? list.map(String) : []);
+
+export function decodeMachines(answer: WireAnswer): string[] {
+  if (answer.status !== 200) throw decodeError(answer);
+  const machines = answer.body.split(',').map((url) => url.trim());
+  if (!machines.every((url) => /^https?:\/\//.test(url))) throw unusable(answer, 'lists no machines');
+  return machines;
+}
+
+export const encodeMachines = (members: readonly Member[]): string =>
+  members.flatMap(({ clientURLs }) => clientURLs).join(', ');

@@ -1,0 +1,139 @@
+import type { CreateOptions, DeleteOptions, GetOptions, SetOptions, WatchOptions } from '../../keys/api.ts';
+import * as check from '../../keys/requests.ts';
+import { type Fields, parseNumber, parseTruth, refusedRequest } from './form.ts';
+import { params, type WireRequest } from './values.ts';
+
+const keyPath = (key: string): string => `/keys${key.split('/').map(encodeURIComponent).join('/')}`;
+
+export function encodeGet(key: string, { recursive, sorted, quorum }: GetOptions = {}): WireRequest {
+  check.checkGet(key);
+  return { method: 'GET', path: keyPath(key), query: params({ recursive, sorted, quorum }) };
+}
+
+export function encodeWatch(key: string, options: WatchOptions = {}): WireRequest {
+  check.checkWatch(key, options);
+  const { after, recursive } = options;
+  const waitIndex = after === undefined ? undefined : after + 1;
+  return { method: 'GET', path: keyPath(key), query: params({ wait: true, waitIndex, recursive }) };
+}
+
+export function encodeSet(key: string, value: string | undefined, options: SetOptions = {}): WireRequest {
+  check.checkSet(key, value, options);
+  const { ttl, prevExist, prevValue, prevIndex, refresh, dir } = options;
+  const form = params({ value, ttl, prevValue, prevIndex, refresh, dir });
+  if (prevExist !== undefined) form.set('prevExist', String(prevExist));
+  return { method: 'PUT', path: keyPath(key), query: params({}), form };
+}
+
+export function encodeCreateInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): WireRequest {
+  check.checkCreateInOrder(dir, value, options);
+  const form = params({ value, ttl: options.ttl ?? undefined, dir: options.dir });
+  return { method: 'POST', path: keyPath(dir), query: params({}), form };
+}
+
+export function encodeDelete(key: string, options: DeleteOptions = {}): WireRequest {
+  check.checkDelete(key, options);
+  const { prevValue, prevIndex, dir, recursive } = options;
+  return { method: 'DELETE', path: keyPath(key), query: params({ prevValue, prevIndex, dir, recursive }) };
+}
+
+/** What a request on a key asks of the store. */
+export type KeysRequest =
+  | { readonly call: 'get'; readonly key: string; readonly options: GetOptions }
+  | { readonly call: 'watch'; readonly key: string; readonly options: WatchOptions; readonly stream: boolean }
+  | { readonly call: 'set'; readonly key: string; readonly value: string | undefined; readonly options: SetOptions }
+  | {
+      readonly call: 'createInOrder';
+      readonly key: string;
+      readonly value: string | undefined;
+      readonly options: CreateOptions;
+    }
+  | { readonly call: 'delete'; readonly key: string; readonly options: DeleteOptions };
+
+export interface DecodedRequest {
+  readonly request: KeysRequest;
+  /** The answer to a write is to leave out the node. */
+  readonly noValueOnSuccess: boolean;
+}
+
+/**
+ * The other end of the encoders above: what etcd makes of a request. Of conditions that contradict each other it heeds
+ * one and ignores the rest; so do we.
+ * @param method `HEAD` asks for what `GET` asks for
+ * @throws {EtcdException} in etcd's own words
+ */
+export function decodeKeysRequest(method: string, key: string, fields: Fields): DecodedRequest {
+  const asked = decodeFields(method, fields);
+  return { request: requestOf(method, key, asked), noValueOnSuccess: asked.noValueOnSuccess };
+}
+
+type Asked = ReturnType<typeof decodeFields>;
+
+/** Checked in etcd's order: of several mistakes it tells the first. */
+function decodeFields(method: string, fields: Fields) {
+  const prevIndex = index(fields, 'prevIndex');
+  const waitIndex = index(fields, 'waitIndex');
+  const flags = {
+    recursive: flag(fields, 'recursive'),
+    sorted: flag(fields, 'sorted'),
+    wait: flag(fields, 'wait'),
+    dir: flag(fields, 'dir'),
+    quorum: flag(fields, 'quorum'),
+    stream: flag(fields, 'stream'),
+  };
+  if (flags.wait && method !== 'GET') throw refusedRequest(209, '"wait" can only be used with GET requests');
+  const prevValue = fields.get('prevValue');
+  if (prevValue === '') throw refusedRequest(201, '"prevValue" cannot be empty');
+  const noValueOnSuccess = flag(fields, 'noValueOnSuccess');
+  const ttl = fields.get('ttl') ? parseNumber(fields, 'ttl') : null;
+  if (ttl === undefined) throw refusedRequest(202, 'invalid value for "ttl"');
+  const prevExist = fields.has('prevExist') ? flag(fields, 'prevExist', 'prevExist') : undefined;
+  const refresh = flag(fields, 'refresh', 'refresh');
+  if (refresh && fields.get('value')) throw refusedRequest(211, 'A value was provided on a refresh');
+  if (refresh && ttl === null) throw refusedRequest(212, 'No TTL value set');
+  const value = fields.get('value') ?? '';
+  return { ...flags, prevIndex, waitIndex, prevValue, noValueOnSuccess, ttl, prevExist, refresh, value };
+}
+
+function index(fields: Fields, name: string): number {
+  const value = parseNumber(fields, name);
+  if (value === undefined) throw refusedRequest(203, `invalid value for "${name}"`);
+  return value;
+}
+
+function flag(fields: Fields, name: string, shown = `"${name}"`): boolean {
+  const text = fields.get(name);
+  const value = text === undefined ? false : parseTruth(text);
+  if (value === undefined) throw refusedRequest(209, `invalid value for ${shown}`);
+  return value;
+}
+
+function requestOf(method: string, key: string, asked: Asked): KeysRequest {
+  const { recursive, sorted, quorum, dir, ttl, prevIndex, prevValue, value } = asked;
+  switch (method) {
+    case 'PUT':
+      return setOf(key, asked);
+    case 'POST':
+      return { call: 'createInOrder', key, value: dir ? undefined : value, options: { ttl, dir } };
+    case 'DELETE':
+      return { call: 'delete', key, options: { prevIndex: prevIndex || undefined, prevValue, dir, recursive } };
+    default:
+      // A quorum read does not wait, whatever else is asked for.
+      if (!asked.wait || quorum) return { call: 'get', key, options: { recursive, sorted, quorum } };
+      return { call: 'watch', key, options: { after: afterOf(asked), recursive }, stream: asked.stream };
+  }
+}
+
+const afterOf = ({ waitIndex }: Asked): number | undefined => (waitIndex === 0 ? undefined : waitIndex - 1);
+
+function setOf(key: string, asked: Asked): KeysRequest {
+  const { ttl, prevExist, value } = asked;
+  const creates = prevExist === false;
+  const conditions = creates ? {} : { prevIndex: asked.prevIndex || undefined, prevValue: asked.prevValue };
+  const swaps = prevExist === true || Object.values(conditions).some((condition) => condition !== undefined);
+  const refresh = asked.refresh && !creates;
+  // Where a file is to be changed a value counts and `dir` does not; where something is made it is the other way round.
+  const dir = asked.dir && !(swaps && value !== '');
+  const options = { ttl, refresh, dir, ...conditions, ...(prevExist === undefined ? {} : { prevExist }) };
+  return { call: 'set', key, value: dir || refresh ? undefined : value, options };
+}

@@ -1,0 +1,39 @@
+/** A request as it goes out, before anything is done with it. */
+export interface WireRequest {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  /** Below the version prefix, percent-encoded, such as `/keys/_locks/x`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly form?: URLSearchParams;
+}
+
+/** An answer as it came, before anything is made of it. */
+export interface WireAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: string;
+  /** When its request was sent: milliseconds on the monotonic clock. */
+  readonly sentAt: number;
+}
+
+/** An answer as a server gives it. */
+export interface WireReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+type Field = string | number | boolean | null | undefined;
+
+/** Leaves out what is undefined or false; null is an empty text. */
+export function params(fields: Record<string, Field>): URLSearchParams {
+  const result = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined && value !== false) result.set(name, String(value ?? ''));
+  return result;
+}
+
+export function header({ headers }: WireAnswer, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'object' ? value[0] : value;
+}
