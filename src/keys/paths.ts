@@ -1,5 +1,8 @@
 import { show } from './checks.ts';
 
+/** Where python-etcd keeps its locks. */
+export const DEFAULT_LOCK_PREFIX = '/_locks';
+
 /** Digits of an in-order name since etcd 2.2. */
 const SEQUENCE_DIGITS = 20;
 

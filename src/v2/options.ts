@@ -1,5 +1,5 @@
 import { checkSeconds, show } from '../keys/checks.ts';
-import { checkKey } from '../keys/paths.ts';
+import { checkKey, DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
 
 /** PEM text, or several. */
 export type Pem = string | Buffer | readonly (string | Buffer)[];
@@ -45,7 +45,7 @@ export interface ClientSettings {
  */
 export function checkOptions(options: EtcdClientOptions): ClientSettings {
   const { endpoints = 'http://127.0.0.1:2379', srvDomain, expectedClusterId } = options;
-  const { lockPrefix = '/_locks', versionPrefix = '/v2', readTimeout = 10 } = options;
+  const { lockPrefix = DEFAULT_LOCK_PREFIX, versionPrefix = '/v2', readTimeout = 10 } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
     throw new TypeError('endpoints and srvDomain exclude each other');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))

@@ -1,0 +1,24 @@
+import type { IncomingMessage } from 'node:http';
+import { etcdError } from '../errors.ts';
+
+/** Bytes a form may have. etcd itself takes ten times that; nobody's lock needs it. */
+export const LONGEST_FORM = 2 ** 20;
+
+/**
+ * The form a request carries; empty where it carries something else, which etcd ignores.
+ * @throws {EtcdValueError} code 210 when it is too long. It has then been read to its end, and dropped.
+ * @throws the connection's error when that breaks off
+ */
+export async function readForm(request: IncomingMessage): Promise<string> {
+  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (type !== 'application/x-www-form-urlencoded' || !['PUT', 'POST'].includes(request.method ?? '')) return '';
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length <= LONGEST_FORM) chunks.push(chunk);
+    else chunks.length = 0;
+  }
+  if (length > LONGEST_FORM) throw etcdError(210, 'http: POST too large', 0);
+  return Buffer.concat(chunks).toString();
+}

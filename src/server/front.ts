@@ -1,0 +1,99 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import createDebug from 'debug';
+import type { Change, KeysApi } from '../keys/api.ts';
+import { ignore } from '../timing.ts';
+import * as wire from '../v2/wire.ts';
+import { readForm } from './body.ts';
+import { type Page, pagesAbout } from './info.ts';
+import * as replies from './replies.ts';
+import { clean, parseTarget } from './target.ts';
+import { serveWait, type Wait } from './wait.ts';
+
+const debug = createDebug('etcd-v2-lock:server');
+
+const KEYS = '/v2/keys';
+const KEYS_METHODS = ['HEAD', 'GET', 'PUT', 'POST', 'DELETE'];
+
+type Read = Extract<wire.KeysRequest, { call: 'get' }>;
+type Write = Exclude<wire.KeysRequest, Read | Wait>;
+
+/** Speaks etcd's v2 HTTP API in front of any store. */
+export class Front {
+  readonly #keys: KeysApi;
+  readonly #pages: ReadonlyMap<string, Page>;
+  /** The last answer promised on each connection: requests sent behind one another are handled in that order. */
+  readonly #turns = new WeakMap<object, Promise<void>>();
+
+  /** @param member what the server tells of itself */
+  constructor(keys: KeysApi, member: wire.Member) {
+    this.#keys = keys;
+    this.#pages = pagesAbout(member);
+  }
+
+  readonly listener: RequestListener = (request, response) => {
+    const before = this.#turns.get(request.socket) ?? Promise.resolve();
+    this.#turns.set(
+      request.socket,
+      before.then(() => this.#serve(request, response)),
+    );
+  };
+
+  /** Gives every request an end, and never rejects. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const hangUp = new AbortController();
+    response.once('close', () => hangUp.abort());
+    response.on('error', ignore); // written to after the client had gone
+    if (response.destroyed || request.socket.destroyed) return;
+    try {
+      await this.#answer(request, response, hangUp.signal);
+    } catch (error) {
+      debug('%s %s: %s', request.method, request.url, error);
+      if (response.headersSent) response.destroy();
+      else this.#sendOfCluster(response, wire.encodeError(error));
+    }
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse, hangUp: AbortSignal): Promise<void> {
+    const { method = '', url = '' } = request;
+    const target = parseTarget(url);
+    if (!target) return send(response, replies.malformed);
+    const path = clean(target.path);
+    if (path !== target.path) return send(response, replies.movedTo({ ...target, path }, method));
+    const page = this.#pages.get(path);
+    if (page?.ofCluster) return this.#sendOfCluster(response, replies.page(page, method));
+    if (page) return send(response, replies.page(page, method));
+    if (path !== KEYS && !path.startsWith(`${KEYS}/`)) return send(response, replies.notFound);
+    if (!KEYS_METHODS.includes(method)) return send(response, replies.notAllowed(KEYS_METHODS));
+    const fields = wire.parseFields(await readForm(request), target.query);
+    const key = path.slice(KEYS.length).replace(/\/$/, '') || '/';
+    const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
+    debug('%s %s: %o', method, url, asked);
+    if (asked.call === 'watch') {
+      this.#nameCluster(response);
+      await serveWait(this.#keys, asked, response, hangUp);
+    } else if (asked.call === 'get') {
+      this.#sendOfCluster(response, wire.encodeSnapshot(await this.#keys.get(key, asked.options)));
+    } else {
+      this.#sendOfCluster(response, wire.encodeChange(await this.#write(asked), noValueOnSuccess));
+    }
+  }
+
+  #write(asked: Write): Promise<Change> {
+    if (asked.call === 'delete') return this.#keys.delete(asked.key, asked.options);
+    return this.#keys[asked.call](asked.key, asked.value, asked.options);
+  }
+
+  #sendOfCluster(response: ServerResponse, reply: wire.WireReply): void {
+    this.#nameCluster(response);
+    send(response, reply);
+  }
+
+  #nameCluster(response: ServerResponse): void {
+    if (this.#keys.clusterId !== undefined) response.setHeader('X-Etcd-Cluster-Id', this.#keys.clusterId);
+  }
+}
+
+function send(response: ServerResponse, { status, headers, body }: wire.WireReply): void {
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) });
+  response.end(body);
+}

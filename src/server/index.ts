@@ -1,0 +1,1 @@
+export { EmbeddedEtcd, type EmbeddedEtcdOptions } from './embedded.ts';

@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto';
+import { EtcdClientClosed, EtcdKeysLeft } from '../errors.ts';
+import type {
+  CallOptions,
+  Change,
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  KeyEvent,
+  KeysApi,
+  RenewOptions,
+  SetOptions,
+  Snapshot,
+  WatchOptions,
+} from '../keys/api.ts';
+import { checkSeconds } from '../keys/checks.ts';
+import { Cleanups } from '../keys/cleanups.ts';
+import { DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
+import * as check from '../keys/requests.ts';
+import { Deadline, now, Scope } from '../timing.ts';
+import type { StoreEvent } from './history.ts';
+import { Store } from './store.ts';
+import type { Watcher } from './watchers.ts';
+
+/** {@link KeysApi} on a store in the memory of this process. */
+export class MemoryStore implements KeysApi {
+  readonly lockPrefix = DEFAULT_LOCK_PREFIX;
+  readonly clusterId = randomBytes(8).toString('hex');
+  readonly cleanups = new Cleanups(() => new EtcdClientClosed('the store was closed'));
+  readonly #store: Store;
+
+  constructor(store = new Store()) {
+    this.#store = store;
+  }
+
+  async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
+    check.checkGet(key);
+    this.#admit(options);
+    return { ...this.#answer(), index: this.#store.index, node: this.#store.get(key, options) };
+  }
+
+  async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
+    check.checkSet(key, value, options);
+    this.#admit(options);
+    return this.#change(this.#store.set(key, value, options));
+  }
+
+  async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Change> {
+    check.checkCreateInOrder(dir, value, options);
+    this.#admit(options);
+    return this.#change(this.#store.createInOrder(dir, value, options));
+  }
+
+  async renew(key: string, options: RenewOptions): Promise<Change> {
+    check.checkRenew(key, options);
+    this.#admit(options);
+    const { prevValue, prevIndex, ttl } = options;
+    const refresh = { ttl, prevValue, prevIndex, refresh: true };
+    return this.#change(this.#store.set(key, undefined, refresh));
+  }
+
+  async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
+    check.checkDelete(key, options);
+    this.#admit(options);
+    return this.#change(this.#store.delete(key, options));
+  }
+
+  async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
+    check.checkWatch(key, options);
+    this.#admit(options);
+    const { after = this.#store.index, recursive = false, timeout = check.LONGEST_WAIT, background, signal } = options;
+    const answer = this.#answer();
+    const closing = background ? undefined : this.cleanups.closing;
+    const timedOut = Symbol('timed out');
+    const scope = new Scope(signal, closing).abortAt(Deadline.after(timeout), () => timedOut, { ref: !background });
+    try {
+      const event = await this.#next({ key, recursive, since: after + 1 }, scope.signal, options.started);
+      return { ...this.#change(event), ...answer, index: event.node.modifiedIndex };
+    } catch (error) {
+      if (error === timedOut) return undefined;
+      throw error;
+    } finally {
+      scope.dispose();
+    }
+  }
+
+  /**
+   * Ends calls under way and waits for removals still owed.
+   * @throws {EtcdKeysLeft} when keys had to be left; it names them
+   */
+  async close({ timeout = 5 } = {}): Promise<void> {
+    const left = await this.cleanups.settle(timeout);
+    if (left.length > 0)
+      throw new EtcdKeysLeft(`closed after ${timeout} s, but these may stay: ${left.join(', ')}`, left);
+  }
+
+  #next(asked: Omit<Watcher, 'notify'>, signal: AbortSignal, started?: (index: number) => void): Promise<StoreEvent> {
+    return new Promise((resolve, reject) => {
+      const watcher = { ...asked, notify: resolve };
+      const past = this.#store.watch(watcher);
+      started?.(this.#store.index);
+      if (past) return resolve(past);
+      const giveUp = () => {
+        this.#store.unwatch(watcher);
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+    });
+  }
+
+  /** Everything is done at once, so that no attempt can take too long. */
+  #admit({ signal, attemptTimeout, background = false }: CallOptions): void {
+    if (attemptTimeout !== undefined) checkSeconds('attemptTimeout', attemptTimeout);
+    if (!background) this.cleanups.closing.throwIfAborted();
+    signal?.throwIfAborted();
+  }
+
+  #answer() {
+    return { clusterId: this.clusterId, sentAt: now() };
+  }
+
+  #change({ action, node, prevNode }: StoreEvent): Change {
+    return { ...this.#answer(), action, node, ...(prevNode ? { prevNode } : {}) };
+  }
+}

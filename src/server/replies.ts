@@ -1,0 +1,36 @@
+/** Answers that are not about keys, to the letter as etcd gives them. */
+import type { WireReply } from '../v2/wire.ts';
+import type { Page } from './info.ts';
+import { location, type Target } from './target.ts';
+
+const plain = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireReply => ({
+  status,
+  headers: { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff', ...headers },
+  body,
+});
+
+export const malformed = plain(400, '400 Bad Request', { Connection: 'close' });
+
+export const notFound = plain(404, '404 page not found\n');
+
+export const notAllowed = (methods: readonly string[]): WireReply =>
+  plain(405, 'Method Not Allowed\n', { Allow: methods.join(',') });
+
+export function page({ methods, type, body }: Page, method: string): WireReply {
+  if (!methods.includes(method)) return notAllowed(methods);
+  return { status: 200, headers: { 'Content-Type': type }, body: body() };
+}
+
+const HTML: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
+
+/** Where a path is served that etcd does not answer under this spelling; only who reads gets a page. */
+export function movedTo(target: Target, method: string): WireReply {
+  const to = location(target);
+  if (method !== 'GET' && method !== 'HEAD') return { status: 301, headers: { Location: to }, body: '' };
+  const link = to.replace(/[&<>"']/g, (char) => HTML[char] ?? char);
+  return {
+    status: 301,
+    headers: { 'Content-Type': 'text/html; charset=utf-8', Location: to },
+    body: `<a href="${link}">Moved Permanently</a>.\n\n`,
+  };
+}

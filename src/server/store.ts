@@ -1,0 +1,185 @@
+import { etcdError } from '../errors.ts';
+import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../keys/api.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { Expiries } from './expiries.ts';
+import { History, type StoreEvent } from './history.ts';
+import * as tree from './tree.ts';
+import { type Watcher, Watchers } from './watchers.ts';
+
+/** A fresh etcd has written that much about itself. */
+const FIRST_INDEX = 3;
+
+/** etcd counts time in nanoseconds up to the year 2262; what is to expire later never does. */
+const END_OF_TIME = Number(2n ** 63n / 1_000_000n);
+
+/** etcd's v2 store: what each operation does to the tree, whom it tells, and how it fails. Ported from etcd 3.4's v2store. */
+export class Store {
+  readonly #clock: Clock;
+  readonly #root = tree.newRoot();
+  readonly #history = new History(FIRST_INDEX);
+  readonly #watchers = new Watchers();
+  readonly #expiries: Expiries;
+  #index = FIRST_INDEX;
+
+  constructor(clock: Clock = systemClock) {
+    this.#clock = clock;
+    this.#expiries = new Expiries(clock, (entry) => this.#remove('expire', entry));
+  }
+
+  /** Index of the latest event. */
+  get index(): number {
+    return this.#index;
+  }
+
+  /** How many wait for an event. */
+  get watchers(): number {
+    return this.#watchers.count;
+  }
+
+  get(key: string, options: GetOptions): Node {
+    return tree.list(tree.find(this.#root, key, this.#index), options, this.#clock.now());
+  }
+
+  set(key: string, value: string | undefined, options: SetOptions): StoreEvent {
+    const { prevExist } = options;
+    if (prevExist === false) return this.#create('create', key, value, options);
+    if (isConditional(options)) return this.#compareAndSwap(key, value ?? '', options);
+    return prevExist ? this.#update(key, value ?? '', options) : this.#set(key, value, options);
+  }
+
+  createInOrder(dir: string, value: string | undefined, options: CreateOptions): StoreEvent {
+    const name = String(this.#index + 1).padStart(20, '0');
+    return this.#create('create', dir === '/' ? `/${name}` : `${dir}/${name}`, value, options);
+  }
+
+  delete(key: string, options: DeleteOptions): StoreEvent {
+    if (isConditional(options)) return this.#compareAndDelete(key, options);
+    this.#refuseRoot(key);
+    const entry = tree.find(this.#root, key, this.#index);
+    if (entry.children && !options.dir && !options.recursive) throw this.#error(102, key);
+    if (entry.children?.size && !options.recursive) throw this.#error(108, key);
+    return this.#remove('delete', entry);
+  }
+
+  /**
+   * Waits for the next event that the watcher asks for.
+   * @returns an event of the past; undefined when there is none, and `notify` will be called
+   */
+  watch(watcher: Watcher): StoreEvent | undefined {
+    const past = this.#history.find(watcher.key, watcher.recursive, watcher.since);
+    if (!past) this.#watchers.add(watcher);
+    return past;
+  }
+
+  unwatch(watcher: Watcher): void {
+    this.#watchers.remove(watcher);
+  }
+
+  /** Nothing expires any more. */
+  stop(): void {
+    this.#expiries.stop();
+  }
+
+  #set(key: string, value: string | undefined, options: SetOptions): StoreEvent {
+    if (!options.refresh) return this.#create('set', key, value, options);
+    const { value: kept = '' } = tree.find(this.#root, key, this.#index);
+    return this.#create('set', key, kept, options);
+  }
+
+  /** Makes a file or a directory; a `set` may replace a file. */
+  #create(action: 'create' | 'set', key: string, value: string | undefined, options: SetOptions): StoreEvent {
+    this.#refuseRoot(key);
+    const dir = tree.directoryOf(this.#root, key, this.#index);
+    const old = tree.findIfThere(this.#root, key, this.#index);
+    if (old && action === 'create') throw this.#error(105, key);
+    if (old?.children) throw this.#error(102, key);
+    const prevNode = old && tree.describe(old, this.#clock.now());
+    if (old) this.#expiries.forget(old);
+    const name = key.slice(key.lastIndexOf('/') + 1);
+    const entry = tree.add(dir, name, this.#index + 1, options.dir ? undefined : (value ?? ''));
+    this.#expireAfter(entry, options.ttl);
+    return this.#happened(action, tree.describe(entry, this.#clock.now()), prevNode, options.refresh);
+  }
+
+  #update(key: string, value: string, options: SetOptions): StoreEvent {
+    this.#refuseRoot(key);
+    const entry = tree.find(this.#root, key, this.#index);
+    if (entry.children && value !== '') throw this.#error(102, key);
+    return this.#write('update', entry, value, options);
+  }
+
+  #compareAndSwap(key: string, value: string, options: SetOptions): StoreEvent {
+    this.#refuseRoot(key);
+    const entry = tree.find(this.#root, key, this.#index);
+    if (entry.children) throw this.#error(102, key);
+    this.#compare(entry, options);
+    return this.#write('compareAndSwap', entry, value, options);
+  }
+
+  #compareAndDelete(key: string, options: DeleteOptions): StoreEvent {
+    const entry = tree.find(this.#root, key, this.#index);
+    // etcd names no cause where that would be the root.
+    if (entry.children) throw this.#error(102, key === '/' ? '' : key);
+    this.#compare(entry, options);
+    return this.#remove('compareAndDelete', entry);
+  }
+
+  #compare(entry: tree.Entry, { prevValue, prevIndex }: DeleteOptions): void {
+    const otherValue = prevValue !== undefined && prevValue !== entry.value;
+    const otherIndex = !!prevIndex && prevIndex !== entry.modifiedIndex;
+    const value = `[${prevValue ?? ''} != ${entry.value}]`;
+    const index = `[${prevIndex ?? 0} != ${entry.modifiedIndex}]`;
+    if (otherValue && otherIndex) throw this.#error(101, `${value} ${index}`);
+    if (otherValue) throw this.#error(101, value);
+    if (otherIndex) throw this.#error(101, index);
+  }
+
+  #write(action: string, entry: tree.Entry, value: string, { ttl, refresh }: SetOptions): StoreEvent {
+    const now = this.#clock.now();
+    const prevNode = tree.describe(entry, now);
+    const index = this.#index + 1;
+    // A directory keeps its own index; the event has the new one all the same.
+    if (!entry.children) {
+      if (!refresh) entry.value = value;
+      entry.modifiedIndex = index;
+    }
+    this.#expireAfter(entry, ttl);
+    return this.#happened(action, { ...tree.describe(entry, now), modifiedIndex: index }, prevNode, refresh);
+  }
+
+  #remove(action: 'delete' | 'compareAndDelete' | 'expire', entry: tree.Entry): StoreEvent {
+    const prevNode = tree.describe(entry, this.#clock.now());
+    const { key, dir, createdIndex } = prevNode;
+    const node = { key, dir, createdIndex, modifiedIndex: this.#index + 1, nodes: [] };
+    tree.detach(entry);
+    const gone = [...tree.withDescendants(entry)];
+    for (const each of gone) this.#expiries.forget(each);
+    const event = this.#happened(action, node, prevNode);
+    for (const each of gone) this.#watchers.removed(each.key, event);
+    return event;
+  }
+
+  #happened(action: string, node: Node, prevNode?: Node, silent = false): StoreEvent {
+    const event = { action, node, ...(prevNode ? { prevNode } : {}), silent };
+    this.#index = node.modifiedIndex;
+    this.#history.add(event);
+    if (!silent) this.#watchers.changed(event);
+    return event;
+  }
+
+  #expireAfter(entry: tree.Entry, ttl: number | null | undefined): void {
+    const at = this.#clock.now() + (ttl ?? Number.POSITIVE_INFINITY) * 1000;
+    this.#expiries.set(entry, at < END_OF_TIME ? at : undefined);
+  }
+
+  #refuseRoot(key: string): void {
+    if (key === '/') throw this.#error(107, '/');
+  }
+
+  #error(errorCode: number, cause: string) {
+    return etcdError(errorCode, cause, this.#index);
+  }
+}
+
+/** A `prevIndex` of 0 is none. */
+const isConditional = ({ prevValue, prevIndex }: DeleteOptions): boolean => prevValue !== undefined || !!prevIndex;

@@ -1,0 +1,35 @@
+import { posix } from 'node:path';
+import { badEscape } from '../v2/wire.ts';
+
+/** What a request asks for. */
+export interface Target {
+  /** Decoded. */
+  readonly path: string;
+  /** As it came. */
+  readonly query: string;
+}
+
+/** Reads the first line's target as Go's server does; undefined where it is no URL. */
+export function parseTarget(url: string): Target | undefined {
+  // Node hands bytes on one by one; they are UTF-8.
+  const text = Buffer.from(url.replace(/^https?:\/\/[^/?]*/i, ''), 'latin1').toString();
+  const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(text) ?? [];
+  return badEscape(path) === undefined ? { path: unescapePath(path), query } : undefined;
+}
+
+/** Unlike `decodeURIComponent` it takes bytes that are no UTF-8; they become U+FFFD as in etcd's answers. */
+function unescapePath(path: string): string {
+  const bytes = [...path.matchAll(/%([0-9a-f]{2})|[^%]+/gi)].map(([text, hex]) =>
+    Buffer.from(hex ?? text, hex ? 'hex' : 'utf8'),
+  );
+  return Buffer.concat(bytes).toString();
+}
+
+/** Without `//`, `.` and `..`: the only form in which Go's server answers. */
+export const clean = (path: string): string => posix.normalize(path.startsWith('/') ? path : `/${path}`);
+
+/** A path and query for a `Location` header, escaped as Go does. */
+export function location({ path, query }: Target): string {
+  const escaped = encodeURI(path).replace(/[!*'()?#]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+  return query === '' ? escaped : `${escaped}?${query}`;
+}

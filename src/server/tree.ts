@@ -1,0 +1,127 @@
+import { etcdError } from '../errors.ts';
+import type { GetOptions, Node } from '../keys/api.ts';
+
+/** A key as the store keeps it: a directory where it has children. */
+export interface Entry {
+  readonly key: string;
+  readonly parent: Entry | undefined;
+  readonly children: Map<string, Entry> | undefined;
+  readonly createdIndex: number;
+  modifiedIndex: number;
+  value: string | undefined;
+  /** Milliseconds since the epoch; undefined when it never expires. */
+  expiresAt: number | undefined;
+}
+
+const namesIn = (key: string): string[] => (key === '/' ? [] : key.slice(1).split('/'));
+
+const join = (dir: string, name: string): string => (dir === '/' ? `/${name}` : `${dir}/${name}`);
+
+export const newRoot = (): Entry => newEntry('/', undefined, 0, undefined);
+
+/** An entry that is in no directory yet. Without a value it is a directory itself. */
+function newEntry(key: string, parent: Entry | undefined, index: number, value: string | undefined): Entry {
+  const children = value === undefined ? new Map<string, Entry>() : undefined;
+  return { key, parent, children, createdIndex: index, modifiedIndex: index, value, expiresAt: undefined };
+}
+
+/**
+ * @param index the store's, for the error
+ * @throws {EtcdKeyNotFound} naming the first part of the key that is missing
+ * @throws {EtcdNotDir} naming the file in the way
+ */
+export function find(root: Entry, key: string, index: number): Entry {
+  let entry = root;
+  for (const name of namesIn(key)) {
+    if (!entry.children) throw etcdError(104, entry.key, index);
+    const child = entry.children.get(name);
+    if (!child) throw etcdError(100, join(entry.key, name), index);
+    entry = child;
+  }
+  return entry;
+}
+
+/** The same, but undefined where the key is missing. */
+export function findIfThere(root: Entry, key: string, index: number): Entry | undefined {
+  let entry = root;
+  for (const name of namesIn(key)) {
+    if (!entry.children) throw etcdError(104, entry.key, index);
+    const child = entry.children.get(name);
+    if (!child) return undefined;
+    entry = child;
+  }
+  return entry;
+}
+
+/** The directory a key is in; made, and those above it, where it is missing. */
+export function directoryOf(root: Entry, key: string, index: number): Entry {
+  let dir = root;
+  for (const name of namesIn(key).slice(0, -1)) {
+    const child = dir.children?.get(name) ?? add(dir, name, index + 1, undefined);
+    if (!child.children) throw etcdError(104, child.key, index);
+    dir = child;
+  }
+  return dir;
+}
+
+/** Adds a file, or without a value a directory. */
+export function add(dir: Entry, name: string, index: number, value: string | undefined): Entry {
+  const entry = newEntry(join(dir.key, name), dir, index, value);
+  dir.children?.set(name, entry);
+  return entry;
+}
+
+export function detach({ key, parent }: Entry): void {
+  parent?.children?.delete(key.slice(key.lastIndexOf('/') + 1));
+}
+
+/** An entry and everything below it, the lowest first. */
+export function* withDescendants(entry: Entry): Generator<Entry> {
+  for (const child of entry.children?.values() ?? []) yield* withDescendants(child);
+  yield entry;
+}
+
+/** What an answer tells of an entry, without its children. */
+export function describe(entry: Entry, now: number): Node {
+  const { key, children, value, createdIndex, modifiedIndex } = entry;
+  return {
+    key,
+    dir: children !== undefined,
+    ...(value === undefined ? {} : { value }),
+    ...expiryOf(entry, now),
+    createdIndex,
+    modifiedIndex,
+    nodes: [],
+  };
+}
+
+/** Without a TTL once less than a second of it is left to wait for: etcd leaves a 0 out. */
+export function expiryOf({ expiresAt }: Entry, now: number): { expiration?: string; ttl?: number } {
+  if (expiresAt === undefined) return {};
+  const ttl = Math.ceil((expiresAt - now) / 1000);
+  return { expiration: new Date(expiresAt).toISOString(), ...(ttl > 0 ? { ttl } : {}) };
+}
+
+/** What a read tells of an entry: with its children, and theirs when recursive. Hidden ones do not show. */
+export function list(entry: Entry, { recursive = false, sorted = false }: GetOptions, now: number): Node {
+  const node = describe(entry, now);
+  if (!entry.children) return node;
+  const shown = [...entry.children].filter(([name]) => !name.startsWith('_')).map(([, child]) => child);
+  const nodes = shown.map((child) => (recursive ? list(child, { recursive, sorted }, now) : describe(child, now)));
+  return { ...node, nodes: sorted ? byKey(nodes) : shuffled(nodes) };
+}
+
+/** In the order of their bytes, which is not that of UTF-16. */
+function byKey(nodes: readonly Node[]): Node[] {
+  const withBytes = nodes.map((node) => ({ node, bytes: Buffer.from(node.key) }));
+  return withBytes.sort((a, b) => Buffer.compare(a.bytes, b.bytes)).map(({ node }) => node);
+}
+
+/** etcd's own order is a different one each time: who relies on one should find out here. */
+function shuffled(nodes: Node[]): Node[] {
+  for (let i = nodes.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [nodes[i], nodes[j]] = [nodes[j] as Node, nodes[i] as Node];
+  }
+  return nodes;
+}

@@ -1,0 +1,41 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { KeyEvent, KeysApi } from '../keys/api.ts';
+import { encodeEventLine, encodeWaiting, type KeysRequest } from '../v2/wire.ts';
+
+export type Wait = Extract<KeysRequest, { call: 'watch' }>;
+
+/**
+ * Answers a wait: the headers at once, a line for the event (for every event of a stream) when it comes. Nothing but the
+ * client bounds it.
+ */
+export async function serveWait(
+  keys: KeysApi,
+  wait: Wait,
+  response: ServerResponse,
+  hangUp: AbortSignal,
+): Promise<void> {
+  const { key, options, stream } = wait;
+  let begunAt: number | undefined;
+  const started = (index: number) => {
+    if (begunAt !== undefined) return;
+    begunAt = index;
+    const { status, headers } = encodeWaiting(index);
+    response.writeHead(status, headers).flushHeaders();
+  };
+  const asked = { ...options, timeout: Number.POSITIVE_INFINITY, signal: hangUp, started };
+  let event = await keys.watch(key, asked);
+  while (event) {
+    response.write(encodeEventLine(event).repeat(stream ? timesTold(event, key) : 1));
+    if (!stream) break;
+    // As in etcd, a stream that began in the past stays silent after its first event.
+    if (event.index <= (begunAt ?? 0)) await once(hangUp, 'abort');
+    event = await keys.watch(key, { ...asked, after: event.index });
+  }
+  response.end();
+}
+
+/** As in etcd, a stream is told twice of the removal of the very key it is about. */
+function timesTold({ action, node }: KeyEvent, key: string): number {
+  return node.key === key && ['delete', 'compareAndDelete', 'expire'].includes(action) ? 2 : 1;
+}
