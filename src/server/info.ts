@@ -35,11 +35,13 @@ export function pagesAbout(member: Member): ReadonlyMap<string, Page> {
     recvAppendRequestCnt: 0,
     sendAppendRequestCnt: 0,
   });
+  const members = { ...json(() => encodeMembers([member])), ofCluster: true };
   return new Map([
     ['/version', json(() => encodeVersion(VERSION))],
     ['/health', text(['GET'], () => '{"health":"true"}')],
     ['/v2/machines', text(['GET', 'HEAD'], () => encodeMachines([member]))],
-    ['/v2/members', { ...json(() => encodeMembers([member])), ofCluster: true }],
+    ['/v2/members', members],
+    ['/v2/members/', members],
     ['/v2/members/leader', { ...json(() => etcdJson(member)), ofCluster: true }],
     ['/v2/stats/self', json(() => etcdJson(self()).trimEnd())],
     ['/v2/stats/leader', json(() => etcdJson({ leader: id, followers: {} }).trimEnd())],

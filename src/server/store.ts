@@ -9,8 +9,8 @@ import { type Watcher, Watchers } from './watchers.ts';
 /** A fresh etcd has written that much about itself. */
 const FIRST_INDEX = 3;
 
-/** etcd counts time in nanoseconds up to the year 2262; what is to expire later never does. */
-const END_OF_TIME = Number(2n ** 63n / 1_000_000n);
+/** A new key that is to expire before is one that never does, to etcd. */
+const YEAR_2000 = Date.UTC(2000);
 
 /** etcd's v2 store: what each operation does to the tree, whom it tells, and how it fails. Ported from etcd 3.4's v2store. */
 export class Store {
@@ -97,7 +97,8 @@ export class Store {
     if (old) this.#expiries.forget(old);
     const name = key.slice(key.lastIndexOf('/') + 1);
     const entry = tree.add(dir, name, this.#index + 1, options.dir ? undefined : (value ?? ''));
-    this.#expireAfter(entry, options.ttl);
+    const at = this.#in(options.ttl);
+    this.#expiries.set(entry, at !== undefined && at < YEAR_2000 ? undefined : at);
     return this.#happened(action, tree.describe(entry, this.#clock.now()), prevNode, options.refresh);
   }
 
@@ -143,7 +144,7 @@ export class Store {
       if (!refresh) entry.value = value;
       entry.modifiedIndex = index;
     }
-    this.#expireAfter(entry, ttl);
+    this.#expiries.set(entry, this.#in(ttl));
     return this.#happened(action, { ...tree.describe(entry, now), modifiedIndex: index }, prevNode, refresh);
   }
 
@@ -167,9 +168,11 @@ export class Store {
     return event;
   }
 
-  #expireAfter(entry: tree.Entry, ttl: number | null | undefined): void {
-    const at = this.#clock.now() + (ttl ?? Number.POSITIVE_INFINITY) * 1000;
-    this.#expiries.set(entry, at < END_OF_TIME ? at : undefined);
+  /** When that many seconds are over. As in etcd, which counts nanoseconds in 64 bits, the far future lies in the past. */
+  #in(ttl: number | null | undefined): number | undefined {
+    if (ttl === undefined || ttl === null) return undefined;
+    const at = BigInt(this.#clock.now()) + BigInt(ttl) * 1000n;
+    return Number(BigInt.asIntN(64, at * 1_000_000n) / 1_000_000n);
   }
 
   #refuseRoot(key: string): void {

@@ -95,11 +95,11 @@ export function describe(entry: Entry, now: number): Node {
   };
 }
 
-/** Without a TTL once less than a second of it is left to wait for: etcd leaves a 0 out. */
+/** A TTL of 0 is left out; one that is over is told as what it is. */
 export function expiryOf({ expiresAt }: Entry, now: number): { expiration?: string; ttl?: number } {
   if (expiresAt === undefined) return {};
   const ttl = Math.ceil((expiresAt - now) / 1000);
-  return { expiration: new Date(expiresAt).toISOString(), ...(ttl > 0 ? { ttl } : {}) };
+  return { expiration: new Date(expiresAt).toISOString(), ...(ttl === 0 ? {} : { ttl }) };
 }
 
 /** What a read tells of an entry: with its children, and theirs when recursive. Hidden ones do not show. */

@@ -26,10 +26,11 @@ export async function serveWait(
   const asked = { ...options, timeout: Number.POSITIVE_INFINITY, signal: hangUp, started };
   let event = await keys.watch(key, asked);
   while (event) {
-    response.write(encodeEventLine(event).repeat(stream ? timesTold(event, key) : 1));
+    const isPast = event.index <= (begunAt ?? 0);
+    response.write(encodeEventLine(event).repeat(stream && !isPast ? timesTold(event, key) : 1));
     if (!stream) break;
     // As in etcd, a stream that began in the past stays silent after its first event.
-    if (event.index <= (begunAt ?? 0)) await once(hangUp, 'abort');
+    if (isPast) await once(hangUp, 'abort');
     event = await keys.watch(key, { ...asked, after: event.index });
   }
   response.end();

@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../support/until.ts';
+import { type Both, level, openBoth } from './differential/both.ts';
+import type { Asked, Exchange, Wanted } from './differential/exchange.ts';
+import { masked } from './differential/mapping.ts';
+
+let both: Both;
+let index: number;
+
+beforeAll(async () => {
+  both = await openBoth();
+});
+
+afterAll(() => both.close());
+
+beforeEach(async () => {
+  index = await level(both);
+});
+
+const get = (target: string): Wanted => ({ method: 'GET', target });
+const put = (target: string, form: string): Wanted => ({ method: 'PUT', target, form });
+
+/** What counts of an answer, to the letter. */
+async function answerOf(server: Asked, wanted: Wanted) {
+  const exchange = await server.ask(wanted);
+  const { 'content-type': type, location, allow, 'x-etcd-index': at } = exchange.headers;
+  return { status: exchange.status, type, location, allow, at, body: masked(await exchange.whole()) };
+}
+
+async function expectSame(...requests: readonly Wanted[]): Promise<string[]> {
+  const bodies: string[] = [];
+  for (const wanted of requests) {
+    const [real, embedded] = await Promise.all([answerOf(both.real, wanted), answerOf(both.embedded, wanted)]);
+    expect(embedded, `${wanted.method} ${wanted.target}`).toEqual(real);
+    bodies.push(real.body);
+  }
+  return bodies;
+}
+
+describe('to the letter', () => {
+  test.each([
+    ['markup', '<a href="x">&amp;</a>'],
+    ['control characters', '\u0000\u0001\b\t\n\v\f\r\u001b\u007f'],
+    ['quotes and backslashes', '"\\\\b\\f\\"'],
+    ['line separators', '\u2028\u2029'],
+    ['text beyond ASCII', 'ü中😀'],
+    ['spaces and what a form escapes', ' a+b%20&=;'],
+    ['100 kB', 'x'.repeat(100_000)],
+  ])('etcd and the embedded server answer a value and a key of %s', async (_, text) => {
+    const key = `/v2/keys/letters/${encodeURIComponent(text.slice(0, 50))}`;
+    await expectSame(put(key, `${new URLSearchParams({ value: text })}`), get(key), { method: 'DELETE', target: key });
+  });
+
+  test.each([
+    ['what is no form', put('/v2/keys/typed', 'value=1'), 'text/plain'],
+    ['JSON', put('/v2/keys/typed', '{"value":"1"}'), 'application/json'],
+    ['a form with a charset', put('/v2/keys/typed', 'value=1'), 'Application/X-WWW-Form-Urlencoded; charset=utf-8'],
+    ['a form with two values', put('/v2/keys/typed?value=0', 'value=1&value=2'), undefined],
+    ['a form without any', put('/v2/keys/typed?value=0', ''), undefined],
+    ['a form with a bare name', put('/v2/keys/typed', 'value'), undefined],
+    ['a form with a bad escape', put('/v2/keys/typed', 'value=%zz&ttl=x'), undefined],
+    ['a form with a semicolon', put('/v2/keys/typed', 'value=a;b'), undefined],
+    ['a query with a bad escape', get('/v2/keys/typed?x=%1'), undefined],
+    ['a query with a semicolon', get('/v2/keys/typed?a=1;b=2'), undefined],
+    ['a removal with a form', { method: 'DELETE', target: '/v2/keys/typed', form: 'prevValue=zz' }, undefined],
+  ])('they take %s alike', async (_, wanted, type) => {
+    await expectSame(put('/v2/keys/typed', 'value=before'), type === undefined ? wanted : { ...wanted, type });
+    await expectSame(get('/v2/keys/typed'));
+  });
+
+  test.each([
+    '/',
+    '/v2',
+    '/v2/',
+    '/v2/keysx',
+    '/v2/nothing',
+    '/v2/machines/',
+    '/v2/stats',
+    '/v2/stats/self/',
+    '/nowhere',
+    '/v2/keys/?sorted=true',
+    '/v2/keys//',
+    '/v2//keys/a',
+    '/v2/keys/a/../b',
+    '/v2/keys/./a',
+    '/v2/keys/a//',
+    '/v2/keys/../../x',
+    '/v2/keys/%2e%2e/b',
+    '/v2/keys/a%2F%2Fb?x=1&y=%3C',
+    "/v2/keys//x!*'()$&+,:;=@~?q",
+    '/v2/keys//é%3F%23[]',
+    '/v2/keys/%zz',
+    '/v2/keys/%4',
+    '/version/',
+    '/health/',
+  ])('they answer GET %s alike', async (target) => {
+    await expectSame(get(encodeURI(target).replaceAll('%25', '%')));
+  });
+
+  test.each(['HEAD', 'POST', 'PUT', 'DELETE', 'PATCH'])('they answer %s to what is no key alike', async (method) => {
+    const paths = [
+      '/version',
+      '/health',
+      '/v2/machines',
+      '/v2/stats/self',
+      '/v2/stats/leader',
+      '/nowhere',
+      '/v2//keys',
+    ];
+    for (const target of paths) {
+      const [real, embedded] = await Promise.all([
+        both.real.ask({ method, target }),
+        both.embedded.ask({ method, target }),
+      ]);
+      const seen = ({ status, headers }: Exchange) => [
+        target,
+        status,
+        headers.allow,
+        headers['content-type'],
+        headers.location,
+      ];
+      expect(seen(embedded)).toEqual(seen(real));
+      await Promise.all([real.whole(), embedded.whole()]);
+    }
+  });
+});
+
+test.each([
+  '/version',
+  '/health',
+  '/v2/members',
+  '/v2/members/',
+  '/v2/members/leader',
+  '/v2/stats/self',
+  '/v2/stats/leader',
+])('%s tells the same things', async (target) => {
+  const [real, embedded] = await Promise.all([both.real.ask(get(target)), both.embedded.ask(get(target))]);
+  expect(embedded.headers['content-type']).toBe(real.headers['content-type']);
+  expect(embedded.headers['x-etcd-cluster-id'] === undefined).toBe(real.headers['x-etcd-cluster-id'] === undefined);
+  expect(shapeOf(JSON.parse(await embedded.whole()))).toEqual(shapeOf(JSON.parse(await real.whole())));
+});
+
+test('bytes that are no text come back as U+FFFD, escaped or not', async () => {
+  const wanted = put('/v2/keys/bytes', 'value=a%C3%28%FF');
+  const values = [both.real, both.embedded].map(
+    async (server) => JSON.parse((await answerOf(server, wanted)).body).node.value,
+  );
+  expect(await Promise.all(values)).toEqual(['a\ufffd(\ufffd', 'a\ufffd(\ufffd']);
+});
+
+test('a TTL beyond the year 2262 is none for a new key, and long over for one that is there', async () => {
+  const key = '/v2/keys/far';
+  await expectSame(put(key, 'value=1&ttl=10000000000'), put(key, 'value=2&ttl=9223372036'), get(key));
+  const updated = put(key, 'value=3&ttl=10000000000&prevExist=true');
+  for (const server of [both.real, both.embedded]) {
+    expect(JSON.parse((await answerOf(server, updated)).body).node.ttl).toBeLessThan(-8_000_000_000);
+    await until(
+      () => answerOf(server, get(key)),
+      ({ status }) => status === 404,
+    );
+  }
+});
+
+test('keys expire with the same events, in the same order', async () => {
+  const dir = '/v2/keys/short';
+  const watch = get(`${dir}?wait=true&recursive=true&stream=true&waitIndex=${index + 6}`);
+  const seen = await Promise.all(
+    [both.real, both.embedded].map(async (server) => {
+      await answerOf(server, put(`${dir}/stays`, 'value=1'));
+      const stream = await server.ask(watch);
+      await answerOf(server, put(`${dir}/3`, 'dir=true&ttl=3'));
+      await answerOf(server, put(`${dir}/3/child`, 'value=1&ttl=100'));
+      await answerOf(server, put(`${dir}/2`, 'value=1&ttl=2'));
+      await answerOf(server, put(`${dir}/0`, 'value=1&ttl=0'));
+      await until(stream.body, (body) => body.split('\n').length > 3);
+      stream.abort();
+      return masked(stream.body());
+    }),
+  );
+  expect(seen[1]).toBe(seen[0]);
+  expect(seen[0]?.match(/"action":"expire","node":\{"key":"[^"]+"/g)?.map((text) => text.slice(-3))).toEqual([
+    '/0"',
+    '/2"',
+    '/3"',
+  ]);
+});
+
+test('history goes back a thousand events of the whole store', async () => {
+  await expectSame(put('/v2/keys/old', 'value=1'));
+  for (let i = 0; i < 999; i += 1)
+    await Promise.all(
+      [both.real, both.embedded].map(async (server) => (await server.ask(put('/v2/keys/filler', ''))).whole()),
+    );
+  const wait = get(`/v2/keys/old?wait=true&waitIndex=${index + 1}`);
+  expect((await expectSame(wait))[0]).toContain('"key":"/old"');
+  await expectSame(put('/v2/keys/filler', ''));
+  expect((await expectSame(wait))[0]).toContain(`[${index + 2}/${index + 1}]`);
+});
+
+/** Names and kinds of what a JSON value has. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? [] : [shapeOf(value[0])];
+  if (typeof value !== 'object' || value === null) return typeof value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      Array.isArray(inner) && name === 'peerURLs' ? 'list' : shapeOf(inner),
+    ]),
+  );
+}

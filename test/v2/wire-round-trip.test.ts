@@ -1,0 +1,226 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { EtcdException, EtcdInsufficientPermissions, etcdError } from '../../src/errors.ts';
+import type { Change, CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../../src/keys/api.ts';
+import * as wire from '../../src/v2/wire.ts';
+
+const segment = fc
+  .string({ unit: 'grapheme', minLength: 1, maxLength: 6 })
+  .map((text) => text.replaceAll('/', '|'))
+  .filter((text) => text !== '.' && text !== '..' && !/\p{Surrogate}/u.test(text));
+const key = fc.array(segment, { minLength: 1, maxLength: 4 }).map((names) => `/${names.join('/')}`);
+const text = fc.string({ unit: 'grapheme', maxLength: 20 });
+const index = fc.maxSafeNat();
+const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+const ttl = maybe(fc.option(fc.nat()));
+const conditions = { prevValue: maybe(text.filter((value) => value !== '')), prevIndex: maybe(index) };
+
+/** What the server makes of a request, after it has gone over the wire as text. */
+function received({ method, path, query, form }: wire.WireRequest): wire.KeysRequest {
+  const fields = wire.parseFields(form ? `${form}` : '', `${query}`);
+  const asked = decodeURIComponent(path.slice('/keys'.length));
+  return wire.decodeKeysRequest(method, asked, fields).request;
+}
+
+test('a read arrives as it was meant', () => {
+  const options = fc.record({ recursive: fc.boolean(), sorted: fc.boolean(), quorum: fc.boolean() });
+  fc.assert(
+    fc.property(key, options, (at, asked: GetOptions) => {
+      expect(received(wire.encodeGet(at, asked))).toEqual({ call: 'get', key: at, options: asked });
+    }),
+  );
+});
+
+test('a wait arrives as it was meant', () => {
+  const after = maybe(fc.nat({ max: Number.MAX_SAFE_INTEGER - 1 }));
+  fc.assert(
+    fc.property(key, after, fc.boolean(), (at, from, recursive) => {
+      const expected = { call: 'watch', key: at, options: { after: from, recursive }, stream: false };
+      expect(received(wire.encodeWatch(at, { after: from, recursive }))).toEqual(expected);
+    }),
+  );
+});
+
+test('a removal arrives as it was meant; of an index of 0 etcd makes none', () => {
+  const options = fc.record({ ...conditions, dir: fc.boolean(), recursive: fc.boolean() });
+  fc.assert(
+    fc.property(key, options, (at, asked: DeleteOptions) => {
+      const expected = { ...asked, prevIndex: asked.prevIndex || undefined };
+      expect(received(wire.encodeDelete(at, asked))).toEqual({ call: 'delete', key: at, options: expected });
+    }),
+  );
+});
+
+test('an append arrives as it was meant', () => {
+  const what = fc.oneof(
+    fc.record({ value: text, dir: fc.constant(false) }),
+    fc.constant({ value: undefined, dir: true as const }),
+  );
+  fc.assert(
+    fc.property(key, what, ttl, (at, { value, dir }, seconds) => {
+      const options: CreateOptions = { ttl: seconds, dir };
+      const expected = { call: 'createInOrder', key: at, value, options: { ttl: seconds ?? null, dir } };
+      expect(received(wire.encodeCreateInOrder(at, value, options))).toEqual(expected);
+    }),
+  );
+});
+
+test('a write arrives as it was meant; of what contradicts itself, as etcd heeds it', () => {
+  const what = fc.oneof(
+    fc.record({ value: text, ttl, dir: fc.constant(false), refresh: fc.constant(false) }),
+    fc.record({ value: fc.constant(undefined), ttl, dir: fc.constant(true), refresh: fc.constant(false) }),
+    fc.record({ value: fc.constant(undefined), ttl: fc.nat(), dir: fc.boolean(), refresh: fc.constant(true) }),
+  );
+  const how = fc.record({ ...conditions, prevExist: maybe(fc.boolean()) });
+  fc.assert(
+    fc.property(key, what, how, (at, { value, ...rest }, { prevExist, prevValue, prevIndex }) => {
+      const options = { ...rest, prevValue, prevIndex, ...(prevExist === undefined ? {} : { prevExist }) };
+      const creates = prevExist === false;
+      const refresh = options.refresh && !creates;
+      const expected: SetOptions = {
+        ...options,
+        ttl: options.ttl ?? null,
+        refresh,
+        prevValue: creates ? undefined : prevValue,
+        prevIndex: creates ? undefined : prevIndex || undefined,
+      };
+      const kept = options.dir || refresh ? undefined : (value ?? '');
+      expect(received(wire.encodeSet(at, value, options))).toEqual({
+        call: 'set',
+        key: at,
+        value: kept,
+        options: expected,
+      });
+    }),
+  );
+});
+
+const { node } = fc.letrec<{ node: Node }>((tie) => ({
+  node: fc
+    .record({
+      key,
+      createdIndex: index.map((n) => n + 1).filter(Number.isSafeInteger),
+      modifiedIndex: index.map((n) => n + 1).filter(Number.isSafeInteger),
+      expiry: maybe(fc.record({ ttl: fc.integer({ min: 1 }), expiration: fc.constant('2026-11-21T02:49:39.437Z') })),
+      content: fc.oneof(
+        { depthSize: 'small' },
+        text.map((value) => ({ value, dir: false, nodes: [] })),
+        fc.array(tie('node'), { maxLength: 3 }).map((nodes) => ({ dir: true, nodes })),
+      ),
+    })
+    .map(({ expiry, content, ...rest }) => ({ ...rest, ...expiry, ...content })),
+}));
+
+/** An answer as it arrives. */
+const arriving = ({ status, headers, body }: wire.WireReply): wire.WireAnswer => ({
+  status,
+  headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+  body,
+  sentAt: 12.5,
+});
+
+const common = { clusterId: undefined, sentAt: 12.5 };
+
+test('what a read found arrives as it was', () => {
+  fc.assert(
+    fc.property(node, index, (found, at) => {
+      const snapshot = { ...common, node: found, index: at };
+      expect(wire.decodeSnapshot(arriving(wire.encodeSnapshot(snapshot)))).toEqual(snapshot);
+    }),
+  );
+});
+
+test('what a write did and what a watch saw arrive as they were', () => {
+  const actions = fc.constantFrom('set', 'create', 'update', 'compareAndSwap', 'delete', 'compareAndDelete', 'expire');
+  fc.assert(
+    fc.property(actions, node, maybe(node), (action, after, before) => {
+      const change: Change = { ...common, action, node: after, ...(before ? { prevNode: before } : {}) };
+      const event = { ...change, index: after.modifiedIndex };
+      const line = { ...wire.encodeWaiting(1), body: wire.encodeEventLine(event) };
+      expect(wire.decodeChange(arriving(wire.encodeChange(change, false)))).toEqual(change);
+      expect(wire.decodeEvent(arriving(line))).toEqual(event);
+    }),
+  );
+});
+
+test('an error arrives as it was', () => {
+  const codes = fc.constantFrom(
+    100,
+    101,
+    102,
+    104,
+    105,
+    107,
+    108,
+    110,
+    201,
+    202,
+    203,
+    209,
+    210,
+    211,
+    212,
+    300,
+    301,
+    400,
+    401,
+  );
+  fc.assert(
+    fc.property(
+      codes,
+      text.filter((cause) => cause !== ''),
+      index,
+      (errorCode, cause, at) => {
+        const error = etcdError(errorCode, cause, at);
+        const arrived = errorIn(arriving(wire.encodeError(error)));
+        expect(arrived.constructor).toBe(error.constructor);
+        expect(arrived).toMatchObject({ errorCode, cause, index: at, message: error.message });
+      },
+    ),
+  );
+});
+
+test.each([
+  [
+    new Error('no member gave an answer'),
+    { errorCode: 300, status: 500, cause: 'no member gave an answer', outcomeUnknown: true },
+  ],
+  ['thrown in despair', { errorCode: 300, status: 500, cause: 'thrown in despair' }],
+])('an error that is not etcd’s, %s, arrives as a failure of the server', (error, expected) => {
+  expect(errorIn(arriving(wire.encodeError(error)))).toMatchObject(expected);
+});
+
+test('missing rights arrive as such', () => {
+  const refused = wire.encodeError(new EtcdInsufficientPermissions('refused with 401'));
+  expect(errorIn(arriving(refused))).toMatchObject({
+    errorCode: 110,
+    status: 401,
+    code: 'ETCD_INSUFFICIENT_PERMISSIONS',
+  });
+});
+
+test('the version and the members arrive as they were', () => {
+  const member = {
+    id: '2e12',
+    name: 'm1',
+    peerURLs: ['http://a:2380'],
+    clientURLs: ['http://a:2379', 'http://b:2379'],
+  };
+  const page = (body: string) => arriving({ status: 200, headers: {}, body });
+  expect(wire.decodeMembers(page(wire.encodeMembers([member])))).toEqual([member]);
+  expect(wire.decodeMachines(page(wire.encodeMachines([member])))).toEqual(member.clientURLs);
+  for (const version of [
+    { server: '3.4.23', cluster: '3.4.0' },
+    { server: '3.4.23', cluster: undefined },
+  ])
+    expect(wire.decodeVersion(page(wire.encodeVersion(version)))).toEqual(version);
+});
+
+function errorIn(answer: wire.WireAnswer): EtcdException {
+  try {
+    wire.decodeSnapshot(answer);
+  } catch (error) {
+    if (error instanceof EtcdException) return error;
+  }
+  throw new Error('expected an error');
+}
