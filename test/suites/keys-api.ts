@@ -1,0 +1,43 @@
+import { describe } from 'vitest';
+import { answers } from './keys-api/answers.ts';
+import { appends } from './keys-api/appends.ts';
+import { deletions } from './keys-api/deletions.ts';
+import { directories } from './keys-api/directories.ts';
+import { ends } from './keys-api/ends.ts';
+import { expiry } from './keys-api/expiry.ts';
+import { failures } from './keys-api/failures.ts';
+import { files } from './keys-api/files.ts';
+import { history } from './keys-api/history.ts';
+import { reads } from './keys-api/reads.ts';
+import { refusals } from './keys-api/refusals.ts';
+import { renewals } from './keys-api/renewals.ts';
+import { type OpenKeys, storeTest } from './keys-api/store.ts';
+import { values } from './keys-api/values.ts';
+import { watches } from './keys-api/watches.ts';
+
+/**
+ * What every `KeysApi` promises, as etcd 3.4 keeps it.
+ * @param open opens one more client of the same store, which has no other users: its history is counted
+ */
+export function keysApiContract(name: string, open: OpenKeys): void {
+  const test = storeTest(open);
+  describe(`${name}, as a KeysApi:`, () => {
+    for (const part of [
+      reads,
+      files,
+      directories,
+      appends,
+      renewals,
+      deletions,
+      values,
+      failures,
+      answers,
+      watches,
+      history,
+      expiry,
+      refusals,
+      ends,
+    ])
+      part(test);
+  });
+}

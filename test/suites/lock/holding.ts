@@ -1,0 +1,152 @@
+import { describe, expect } from 'vitest';
+import { EtcdKeyNotFound, EtcdLockExpired } from '../../../src/errors.ts';
+import { rejection } from '../../support/clients.ts';
+import { untilExpiry } from '../keys-api/store.ts';
+import { aborted, type LockTest, queueOf, untilQueued } from './locks.ts';
+
+export function holding(test: LockTest): void {
+  describe.concurrent('the time of a hold', () => {
+    test('goes on with keepAlive for several TTLs, for a holder and for a waiter', async ({ keys, dir, a, b }) => {
+      await a.acquire({ lockTtl: 2, keepAlive: true });
+      const { signal } = a;
+      const waiting = b.acquire({ lockTtl: 2, keepAlive: true });
+      const before = await untilQueued(a, 2);
+      await untilExpiry(keys, dir, 5);
+      expect(await a.isAcquired()).toBe(true);
+      expect(signal.aborted).toBe(false);
+      const after = await a.contenders();
+      expect(after.map(({ key }) => key)).toEqual(before.map(({ key }) => key));
+      await a.release();
+      expect(await waiting).toBe(true);
+      await b.release();
+    });
+
+    test('runs out without keepAlive, not before its time, and the signal tells', async ({ a }) => {
+      const began = performance.now();
+      await a.acquire({ lockTtl: 2 });
+      const reason = await aborted(a.signal);
+      expect(reason).toBeInstanceOf(EtcdLockExpired);
+      expect(performance.now() - began).toBeGreaterThanOrEqual(1750);
+      expect(a.isTaken).toBe(false);
+      expect(await a.isAcquired()).toBe(false);
+    });
+
+    test('is over before somebody else gets the lock', async ({ a, b }) => {
+      await a.acquire({ lockTtl: 2 });
+      const { signal } = a;
+      expect(await b.acquire({ lockTtl: 60 })).toBe(true);
+      expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
+      expect(a.isTaken).toBe(false);
+      expect(b.fencingToken).toBeGreaterThan(a.fencingToken);
+      await a.release();
+      expect(await b.isAcquired()).toBe(true);
+    });
+
+    test('does not begin for a waiter whose own key runs out first', async ({ keys, a, b }) => {
+      await a.acquire({ lockTtl: 60 });
+      const error = await rejection(b.acquire({ lockTtl: 2 }), EtcdLockExpired);
+      expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+    });
+
+    test('is not kept up for a place in the queue nobody waits at, even with keepAlive', async ({ a, b }) => {
+      await a.acquire();
+      expect(await b.acquire({ blocking: false, lockTtl: 1, keepAlive: true })).toBe(false);
+      expect(await untilQueued(a, 1)).toMatchObject([{ value: a.uuid }]);
+    });
+
+    test('has no end with a TTL of null', async ({ keys, dir, a, b }) => {
+      await a.acquire({ lockTtl: 1 });
+      await a.acquire({ lockTtl: null });
+      const { signal } = a;
+      await untilExpiry(keys, dir, 1);
+      expect(await b.acquire({ blocking: false })).toBe(false);
+      expect(await a.isAcquired()).toBe(true);
+      expect(signal.aborted).toBe(false);
+    });
+
+    test('ends when a renewal finds the key removed by somebody else', async ({ keys, a }) => {
+      await a.acquire({ lockTtl: 2, keepAlive: true });
+      const { signal } = a;
+      await keys.delete(a.lockKey);
+      expect(await aborted(signal)).toBeInstanceOf(EtcdLockExpired);
+      expect(a.isTaken).toBe(false);
+      await rejection(keys.get(a.lockKey), EtcdKeyNotFound);
+    });
+
+    test('ends when a renewal finds the key taken over by somebody else', async ({ keys, a }) => {
+      await a.acquire({ lockTtl: 2, keepAlive: true });
+      const { signal } = a;
+      await keys.set(a.lockKey, 'somebody else');
+      expect(await aborted(signal)).toBeInstanceOf(EtcdLockExpired);
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey, value: 'somebody else' }]);
+    });
+  });
+
+  describe('acquire of a lock already held', () => {
+    test('renews it under the same key', async ({ keys, a }) => {
+      await a.acquire({ lockTtl: 60 });
+      const { lockKey, fencingToken, signal } = a;
+      expect(await a.acquire({ lockTtl: 600 })).toBe(true);
+      const [entry, ...others] = await queueOf(keys, a);
+      expect(entry?.key).toBe(lockKey);
+      expect(entry?.ttl).toBeGreaterThan(60);
+      expect(others).toEqual([]);
+      expect(a.fencingToken).toBe(fencingToken);
+      expect(signal.aborted).toBe(false);
+    });
+
+    test('removes its expiry with null', async ({ keys, a }) => {
+      await a.acquire({ lockTtl: 60 });
+      await a.acquire({ lockTtl: null });
+      const [entry] = await queueOf(keys, a);
+      expect(entry).toMatchObject({ key: a.lockKey, value: a.uuid });
+      expect(entry).not.toHaveProperty('expiration');
+    });
+
+    test('queues anew behind the others when the key is gone, and tells the hold lost', async ({ keys, a, b }) => {
+      await a.acquire();
+      const { lockKey, signal, fencingToken } = a;
+      await b.acquire({ blocking: false });
+      await keys.delete(lockKey);
+      expect(await a.acquire({ blocking: false })).toBe(false);
+      expect(await queueOf(keys, a)).toMatchObject([{ value: b.uuid }, { value: a.uuid }]);
+      expect(a.fencingToken).toBeGreaterThan(fencingToken);
+      expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
+    });
+
+    test('runs one call after the other', async ({ keys, a }) => {
+      const calls = [a.acquire(), a.acquire({ lockTtl: 60 }), a.acquire({ lockTtl: null })];
+      expect(await Promise.all(calls)).toEqual([true, true, true]);
+      const queue = await queueOf(keys, a);
+      expect(queue).toMatchObject([{ key: a.lockKey }]);
+      expect(queue[0]).not.toHaveProperty('ttl');
+    });
+  });
+
+  describe('isAcquired', () => {
+    test('notices that the key was removed, and the signal tells', async ({ keys, a }) => {
+      await a.acquire();
+      const { signal } = a;
+      expect(a.isTaken).toBe(true);
+      await keys.delete(a.lockKey);
+      expect(await a.isAcquired()).toBe(false);
+      expect(a.isTaken).toBe(false);
+      expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
+    });
+
+    test('notices that the key was taken over', async ({ keys, a }) => {
+      await a.acquire();
+      await keys.set(a.lockKey, 'somebody else');
+      expect(await a.isAcquired()).toBe(false);
+      expect(a.isTaken).toBe(false);
+    });
+
+    test('is false for a place in the queue', async ({ a, b }) => {
+      await a.acquire();
+      await b.acquire({ blocking: false });
+      expect(await b.isAcquired()).toBe(false);
+      expect(await a.isAcquired()).toBe(true);
+    });
+  });
+}

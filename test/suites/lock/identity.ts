@@ -1,0 +1,126 @@
+import { describe, expect } from 'vitest';
+import { EtcdValueError } from '../../../src/errors.ts';
+import { Lock } from '../../../src/lock/lock.ts';
+import { rejection } from '../../support/clients.ts';
+import { type LockTest, queueOf } from './locks.ts';
+
+export function identity(test: LockTest): void {
+  describe('setUuid', () => {
+    test('takes over the place of another, which acquire then renews', async ({ keys, a, b }) => {
+      await a.acquire({ lockTtl: 60 });
+      await b.setUuid(a.uuid);
+      expect(b).toMatchObject({ uuid: a.uuid, lockKey: a.lockKey, fencingToken: a.fencingToken, isTaken: false });
+      expect(await b.isAcquired()).toBe(false);
+      expect(await b.acquire({ lockTtl: 600 })).toBe(true);
+      const [entry, ...others] = await queueOf(keys, b);
+      expect(entry?.key).toBe(a.lockKey);
+      expect(entry?.ttl).toBeGreaterThan(60);
+      expect(others).toEqual([]);
+      await b.release();
+      expect(await queueOf(keys, b)).toEqual([]);
+    });
+
+    test('takes over a place that is not first, and waits there', async ({ a, b, makeLock }) => {
+      await a.acquire();
+      await b.acquire({ blocking: false });
+      const c = await makeLock();
+      await c.setUuid(b.uuid);
+      expect(await c.acquire({ blocking: false })).toBe(false);
+      expect(c.lockKey).toBe(b.lockKey);
+      await a.release();
+      expect(await c.acquire()).toBe(true);
+    });
+
+    test('gives up a place of its own', async ({ keys, a, b }) => {
+      await a.acquire();
+      await b.acquire({ blocking: false });
+      await b.setUuid(a.uuid);
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+    });
+
+    test('refuses a uuid that is not in the queue, and changes nothing', async ({ a, b }) => {
+      await a.acquire();
+      const { uuid, lockKey } = a;
+      const error = await rejection(a.setUuid(b.uuid), EtcdValueError);
+      expect(error.message).toBe('Inexistent UUID');
+      expect(a).toMatchObject({ uuid, lockKey, isTaken: true });
+      expect(await a.isAcquired()).toBe(true);
+    });
+
+    test('takes the first of several keys and removes the others', async ({ keys, a }) => {
+      for (let i = 0; i < 3; i += 1) await keys.createInOrder(a.path, 'twice');
+      const [lowest] = await queueOf(keys, a);
+      await a.setUuid('twice');
+      expect(a.lockKey).toBe(lowest?.key);
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey, value: 'twice' }]);
+    });
+  });
+
+  describe('a uuid', () => {
+    test('is a new one for each lock, of 32 hex digits', ({ a, b }) => {
+      expect(a.uuid).toMatch(/^[0-9a-f]{32}$/);
+      expect(b.uuid).toMatch(/^[0-9a-f]{32}$/);
+      expect(a.uuid).not.toBe(b.uuid);
+    });
+
+    test.for(['node-1', 'with space & more=1', 'ü 🔒'])('may be chosen: %j', async (uuid, { keys, makeLock }) => {
+      const lock = await makeLock({ uuid });
+      expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
+      expect(await queueOf(keys, lock)).toMatchObject([{ key: lock.lockKey, value: uuid }]);
+      await lock.release();
+      expect(await queueOf(keys, lock)).toEqual([]);
+    });
+
+    test('that was chosen is looked for before anything is queued', async ({ keys, makeLock }) => {
+      const first = await makeLock({ uuid: 'node-1' });
+      const again = await makeLock({ uuid: 'node-1' });
+      await first.acquire();
+      expect(await again.acquire({ blocking: false })).toBe(true);
+      expect(again.lockKey).toBe(first.lockKey);
+      expect(await queueOf(keys, again)).toHaveLength(1);
+    });
+
+    test('that was chosen lets a place be given up that another object took', async ({ keys, makeLock }) => {
+      const first = await makeLock({ uuid: 'node-1' });
+      await first.acquire();
+      await (await makeLock({ uuid: 'node-1' })).release();
+      expect(await queueOf(keys, first)).toEqual([]);
+    });
+  });
+
+  describe('contenders', () => {
+    test('are told in order, with key, uuid, number and TTL', async ({ a, b, makeLock }) => {
+      expect(await a.contenders()).toEqual([]);
+      await a.acquire({ lockTtl: 60 });
+      await b.acquire({ blocking: false, lockTtl: null });
+      const onlooker = await makeLock();
+      expect(await onlooker.contenders()).toMatchObject([
+        { key: a.lockKey, value: a.uuid, sequence: a.fencingToken, ttl: expect.any(Number) },
+        { key: b.lockKey, value: b.uuid, sequence: b.fencingToken, ttl: undefined },
+      ]);
+    });
+
+    test('are none of a lock with another name, nor of one inside the directory', async ({
+      lockName,
+      a,
+      openAnother,
+    }) => {
+      const keys = await openAnother();
+      const others = [`${lockName}-2`, `${lockName}/5`, `${lockName}/b`].map((other) => new Lock(keys, other));
+      for (const other of others) expect(await other.acquire({ blocking: false })).toBe(true);
+      expect(await a.contenders()).toEqual([]);
+      expect(await a.acquire({ blocking: false })).toBe(true);
+      for (const other of others) expect(await other.isAcquired()).toBe(true);
+    });
+
+    test('are those, too, that no lock of this package queued', async ({ keys, a }) => {
+      const { node } = await keys.createInOrder(a.path, 'of python', { ttl: 60 });
+      const waiting = a.acquire();
+      await keys.watch(a.path, { after: node.modifiedIndex, recursive: true });
+      expect(await a.contenders()).toMatchObject([{ key: node.key, value: 'of python' }, { value: a.uuid }]);
+      expect(a.isTaken).toBe(false);
+      await keys.delete(node.key);
+      expect(await waiting).toBe(true);
+    });
+  });
+}

@@ -1,0 +1,151 @@
+import { describe, expect } from 'vitest';
+import {
+  EtcdClientClosed,
+  EtcdLockExpired,
+  EtcdLockReleased,
+  EtcdValueError,
+  EtcdWatchTimedOut,
+} from '../../../src/errors.ts';
+import { Lock } from '../../../src/lock/lock.ts';
+import { rejection } from '../../support/clients.ts';
+import { listenersOf } from '../../support/leaks.ts';
+import { type LockTest, queueOf, untilQueued } from './locks.ts';
+
+export function waysOut(test: LockTest): void {
+  describe('waiting in vain', () => {
+    test('ends with the timeout, names the holder and leaves no key', async ({ keys, a, b }) => {
+      await a.acquire({ lockTtl: 60 });
+      const began = performance.now();
+      const error = await rejection(b.acquire({ timeout: 0.3 }), EtcdWatchTimedOut);
+      expect(performance.now() - began).toBeGreaterThanOrEqual(300);
+      expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
+      expect(error.message).toContain(a.uuid);
+      expect(b.isTaken).toBe(false);
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(a.isTaken).toBe(true);
+    });
+
+    test('names a holder that never expires', async ({ a, b }) => {
+      await a.acquire({ lockTtl: null });
+      const error = await rejection(b.acquire({ timeout: 0.1 }), EtcdWatchTimedOut);
+      expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: undefined });
+    });
+
+    test('ends with the reason of the signal and leaves no key and no listener', async ({ keys, a, b }) => {
+      await a.acquire();
+      const abort = new AbortController();
+      const reason = { any: 'value' };
+      const ended = expect(b.acquire({ signal: abort.signal })).rejects.toBe(reason);
+      await untilQueued(a, 2);
+      abort.abort(reason);
+      await ended;
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(listenersOf(abort.signal)).toBe(0);
+    });
+
+    test('does not begin with a signal that is aborted already', async ({ b }) => {
+      const reason = { any: 'value' };
+      await expect(b.acquire({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+      expect(() => b.lockKey).toThrow('No sequence present.');
+      expect(await b.contenders()).toEqual([]);
+    });
+
+    test('ends with a release of the lock that waits, and leaves no key', async ({ keys, a, b }) => {
+      await a.acquire();
+      const ended = rejection(b.acquire(), EtcdLockReleased);
+      await untilQueued(a, 2);
+      await b.release();
+      await ended;
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+    });
+
+    test('ends with the client of the lock that waits, and leaves no key', async ({
+      keys,
+      lockName,
+      a,
+      openAnother,
+    }) => {
+      const closing = await openAnother();
+      const lock = new Lock(closing, lockName);
+      await a.acquire();
+      const ended = rejection(lock.acquire(), EtcdClientClosed);
+      await untilQueued(a, 2);
+      await closing.close();
+      await ended;
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+    });
+
+    test('ends when the own key is removed, and names the holder', async ({ keys, a, b }) => {
+      await a.acquire({ lockTtl: 60 });
+      const ended = rejection(b.acquire(), EtcdLockExpired);
+      const [, own] = await untilQueued(a, 2);
+      await keys.delete(own?.key ?? '');
+      await a.release();
+      await ended;
+      expect(await queueOf(keys, a)).toEqual([]);
+    });
+
+    test('lets the same lock try again', async ({ a, b }) => {
+      await a.acquire();
+      await rejection(b.acquire({ timeout: 0.1 }), EtcdWatchTimedOut);
+      const { fencingToken } = b;
+      const waiting = b.acquire();
+      await untilQueued(a, 2);
+      await a.release();
+      expect(await waiting).toBe(true);
+      expect(b.fencingToken).toBeGreaterThan(fencingToken);
+    });
+  });
+
+  describe('release', () => {
+    test('removes the key and may be called again, also meanwhile', async ({ keys, a }) => {
+      await a.acquire();
+      const { signal, lockKey } = a;
+      await Promise.all([a.release(), a.release()]);
+      await a.release();
+      expect(a.isTaken).toBe(false);
+      expect(await a.isAcquired()).toBe(false);
+      expect(signal.aborted).toBe(false);
+      expect(a.lockKey).toBe(lockKey);
+      expect(await queueOf(keys, a)).toEqual([]);
+    });
+
+    test('touches nobody else’s key', async ({ keys, a, b }) => {
+      await a.acquire();
+      await b.acquire({ blocking: false });
+      await b.release();
+      await b.release();
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await a.isAcquired()).toBe(true);
+    });
+
+    test('leaves a key alone that carries the value of another', async ({ keys, a }) => {
+      await a.acquire();
+      await keys.set(a.lockKey, 'somebody else');
+      await a.release();
+      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey, value: 'somebody else' }]);
+    });
+
+    test('of a lock that never had a place says so', async ({ a }) => {
+      const error = await rejection(a.release(), EtcdValueError);
+      expect(error.message).toBe('No sequence present.');
+      expect(() => a.fencingToken).toThrow(EtcdValueError);
+    });
+
+    test('lets the same lock be taken again, with a greater token', async ({ a }) => {
+      await a.acquire();
+      const { fencingToken } = a;
+      await a.release();
+      expect(await a.acquire()).toBe(true);
+      expect(a.fencingToken).toBeGreaterThan(fencingToken);
+    });
+
+    test('is what disposing does', async ({ keys, a, b }) => {
+      await a.acquire();
+      await b.acquire({ blocking: false });
+      await b[Symbol.asyncDispose]();
+      await a[Symbol.asyncDispose]();
+      expect(await queueOf(keys, a)).toEqual([]);
+    });
+  });
+}
