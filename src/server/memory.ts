@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { EtcdClientClosed, EtcdKeysLeft } from '../errors.ts';
 import type {
   CallOptions,
@@ -17,7 +16,7 @@ import { checkSeconds } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
 import * as check from '../keys/requests.ts';
-import { Deadline, now, Scope } from '../timing.ts';
+import { Deadline, ignore, now, orAborted, Scope } from '../timing.ts';
 import type { StoreEvent } from './history.ts';
 import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
@@ -25,12 +24,13 @@ import type { Watcher } from './watchers.ts';
 /** {@link KeysApi} on a store in the memory of this process. */
 export class MemoryStore implements KeysApi {
   readonly lockPrefix = DEFAULT_LOCK_PREFIX;
-  readonly clusterId = randomBytes(8).toString('hex');
+  readonly clusterId: string;
   readonly cleanups = new Cleanups(() => new EtcdClientClosed('the store was closed'));
   readonly #store: Store;
 
   constructor(store = new Store()) {
     this.#store = store;
+    this.clusterId = store.clusterId;
   }
 
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
@@ -73,13 +73,23 @@ export class MemoryStore implements KeysApi {
     const closing = background ? undefined : this.cleanups.closing;
     const timedOut = Symbol('timed out');
     const scope = new Scope(signal, closing).abortAt(Deadline.after(timeout), () => timedOut, { ref: !background });
+    let notify: Watcher['notify'] = ignore;
+    const woken = new Promise<StoreEvent>((resolve) => {
+      notify = resolve;
+    });
+    const watcher = { key, recursive, since: after + 1, notify };
     try {
-      const event = await this.#next({ key, recursive, since: after + 1 }, scope.signal, options.started);
+      const past = this.#store.watch(watcher);
+      const { index } = this.#store;
+      await undefined; // a caller is not called back before it has the promise
+      options.started?.(index);
+      const event = past ?? (await orAborted(woken, scope.signal));
       return { ...this.#change(event), ...answer, index: event.node.modifiedIndex };
     } catch (error) {
       if (error === timedOut) return undefined;
       throw error;
     } finally {
+      this.#store.unwatch(watcher);
       scope.dispose();
     }
   }
@@ -92,20 +102,6 @@ export class MemoryStore implements KeysApi {
     const left = await this.cleanups.settle(timeout);
     if (left.length > 0)
       throw new EtcdKeysLeft(`closed after ${timeout} s, but these may stay: ${left.join(', ')}`, left);
-  }
-
-  #next(asked: Omit<Watcher, 'notify'>, signal: AbortSignal, started?: (index: number) => void): Promise<StoreEvent> {
-    return new Promise((resolve, reject) => {
-      const watcher = { ...asked, notify: resolve };
-      const past = this.#store.watch(watcher);
-      started?.(this.#store.index);
-      if (past) return resolve(past);
-      const giveUp = () => {
-        this.#store.unwatch(watcher);
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', giveUp, { once: true });
-    });
   }
 
   /** Everything is done at once, so that no attempt can take too long. */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { etcdError } from '../errors.ts';
 import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../keys/api.ts';
 import { type Clock, systemClock } from './clock.ts';
@@ -14,6 +15,7 @@ const YEAR_2000 = Date.UTC(2000);
 
 /** etcd's v2 store: what each operation does to the tree, whom it tells, and how it fails. Ported from etcd 3.4's v2store. */
 export class Store {
+  readonly clusterId = randomBytes(8).toString('hex');
   readonly #clock: Clock;
   readonly #root = tree.newRoot();
   readonly #history = new History(FIRST_INDEX);

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { EmbeddedEtcd } from '../../src/server/index.ts';
+import { MemoryStore } from '../../src/server/memory.ts';
+import { Store } from '../../src/server/store.ts';
+import { EtcdClient } from '../../src/v2/client.ts';
+import { keysApiContract } from '../suites/keys-api.ts';
+import { lockContract } from '../suites/lock.ts';
+
+describe('in memory', () => {
+  const store = new Store();
+  keysApiContract('the memory store', () => new MemoryStore(store));
+  lockContract('the memory store', () => new MemoryStore(store));
+});
+
+describe('over HTTP', () => {
+  let etcd: EmbeddedEtcd;
+
+  beforeAll(async () => {
+    etcd = await EmbeddedEtcd.start();
+  });
+
+  afterAll(() => etcd.stop());
+
+  keysApiContract('EtcdClient on the embedded server', () => new EtcdClient({ endpoints: etcd.url }));
+  lockContract('EtcdClient on the embedded server', () => new EtcdClient({ endpoints: etcd.url }));
+});
