@@ -2,8 +2,34 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
-    globalSetup: ['test/support/global-build.ts', 'test/support/global-etcd.ts'],
+    // Both find their server under `inject('etcd')`. A project's setup runs before the root's, so each builds for itself.
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'etcd',
+          include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
+          globalSetup: ['test/support/global-build.ts', 'test/support/global-etcd.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'embedded',
+          include: ['test/lock/**/*.test.ts', 'compat/**/*.test.ts'],
+          exclude: [
+            // These ask no server at all,
+            'test/lock/rules.test.ts',
+            'test/lock/unclear.test.ts',
+            // and these start real ones: with TLS and passwords, to be killed, to be paused.
+            'test/lock/secured.test.ts',
+            'test/lock/refused-servers.test.ts',
+            'test/lock/stale-member.test.ts',
+          ],
+          globalSetup: ['test/support/global-build.ts', 'test/support/global-embedded.ts'],
+        },
+      },
+    ],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,

@@ -23,7 +23,7 @@ export interface EitherLock {
   contenders(): Promise<readonly { readonly key: string; readonly value: string }[]>;
 }
 
-/** A lock on the shared etcd in that language, on a client of its own. */
+/** A lock on the shared server in that language, on a client of its own. */
 export async function lockOn(side: Side, python: Python, name: string, lockPrefix = '/_locks'): Promise<EitherLock> {
   if (side === 'Python') return python.lock(name, { client: { lockPrefix } });
   return eitherLock(new Lock(useClient({ lockPrefix }), name));

@@ -6,7 +6,7 @@ import { untilEntries } from './sides.ts';
 
 const KEYS = '/v2/keys';
 
-/** Where a scenario is replayed: the shared etcd, behind a proxy that notes the requests. */
+/** Where a scenario is replayed: the shared server, behind a proxy that notes the requests. */
 export class Stage {
   readonly #proxy: EtcdProxy;
   #historians = new Map<string, Historian>();

@@ -1,4 +1,5 @@
-// `npm run repeat -- FILE N`: a test that depends on luck shows itself when it runs often on a busy machine.
+// `npm run repeat -- FILE N`: a test that depends on luck shows itself when it runs often on a busy machine. Each round
+// runs the file in every project that has it.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';

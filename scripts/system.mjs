@@ -3,20 +3,20 @@ import { spawnSync } from 'node:child_process';
 import { findPython, onPath } from './find.mjs';
 import { run } from './run.mjs';
 
-const needs = [
+const PYTHON = {
+  what: 'a python3 that can `import etcd`',
+  from: 'python3-etcd',
+  there: () => findPython() !== undefined,
+};
+const NEEDS = [
   { what: 'etcd', from: 'etcd-server', there: () => onPath('etcd').length > 0 },
   { what: 'etcdctl', from: 'etcd-client', there: () => onPath('etcdctl').length > 0 },
-  { what: 'a python3 that can `import etcd`', from: 'python3-etcd', there: () => findPython() !== undefined },
+  PYTHON,
 ];
 
 /** Installs by apt what is missing, where it may; throws a sentence that says what to install where it may not. */
 export function ensureSystem() {
-  if (missing().length > 0) install(missing().map((need) => need.from));
-  const still = missing();
-  if (still.length > 0) {
-    const names = still.map((need) => need.what).join(', ');
-    throw new Error(`${names} not found. Install by hand: apt-get install ${still.map((need) => need.from).join(' ')}`);
-  }
+  ensure(NEEDS);
   const version = /etcd Version: (\d+)\.(\d+)/.exec(
     spawnSync('etcd', ['--version'], { encoding: 'utf8' }).stdout ?? '',
   );
@@ -25,8 +25,20 @@ export function ensureSystem() {
   }
 }
 
-function missing() {
-  return needs.filter((need) => !need.there());
+/** The same for python-etcd alone. */
+export function ensurePython() {
+  ensure([PYTHON]);
+}
+
+function ensure(needs) {
+  const missing = () => needs.filter((need) => !need.there());
+  const wanted = missing();
+  if (wanted.length === 0) return;
+  install(wanted.map((need) => need.from));
+  const still = missing();
+  if (still.length === 0) return;
+  const names = still.map((need) => need.what).join(', ');
+  throw new Error(`${names} not found. Install by hand: apt-get install ${still.map((need) => need.from).join(' ')}`);
 }
 
 function install(packages) {

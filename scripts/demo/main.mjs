@@ -1,21 +1,22 @@
 // Three contenders take one lock in the order they came; each holds it for longer than its TTL.
 import { randomUUID } from 'node:crypto';
 import { EtcdClient, Lock } from 'etcd-v2-lock';
+import { EmbeddedEtcd } from 'etcd-v2-lock/server';
 import { findPython } from '../find.mjs';
-import { startLocalEtcd } from './local-etcd.mjs';
 import { startPythonContender } from './python-contender.mjs';
 import { openTimeline } from './timeline.mjs';
 
 const TTL = 2;
 const HOLD = 3;
 
-const local = process.env.ETCD_ENDPOINTS ? undefined : await startLocalEtcd();
-const endpoints = local?.url ?? process.env.ETCD_ENDPOINTS.split(',');
+const embedded = process.env.ETCD_ENDPOINTS ? undefined : await EmbeddedEtcd.start();
+const endpoints = embedded ? [embedded.url] : process.env.ETCD_ENDPOINTS.split(',');
 const name = `demo-${randomUUID()}`;
 const client = new EtcdClient({ endpoints });
 const queue = new Lock(client, name);
 const timeline = openTimeline();
-console.log(`\nlock ${queue.path} on ${[endpoints].flat().join(', ')}; TTL ${TTL} s, held for ${HOLD} s each\n`);
+const server = embedded ? `the embedded server (${embedded.url})` : endpoints.join(', ');
+console.log(`\nlock ${queue.path} on ${server}; TTL ${TTL} s, held for ${HOLD} s each\n`);
 
 const python = findPython();
 const contenders = [node('node-1'), python ? pythonEtcd('python-etcd') : node('node-2'), node('node-3')];
@@ -38,7 +39,7 @@ console.log(
 );
 console.log(`held by one at a time: ${alone ? 'yes' : 'NO'}`);
 await client.close();
-await local?.stop();
+await embedded?.stop();
 process.exitCode = order.join() === names.join() && alone ? 0 : 1;
 
 function node(contender) {
@@ -57,7 +58,7 @@ function node(contender) {
 
 function pythonEtcd(contender) {
   const run = () =>
-    startPythonContender(python, { url: [endpoints].flat()[0], lock: name, ttl: TTL, hold: HOLD }, (event) =>
+    startPythonContender(python, { url: endpoints[0], lock: name, ttl: TTL, hold: HOLD }, (event) =>
       timeline.add(contender, event, event === 'held' ? 'renews by acquire() as python-etcd does' : ''),
     );
   return { name: contender, run };

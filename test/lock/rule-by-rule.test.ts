@@ -1,6 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress, Lock } from '../../src/index.ts';
+import {
+  EtcdClusterIdChanged,
+  EtcdException,
+  EtcdInsufficientPermissions,
+  EtcdLeaderElectionInProgress,
+  EtcdLockExpired,
+  Lock,
+} from '../../src/index.ts';
 import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
@@ -32,6 +39,23 @@ describe('a plain listing without our own entry', () => {
     };
     expect(await lock.acquire()).toBe(true);
     expect(asked).toEqual([false, true]);
+  });
+});
+
+describe('a listing that comes too late', () => {
+  test('is not believed, though it shows our entry first in line', async () => {
+    const client = useClient();
+    const lock = new Lock(client, freshName());
+    const get = client.get.bind(client);
+    // The event loop stands still until the deadline has passed, so that no timer can have told.
+    client.get = async (...args) => {
+      const snapshot = await get(...args);
+      const end = performance.now() + 2500;
+      while (performance.now() < end);
+      return snapshot;
+    };
+    expect(await rejection(lock.acquire({ lockTtl: 2 }))).toBeInstanceOf(EtcdLockExpired);
+    expect(lock.isTaken).toBe(false);
   });
 });
 
@@ -193,5 +217,13 @@ describe('closing', () => {
     await until(removals, (count) => count >= 3);
     await client.close();
     expect(await queueOn(name)).toEqual([]);
+  });
+});
+
+describe('a cluster with another id than the expected one', () => {
+  test('is refused from the start', async () => {
+    const error = await rejection(new Lock(useClient({ expectedClusterId: 'deadbeef' }), freshName()).acquire());
+    expect(error).toBeInstanceOf(EtcdClusterIdChanged);
+    expect(error).toHaveProperty('message', expect.stringContaining('deadbeef'));
   });
 });

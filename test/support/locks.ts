@@ -4,7 +4,7 @@ import { EtcdClient, type EtcdClientOptions, EtcdKeysLeft } from '../../src/inde
 import { type EtcdProxy, startProxy } from './proxy.ts';
 import { until } from './until.ts';
 
-/** A client on the shared etcd, closed when the test is over. */
+/** A client on the shared server, closed when the test is over. */
 export function useClient(options: EtcdClientOptions = {}): EtcdClient {
   const client = new EtcdClient({ endpoints: inject('etcd'), ...options });
   onTestFinished(() =>
@@ -15,7 +15,7 @@ export function useClient(options: EtcdClientOptions = {}): EtcdClient {
   return client;
 }
 
-/** A proxy in front of the shared etcd, stopped when the test is over. */
+/** A proxy in front of the shared server, stopped when the test is over. */
 export async function useProxy(target = inject('etcd')): Promise<EtcdProxy> {
   const proxy = await startProxy(target);
   onTestFinished(() => proxy.stop());
