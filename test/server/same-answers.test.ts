@@ -185,6 +185,13 @@ test('keys expire with the same events, in the same order', async () => {
   ]);
 });
 
+test('a wait that looks back is told of a directory’s removal by whatever begins like it', async () => {
+  const removal = { method: 'DELETE', target: '/v2/keys/begin?recursive=true' };
+  await expectSame(put('/v2/keys/begin/a', 'value=1'), removal);
+  const wait = get(`/v2/keys/beginning?wait=true&waitIndex=${index + 2}`);
+  expect((await expectSame(wait))[0]).toContain('"action":"delete","node":{"key":"/begin"');
+});
+
 test('history goes back a thousand events of the whole store', async () => {
   await expectSame(put('/v2/keys/old', 'value=1'));
   for (let i = 0; i < 999; i += 1)

@@ -1,0 +1,31 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll } from 'vitest';
+import { Front } from '../../src/server/front.ts';
+import { EtcdClient } from '../../src/v2/client.ts';
+import { keysApiContract } from '../suites/keys-api.ts';
+import { type EtcdMember, startEtcd } from '../support/etcd.ts';
+
+// The front is for any store: here the one behind it is far away, and answers late.
+const server = createServer();
+let etcd: EtcdMember;
+let behind: EtcdClient;
+let url: string;
+
+beforeAll(async () => {
+  etcd = await startEtcd();
+  behind = new EtcdClient({ endpoints: etcd.url });
+  server.on('request', new Front(behind, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }).listener);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterAll(async () => {
+  server.close();
+  server.closeAllConnections();
+  await behind.close();
+  await etcd.stop();
+});
+
+keysApiContract('EtcdClient on the front on etcd', () => new EtcdClient({ endpoints: url }));
