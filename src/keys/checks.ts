@@ -6,6 +6,12 @@ export function show(value: unknown): string {
   return String(value);
 }
 
+/** @throws {RangeError} with the value in the message when the text is longer than that in UTF-8 */
+export function checkLength(what: string, text: string, most: number): void {
+  const length = new TextEncoder().encode(text).length;
+  if (length > most) throw new RangeError(`${what} must have at most ${most} bytes, got ${length}: ${show(text)}`);
+}
+
 /** @throws {RangeError} with the value in the message, unless it is a number of seconds > 0 */
 export function checkSeconds(what: string, value: unknown): void {
   if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return;

@@ -1,10 +1,13 @@
-import { show } from './checks.ts';
+import { checkLength, show } from './checks.ts';
 
 /** Where python-etcd keeps its locks. */
 export const DEFAULT_LOCK_PREFIX = '/_locks';
 
 /** Digits of an in-order name since etcd 2.2. */
 const SEQUENCE_DIGITS = 20;
+
+/** etcd cuts connections off whose first request has a line of 4 KiB or more; escaped, a byte may take three. */
+const LONGEST_NAME = 750;
 
 /** Half of a surrogate pair: such a string has no UTF-8 form. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -28,6 +31,7 @@ export function checkKey(what: string, key: unknown): asserts key is string {
 export function checkLockName(name: unknown): asserts name is string {
   if (typeof name !== 'string') throw new TypeError(`lock name must be a string, got ${show(name)}`);
   checkSegments('lock name', name, name);
+  checkLength('lock name', name, LONGEST_NAME);
 }
 
 function checkSegments(what: string, whole: string, path: string): void {

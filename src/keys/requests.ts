@@ -53,7 +53,8 @@ function checkTtl(ttl: number | null | undefined, least: number): void {
 
 function checkConditions({ prevValue, prevIndex }: DeleteOptions): void {
   if (prevValue === '') throw new RangeError('prevValue must not be empty: etcd refuses that, use prevIndex');
-  if (prevIndex !== undefined) checkInteger('prevIndex', prevIndex, 0);
+  // To etcd an index of 0 is no condition at all.
+  if (prevIndex !== undefined) checkInteger('prevIndex', prevIndex, 1);
 }
 
 function checkNoValue(value: string | undefined): void {

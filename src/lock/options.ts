@@ -1,8 +1,8 @@
-import { checkSecondsOrNone, show } from '../keys/checks.ts';
+import { checkLength, checkSecondsOrNone, show } from '../keys/checks.ts';
 import { defaultMargin } from './lease.ts';
 
 export interface LockOptions {
-  /** Identity of this contender: what its key carries. Default: a fresh uuid. One lock is used by one identity at a time. */
+  /** Identity of this contender: what its key carries, at most 250 bytes. Default: a fresh uuid. One lock is used by one identity at a time. */
   readonly uuid?: string;
   /** Seconds the clocks of etcd's members may differ by; the hold ends that much before the TTL. Default max(TTL/10, 0.25). */
   readonly margin?: number;
@@ -31,6 +31,8 @@ export interface CheckedAcquire {
 }
 
 const LONGEST_TTL = 2 ** 31;
+/** It goes into the same line as the name, see there. */
+const LONGEST_UUID = 250;
 
 /** @throws {TypeError | RangeError} with the value in the message */
 export function checkLockOptions({ uuid, margin }: LockOptions): void {
@@ -42,6 +44,7 @@ export function checkLockOptions({ uuid, margin }: LockOptions): void {
 export function checkUuid(uuid: unknown): asserts uuid is string {
   if (typeof uuid !== 'string') throw new TypeError(`uuid must be a string, got ${show(uuid)}`);
   if (uuid === '') throw new RangeError(`uuid must not be empty, got ${show(uuid)}`);
+  checkLength('uuid', uuid, LONGEST_UUID);
 }
 
 /** @throws {TypeError | RangeError} with the value in the message */

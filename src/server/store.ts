@@ -129,7 +129,7 @@ export class Store {
 
   #compare(entry: tree.Entry, { prevValue, prevIndex }: DeleteOptions): void {
     const otherValue = prevValue !== undefined && prevValue !== entry.value;
-    const otherIndex = !!prevIndex && prevIndex !== entry.modifiedIndex;
+    const otherIndex = prevIndex !== undefined && prevIndex !== entry.modifiedIndex;
     const value = `[${prevValue ?? ''} != ${entry.value}]`;
     const index = `[${prevIndex ?? 0} != ${entry.modifiedIndex}]`;
     if (otherValue && otherIndex) throw this.#error(101, `${value} ${index}`);
@@ -186,5 +186,5 @@ export class Store {
   }
 }
 
-/** A `prevIndex` of 0 is none. */
-const isConditional = ({ prevValue, prevIndex }: DeleteOptions): boolean => prevValue !== undefined || !!prevIndex;
+const isConditional = ({ prevValue, prevIndex }: DeleteOptions): boolean =>
+  prevValue !== undefined || prevIndex !== undefined;

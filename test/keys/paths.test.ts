@@ -41,6 +41,7 @@ test.each([
   ['a/./b', 'lock name must have no empty, "." or ".." segment, got "a/./b"'],
   ['a/../b', 'lock name must have no empty, "." or ".." segment, got "a/../b"'],
   ['a/..', 'lock name must have no empty, "." or ".." segment, got "a/.."'],
+  ['ü'.repeat(376), `lock name must have at most 750 bytes, got 752: "${'ü'.repeat(100)}…"`],
   ['half \ud83d', 'lock name must be well-formed Unicode, got "half \\ud83d"'],
 ])('%j is no lock name', (name, message) => {
   expect(() => checkLockName(name)).toThrow(RangeError);

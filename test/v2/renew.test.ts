@@ -113,7 +113,7 @@ test.each<[string, object, string]>([
   ['an empty value', { prevValue: '' }, 'prevValue must not be empty'],
   ['a TTL of 1.5', { ttl: 1.5 }, 'ttl must be an integer ≥ 1, got 1.5'],
   ['a TTL of 0', { ttl: 0 }, 'ttl must be an integer ≥ 1, got 0'],
-  ['an index of -1', { prevIndex: -1 }, 'prevIndex must be an integer ≥ 0, got -1'],
+  ['an index of -1', { prevIndex: -1 }, 'prevIndex must be an integer ≥ 1, got -1'],
 ])('a renewal with %s is refused before any request', async (_, wrong, message) => {
   const error = await rejection(connect({ endpoints: A }).renew(KEY, { ...options, ...wrong }), RangeError);
   expect(error.message).toContain(message);

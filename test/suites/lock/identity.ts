@@ -57,6 +57,17 @@ export function identity(test: LockTest): void {
   });
 
   describe('a uuid', () => {
+    test('may be as long as allowed under a name as long as allowed', async ({ openAnother, lockName }) => {
+      const longest = lockName + 'ü'.repeat((750 - lockName.length) / 2);
+      const uuid = 'ü'.repeat(125);
+      // A connection of its own for each request: etcd minds the first line of the first request on one.
+      await new Lock(await openAnother(), longest, { uuid }).acquire({ lockTtl: 60 });
+      const again = new Lock(await openAnother(), longest, { uuid });
+      await again.setUuid(uuid);
+      await again.release();
+      expect(await again.contenders()).toEqual([]);
+    });
+
     test('is a new one for each lock, of 32 hex digits', ({ a, b }) => {
       expect(a.uuid).toMatch(/^[0-9a-f]{32}$/);
       expect(b.uuid).toMatch(/^[0-9a-f]{32}$/);
