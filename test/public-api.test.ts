@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import * as api from '../src/index.ts';
+import * as server from '../src/server/index.ts';
+import { runScript } from './support/script.ts';
 
 test('the package exports exactly this', () => {
   expect(Object.keys(api).sort()).toEqual([
@@ -28,4 +30,23 @@ test('the package exports exactly this', () => {
     'EtcdWatcherCleared',
     'Lock',
   ]);
+});
+
+test('the package exports exactly this from /server', () => {
+  expect(Object.keys(server)).toEqual(['EmbeddedEtcd']);
+});
+
+test.each([
+  ['imported', "import * as api from 'etcd-v2-lock'; import * as server from 'etcd-v2-lock/server';"],
+  [
+    'required',
+    `import { createRequire } from 'node:module';
+     const [api, server] = ['etcd-v2-lock', 'etcd-v2-lock/server'].map(createRequire(import.meta.url));`,
+  ],
+])('both can be %s', async (_, loading) => {
+  const { stdout, stderr } = await runScript(
+    `${loading} console.log(typeof api.Lock, typeof server.EmbeddedEtcd.start);`,
+  );
+  expect(stdout.trim()).toBe('function function');
+  expect(stderr).not.toContain('Error');
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, inject, test } from 'vitest';
 import { runScript } from './support/script.ts';
+import { runInUserProject } from './support/user-project.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
 const readme = read('README.md');
@@ -10,8 +11,13 @@ const blocks = [...readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, lang
   code,
 }));
 
+/** The file a snippet says it is. */
+const nameOf = (code: string): string | undefined =>
+  /^\/\/ (\S+\.js)$/m.exec(code.slice(0, code.indexOf('\n') + 1))?.[1];
+
 describe('the README', () => {
-  const snippets = blocks.filter(({ language }) => language === 'js').map(({ code }, i) => ({ n: i + 1, code }));
+  const js = blocks.filter(({ language }) => language === 'js').map(({ code }) => code);
+  const snippets = js.filter((code) => !nameOf(code)).map((code, i) => ({ n: i + 1, code }));
 
   test.each(snippets)('snippet $n runs as it is, and ends by itself', async ({ code }) => {
     // Only the address is not the reader's own.
@@ -20,6 +26,22 @@ describe('the README', () => {
       .replaceAll('new EtcdClient()', `new EtcdClient({ endpoints: '${inject('etcd')}' })`);
     const { code: exit, stderr } = await runScript(here);
     expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
+  });
+
+  const [underTest = '', ...itsTests] = js.filter(nameOf);
+
+  test.each([
+    ['Vitest', 'vitest', ['node_modules/vitest/vitest.mjs', 'run']],
+    ['node:test', 'node:test', ['--test']],
+  ])('the example of a test with %s passes as it is', async (_, runner, args) => {
+    const tests = itsTests.filter((code) => code.includes(`from '${runner}'`));
+    expect(tests.map(nameOf)).toEqual(['report.test.js']);
+    const files = Object.fromEntries([underTest, ...tests].map((code) => [nameOf(code), code]));
+    const { code, output } = await runInUserProject(files, args);
+    expect({ code, output }).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/(?:pass 1|1 passed)\b/),
+    });
   });
 
   test('has only snippets that are run, and two commands that exist', () => {

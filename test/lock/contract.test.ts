@@ -2,4 +2,4 @@ import { inject } from 'vitest';
 import { EtcdClient } from '../../src/v2/client.ts';
 import { lockContract } from '../suites/lock.ts';
 
-lockContract('EtcdClient on etcd', () => new EtcdClient({ endpoints: inject('etcd') }));
+lockContract('EtcdClient', () => new EtcdClient({ endpoints: inject('etcd') }));

