@@ -25,6 +25,8 @@ export default defineConfig({
             'test/lock/secured.test.ts',
             'test/lock/refused-servers.test.ts',
             'test/lock/stale-member.test.ts',
+            // This one starts both to compare them.
+            'compat/client.test.ts',
           ],
           globalSetup: ['test/support/global-build.ts', 'test/support/global-embedded.ts'],
         },
