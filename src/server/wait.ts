@@ -26,8 +26,10 @@ export async function serveWait(
   const asked = { ...options, timeout: Number.POSITIVE_INFINITY, signal: hangUp, started };
   let event = await keys.watch(key, asked);
   while (event) {
-    response.write(encodeEventLine(event).repeat(stream ? timesTold(event, key) : 1));
+    const room = response.write(encodeEventLine(event).repeat(stream ? timesTold(event, key) : 1));
     if (!stream) break;
+    // A client too slow for the history is cut off then, rather than remembered without end.
+    if (!room) await once(response, 'drain', { signal: hangUp });
     // As in etcd, a stream that began in the past stays silent after its first event.
     if (event.index <= (begunAt ?? 0)) await once(hangUp, 'abort');
     event = await keys.watch(key, { ...asked, after: event.index });
