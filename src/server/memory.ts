@@ -104,7 +104,8 @@ export class MemoryStore implements KeysApi {
         this.#store.unwatch(watcher);
         reject(signal.reason);
       };
-      signal.addEventListener('abort', giveUp, { once: true });
+      if (signal.aborted) giveUp();
+      else signal.addEventListener('abort', giveUp, { once: true });
     });
   }
 
