@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
+import { expectUnharmed, type OpenServer, requests, serveOpenly, waiting } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';
 
@@ -188,16 +188,6 @@ test('hundreds of clients that ask and do not wait for the answer', async () => 
   }
   await expectUnharmed(etcd);
 });
-
-/** Waits for that many more requests. */
-function requests({ server }: OpenServer, count: number): Promise<void> {
-  return new Promise((resolve) => {
-    server.on('request', () => {
-      count -= 1;
-      if (count === 0) resolve();
-    });
-  });
-}
 
 /** Waits until an answer has been begun that the client's machine takes no more of. */
 async function blocked({ server }: OpenServer): Promise<void> {

@@ -58,6 +58,17 @@ export const waiting = ({ store }: OpenServer, count: number): Promise<number> =
     (watchers) => watchers === count,
   );
 
+/** Waits for that many more requests. */
+export function requests({ server }: OpenServer, count: number): Promise<void> {
+  return new Promise((resolve) => {
+    let left = count;
+    server.on('request', () => {
+      left -= 1;
+      if (left === 0) resolve();
+    });
+  });
+}
+
 /** What a server must be after any client: nothing of it is kept, and the next one is answered. */
 export async function expectUnharmed(etcd: OpenServer): Promise<void> {
   await nothingLeft(etcd);

@@ -44,6 +44,13 @@ export class RawConnection {
     return this;
   }
 
+  /** Waits until what was sent has left this process. */
+  flushed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.socket.write('', () => resolve());
+    });
+  }
+
   /** Every answer that has begun, but for those of the kind "100 Continue". */
   get answers(): readonly RawAnswer[] {
     return answersIn(this.text).filter(({ status }) => status >= 200);
@@ -62,6 +69,14 @@ export class RawConnection {
     return until(
       () => this.answers,
       (answers) => answers.length >= count,
+    );
+  }
+
+  /** Waits until the server has begun with this. */
+  async received(start: string): Promise<void> {
+    await until(
+      () => this.text,
+      (text) => text.startsWith(start),
     );
   }
 
