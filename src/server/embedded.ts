@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { checkInteger, show } from '../keys/checks.ts';
 import { Front } from './front.ts';
-import { createHttpServer } from './http-server.ts';
+import { createHttpServer, listen } from './http-server.ts';
 import { MemoryStore } from './memory.ts';
 import { Store } from './store.ts';
 
@@ -45,8 +45,7 @@ export class EmbeddedEtcd {
     if (port > 65_535) throw new RangeError(`port must be at most 65535, got ${port}`);
     if (typeof host !== 'string' || host === '') throw new TypeError(`host must be an address, got ${show(host)}`);
     const server = createHttpServer();
-    server.listen(port, host);
-    await once(server, 'listening');
+    await listen(server, port, host);
     const store = new Store();
     const etcd = new EmbeddedEtcd(server, store);
     const id = randomBytes(8).toString('hex');

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/server/clock.ts';
 import { Front } from '../../src/server/front.ts';
-import { createHttpServer } from '../../src/server/http-server.ts';
+import { createHttpServer, listen } from '../../src/server/http-server.ts';
 import { MemoryStore } from '../../src/server/memory.ts';
 import { Store } from '../../src/server/store.ts';
 import { RawConnection, request } from './raw-connection.ts';
@@ -28,8 +28,7 @@ export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServe
   const server = createHttpServer();
   const member = { id: '1', name: 'open', peerURLs: [], clientURLs: [] };
   server.on('request', new Front(new MemoryStore(store), member).listener);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await listen(server, 0, '127.0.0.1');
   onTestFinished(async () => {
     const closed = once(server, 'close');
     server.close();
