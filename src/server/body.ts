@@ -5,13 +5,17 @@ import { etcdError } from '../errors.ts';
 export const LONGEST_FORM = 2 ** 20;
 
 /**
- * The form a request carries; empty where it carries something else, which etcd ignores.
+ * The form a request carries; empty where it carries something else, which etcd ignores. It has to be called as soon as
+ * the request is there: as long as anything on a connection is unread, nobody learns that its client has hung up.
  * @throws {EtcdValueError} code 210 when it is too long. It has then been read to its end, and dropped.
  * @throws the connection's error when that breaks off
  */
 export async function readForm(request: IncomingMessage): Promise<string> {
   const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/x-www-form-urlencoded' || !['PUT', 'POST'].includes(request.method ?? '')) return '';
+  if (type !== 'application/x-www-form-urlencoded' || !['PUT', 'POST'].includes(request.method ?? '')) {
+    request.resume();
+    return '';
+  }
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {

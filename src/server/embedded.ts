@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { checkInteger, show } from '../keys/checks.ts';
 import { Front } from './front.ts';
+import { createHttpServer, listen } from './http-server.ts';
 import { MemoryStore } from './memory.ts';
 import { Store } from './store.ts';
 
@@ -13,9 +14,6 @@ export interface EmbeddedEtcdOptions {
   /** Address to listen on. Default `127.0.0.1`: nobody but this machine; there are no passwords. */
   readonly host?: string;
 }
-
-/** As Go's server has it: a long value may stand in the query of a removal. */
-const LONGEST_HEADERS = 2 ** 20;
 
 /**
  * An etcd v2 server inside this process, for tests and try-outs: what python-etcd, curl and this package can ask of
@@ -46,10 +44,8 @@ export class EmbeddedEtcd {
     checkInteger('port', port, 0);
     if (port > 65_535) throw new RangeError(`port must be at most 65535, got ${port}`);
     if (typeof host !== 'string' || host === '') throw new TypeError(`host must be an address, got ${show(host)}`);
-    // A connection may be idle for as long as its client likes.
-    const server = createServer({ keepAliveTimeout: 0, maxHeaderSize: LONGEST_HEADERS });
-    server.listen(port, host);
-    await once(server, 'listening');
+    const server = createHttpServer();
+    await listen(server, port, host);
     const store = new Store();
     const etcd = new EmbeddedEtcd(server, store);
     const id = randomBytes(8).toString('hex');

@@ -31,21 +31,23 @@ export class Front {
   }
 
   readonly listener: RequestListener = (request, response) => {
+    const form = readForm(request);
+    form.catch(ignore); // told when its turn comes
     const before = this.#turns.get(request.socket) ?? Promise.resolve();
     this.#turns.set(
       request.socket,
-      before.then(() => this.#serve(request, response)),
+      before.then(() => this.#serve(request, response, form)),
     );
   };
 
   /** Gives every request an end, and never rejects. */
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {
     const hangUp = new AbortController();
     response.once('close', () => hangUp.abort());
     response.on('error', ignore); // written to after the client had gone
     if (response.destroyed || request.socket.destroyed) return;
     try {
-      await this.#answer(request, response, hangUp.signal);
+      await this.#answer(request, response, form, hangUp.signal);
     } catch (error) {
       debug('%s %s: %s', request.method, request.url, error);
       if (response.headersSent) response.destroy();
@@ -53,7 +55,12 @@ export class Front {
     }
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse, hangUp: AbortSignal): Promise<void> {
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    form: Promise<string>,
+    hangUp: AbortSignal,
+  ): Promise<void> {
     const { method = '', url = '' } = request;
     const target = parseTarget(url);
     if (!target) return send(response, replies.malformed);
@@ -64,7 +71,7 @@ export class Front {
     if (page) return send(response, replies.page(page, method));
     if (path !== KEYS && !path.startsWith(`${KEYS}/`)) return send(response, replies.notFound);
     if (!KEYS_METHODS.includes(method)) return send(response, replies.notAllowed(KEYS_METHODS));
-    const fields = wire.parseFields(await readForm(request), target.query);
+    const fields = wire.parseFields(await form, target.query);
     const key = path.slice(KEYS.length).replace(/\/$/, '') || '/';
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
     debug('%s %s: %o', method, url, asked);

@@ -155,7 +155,7 @@ export class Store {
     const { key, dir, createdIndex } = prevNode;
     const node = { key, dir, createdIndex, modifiedIndex: this.#index + 1, nodes: [] };
     tree.detach(entry);
-    const gone = [...tree.withDescendants(entry)];
+    const gone = tree.withDescendants(entry);
     for (const each of gone) this.#expiries.forget(each);
     const event = this.#happened(action, node, prevNode);
     for (const each of gone) this.#watchers.removed(each.key, event);

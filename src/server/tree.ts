@@ -75,10 +75,15 @@ export function detach({ key, parent }: Entry): void {
   parent?.children?.delete(key.slice(key.lastIndexOf('/') + 1));
 }
 
-/** An entry and everything below it, the lowest first. */
-export function* withDescendants(entry: Entry): Generator<Entry> {
-  for (const child of entry.children?.values() ?? []) yield* withDescendants(child);
-  yield entry;
+/** An entry and everything below it, the lowest first. Without recursion: a key may have more parts than the stack bears. */
+export function withDescendants(entry: Entry): Entry[] {
+  const found: Entry[] = [];
+  const open = [entry];
+  for (let next = open.pop(); next; next = open.pop()) {
+    found.push(next);
+    for (const child of next.children?.values() ?? []) open.push(child);
+  }
+  return found.reverse();
 }
 
 /** What an answer tells of an entry, without its children. */

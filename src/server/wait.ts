@@ -27,8 +27,10 @@ export async function serveWait(
   let event = await keys.watch(key, asked);
   while (event) {
     const isPast = event.index <= (begunAt ?? 0);
-    response.write(encodeEventLine(event).repeat(stream && !isPast ? timesTold(event, key) : 1));
+    const room = response.write(encodeEventLine(event).repeat(stream && !isPast ? timesTold(event, key) : 1));
     if (!stream) break;
+    // A client too slow for the history is cut off then, rather than remembered without end.
+    if (!room) await once(response, 'drain', { signal: hangUp });
     // As in etcd, a stream that began in the past stays silent after its first event.
     if (isPast) await once(hangUp, 'abort');
     event = await keys.watch(key, { ...asked, after: event.index });

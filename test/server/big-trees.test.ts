@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { Store } from '../../src/server/store.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
+import { get, RawConnection, request } from '../support/raw-connection.ts';
+
+/** More parts than a recursive function has room for on the stack. */
+const DEEP = '/d'.repeat(12_000);
+
+test('a key of very many parts is too deep to list, and can be removed', async () => {
+  const etcd = await serveOpenly();
+  etcd.store.set(DEEP, '1', {});
+  const client = await RawConnection.open(etcd.url);
+  client.send(get('/d?recursive=true') + request('DELETE', '/v2/keys/d?recursive=true') + get('/d'));
+  const answers = await client.wholeAnswers(3);
+  expect(answers.map(({ status }) => status)).toEqual([500, 200, 404]);
+  expect(JSON.parse(answers[0]?.body ?? '')).toMatchObject({ errorCode: 300, message: 'Raft Internal Error' });
+  expect(etcd.store.index).toBe(5);
+  client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test('a directory expires however deep it is', async () => {
+  const clock = new ManualClock();
+  const etcd = await serveOpenly(clock);
+  etcd.store.set('/d', undefined, { dir: true, ttl: 1 });
+  etcd.store.set(DEEP, '1', { ttl: 100 });
+  clock.advance(1500);
+  expect(() => etcd.store.get('/d', {})).toThrow('Key not found');
+  expect(clock.outstanding).toBe(0);
+});
+
+test('a directory of very many keys is removed at once', () => {
+  const store = new Store();
+  for (let i = 0; i < 200_000; i += 1) store.set(`/d/${i}`, '', {});
+  store.delete('/d', { recursive: true });
+  expect(store.index).toBe(200_004);
+  expect(() => store.get('/d', {})).toThrow('Key not found');
+});

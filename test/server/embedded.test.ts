@@ -1,0 +1,131 @@
+import { networkInterfaces } from 'node:os';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { EtcdKeyNotFound, Lock } from '../../src/index.ts';
+import { EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../src/server/index.ts';
+import type { EtcdClient } from '../../src/v2/client.ts';
+import { connect } from '../support/clients.ts';
+import { queueOn, untilQueued } from '../support/locks.ts';
+import { freePorts } from '../support/ports.ts';
+import { RawConnection } from '../support/raw-connection.ts';
+
+async function start(options?: EmbeddedEtcdOptions): Promise<EmbeddedEtcd> {
+  const etcd = await EmbeddedEtcd.start(options);
+  onTestFinished(() => etcd.stop());
+  return etcd;
+}
+
+const version = async (url: string) => (await fetch(`${url}/version`)).json();
+
+const healthy = { etcdserver: '3.4.23', etcdcluster: '3.4.0' };
+
+/** What connecting failed with. */
+async function refusal(url: string): Promise<unknown> {
+  const error = await RawConnection.open(url).then(
+    () => undefined,
+    (reason: NodeJS.ErrnoException) => reason.code,
+  );
+  return error;
+}
+
+describe('where it listens', () => {
+  test('is any free port of the loopback', async () => {
+    const [a, b] = [await start(), await start({})];
+    for (const { url } of [a, b]) expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+    expect(a.url).not.toBe(b.url);
+    expect(await version(a.url)).toEqual(healthy);
+  });
+
+  test('is the port asked for', async () => {
+    const [port] = await freePorts(1);
+    const etcd = await start({ port: port as number });
+    expect(etcd.url).toBe(`http://127.0.0.1:${port}`);
+    expect(await version(etcd.url)).toEqual(healthy);
+  });
+
+  test('is no port that is taken: the start rejects, and who has the port is not disturbed', async () => {
+    const first = await start();
+    const port = Number(new URL(first.url).port);
+    await expect(EmbeddedEtcd.start({ port })).rejects.toMatchObject({ code: 'EADDRINUSE', port });
+    expect(await version(first.url)).toEqual(healthy);
+  });
+
+  test('is no address of another machine', async () => {
+    await expect(EmbeddedEtcd.start({ host: '203.0.113.1' })).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
+  });
+
+  // Where the machine has no other address, nobody can reach it by one.
+  const others = Object.values(networkInterfaces()).flatMap((list = []) =>
+    list.filter(({ internal, family }) => !internal && family === 'IPv4').map(({ address }) => address),
+  );
+
+  const hasIPv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'));
+
+  test('is not where other machines can reach it', async () => {
+    const port = Number(new URL((await start()).url).port);
+    for (const address of [...others, '127.0.0.2'])
+      expect(await refusal(`http://${address}:${port}`)).toBe('ECONNREFUSED');
+  });
+
+  test('is everywhere if so asked; its url is on the loopback', async () => {
+    const etcd = await start({ host: '0.0.0.0' });
+    expect(etcd.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(await version(etcd.url)).toEqual(healthy);
+    const { port } = new URL(etcd.url);
+    for (const address of [...others, '127.0.0.2']) expect(await version(`http://${address}:${port}`)).toEqual(healthy);
+  });
+
+  test.each(['::1', '::'])('may be the IPv6 address %s, where there is IPv6', async (host) => {
+    if (!hasIPv6) {
+      await expect(EmbeddedEtcd.start({ host })).rejects.toMatchObject({ syscall: 'listen' });
+      return;
+    }
+    const etcd = await start({ host });
+    expect(etcd.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
+    expect(await version(etcd.url)).toEqual(healthy);
+    const client = connect({ endpoints: etcd.url });
+    expect(await client.machines()).toEqual([etcd.url]);
+  });
+
+  const bad: [unknown, string][] = [
+    [{ port: -1 }, 'port must be an integer ≥ 0, got -1'],
+    [{ port: 1.5 }, 'port must be an integer ≥ 0, got 1.5'],
+    [{ port: Number.NaN }, 'port must be an integer ≥ 0, got NaN'],
+    [{ port: '2379' }, 'port must be an integer ≥ 0, got "2379"'],
+    [{ port: null }, 'port must be an integer ≥ 0, got null'],
+    [{ port: 65_536 }, 'port must be at most 65535, got 65536'],
+    [{ host: '' }, 'host must be an address, got ""'],
+    [{ host: 127 }, 'host must be an address, got 127'],
+    [{ host: null }, 'host must be an address, got null'],
+  ];
+
+  test.each(bad)('cannot be %o', async (options, message) => {
+    await expect(EmbeddedEtcd.start(options as EmbeddedEtcdOptions)).rejects.toThrow(message);
+  });
+});
+
+test('two servers know nothing of each other', async () => {
+  const [a, b] = [await start(), await start()].map(({ url }) => connect({ endpoints: url })) as [
+    EtcdClient,
+    EtcdClient,
+  ];
+  await a.set('/k', 'a');
+  await expect(b.get('/k')).rejects.toBeInstanceOf(EtcdKeyNotFound);
+  await b.set('/k', 'b');
+  const [ofA, ofB] = [await a.get('/k'), await b.get('/k')];
+  expect([ofA.node.value, ofB.node.value]).toEqual(['a', 'b']);
+  expect(ofA.clusterId).toMatch(/^[0-9a-f]{16}$/);
+  expect(ofB.clusterId).toMatch(/^[0-9a-f]{16}$/);
+  expect(ofA.clusterId).not.toBe(ofB.clusterId);
+});
+
+test('a lock on it is queued for as on any etcd', async () => {
+  const { url } = await start();
+  const [first, second] = [1, 2].map(() => new Lock(connect({ endpoints: url }), 'job')) as [Lock, Lock];
+  expect(await first.acquire({ lockTtl: 60 })).toBe(true);
+  const waited = second.acquire({ lockTtl: 60 });
+  await untilQueued('job', 2, url);
+  await first.release();
+  expect(await waited).toBe(true);
+  await second.release();
+  expect(await queueOn('job', url)).toEqual([]);
+});

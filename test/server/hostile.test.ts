@@ -1,0 +1,232 @@
+// Requests that are none: each gets a clear answer or a clean end, and leaves the server as it was.
+import { expect, test } from 'vitest';
+import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
+import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
+
+const FORM = 'Content-Type: application/x-www-form-urlencoded\r\n';
+const PUT = `PUT /v2/keys/k HTTP/1.1\r\nHost: etcd\r\n${FORM}`;
+
+const malformed: [string, string][] = [
+  ['bytes that are no HTTP', '\x00\x01\x02\xff\xfe garbage\r\n\r\n'],
+  ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['a request line without a target', 'GET\r\n\r\n'],
+  ['a request line with a word too many', 'GET /version HTTP/1.1 please\r\n\r\n'],
+  ['an unknown version of HTTP', 'GET /version HTTP/7.3\r\nHost: etcd\r\n\r\n'],
+  ['an unknown method', 'FROBNICATE /v2/keys/k HTTP/1.1\r\nHost: etcd\r\n\r\n'],
+  ['no host', 'GET /version HTTP/1.1\r\n\r\n'],
+  ['a header without a colon', 'GET /version HTTP/1.1\r\nHost: etcd\r\nnonsense\r\n\r\n'],
+  ['a header with a zero byte', 'GET /version HTTP/1.1\r\nHost: et\x00cd\r\n\r\n'],
+  ['a length that is no number', `${PUT}Content-Length: seven\r\n\r\nvalue=1`],
+  ['a negative length', `${PUT}Content-Length: -1\r\n\r\nvalue=1`],
+  ['a length beyond all numbers', `${PUT}Content-Length: 99999999999999999999999\r\n\r\nvalue=1`],
+  ['two lengths', `${PUT}Content-Length: 7\r\nContent-Length: 8\r\n\r\nvalue=1`],
+  ['a length and chunks', `${PUT}Content-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nvalue=1\r\n0\r\n\r\n`],
+  ['a chunk whose size is no number', `${PUT}Transfer-Encoding: chunked\r\n\r\nzz\r\nvalue=1\r\n0\r\n\r\n`],
+  ['a negative chunk', `${PUT}Transfer-Encoding: chunked\r\n\r\n-7\r\nvalue=1\r\n0\r\n\r\n`],
+  ['a chunk beyond all numbers', `${PUT}Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nvalue=1\r\n`],
+  ['a chunk longer than its size', `${PUT}Transfer-Encoding: chunked\r\n\r\n3\r\nvalue=1\r\n0\r\n\r\n`],
+];
+
+test.each(malformed)('%s: 400, and the connection ends', async (_, text) => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(text);
+  expect(await client.closed()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+  expect(etcd.store.index).toBe(3);
+  await expectUnharmed(etcd);
+});
+
+test('headers of more than 1 MiB: 431, and the connection ends', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(`GET /version HTTP/1.1\r\nHost: etcd\r\nX-Long: ${'x'.repeat(2 ** 20)}\r\n\r\n`);
+  expect(await client.closed()).toMatch(/^HTTP\/1\.1 431 /);
+  await expectUnharmed(etcd);
+});
+
+test('a target of nearly 1 MiB is a target', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(get(`/k?prevValue=${'x'.repeat(1_000_000)}`));
+  const [answer] = await client.wholeAnswers(1);
+  expect(answer?.status).toBe(404);
+  client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test('thousands of headers are read', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(request('GET', '/version', { headers: 'X-Many: 1\r\n'.repeat(5000) }));
+  expect((await client.wholeAnswers(1))[0]?.status).toBe(200);
+  client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test('an HTTP/0.9 request gets an answer, and the connection ends', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send('GET /version\r\n\r\n');
+  expect(await client.closed()).toMatch(/^HTTP\/1\.1 \d{3} .*\r\nConnection: close\r\n/s);
+  await expectUnharmed(etcd);
+});
+
+test('half an HTTP/0.9 request is waited on until its client goes', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send('GET /version\r\n');
+  client.halfClose();
+  await client.closed();
+  await expectUnharmed(etcd);
+});
+
+test('garbage behind a request ends the connection', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(`${get('/')}\x00\x01garbage\r\n\r\n`);
+  await client.closed();
+  expect(client.answers.at(-1)?.status).toBe(400);
+  await expectUnharmed(etcd);
+});
+
+test('garbage behind a long poll ends both', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(poll('/k'));
+  await client.begun(1);
+  client.send('\x00\x01garbage\r\n\r\n');
+  await client.closed();
+  expect(client.answers).toMatchObject([{ status: 200, whole: false }]);
+  await expectUnharmed(etcd);
+});
+
+test('HTTP/1.0 is answered once', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send('GET /v2/keys/ HTTP/1.0\r\n\r\n');
+  await client.closed();
+  expect(client.answers).toMatchObject([{ status: 200, headers: { connection: 'close' }, whole: true }]);
+  await expectUnharmed(etcd);
+});
+
+test('a long poll in HTTP/1.0 ends with its connection', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send('GET /v2/keys/k?wait=true HTTP/1.0\r\n\r\n');
+  await client.begun(1);
+  etcd.store.set('/k', '1', {});
+  expect(await client.closed()).toMatch(/\r\n\r\n\{"action":"set",.*\}\n$/);
+  await expectUnharmed(etcd);
+});
+
+test.each(['/nowhere', '/v2', '/v2/', '/v2/keysx', '/v3/kv/range', '/v2/members/leaderx', '/metrics'])(
+  'nothing is served at %s, by any method',
+  async (path) => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    const methods = ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'];
+    client.send(methods.map((method) => request(method, path)).join(''));
+    const answers = await client.wholeAnswers(methods.length);
+    for (const { status, headers, body } of answers) {
+      expect([status, body]).toEqual([404, '404 page not found\n']);
+      expect(headers).toMatchObject({
+        'content-type': 'text/plain; charset=utf-8',
+        'x-content-type-options': 'nosniff',
+      });
+    }
+    client.hangUp();
+    await expectUnharmed(etcd);
+  },
+);
+
+test.each([
+  ['PATCH', '/v2/keys/k', 'HEAD,GET,PUT,POST,DELETE'],
+  ['OPTIONS', '/v2/keys', 'HEAD,GET,PUT,POST,DELETE'],
+  ['PROPFIND', '/v2/keys/k', 'HEAD,GET,PUT,POST,DELETE'],
+  ['TRACE', '/v2/keys/k', 'HEAD,GET,PUT,POST,DELETE'],
+  ['PUT', '/version', 'GET'],
+  ['POST', '/health', 'GET'],
+  ['DELETE', '/v2/machines', 'GET,HEAD'],
+  ['PUT', '/v2/stats/self', 'GET'],
+  ['POST', '/v2/stats/leader', 'GET'],
+])('%s %s is not allowed; what is, the answer tells', async (method, path, allowed) => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(request(method, path));
+  const [answer] = await client.wholeAnswers(1);
+  expect(answer).toMatchObject({ status: 405, headers: { allow: allowed }, body: 'Method Not Allowed\n' });
+  client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test.each(['websocket', 'h2c', 'TLS/1.0'])('an offer to upgrade to %s is passed over', async (protocol) => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  const headers = `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`;
+  client.send(request('PUT', '/v2/keys/k', { headers, form: 'value=1' }));
+  await client.wholeAnswers(1);
+  client.send(get('/k'));
+  const [written, read] = await client.wholeAnswers(2);
+  expect(written).toMatchObject({ status: 201, headers: expect.not.objectContaining({ upgrade: expect.anything() }) });
+  expect(JSON.parse(read?.body ?? '')).toMatchObject({ node: { value: '1' } });
+  client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test('who takes the server for a proxy gets nothing', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n');
+  expect(await client.closed()).toBe('');
+  await expectUnharmed(etcd);
+});
+
+test('who expects "100-continue" is told to, then sends its form', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(`${PUT}Expect: 100-continue\r\nContent-Length: 7\r\n\r\n`);
+  await client.received('HTTP/1.1 100 Continue\r\n\r\n');
+  expect(client.answers).toEqual([]);
+  client.send('value=1');
+  expect((await client.wholeAnswers(1))[0]?.status).toBe(201);
+  client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test('who expects "100-continue" and sends nothing is kept as long as it stays', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(`${PUT}Expect: 100-continue\r\nContent-Length: 7\r\n\r\n`);
+  await client.received('HTTP/1.1 100 Continue\r\n\r\n');
+  client.hangUp();
+  await expectUnharmed(etcd);
+  expect(etcd.store.index).toBe(3);
+});
+
+test('who expects anything else: 417', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(request('PUT', '/v2/keys/k', { headers: 'Expect: the-unexpected\r\n' }));
+  expect((await client.wholeAnswers(1))[0]?.status).toBe(417);
+  client.hangUp();
+  await expectUnharmed(etcd);
+  expect(etcd.store.index).toBe(3);
+});
+
+test('after a hundred bad clients a good one finds everything in order', async () => {
+  const etcd = await serveOpenly();
+  const good = await RawConnection.open(etcd.url);
+  good.send(put('/k', '1'));
+  await good.wholeAnswers(1);
+  for (let round = 0; round < 5; round += 1) {
+    const bad = await Promise.all(malformed.map(() => RawConnection.open(etcd.url)));
+    for (const [i, client] of bad.entries()) client.send(malformed[i]?.[1] ?? '');
+    await Promise.all(bad.map((client) => client.closed()));
+  }
+  good.send(get('/k'));
+  const [, answer] = await good.wholeAnswers(2);
+  expect(JSON.parse(answer?.body ?? '')).toMatchObject({ node: { value: '1', modifiedIndex: 4 } });
+  good.hangUp();
+  await expectUnharmed(etcd);
+});

@@ -1,0 +1,176 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { EtcdConnectionFailed } from '../../src/errors.ts';
+import { EmbeddedEtcd } from '../../src/server/index.ts';
+import { connect, rejection } from '../support/clients.ts';
+import { gate } from '../support/gate.ts';
+import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
+import { runScript } from '../support/script.ts';
+import { until } from '../support/until.ts';
+
+async function start(): Promise<EmbeddedEtcd> {
+  const etcd = await EmbeddedEtcd.start();
+  onTestFinished(() => etcd.stop());
+  return etcd;
+}
+
+const portOf = ({ url }: EmbeddedEtcd): number => Number(new URL(url).port);
+
+/** Fails where anything listens there, on whatever address. */
+async function expectFree(port: number): Promise<void> {
+  const server = createServer().listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  server.close();
+  await once(server, 'close');
+}
+
+test('the port is free when it has stopped', async () => {
+  const etcd = await start();
+  const client = await RawConnection.open(etcd.url);
+  client.send(get('/'));
+  await client.wholeAnswers(1);
+  await etcd.stop();
+  await expectFree(portOf(etcd));
+  await expect(RawConnection.open(etcd.url)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
+
+test('one that nobody ever asked can be stopped', async () => {
+  const etcd = await start();
+  await etcd.stop();
+  await expectFree(portOf(etcd));
+});
+
+test('stopping cuts off every long poll, in mid-body', async () => {
+  const etcd = await start();
+  const clients = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(etcd.url)));
+  for (const [i, client] of clients.entries()) client.send(poll(i % 2 === 0 ? '/k' : `/k/${i}`));
+  await Promise.all(clients.map((client) => client.begun(1)));
+  await etcd.stop();
+  for (const client of clients) {
+    await client.closed();
+    expect(client.answers).toMatchObject([{ status: 200, body: '', whole: false }]);
+  }
+});
+
+test('a watch of this package ends when the server stops', async () => {
+  const etcd = await start();
+  const client = connect({ endpoints: etcd.url });
+  const begun = gate();
+  const rejected = rejection(client.watch('/k', { timeout: 1e6, started: begun.open }), EtcdConnectionFailed);
+  await begun.opened;
+  await etcd.stop();
+  expect((await rejected).message).toContain(etcd.url);
+});
+
+test('stopping ends connections that are idle, that never asked, and that are in the middle of asking', async () => {
+  const etcd = await start();
+  const clients = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(etcd.url)));
+  const [idle, , headers, form] = clients as [RawConnection, RawConnection, RawConnection, RawConnection];
+  idle.send(get('/'));
+  await idle.wholeAnswers(1);
+  headers.send('GET /v2/ke');
+  form.send(put('/k', 'x'.repeat(1000)).slice(0, 500));
+  await Promise.all([headers.flushed(), form.flushed()]);
+  await etcd.stop();
+  for (const client of clients) await client.closed();
+  expect(clients.map(({ answers }) => answers.length)).toEqual([1, 0, 0, 0]);
+});
+
+test('stopping ends a client that does not read', async () => {
+  const etcd = await start();
+  const client = await RawConnection.open(etcd.url);
+  client.send(put('/k', 'x'.repeat(1_000_000)));
+  await client.wholeAnswers(1);
+  client.socket.pause();
+  client.send(get('/k').repeat(50));
+  await client.flushed();
+  await etcd.stop();
+  client.socket.resume();
+  await client.closed();
+  await expectFree(portOf(etcd));
+});
+
+test('stopping while requests are under way ends each of them, with its answer or without', async () => {
+  const etcd = await start();
+  const clients = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(etcd.url)));
+  for (const client of clients) client.send((put('/k', 'v') + get('/k')).repeat(100));
+  await until(
+    () => clients.some(({ answers }) => answers.length > 0),
+    (some) => some,
+    { every: 1 },
+  );
+  await etcd.stop();
+  for (const client of clients) {
+    await client.closed();
+    const whole = client.answers.filter((answer) => answer.whole);
+    expect(whole.length).toBeGreaterThanOrEqual(client.answers.length - 1);
+    expect(whole.every(({ status }) => status === 200 || status === 201)).toBe(true);
+  }
+});
+
+test('stopping twice, also at a time, is stopping once', async () => {
+  const etcd = await start();
+  await Promise.all([etcd.stop(), etcd.stop()]);
+  await etcd.stop();
+  await expectFree(portOf(etcd));
+});
+
+test('one that has stopped leaves its port to the next, who knows nothing of its keys', async () => {
+  const first = await start();
+  const client = await RawConnection.open(first.url);
+  client.send(put('/k', '1'));
+  await client.wholeAnswers(1);
+  await first.stop();
+  const second = await EmbeddedEtcd.start({ port: portOf(first) });
+  onTestFinished(() => second.stop());
+  const next = await RawConnection.open(second.url);
+  next.send(get('/k') + request('GET', '/v2/members'));
+  const [read, members] = await next.wholeAnswers(2);
+  expect(read?.status).toBe(404);
+  const before = client.answers[0]?.headers['x-etcd-cluster-id'];
+  expect(members?.headers['x-etcd-cluster-id']).toMatch(/^[0-9a-f]{16}$/);
+  expect(members?.headers['x-etcd-cluster-id']).not.toBe(before);
+});
+
+test('it stops at the end of its block', async () => {
+  let port: number;
+  {
+    await using etcd = await EmbeddedEtcd.start();
+    port = portOf(etcd);
+    await expect(RawConnection.open(etcd.url)).resolves.toBeInstanceOf(RawConnection);
+  }
+  await expectFree(port);
+});
+
+test('a process ends once its server has stopped, whatever was going on there', async () => {
+  const result = await runScript(`
+    import { connect } from 'node:net';
+    import { once } from 'node:events';
+    import { EmbeddedEtcd } from 'etcd-v2-lock/server';
+    const etcd = await EmbeddedEtcd.start();
+    const socket = connect(Number(new URL(etcd.url).port), '127.0.0.1');
+    socket.on('error', () => {});
+    const body = new URLSearchParams({ value: 'v', ttl: '3600' });
+    await fetch(etcd.url + '/v2/keys/k', { method: 'PUT', body });
+    socket.write('GET /v2/keys/k?wait=true HTTP/1.1\\r\\nHost: etcd\\r\\n\\r\\n');
+    await once(socket, 'data');
+    await etcd.stop();
+    console.log('stopped');
+  `);
+  expect(result).toMatchObject({ code: 0, stdout: 'stopped\n', stderr: '' });
+});
+
+test('a process with a server that runs goes on, however idle', async () => {
+  const result = await runScript(`
+    import { EmbeddedEtcd } from 'etcd-v2-lock/server';
+    const etcd = await EmbeddedEtcd.start();
+    process.on('beforeExit', () => console.log('nothing left to do'));
+    const stop = () => {
+      console.log('stopping');
+      void etcd.stop();
+    };
+    setTimeout(stop, 100).unref();
+  `);
+  expect(result).toMatchObject({ code: 0, stdout: 'stopping\nnothing left to do\n', stderr: '' });
+});

@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { expect, onTestFinished } from 'vitest';
+import { type Clock, systemClock } from '../../src/server/clock.ts';
+import { Front } from '../../src/server/front.ts';
+import { createHttpServer, listen } from '../../src/server/http-server.ts';
+import { MemoryStore } from '../../src/server/memory.ts';
+import { Store } from '../../src/server/store.ts';
+import { RawConnection, request } from './raw-connection.ts';
+import { until } from './until.ts';
+
+/** An embedded server that can be looked into. */
+export interface OpenServer {
+  readonly url: string;
+  readonly store: Store;
+  readonly server: Server;
+  connections(): Promise<number>;
+}
+
+/** Made of the parts of `EmbeddedEtcd`; stopped when the test is over, which fails if anything went uncaught. */
+export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServer> {
+  const uncaught: unknown[] = [];
+  const note = (error: unknown) => uncaught.push(error);
+  process.on('uncaughtException', note).on('unhandledRejection', note).on('warning', note);
+  const store = new Store(clock);
+  const server = createHttpServer();
+  const member = { id: '1', name: 'open', peerURLs: [], clientURLs: [] };
+  server.on('request', new Front(new MemoryStore(store), member).listener);
+  await listen(server, 0, '127.0.0.1');
+  onTestFinished(async () => {
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+    store.stop();
+    process.off('uncaughtException', note).off('unhandledRejection', note).off('warning', note);
+    expect(uncaught).toEqual([]);
+  });
+  const { port } = server.address() as AddressInfo;
+  const connections = promisify(server.getConnections.bind(server));
+  return { url: `http://127.0.0.1:${port}`, store, server, connections };
+}
+
+/** Waits until nobody waits for an event and no connection is open. */
+export const nothingLeft = ({ store, connections }: OpenServer): Promise<unknown> =>
+  until(
+    async () => ({ watchers: store.watchers, connections: await connections() }),
+    ({ watchers, connections }) => watchers === 0 && connections === 0,
+  );
+
+/** Waits until that many wait for an event. */
+export const waiting = ({ store }: OpenServer, count: number): Promise<number> =>
+  until(
+    () => store.watchers,
+    (watchers) => watchers === count,
+  );
+
+/** Waits for that many more requests. */
+export function requests({ server }: OpenServer, count: number): Promise<void> {
+  return new Promise((resolve) => {
+    let left = count;
+    server.on('request', () => {
+      left -= 1;
+      if (left === 0) resolve();
+    });
+  });
+}
+
+/** What a server must be after any client: nothing of it is kept, and the next one is answered. */
+export async function expectUnharmed(etcd: OpenServer): Promise<void> {
+  await nothingLeft(etcd);
+  const next = await RawConnection.open(etcd.url);
+  next.send(request('GET', '/version', { headers: 'Connection: close\r\n' }));
+  await next.closed();
+  expect(next.answers).toMatchObject([{ status: 200, whole: true }]);
+  await nothingLeft(etcd);
+}
