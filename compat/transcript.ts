@@ -4,11 +4,17 @@ import { directoryOf } from './sides.ts';
 
 const file = new URL('../../shared/transcripts/python-etcd-0.4.5-on-etcd-3.4.23.json', import.meta.url);
 
-interface Exchange {
+export interface Exchange {
+  /** Seconds from the scenario's first request to this one. */
+  readonly at: number;
   /** Seconds from the scenario's first request to the end of the answer. */
   readonly done: number;
   readonly request: { readonly method: string; readonly path: string; readonly body: string | null };
-  readonly response: { readonly status: number; readonly body: Answer | string | null };
+  readonly response: {
+    readonly status: number;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: Answer | string | null;
+  };
 }
 
 interface Answer {
