@@ -9,12 +9,13 @@ import { mappedBody } from './differential/mapping.ts';
 /** Milliseconds after a half second at which the recorded etcd looked for expired keys: seen by when it told of one. */
 const PHASE = 247;
 
-/** What the recorded etcd had in the locks' directory from before, by the index it was made at. */
+/** What the recorded etcd had from before, by the index it was made at: emptied directories of locks, and a file. */
 const BEFORE = [
-  [4, 'x'],
-  [7, 'w'],
-  [1115, 'bench'],
-  [8372, 'floor'],
+  [4, '/_locks/x/entry'],
+  [7, '/_locks/w/entry'],
+  [1108, '/spin'],
+  [1115, '/_locks/bench/entry'],
+  [8372, '/_locks/floor/entry'],
 ] as const;
 
 // Everything python-etcd once sent to a real etcd is sent again, at the time of day it was sent then, to a store that
@@ -50,10 +51,10 @@ function prepare(store: Store, index: number): void {
   const fill = (to: number) => {
     while (store.index < to) store.set('/filler', '', {});
   };
-  for (const [madeAt, name] of BEFORE) {
+  for (const [madeAt, key] of BEFORE) {
     fill(madeAt - 1);
-    store.set(`/_locks/${name}/entry`, '', {});
-    store.delete(`/_locks/${name}/entry`, {});
+    store.set(key, '1100', {});
+    if (key !== '/spin') store.delete(key, {});
   }
   fill(index - 1);
   store.delete('/filler', {});
