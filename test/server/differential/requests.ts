@@ -16,8 +16,8 @@ export type Param = readonly [name: string, value: Text];
 /** A request of a random sequence, before it is written down for a server. */
 export interface Ask {
   readonly method: string;
-  /** Below the directory of the sequence; percent-encoded. */
-  readonly path: string | { readonly inOrder: number };
+  /** Below the directory of the sequence, percent-encoded; or a key made in order, counted from the last; or the root. */
+  readonly path: string | { readonly inOrder: number } | { readonly root: '' | '/' };
   readonly query: readonly Param[];
   readonly form: readonly Param[] | undefined;
 }
@@ -92,6 +92,7 @@ const path = fc.oneof(
   { weight: 14, arbitrary: fc.constantFrom(...NAMES.map((name) => name.split('/').map(encodeURIComponent).join('/'))) },
   { weight: 2, arbitrary: fc.constantFrom(...ODD_PATHS.map((text) => text.replace('😀', encodeURIComponent('😀')))) },
   { weight: 2, arbitrary: fc.nat(3).map((inOrder) => ({ inOrder })) },
+  { weight: 1, arbitrary: fc.constantFrom({ root: '' as const }, { root: '/' as const }) },
 );
 
 const param = (name: string, value: fc.Arbitrary<Text>) => value.map((text): Param => [name, text]);

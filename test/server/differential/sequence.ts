@@ -119,7 +119,7 @@ function writtenDown({ method, path, query, form }: Ask, model: Model): Wanted {
 
 function pathOf(path: Ask['path'], { dir, inOrder }: Model): string {
   if (typeof path === 'string') return path === '' ? dir : `${dir}/${path}`;
-  return inOrder.at(-1 - path.inOrder) ?? `${dir}/none`;
+  return 'root' in path ? path.root : (inOrder.at(-1 - path.inOrder) ?? `${dir}/none`);
 }
 
 const encoded = (params: readonly Param[], at: string, model: Model): string =>
