@@ -57,10 +57,14 @@ test(`${CYCLES} cycles of Node and Python contenders lose no update, and no two 
 // What the test above could not see would prove nothing.
 test('without the lock an update is lost, and both guards see the overlap', async () => {
   const { counter, inside } = freshKeys();
-  const { opened, open } = gate();
-  const [first, second] = [addOne(counter, opened), addOne(counter)];
-  await second;
-  open();
+  const [hasRead, mayWrite] = [gate(), gate()];
+  const first = addOne(counter, () => {
+    hasRead.open();
+    return mayWrite.opened;
+  });
+  await hasRead.opened;
+  await addOne(counter);
+  mayWrite.open();
   await first;
   expect(await countOf(counter)).toBe(1);
 
@@ -100,9 +104,9 @@ async function countOf(counter: string): Promise<number> {
 }
 
 /** Reads, then writes without a condition. */
-async function addOne(counter: string, pause?: Promise<void>): Promise<void> {
+async function addOne(counter: string, between?: () => Promise<void>): Promise<void> {
   const seen = await countOf(counter);
-  await pause;
+  await between?.();
   await raw('PUT', counter, { value: String(seen + 1) });
 }
 
