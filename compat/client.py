@@ -120,6 +120,7 @@ step("machines", lambda: [client.base_uri in client.machines, len(client.machine
 step("members", lambda: [sorted(member) for member in client.members.values()])
 step("leader", lambda: client.leader["id"] in client.members)
 step("leader stats", lambda: client.leader_stats["leader"] in client.members)
+step("store stats", lambda: sorted(client.store_stats))
 step("stats", lambda: [client.stats["state"], sorted(client.stats)])
 step("version", lambda: [client.version, client.cluster_version])
 step("reconnect", lambda: etcd.Client(host=HOST, port=PORT, allow_reconnect=True).write(key("r"), "1").value)

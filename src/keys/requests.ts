@@ -1,9 +1,9 @@
-/** What may be asked of a store: refused alike by every {@link KeysApi}, before anything is done. */
+/** What may be asked of a store: refused alike by every `KeysApi`, before anything is done. */
 import type { CreateOptions, DeleteOptions, RenewOptions, SetOptions, WatchOptions } from './api.ts';
 import { checkInteger, checkSeconds, show } from './checks.ts';
 import { checkKey } from './paths.ts';
 
-/** Seconds a wait goes on without a sign of life: a half-open connection never speaks again. */
+/** Seconds a wait goes on without a sign of life unless told otherwise: a half-open connection never speaks again. */
 export const LONGEST_WAIT = 20;
 
 export function checkGet(key: string): void {

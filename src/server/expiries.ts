@@ -9,6 +9,7 @@ export class Expiries {
   readonly #clock: Clock;
   readonly #expire: (entry: Entry) => void;
   readonly #ticks = new Map<number, Set<Entry>>();
+  #stopped = false;
   #timer: { readonly tick: number; readonly cancel: () => void } | undefined;
 
   /** @param expire removes an entry and what is below it, and calls {@link Expiries.forget} for each */
@@ -38,12 +39,13 @@ export class Expiries {
   }
 
   stop(): void {
+    this.#stopped = true;
     this.#timer?.cancel();
-    this.#ticks.clear();
   }
 
   #arm(tick: number): void {
     this.#timer?.cancel();
+    if (this.#stopped) return;
     const cancel = this.#clock.after(Math.max(0, tick * TICK - this.#clock.now()), () => this.#ring());
     this.#timer = { tick, cancel };
   }

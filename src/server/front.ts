@@ -4,8 +4,10 @@ import type { Change, KeysApi } from '../keys/api.ts';
 import { ignore } from '../timing.ts';
 import * as wire from '../v2/wire.ts';
 import { readForm } from './body.ts';
+import { isCutOff } from './http-server.ts';
 import { type Page, pagesAbout } from './info.ts';
 import * as replies from './replies.ts';
+import { Tally } from './tally.ts';
 import { clean, parseTarget } from './target.ts';
 import { serveWait, type Wait } from './wait.ts';
 
@@ -21,26 +23,27 @@ type Write = Exclude<wire.KeysRequest, Read | Wait>;
 export class Front {
   readonly #keys: KeysApi;
   readonly #pages: ReadonlyMap<string, Page>;
+  readonly #tally = new Tally();
   /** The last answer promised on each connection: requests sent behind one another are handled in that order. */
   readonly #turns = new WeakMap<object, Promise<void>>();
 
   /** @param member what the server tells of itself */
   constructor(keys: KeysApi, member: wire.Member) {
     this.#keys = keys;
-    this.#pages = pagesAbout(member);
+    this.#pages = pagesAbout(member, () => this.#tally.counts);
   }
 
   readonly listener: RequestListener = (request, response) => {
     const form = readForm(request);
     form.catch(ignore); // told when its turn comes
     const before = this.#turns.get(request.socket) ?? Promise.resolve();
+    if (!this.#turns.has(request.socket) && isCutOff(request)) return void request.socket.resetAndDestroy();
     this.#turns.set(
       request.socket,
-      before.then(() => this.#serve(request, response, form)),
+      before.then(() => this.#serve(request, response, form)).catch(() => void response.destroy()),
     );
   };
 
-  /** Gives every request an end, and never rejects. */
   async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {
     const hangUp = new AbortController();
     response.once('close', () => hangUp.abort());
@@ -76,13 +79,17 @@ export class Front {
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
     debug('%s %s: %o', method, url, asked);
     if (asked.call === 'watch') {
-      this.#nameCluster(response);
-      await serveWait(this.#keys, asked, response, hangUp);
-    } else if (asked.call === 'get') {
-      this.#sendOfCluster(response, wire.encodeSnapshot(await this.#keys.get(key, asked.options)));
+      const context = { hangUp, begin: () => this.#nameCluster(response) };
+      await this.#tally.wait(() => serveWait(this.#keys, asked, response, context));
     } else {
-      this.#sendOfCluster(response, wire.encodeChange(await this.#write(asked), noValueOnSuccess));
+      const reply = await this.#tally.call(asked, () => this.#reply(asked, noValueOnSuccess));
+      this.#sendOfCluster(response, reply);
     }
+  }
+
+  async #reply(asked: Read | Write, noValueOnSuccess: boolean): Promise<wire.WireReply> {
+    if (asked.call === 'get') return wire.encodeSnapshot(await this.#keys.get(asked.key, asked.options));
+    return wire.encodeChange(await this.#write(asked), noValueOnSuccess);
   }
 
   #write(asked: Write): Promise<Change> {

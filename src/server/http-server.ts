@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 
-/** As Go's server has it: a long value may stand in the query of a removal. */
+/** As Go's server has it. Only the first line of a connection has to be shorter, see {@link isCutOff}. */
 const LONGEST_HEADERS = 2 ** 20;
 
 /**
@@ -10,6 +10,13 @@ const LONGEST_HEADERS = 2 ** 20;
  */
 export const createHttpServer = (): Server =>
   createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0, maxHeaderSize: LONGEST_HEADERS });
+
+/** Bytes etcd looks at to see what a new connection speaks: one whose first line goes on beyond them is reset. */
+const LONGEST_FIRST_LINE = 4096;
+
+/** Whether etcd would cut a connection off that begins with this request. */
+export const isCutOff = ({ method, url }: IncomingMessage): boolean =>
+  `${method} ${url} HTTP/1.1\r\n`.length > LONGEST_FIRST_LINE;
 
 /** Connections the system takes up before this process does, if it grants that many. A client beyond them tries again only after a second. */
 const BACKLOG = 4096;

@@ -12,8 +12,11 @@ export interface Page {
 /** The version whose v2 API this is. */
 const VERSION = { server: '3.4.23', cluster: '3.4.0' };
 
-/** What etcd tells of itself, by path; for a cluster of one member, its own leader. */
-export function pagesAbout(member: Member): ReadonlyMap<string, Page> {
+/**
+ * What etcd tells of itself, by path; for a cluster of one member, its own leader.
+ * @param counts how its operations went so far
+ */
+export function pagesAbout(member: Member, counts: () => object): ReadonlyMap<string, Page> {
   const startedAt = new Date();
   const { id, name } = member;
   const json = (body: () => string): Page => ({ methods: ['GET'], type: 'application/json', body });
@@ -44,6 +47,7 @@ export function pagesAbout(member: Member): ReadonlyMap<string, Page> {
     ['/v2/members/', members],
     ['/v2/members/leader', { ...json(() => etcdJson(member)), ofCluster: true }],
     ['/v2/stats/self', json(() => etcdJson(self()).trimEnd())],
+    ['/v2/stats/store', json(() => etcdJson(counts()).trimEnd())],
     ['/v2/stats/leader', json(() => etcdJson({ leader: id, followers: {} }).trimEnd())],
   ]);
 }

@@ -12,11 +12,11 @@ import type {
   Snapshot,
   WatchOptions,
 } from '../keys/api.ts';
-import { checkSeconds } from '../keys/checks.ts';
+import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
 import * as check from '../keys/requests.ts';
-import { Deadline, ignore, now, orAborted, Scope } from '../timing.ts';
+import { Deadline, ignore, now, orAborted, Scope, sharedAbortController } from '../timing.ts';
 import type { StoreEvent } from './history.ts';
 import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
@@ -27,6 +27,7 @@ export class MemoryStore implements KeysApi {
   readonly clusterId: string;
   readonly cleanups = new Cleanups(() => new EtcdClientClosed('the store was closed'));
   readonly #store: Store;
+  readonly #closed = sharedAbortController();
 
   constructor(store = new Store()) {
     this.#store = store;
@@ -70,7 +71,7 @@ export class MemoryStore implements KeysApi {
     this.#admit(options);
     const { after = this.#store.index, recursive = false, timeout = check.LONGEST_WAIT, background, signal } = options;
     const answer = this.#answer();
-    const closing = background ? undefined : this.cleanups.closing;
+    const closing = background ? this.#closed.signal : this.cleanups.closing;
     const timedOut = Symbol('timed out');
     const scope = new Scope(signal, closing).abortAt(Deadline.after(timeout), () => timedOut, { ref: !background });
     let notify: Watcher['notify'] = ignore;
@@ -99,7 +100,9 @@ export class MemoryStore implements KeysApi {
    * @throws {EtcdKeysLeft} when keys had to be left; it names them
    */
   async close({ timeout = 5 } = {}): Promise<void> {
+    checkSecondsOrNone('timeout', timeout);
     const left = await this.cleanups.settle(timeout);
+    this.#closed.abort(new EtcdClientClosed('the store was closed'));
     if (left.length > 0)
       throw new EtcdKeysLeft(`closed after ${timeout} s, but these may stay: ${left.join(', ')}`, left);
   }
@@ -107,7 +110,7 @@ export class MemoryStore implements KeysApi {
   /** Everything is done at once, so that no attempt can take too long. */
   #admit({ signal, attemptTimeout, background = false }: CallOptions): void {
     if (attemptTimeout !== undefined) checkSeconds('attemptTimeout', attemptTimeout);
-    if (!background) this.cleanups.closing.throwIfAborted();
+    (background ? this.#closed.signal : this.cleanups.closing).throwIfAborted();
     signal?.throwIfAborted();
   }
 

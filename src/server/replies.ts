@@ -9,7 +9,11 @@ const plain = (status: number, body: string, headers: Readonly<Record<string, st
   body,
 });
 
-export const malformed = plain(400, '400 Bad Request', { Connection: 'close' });
+export const malformed: WireReply = {
+  status: 400,
+  headers: { 'Content-Type': 'text/plain; charset=utf-8', Connection: 'close' },
+  body: '400 Bad Request',
+};
 
 export const notFound = plain(404, '404 page not found\n');
 

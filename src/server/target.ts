@@ -11,9 +11,7 @@ export interface Target {
 
 /** Reads the first line's target as Go's server does; undefined where it is no URL. */
 export function parseTarget(url: string): Target | undefined {
-  // Node hands bytes on one by one; they are UTF-8.
-  const text = Buffer.from(url.replace(/^https?:\/\/[^/?]*/i, ''), 'latin1').toString();
-  const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(text) ?? [];
+  const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(url.replace(/^https?:\/\/[^/?]*/i, '')) ?? [];
   return badEscape(path) === undefined ? { path: unescapePath(path), query } : undefined;
 }
 

@@ -1,7 +1,15 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { EtcdEventIndexCleared } from '../errors.ts';
 import type { KeyEvent, KeysApi } from '../keys/api.ts';
 import { encodeEventLine, encodeWaiting, type KeysRequest } from '../v2/wire.ts';
+
+export interface WaitContext {
+  /** Aborts when the client has gone. */
+  readonly hangUp: AbortSignal;
+  /** Called when the store has taken the wait up, before the headers are sent. */
+  readonly begin: () => void;
+}
 
 export type Wait = Extract<KeysRequest, { call: 'watch' }>;
 
@@ -13,13 +21,14 @@ export async function serveWait(
   keys: KeysApi,
   wait: Wait,
   response: ServerResponse,
-  hangUp: AbortSignal,
+  { hangUp, begin }: WaitContext,
 ): Promise<void> {
   const { key, options, stream } = wait;
   let begunAt: number | undefined;
   const started = (index: number) => {
     if (begunAt !== undefined) return;
     begunAt = index;
+    begin();
     const { status, headers } = encodeWaiting(index);
     response.writeHead(status, headers).flushHeaders();
   };
@@ -32,10 +41,15 @@ export async function serveWait(
     // A client too slow for the history is cut off then, rather than remembered without end.
     if (!room) await once(response, 'drain', { signal: hangUp });
     // As in etcd, a stream that began in the past stays silent after its first event.
-    if (isPast) await once(hangUp, 'abort');
-    event = await keys.watch(key, { ...asked, after: event.index });
+    if (isPast && !hangUp.aborted) await once(hangUp, 'abort');
+    event = await keys.watch(key, { ...asked, after: event.index }).catch(endWhereCleared);
   }
   response.end();
+}
+
+/** A stream that lags behind the history has missed something, and can only end. */
+function endWhereCleared(error: unknown): undefined {
+  if (!(error instanceof EtcdEventIndexCleared)) throw error;
 }
 
 /** As in etcd, a stream is told twice of the removal of the very key it is about. */

@@ -43,9 +43,12 @@ export class Watchers {
   }
 
   #wake(key: string, event: StoreEvent, removed: boolean): void {
+    // Looked up before anything else: a key may have very many parts, and hardly one of them is watched.
+    const watchers = this.#byKey.get(key);
+    if (!watchers) return;
     const itself = event.node.key === key;
     if (!itself && isHidden(key, event.node.key)) return;
-    for (const watcher of this.#byKey.get(key) ?? []) {
+    for (const watcher of watchers) {
       if (!(watcher.recursive || itself || removed) || event.node.modifiedIndex < watcher.since) continue;
       this.remove(watcher);
       watcher.notify(event);

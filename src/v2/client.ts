@@ -24,7 +24,7 @@ import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch } from '../keys/requests.ts';
 import { Deadline, Scope, sharedAbortController } from '../timing.ts';
-import type { Endpoint, SendOptions } from './endpoint.ts';
+import type { Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { longPoll } from './watch.ts';
@@ -104,7 +104,7 @@ export class EtcdClient implements KeysApi {
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
     checkWatch(key, options);
     return this.#call('never', options, (sending) =>
-      longPoll(key, options, (request, how) => this.#send({ ...sending, lane: 'poll', ...how }, request)),
+      longPoll(key, options, (request, how) => this.#send({ ...sending, ...how, lane: pollLane(sending) }, request)),
     );
   }
 
@@ -179,15 +179,17 @@ export class EtcdClient implements KeysApi {
     const { endpoint, ...how } = sending;
     const { versionPrefix, expectedClusterId } = this.#settings;
     const path = request.path === VERSION.path ? request.path : versionPrefix + request.path;
-    const answer = await endpoint.send({ ...request, path }, how);
+    const begun = (head: wire.WireAnswer) => {
+      const clusterId = wire.clusterIdOf(head);
+      if (clusterId !== undefined && expectedClusterId !== undefined && clusterId !== expectedClusterId)
+        throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${clusterId} answered`, {
+          outcomeUnknown: true,
+        });
+      this.#clusterId = clusterId ?? this.#clusterId;
+      how.begun?.(head);
+    };
+    const answer = await endpoint.send({ ...request, path }, { ...how, begun });
     debug('%s %s%s: %s', request.method, endpoint.url, path, answer?.status ?? `no answer within ${how.timeout} s`);
-    const clusterId = answer && wire.clusterIdOf(answer);
-    if (clusterId === undefined) return answer;
-    if (expectedClusterId !== undefined && clusterId !== expectedClusterId)
-      throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${clusterId} answered`, {
-        outcomeUnknown: true,
-      });
-    this.#clusterId = clusterId;
     return answer;
   }
 
@@ -208,3 +210,6 @@ export class EtcdClient implements KeysApi {
     return this.#refresh.known;
   }
 }
+
+/** What nobody waits for keeps no process alive, a poll neither. */
+const pollLane = ({ lane }: Sending): Lane => (lane === 'background' ? lane : 'poll');

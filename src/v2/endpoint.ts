@@ -62,7 +62,11 @@ export class Endpoint {
         signal: attempt.signal,
       });
       const head = { status: response.statusCode, headers: response.headers, body: '', sentAt };
-      begun?.(head);
+      try {
+        begun?.(head);
+      } catch (error) {
+        attempt.abort(error); // nobody will read the body: let the connection go
+      }
       return { ...head, body: await response.body.text() };
     } catch (error) {
       if (attempt.signal.reason === timedOut) return undefined;

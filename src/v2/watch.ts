@@ -17,9 +17,9 @@ export async function longPoll(
   send: (request: WireRequest, how: Pick<SendOptions, 'timeout' | 'begun'>) => Promise<WireAnswer | undefined>,
 ): Promise<KeyEvent | undefined> {
   const { after, timeout = LONGEST_WAIT } = options;
-  debug('watching %s after index %d', key, after);
+  debug('watching %s after index %s', key, after ?? 'of its beginning');
   const begun = (head: WireAnswer) => {
-    const index = decodeStart(head);
+    const index = options.started && decodeStart(head);
     if (index !== undefined) options.started?.(index);
   };
   const answer = await send(encodeWatch(key, options), { timeout, begun });

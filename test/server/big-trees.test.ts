@@ -20,6 +20,14 @@ test('a key of very many parts is too deep to list, and can be removed', async (
   await expectUnharmed(etcd);
 });
 
+// It would be minutes if each part cost what the whole key is long.
+test('a key of very many parts is written like any other', () => {
+  const store = new Store();
+  const key = '/d'.repeat(200_000);
+  expect(store.set(key, '1', {}).node.key).toBe(key);
+  expect(store.delete('/d', { recursive: true }).action).toBe('delete');
+});
+
 test('a directory expires however deep it is', async () => {
   const clock = new ManualClock();
   const etcd = await serveOpenly(clock);

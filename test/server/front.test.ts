@@ -1,14 +1,14 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
 import { Front } from '../../src/server/front.ts';
+import { createHttpServer } from '../../src/server/http-server.ts';
 import { EtcdClient } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 
 // The front is for any store: here the one behind it is far away, and answers late.
-const server = createServer();
+const server = createHttpServer();
 let etcd: EtcdMember;
 let behind: EtcdClient;
 let url: string;

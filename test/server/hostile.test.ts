@@ -45,13 +45,16 @@ test('headers of more than 1 MiB: 431, and the connection ends', async () => {
   await expectUnharmed(etcd);
 });
 
-test('a target of nearly 1 MiB is a target', async () => {
+test('a target of nearly 1 MiB is a target, but for the first of a connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
-  client.send(get(`/k?prevValue=${'x'.repeat(1_000_000)}`));
-  const [answer] = await client.wholeAnswers(1);
-  expect(answer?.status).toBe(404);
+  client.send(get('/k') + get(`/k?prevValue=${'x'.repeat(1_000_000)}`));
+  const answers = await client.wholeAnswers(2);
+  expect(answers.map(({ status }) => status)).toEqual([404, 404]);
   client.hangUp();
+  const another = await RawConnection.open(etcd.url);
+  another.send(get(`/k?prevValue=${'x'.repeat(1_000_000)}`));
+  expect(await another.closed()).toBe('');
   await expectUnharmed(etcd);
 });
 

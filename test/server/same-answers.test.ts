@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
 import { type Both, level, openBoth } from './differential/both.ts';
-import type { Asked, Exchange, Wanted } from './differential/exchange.ts';
+import { Asked, type Exchange, type Wanted } from './differential/exchange.ts';
 import { masked } from './differential/mapping.ts';
 
 let both: Both;
@@ -56,6 +56,7 @@ describe('to the letter', () => {
     ['JSON', put('/v2/keys/typed', '{"value":"1"}'), 'application/json'],
     ['a form with a charset', put('/v2/keys/typed', 'value=1'), 'Application/X-WWW-Form-Urlencoded; charset=utf-8'],
     ['a form with two values', put('/v2/keys/typed?value=0', 'value=1&value=2'), undefined],
+    ['a form that begins with a question mark', put('/v2/keys/typed', '?value=x'), undefined],
     ['a form without any', put('/v2/keys/typed?value=0', ''), undefined],
     ['a form with a bare name', put('/v2/keys/typed', 'value'), undefined],
     ['a form with a bad escape', put('/v2/keys/typed', 'value=%zz&ttl=x'), undefined],
@@ -133,11 +134,33 @@ test.each([
   '/v2/members/leader',
   '/v2/stats/self',
   '/v2/stats/leader',
+  '/v2/stats/store',
 ])('%s tells the same things', async (target) => {
   const [real, embedded] = await Promise.all([both.real.ask(get(target)), both.embedded.ask(get(target))]);
   expect(embedded.headers['content-type']).toBe(real.headers['content-type']);
   expect(embedded.headers['x-etcd-cluster-id'] === undefined).toBe(real.headers['x-etcd-cluster-id'] === undefined);
   expect(shapeOf(JSON.parse(await embedded.whole()))).toEqual(shapeOf(JSON.parse(await real.whole())));
+});
+
+test.each([
+  ['answer', 4096],
+  ['reset', 4097],
+  ['reset', 20_000],
+])('they %s a new connection whose first line has %i bytes', async (outcome, bytes) => {
+  const target = '/v2/keys/'.padEnd(bytes - 'GET  HTTP/1.1\r\n'.length, 'x');
+  for (const { url } of [both.real, both.embedded]) {
+    const fresh = new Asked(url);
+    const seen = await answerOf(fresh, get(target)).then(
+      () => 'answer',
+      ({ code }) => code,
+    );
+    expect(seen).toBe(outcome === 'answer' ? 'answer' : 'ECONNRESET');
+    fresh.close();
+  }
+});
+
+test('a later request on a connection may have a longer one', async () => {
+  await expectSame(get('/v2/keys/short'), get('/v2/keys/'.padEnd(20_000, 'x')));
 });
 
 test('bytes that are no text come back as U+FFFD, escaped or not', async () => {

@@ -102,3 +102,13 @@ test('many calls at a time give no warning of a leak', async () => {
   await Promise.all(calls);
   expect(warnings).toEqual([]);
 });
+
+test('a wait that nobody waits for keeps the process alive no longer than it takes to connect', async () => {
+  const etcd = await serveSilence(HEAD);
+  const client = connect({ endpoints: etcd.url });
+  const watched = rejection(client.watch(KEY, { after: 7, background: true }), EtcdClientClosed);
+  await etcd.nextRequest();
+  await becomes({ sockets: 1, timers: 0 });
+  await client.close();
+  await watched;
+});

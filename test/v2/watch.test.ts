@@ -150,3 +150,31 @@ test('a wait that is refused has not begun', async () => {
   await rejection(watched, errors.EtcdEventIndexCleared);
   expect(started).toEqual([]);
 });
+
+test('a wait whose index is none is refused as such, and its connection is let go', async () => {
+  const etcd = await serveSilence(HEAD.replace('x-etcd-index: 7', 'x-etcd-index: seven'));
+  const watched = connect({ endpoints: etcd.url }).watch(KEY, { after: 7, started: () => {} });
+  await rejection(watched, errors.EtcdUnusableAnswer);
+  await etcd.allClosed();
+});
+
+test('what `started` throws is told to who waits, and is no fault of the member', async () => {
+  const [a, b] = [await serveSilence(HEAD), await serveSilence(HEAD)];
+  const started = () => {
+    throw new TypeError('mine');
+  };
+  const watched = connect({ endpoints: [a.url, b.url] }).watch(KEY, { after: 7, started });
+  await expect(watched).rejects.toThrow(new TypeError('mine'));
+  await a.allClosed();
+  expect(b.requests).toEqual([]);
+});
+
+test('a wait on another cluster than expected has not begun', async () => {
+  const etcd = await serveSilence(HEAD.replace('\r\n', '\r\nx-etcd-cluster-id: cdf8\r\n'));
+  const started: number[] = [];
+  const client = connect({ endpoints: etcd.url, expectedClusterId: 'abcd' });
+  const watched = client.watch(KEY, { after: 7, started: (index) => started.push(index) });
+  await rejection(watched, errors.EtcdClusterIdChanged);
+  expect(started).toEqual([]);
+  await etcd.allClosed();
+});

@@ -18,7 +18,8 @@ export function parseFields(...texts: readonly string[]): Fields {
     if (text.includes(';')) throw refusedRequest(210, 'invalid semicolon separator in query');
     const bad = badEscape(text);
     if (bad !== undefined) throw refusedRequest(210, `invalid URL escape ${JSON.stringify(bad)}`);
-    for (const [name, value] of new URLSearchParams(text)) if (!fields.has(name)) fields.set(name, value);
+    // The ampersand keeps a leading question mark from being taken away.
+    for (const [name, value] of new URLSearchParams(`&${text}`)) if (!fields.has(name)) fields.set(name, value);
   }
   return fields;
 }

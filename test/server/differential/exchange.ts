@@ -27,17 +27,17 @@ export interface Exchange {
 
 /** One of the two servers, asked over a few connections. */
 export class Asked {
-  readonly #url: URL;
+  readonly url: string;
   readonly #agent = new Agent({ keepAlive: true });
 
   constructor(url: string) {
-    this.#url = new URL(url);
+    this.url = url;
   }
 
   /** Resolves when the answer has begun. */
   ask({ method, target, form, type = FORM }: Wanted): Promise<Exchange> {
     return new Promise((resolve, reject) => {
-      const { hostname, port } = this.#url;
+      const { hostname, port } = new URL(this.url);
       const headers = form === undefined ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(form) };
       const asked = request({ hostname, port, agent: this.#agent, method, path: target, headers });
       asked.on('error', reject);

@@ -16,10 +16,10 @@ export function mapped({ status, headers }: Exchange, body: string, sorted: bool
   return { status, headers: kept, body: mappedBody(body, sorted) };
 }
 
-/** Line by line; what is not JSON stays as it is. */
 /** To the letter, but for the times. */
 export const masked = (body: string): string => body.replace(/"expiration":"[^"]+"/g, '"expiration":"some time"');
 
+/** Line by line; what is not JSON stays as it is. */
 export const mappedBody = (body: string, sorted: boolean): unknown =>
   body.split('\n').map((line) => mappedLine(line, sorted));
 

@@ -35,6 +35,19 @@ export function ends(test: StoreTest): void {
       },
     );
 
+    test.for(CALLS)('makes %s reject also as work nobody waits for', async ([, call], { keys, dir }) => {
+      await keys.set(`${dir}/f`, 'v');
+      await keys.close();
+      await rejection(call(keys, `${dir}/f`, { background: true }), EtcdClientClosed);
+    });
+
+    test('ends a wait that nobody waits for', async ({ keys, dir }) => {
+      const { event } = await watching(keys, `${dir}/f`, { background: true, timeout: Number.POSITIVE_INFINITY });
+      const ended = rejection(event, EtcdClientClosed);
+      await keys.close();
+      await ended;
+    });
+
     test('ends the waits of this client, and those of no other', async ({ keys, dir, openAnother }) => {
       const other = await openAnother();
       const own = await watching(keys, `${dir}/f`);
