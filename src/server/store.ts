@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { etcdError } from '../errors.ts';
 import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../keys/api.ts';
+import { baseName } from '../keys/paths.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { Expiries } from './expiries.ts';
 import { History, type StoreEvent } from './history.ts';
@@ -92,12 +93,12 @@ export class Store {
   #create(action: 'create' | 'set', key: string, value: string | undefined, options: SetOptions): StoreEvent {
     this.#refuseRoot(key);
     const dir = tree.directoryOf(this.#root, key, this.#index);
-    const old = tree.findIfThere(this.#root, key, this.#index);
+    const name = baseName(key);
+    const old = dir.children?.get(name);
     if (old && action === 'create') throw this.#error(105, key);
     if (old?.children) throw this.#error(102, key);
     const prevNode = old && tree.describe(old, this.#clock.now());
     if (old) this.#expiries.forget(old);
-    const name = key.slice(key.lastIndexOf('/') + 1);
     const entry = tree.add(dir, name, this.#index + 1, options.dir ? undefined : (value ?? ''));
     const at = this.#in(options.ttl);
     this.#expiries.set(entry, at !== undefined && at < YEAR_2000 ? undefined : at);

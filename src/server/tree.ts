@@ -1,5 +1,6 @@
 import { etcdError } from '../errors.ts';
 import type { GetOptions, Node } from '../keys/api.ts';
+import { baseName } from '../keys/paths.ts';
 
 /** A key as the store keeps it: a directory where it has children. */
 export interface Entry {
@@ -41,18 +42,6 @@ export function find(root: Entry, key: string, index: number): Entry {
   return entry;
 }
 
-/** The same, but undefined where the key is missing. */
-export function findIfThere(root: Entry, key: string, index: number): Entry | undefined {
-  let entry = root;
-  for (const name of namesIn(key)) {
-    if (!entry.children) throw etcdError(104, entry.key, index);
-    const child = entry.children.get(name);
-    if (!child) return undefined;
-    entry = child;
-  }
-  return entry;
-}
-
 /** The directory a key is in; made, and those above it, where it is missing. */
 export function directoryOf(root: Entry, key: string, index: number): Entry {
   let dir = root;
@@ -72,7 +61,7 @@ export function add(dir: Entry, name: string, index: number, value: string | und
 }
 
 export function detach({ key, parent }: Entry): void {
-  parent?.children?.delete(key.slice(key.lastIndexOf('/') + 1));
+  parent?.children?.delete(baseName(key));
 }
 
 /** An entry and everything below it, the lowest first. Without recursion: a key may have more parts than the stack bears. */

@@ -25,56 +25,45 @@ interface Poll {
   readonly embedded: Exchange;
 }
 
-type Step = fc.AsyncCommand<Model, Both>;
-
-class Request implements Step {
-  readonly #ask: Ask;
+/** A request, which may come at any time. */
+abstract class Step implements fc.AsyncCommand<Model, Both> {
+  protected readonly ask: Ask;
 
   constructor(ask: Ask) {
-    this.#ask = ask;
+    this.ask = ask;
   }
+
+  abstract run(model: Model, both: Both): Promise<void>;
 
   check(): boolean {
     return true;
   }
 
+  toString(): string {
+    return JSON.stringify(this.ask);
+  }
+}
+
+class Request extends Step {
   async run(model: Model, both: Both): Promise<void> {
-    const wanted = writtenDown(this.#ask, model);
+    const wanted = writtenDown(this.ask, model);
     const [real, embedded] = await askBoth(both, wanted, model);
     const [theirs, ours] = await Promise.all([real.whole(), embedded.whole()]);
     const sorted = /[?&]sorted=(?:true|1|t|T|TRUE|True)(?:&|$)/.test(wanted.target);
     expect(mapped(embedded, ours, sorted), shown(wanted)).toEqual(mapped(real, theirs, sorted));
     model.index = Math.max(model.index, Number(real.headers['x-etcd-index'] ?? 0));
     const changed = /"modifiedIndex":(\d+)/.exec(theirs)?.[1];
-    if (changed !== undefined) model.changedAt.set(pathOf(this.#ask.path, model), changed);
+    if (changed !== undefined) model.changedAt.set(pathOf(this.ask.path, model), changed);
     if (wanted.method === 'POST' && real.status === 201) model.inOrder.push(madeIn(wanted, real));
-  }
-
-  toString(): string {
-    return JSON.stringify(this.#ask);
   }
 }
 
-class Wait implements Step {
-  readonly #ask: Ask;
-
-  constructor(ask: Ask) {
-    this.#ask = ask;
-  }
-
-  check(): boolean {
-    return true;
-  }
-
+class Wait extends Step {
   async run(model: Model, both: Both): Promise<void> {
-    const wanted = writtenDown(this.#ask, model);
+    const wanted = writtenDown(this.ask, model);
     const [real, embedded] = await askBoth(both, wanted, model);
     expect(mapped(embedded, '', true), shown(wanted)).toEqual(mapped(real, '', true));
     model.polls.push({ wanted, real, embedded });
-  }
-
-  toString(): string {
-    return JSON.stringify(this.#ask);
   }
 }
 
