@@ -97,12 +97,13 @@ export class Store {
     const old = dir.children?.get(name);
     if (old && action === 'create') throw this.#error(105, key);
     if (old?.children) throw this.#error(102, key);
-    const prevNode = old && tree.describe(old, this.#clock.now());
+    const now = this.#clock.now();
+    const prevNode = old && tree.describe(old, now);
     if (old) this.#expiries.forget(old);
     const entry = tree.add(dir, name, this.#index + 1, options.dir ? undefined : (value ?? ''));
-    const at = this.#in(options.ttl);
+    const at = expiryAfter(options.ttl, now);
     this.#expiries.set(entry, at !== undefined && at < YEAR_2000 ? undefined : at);
-    return this.#happened(action, tree.describe(entry, this.#clock.now()), prevNode, options.refresh);
+    return this.#happened(action, tree.describe(entry, now), prevNode, options.refresh);
   }
 
   #update(key: string, value: string, options: SetOptions): StoreEvent {
@@ -147,7 +148,7 @@ export class Store {
       if (!refresh) entry.value = value;
       entry.modifiedIndex = index;
     }
-    this.#expiries.set(entry, this.#in(ttl));
+    this.#expiries.set(entry, expiryAfter(ttl, now));
     return this.#happened(action, { ...tree.describe(entry, now), modifiedIndex: index }, prevNode, refresh);
   }
 
@@ -171,13 +172,6 @@ export class Store {
     return event;
   }
 
-  /** When that many seconds are over. As in etcd, which counts nanoseconds in 64 bits, the far future lies in the past. */
-  #in(ttl: number | null | undefined): number | undefined {
-    if (ttl === undefined || ttl === null) return undefined;
-    const at = BigInt(this.#clock.now()) + BigInt(ttl) * 1000n;
-    return Number(BigInt.asIntN(64, at * 1_000_000n) / 1_000_000n);
-  }
-
   #refuseRoot(key: string): void {
     if (key === '/') throw this.#error(107, '/');
   }
@@ -189,3 +183,10 @@ export class Store {
 
 const isConditional = ({ prevValue, prevIndex }: DeleteOptions): boolean =>
   prevValue !== undefined || prevIndex !== undefined;
+
+/** When that many seconds are over. As in etcd, which counts nanoseconds in 64 bits, the far future lies in the past. */
+function expiryAfter(ttl: number | null | undefined, now: number): number | undefined {
+  if (ttl === undefined || ttl === null) return undefined;
+  const at = BigInt(now) + BigInt(ttl) * 1000n;
+  return Number(BigInt.asIntN(64, at * 1_000_000n) / 1_000_000n);
+}

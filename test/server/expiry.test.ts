@@ -30,6 +30,19 @@ function eventsAfter(store: Store, index: number): StoreEvent[] {
 }
 
 describe('a key', () => {
+  test('is told the TTL it was given, though time passes meanwhile', () => {
+    const { clock } = fresh();
+    const now = () => {
+      clock.advance(1);
+      return clock.now();
+    };
+    const store = new Store({ now, after: (ms, fn) => clock.after(ms, fn) });
+    expect(store.set('/k', 'v', { ttl: 600 }).node.ttl).toBe(600);
+    expect(store.set('/k', 'v', { ttl: 600 }).node.ttl).toBe(600);
+    expect(store.set('/k', 'v', { ttl: 600, prevExist: true }).node.ttl).toBe(600);
+    expect(store.set('/k', 'v', { ttl: 600, prevValue: 'v' }).node.ttl).toBe(600);
+  });
+
   test.each([0, 1, 250, 499, 500, 501, 999])(
     'goes at the first half second at or after its TTL, set %i ms past a whole second',
     (past) => {
