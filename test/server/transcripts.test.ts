@@ -73,11 +73,11 @@ function startOf({ exchanges }: Scenario, before: number): number {
 
 async function told(answer: Exchange) {
   const { 'content-type': type, 'x-etcd-index': index } = answer.headers;
-  return { status: answer.status, type, index, body: mappedBody(await answer.whole(), false) };
+  return { status: answer.status, type, index, body: mappedBody(await answer.whole(), false, 10) };
 }
 
 function onceTold({ response: { status, headers, body } }: Recorded) {
   const { 'Content-Type': type, 'X-Etcd-Index': index } = headers;
   const text = typeof body === 'string' ? body : body === null ? '' : `${JSON.stringify(body)}\n`;
-  return { status, type, index, body: mappedBody(text, false) };
+  return { status, type, index, body: mappedBody(text, false, 10) };
 }

@@ -19,16 +19,19 @@ export function mapped({ status, headers }: Exchange, body: string, sorted: bool
 /** To the letter, but for the times. */
 export const masked = (body: string): string => body.replace(/"expiration":"[^"]+"/g, '"expiration":"some time"');
 
-/** Line by line; what is not JSON stays as it is. */
-export const mappedBody = (body: string, sorted: boolean): unknown =>
-  body.split('\n').map((line) => mappedLine(line, sorted));
+/**
+ * Line by line; what is not JSON stays as it is.
+ * @param step the two servers are not asked at the very same moment: seconds within which a TTL counts as the same, of
+ * which all TTLs in use are multiples
+ */
+export const mappedBody = (body: string, sorted: boolean, step = 100): unknown =>
+  body.split('\n').map((line) => mappedLine(line, sorted, step));
 
-function mappedLine(line: string, sorted: boolean): string {
+function mappedLine(line: string, sorted: boolean, step: number): string {
   const asText = (value: unknown): string => JSON.stringify(value, mask);
   const mask = (name: string, value: unknown): unknown => {
     if (name === 'expiration') return 'some time';
-    // The two servers are not asked at the very same moment. All TTLs in use are multiples of ten.
-    if (name === 'ttl') return `about ${Math.round(Number(value) / 10) * 10} s`;
+    if (name === 'ttl') return `at most ${Math.ceil(Number(value) / step) * step} s`;
     if (name === 'nodes' && Array.isArray(value) && !sorted) return value.map(asText).sort();
     return value;
   };

@@ -16,8 +16,8 @@ export type Param = readonly [name: string, value: Text];
 /** A request of a random sequence, before it is written down for a server. */
 export interface Ask {
   readonly method: string;
-  /** Below the directory of the sequence, percent-encoded; or a key made in order, counted from the last; or the root. */
-  readonly path: string | { readonly inOrder: number } | { readonly root: '' | '/' };
+  /** Below the directory of the sequence, percent-encoded; or a key made in order, counted from the last; or a whole key. */
+  readonly path: string | { readonly inOrder: number } | { readonly whole: string };
   readonly query: readonly Param[];
   readonly form: readonly Param[] | undefined;
 }
@@ -56,7 +56,7 @@ const VALUES = [
   '\u2028\u2029',
 ];
 const FLAGS = ['true', 'false', '1', '0', 't', 'F', 'TRUE', 'False', 'True', 'yes', '', 'tRUE', '2', ' true'];
-/** Multiples of ten, none of which is over while the sequences run. */
+/** Multiples of a hundred, none of which is over while the sequences run. */
 const TTLS = [
   '1000',
   '3600',
@@ -93,7 +93,7 @@ const path = fc.oneof(
   { weight: 14, arbitrary: fc.constantFrom(...NAMES.map((name) => name.split('/').map(encodeURIComponent).join('/'))) },
   { weight: 2, arbitrary: fc.constantFrom(...ODD_PATHS.map((text) => text.replace('😀', encodeURIComponent('😀')))) },
   { weight: 2, arbitrary: fc.nat(3).map((inOrder) => ({ inOrder })) },
-  { weight: 1, arbitrary: fc.constantFrom({ root: '' as const }, { root: '/' as const }) },
+  { weight: 1, arbitrary: fc.constantFrom({ whole: '' }, { whole: '/' }) },
 );
 
 const param = (name: string, value: fc.Arbitrary<Text>) => value.map((text): Param => [name, text]);

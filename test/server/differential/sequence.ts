@@ -78,6 +78,12 @@ export async function finish(model: Model, both: Both): Promise<void> {
   for (let i = 0; i < 4; i += 1)
     await new Request({ method: 'PUT', path: `end${i}`, query: [], form: [] }).run(model, both);
   await new Request({ method: 'DELETE', path: '', query: [['recursive', 'true']], form: undefined }).run(model, both);
+  // A key left in the root would be seen, and its TTL be told, at any later time.
+  for (const whole of model.inOrder.filter((key) => !key.startsWith(model.dir)))
+    await new Request({ method: 'DELETE', path: { whole }, query: [['recursive', 'true']], form: undefined }).run(
+      model,
+      both,
+    );
   // What is on its way on other connections has come by the time these are answered.
   for (let i = 0; i < 2; i += 1)
     await new Request({ method: 'GET', path: '', query: [], form: undefined }).run(model, both);
@@ -108,7 +114,7 @@ function writtenDown({ method, path, query, form }: Ask, model: Model): Wanted {
 
 function pathOf(path: Ask['path'], { dir, inOrder }: Model): string {
   if (typeof path === 'string') return path === '' ? dir : `${dir}/${path}`;
-  return 'root' in path ? path.root : (inOrder.at(-1 - path.inOrder) ?? `${dir}/none`);
+  return 'whole' in path ? path.whole : (inOrder.at(-1 - path.inOrder) ?? `${dir}/none`);
 }
 
 const encoded = (params: readonly Param[], at: string, model: Model): string =>
@@ -121,6 +127,6 @@ function textOf(value: Text, at: string, { index, changedAt }: Model): string {
 
 /** Spelt as the directory was: what is no UTF-8 cannot be told from the answer. */
 const madeIn = ({ target }: Wanted, real: Exchange): string =>
-  `${target.replace(/\?.*/s, '').slice('/v2/keys'.length)}/${String(real.headers['x-etcd-index']).padStart(20, '0')}`;
+  `${target.replace(/\/?(?:\?.*)?$/s, '').slice('/v2/keys'.length)}/${String(real.headers['x-etcd-index']).padStart(20, '0')}`;
 
 const shown = ({ method, target, form }: Wanted): string => `${method} ${target} ${form ?? ''}`;
