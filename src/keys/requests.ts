@@ -1,10 +1,14 @@
 /** What may be asked of a store: refused alike by every `KeysApi`, before anything is done. */
-import type { CreateOptions, DeleteOptions, RenewOptions, SetOptions, WatchOptions } from './api.ts';
+import type { Conditions, CreateOptions, DeleteOptions, RenewOptions, SetOptions, WatchOptions } from './api.ts';
 import { checkInteger, checkSeconds, show } from './checks.ts';
 import { checkKey } from './paths.ts';
 
 /** Seconds a wait goes on without a sign of life unless told otherwise: a half-open connection never speaks again. */
 export const LONGEST_WAIT = 20;
+
+/** Whether a write or removal depends on what is there. */
+export const isConditional = ({ prevValue, prevIndex }: Conditions): boolean =>
+  prevValue !== undefined || prevIndex !== undefined;
 
 export function checkGet(key: string): void {
   checkAnyKey(key);
@@ -51,7 +55,7 @@ function checkTtl(ttl: number | null | undefined, least: number): void {
   if (ttl !== undefined && ttl !== null) checkInteger('ttl', ttl, least);
 }
 
-function checkConditions({ prevValue, prevIndex }: DeleteOptions): void {
+function checkConditions({ prevValue, prevIndex }: Conditions): void {
   if (prevValue === '') throw new RangeError('prevValue must not be empty: etcd refuses that, use prevIndex');
   // To etcd an index of 0 is no condition at all.
   if (prevIndex !== undefined) checkInteger('prevIndex', prevIndex, 1);

@@ -31,7 +31,7 @@ export interface CheckedAcquire {
 }
 
 const LONGEST_TTL = 2 ** 31;
-/** It goes into the same line as the name, see there. */
+/** A removal has it in one line with the name: see `LONGEST_NAME` in keys/paths.ts. */
 const LONGEST_UUID = 250;
 
 /** @throws {TypeError | RangeError} with the value in the message */

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { etcdError } from '../errors.ts';
 
 /** Bytes a form may have. etcd itself takes ten times that; nobody's lock needs it. */
-export const LONGEST_FORM = 2 ** 20;
+const LONGEST_FORM = 2 ** 20;
 
 /**
  * The form a request carries; empty where it carries something else, which etcd ignores. It has to be called as soon as

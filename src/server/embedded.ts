@@ -20,7 +20,7 @@ export interface EmbeddedEtcdOptions {
  * etcd's v2 keys API it answers as etcd 3.4 does. It is one process without a disk or replication: everything is gone
  * when it stops. Each start is a cluster of its own, with a new cluster id.
  *
- * Keys expire up to half a second after their TTL, as in etcd. Forms may have 1 MiB.
+ * Keys expire up to half a second after their TTL, as in etcd. Forms may have 1 MiB, and addresses have to be percent-encoded.
  */
 export class EmbeddedEtcd {
   /** Where it listens, such as `http://127.0.0.1:34567`. */

@@ -96,7 +96,7 @@ export class MemoryStore implements KeysApi {
   }
 
   /**
-   * Ends calls under way and waits for removals still owed.
+   * Ends calls under way and waits for removals still owed, `timeout` seconds at the most.
    * @throws {EtcdKeysLeft} when keys had to be left; it names them
    */
   async close({ timeout = 5 } = {}): Promise<void> {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { etcdError } from '../errors.ts';
 import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../keys/api.ts';
 import { baseName } from '../keys/paths.ts';
+import { isConditional } from '../keys/requests.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { Expiries } from './expiries.ts';
 import { History, type StoreEvent } from './history.ts';
@@ -180,9 +181,6 @@ export class Store {
     return etcdError(errorCode, cause, this.#index);
   }
 }
-
-const isConditional = ({ prevValue, prevIndex }: DeleteOptions): boolean =>
-  prevValue !== undefined || prevIndex !== undefined;
 
 /** When that many seconds are over. As in etcd, which counts nanoseconds in 64 bits, the far future lies in the past. */
 function expiryAfter(ttl: number | null | undefined, now: number): number | undefined {

@@ -1,3 +1,4 @@
+import { isConditional } from '../keys/requests.ts';
 import type { KeysRequest } from '../v2/wire.ts';
 
 const OPERATIONS = ['gets', 'sets', 'delete', 'update', 'create', 'compareAndSwap', 'compareAndDelete'] as const;
@@ -45,8 +46,7 @@ export class Tally {
 function operationOf(request: KeysRequest): Operation {
   if (request.call === 'get' || request.call === 'watch') return 'gets';
   if (request.call === 'createInOrder') return 'create';
-  const { prevValue, prevIndex } = request.options;
-  const conditional = prevValue !== undefined || prevIndex !== undefined;
+  const conditional = isConditional(request.options);
   if (request.call === 'delete') return conditional ? 'compareAndDelete' : 'delete';
   if (conditional) return 'compareAndSwap';
   if (request.options.prevExist === undefined) return 'sets';

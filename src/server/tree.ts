@@ -90,7 +90,7 @@ export function describe(entry: Entry, now: number): Node {
 }
 
 /** A TTL of 0 is left out; one that is over is told as what it is. */
-export function expiryOf({ expiresAt }: Entry, now: number): { expiration?: string; ttl?: number } {
+function expiryOf({ expiresAt }: Entry, now: number): { expiration?: string; ttl?: number } {
   if (expiresAt === undefined) return {};
   const ttl = Math.ceil((expiresAt - now) / 1000);
   return { expiration: new Date(expiresAt).toISOString(), ...(ttl === 0 ? {} : { ttl }) };

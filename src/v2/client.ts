@@ -22,7 +22,7 @@ import type {
 } from '../keys/api.ts';
 import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
-import { checkRenew, checkWatch } from '../keys/requests.ts';
+import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
 import { Deadline, Scope, sharedAbortController } from '../timing.ts';
 import type { Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
@@ -75,9 +75,8 @@ export class EtcdClient implements KeysApi {
   }
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
-    const conditional = options.prevValue !== undefined || options.prevIndex !== undefined;
     const request = wire.encodeSet(key, value, options);
-    return this.#ask(conditional ? 'safe' : 'never', request, wire.decodeChange, options);
+    return this.#ask(isConditional(options) ? 'safe' : 'never', request, wire.decodeChange, options);
   }
 
   async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Change> {

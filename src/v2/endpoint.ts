@@ -66,6 +66,7 @@ export class Endpoint {
         begun?.(head);
       } catch (error) {
         attempt.abort(error); // nobody will read the body: let the connection go
+        throw error;
       }
       return { ...head, body: await response.body.text() };
     } catch (error) {

@@ -130,7 +130,7 @@ function setOf(key: string, asked: Asked): KeysRequest {
   const { ttl, prevExist, value } = asked;
   const creates = prevExist === false;
   const conditions = creates ? {} : { prevIndex: asked.prevIndex || undefined, prevValue: asked.prevValue };
-  const swaps = prevExist === true || Object.values(conditions).some((condition) => condition !== undefined);
+  const swaps = prevExist === true || check.isConditional(conditions);
   const refresh = asked.refresh && !creates;
   // Where a file is to be changed a value counts and `dir` does not; where something is made it is the other way round.
   const dir = asked.dir && !(swaps && value !== '');
