@@ -19,6 +19,9 @@ export default defineConfig({
           include: ['test/lock/**/*.test.ts', 'compat/**/*.test.ts'],
           exclude: [
             // These ask no server at all,
+            'test/lock/entry-value.test.ts',
+            'test/lock/fence.test.ts',
+            'test/lock/local-queue.test.ts',
             'test/lock/rules.test.ts',
             'test/lock/unclear.test.ts',
             // and these start real ones: with TLS and passwords, to be killed, to be paused.

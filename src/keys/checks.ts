@@ -6,6 +6,14 @@ export function show(value: unknown): string {
   return String(value);
 }
 
+/** Half of a surrogate pair: such a string has no UTF-8 form. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** @throws {RangeError} with the value in the message */
+export function checkWellFormed(what: string, text: string): void {
+  if (LONE_SURROGATE.test(text)) throw new RangeError(`${what} must be well-formed Unicode, got ${show(text)}`);
+}
+
 /** @throws {RangeError} with the value in the message when the text is longer than that in UTF-8 */
 export function checkLength(what: string, text: string, most: number): void {
   const length = new TextEncoder().encode(text).length;

@@ -1,4 +1,4 @@
-import { checkLength, show } from './checks.ts';
+import { checkLength, checkWellFormed, show } from './checks.ts';
 
 /** Where python-etcd keeps its locks. */
 export const DEFAULT_LOCK_PREFIX = '/_locks';
@@ -8,9 +8,6 @@ const SEQUENCE_DIGITS = 20;
 
 /** etcd cuts connections off whose first request has a line of 4 KiB or more; escaped, a byte may take three. */
 const LONGEST_NAME = 750;
-
-/** Half of a surrogate pair: such a string has no UTF-8 form. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
  * Refuses a key that etcd would clean into another one (it would then not be found again under its own name).
@@ -40,7 +37,7 @@ function checkSegments(what: string, whole: string, path: string): void {
     const why = path === '' ? 'must not be empty' : 'must have no empty, "." or ".." segment';
     throw new RangeError(`${what} ${why}, got ${show(whole)}`);
   }
-  if (LONE_SURROGATE.test(path)) throw new RangeError(`${what} must be well-formed Unicode, got ${show(whole)}`);
+  checkWellFormed(what, whole);
 }
 
 /** The last segment of a key. */

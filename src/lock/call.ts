@@ -1,25 +1,34 @@
 import { EtcdLockExpired, EtcdWatchTimedOut, isTransient, type LockHolder } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { Backoff, Deadline, Scope, sleep } from '../timing.ts';
-import type { CheckedAcquire } from './options.ts';
 import { holderOf, type Queue } from './queue.ts';
 
 /** How often a call that must not wait tries over what may pass, such as a lost answer. */
 const IMPATIENT_TRIES = 3;
 
+const nobody = (): undefined => undefined;
+
+export interface CallLimits {
+  /** Whether it may wait. */
+  readonly blocking: boolean;
+  /** Seconds; 0: no limit. */
+  readonly timeout: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** One call of `acquire`: what ends it, what it waits out, and what its error tells. */
 export class Call {
   readonly #keys: KeysApi;
   readonly #path: string;
-  readonly #options: CheckedAcquire;
+  readonly #options: CallLimits;
   readonly #causes: Scope;
   readonly #ended = new AbortController();
-  #holder: LockHolder | undefined;
+  #holder: () => LockHolder | undefined = nobody;
   /** What the last request failed with, if it did. */
   #trouble: Error | undefined;
 
   /** @param released aborts when the lock is released meanwhile */
-  constructor(keys: KeysApi, path: string, options: CheckedAcquire, released: AbortSignal) {
+  constructor(keys: KeysApi, path: string, options: CallLimits, released?: AbortSignal) {
     this.#keys = keys;
     this.#path = path;
     this.#options = options;
@@ -50,7 +59,17 @@ export class Call {
   /** Notes who is first in line, unless that is ourselves. */
   saw(queue: Queue, ownKey: string): void {
     const holder = holderOf(queue);
-    this.#holder = holder?.key === ownKey ? undefined : holder;
+    this.#holder = () => (holder?.key === ownKey ? undefined : holder);
+  }
+
+  /** Notes whom to ask, until a queue is seen, for who stands in the way. */
+  waitsBehind(holder: () => LockHolder | undefined = nobody): void {
+    this.#holder = holder;
+  }
+
+  /** Who stands in the way, as far as that is known. */
+  get holder(): LockHolder | undefined {
+    return this.#holder();
   }
 
   /** Calls again, ever more slowly, while the failure is one that passes. */
@@ -74,8 +93,8 @@ export class Call {
     const { aborted, reason } = this.#causes.signal;
     const why = aborted ? reason : error;
     const own = this.#options.signal?.aborted && why === this.#options.signal.reason;
-    if (own || !(why instanceof EtcdLockExpired) || why.holder || !this.#holder) return why;
-    return new EtcdLockExpired(why.message, { cause: why.cause, holder: this.#holder });
+    if (own || !(why instanceof EtcdLockExpired) || why.holder || !this.holder) return why;
+    return new EtcdLockExpired(why.message, { cause: why.cause, holder: this.holder });
   }
 
   dispose(): void {
@@ -88,7 +107,7 @@ export class Call {
   }
 
   #timedOut(): EtcdWatchTimedOut {
-    const holder = this.#holder;
+    const { holder } = this;
     const cause = this.#trouble;
     const left = holder?.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`;
     const who = holder ? `; held by ${holder.value} (${holder.key}, ${left})` : '';

@@ -3,10 +3,10 @@ import type { KeysApi } from '../keys/api.ts';
 import { Backoff, sleep } from '../timing.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
-import { lost } from './entry.ts';
+import { lost, remove } from './entry.ts';
 import type { Lease } from './lease.ts';
-import { readQueue } from './queue.ts';
-import { exclusive } from './rules.ts';
+import { type Contender, readQueue } from './queue.ts';
+import type { Rule } from './rules.ts';
 import { changed } from './wait.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
@@ -14,9 +14,12 @@ const debug = createDebug('etcd-v2-lock:lock');
 export interface Contest {
   /** Where the queue is. */
   readonly path: string;
+  readonly rule: Rule;
   readonly lease: Lease;
   readonly claim: Claim;
   readonly call: Call;
+  /** Whether an entry before ours was left by a process that is gone, and is to be removed. */
+  readonly isLeftOver?: (entry: Contender) => boolean;
 }
 
 /**
@@ -28,7 +31,7 @@ export interface Contest {
  */
 export async function contend(
   keys: KeysApi,
-  { path, lease, claim, call }: Contest,
+  { path, rule, lease, claim, call, isLeftOver = () => false }: Contest,
   blocking: boolean,
 ): Promise<boolean> {
   const { signal } = call;
@@ -41,11 +44,15 @@ export async function contend(
       const listing = await readQueue(keys, path, { quorum, signal });
       call.saw(listing, lease.place.key);
       await claim.tidy(listing, { signal });
-      return listing;
+      const { sequence } = lease.place;
+      const leftOver = listing.entries.filter((entry) => entry.sequence < sequence && isLeftOver(entry));
+      for (const { key, value, modifiedIndex } of leftOver)
+        await remove(keys, { key, uuid: value, modifiedIndex }, { signal });
+      return { ...listing, entries: listing.entries.filter((entry) => !leftOver.includes(entry)) };
     });
     lease.assertValid();
     const { place } = lease;
-    const decision = exclusive(queue.entries, place.key);
+    const decision = rule(queue.entries, place.key);
     const lags =
       decision.state === 'gone' ||
       queue.clusterId !== place.clusterId ||

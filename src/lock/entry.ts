@@ -9,6 +9,7 @@ import {
 } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { sequenceOf } from '../keys/paths.ts';
+import { parseValue } from './entry-value.ts';
 import type { Contender } from './queue.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
@@ -105,7 +106,9 @@ export const placeOf = (contender: Contender, clusterId: string | undefined): Pl
 export function lost(place: Place, clusterId: string | undefined, why: string): EtcdException {
   if (clusterId !== place.clusterId)
     return new EtcdClusterIdChanged(`${place.key} was queued in cluster ${place.clusterId}, now ${clusterId} answers`);
-  return new EtcdLockExpired(`${place.key} is lost: ${why}`);
+  const { identity } = parseValue(place.uuid);
+  const clash = identity === undefined ? '' : `; does another process have the identity ${JSON.stringify(identity)}?`;
+  return new EtcdLockExpired(`${place.key} is lost: ${why}${clash}`);
 }
 
 async function indexIfOurs(

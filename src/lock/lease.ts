@@ -60,6 +60,11 @@ export class Lease {
     if (!this.valid) throw this.#lost.signal.reason;
   }
 
+  /** Seconds it can still be vouched for unless renewed; 0 once lost. */
+  get expiresIn(): number {
+    return this.valid ? this.#deadline.remaining / 1000 : 0;
+  }
+
   /** Counts from a later write on. */
   extend(place: Place): void {
     this.#place = place;

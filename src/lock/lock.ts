@@ -1,13 +1,13 @@
-import createDebug from 'debug';
 import { EtcdKeyNotFound, EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { checkLockName } from '../keys/paths.ts';
-import { Deadline, ignore, orAborted, Scope, sharedAbortController } from '../timing.ts';
+import { ignore, orAborted, sharedAbortController } from '../timing.ts';
 import { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
 import { freshUuid, lost, type Place } from './entry.ts';
 import { Lease } from './lease.ts';
+import { leave } from './leave.ts';
 import {
   type AcquireOptions,
   type CheckedAcquire,
@@ -17,11 +17,7 @@ import {
   type LockOptions,
 } from './options.ts';
 import { type Contender, readQueue } from './queue.ts';
-
-const debug = createDebug('etcd-v2-lock:lock');
-
-/** Seconds the way out of `acquire` waits for its key to be removed, before that goes on in the background. */
-const GRACE = 1;
+import { exclusive } from './rules.ts';
 
 /**
  * python-etcd's `Lock`, call for call, in the same queue: keys `<lockPrefix>/<name>/<sequence>` with the lock's uuid as
@@ -180,7 +176,7 @@ export class Lock {
       const place = await claim.adopt();
       if (!place) throw new EtcdValueError('Inexistent UUID');
       this.#endHold();
-      if (claim !== this.#claim) await this.#leave();
+      if (claim !== this.#claim) await leave(this.#claim);
       this.#claim = claim;
     });
   }
@@ -213,7 +209,7 @@ export class Lock {
       lease = this.#leaseOf(place, lease);
       call.follow(lease.signal);
       if (keepAlive) lease.keepAlive();
-      const contest = { path: this.path, lease, call, claim: this.#claim };
+      const contest = { path: this.path, rule: exclusive, lease, call, claim: this.#claim };
       this.#taken = await contend(this.#keys, contest, blocking);
       call.assertGoesOn();
       if (!this.#taken) lease.lose(new EtcdLockExpired(`${place.key} is not first in line`));
@@ -224,7 +220,7 @@ export class Lock {
       this.#lease = undefined;
       const reason = call.explain(error);
       lease?.lose(reason);
-      await this.#leave();
+      await leave(this.#claim);
       throw reason;
     }
   }
@@ -247,18 +243,6 @@ export class Lock {
     this.#taken = false;
     this.#lease?.stop();
     this.#lease = undefined;
-  }
-
-  /** Gives the place up on a way out: waits a moment for the removal, which else goes on in the background. */
-  async #leave(): Promise<void> {
-    const scope = new Scope().abortAt(Deadline.after(GRACE), () => new Error(`not removed within ${GRACE} s`));
-    try {
-      await this.#claim.leave(scope.signal);
-    } catch (error) {
-      debug('%s: removal goes on in the background: %s', this.path, error);
-    } finally {
-      scope.dispose();
-    }
   }
 
   #inTurn<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {

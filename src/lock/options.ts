@@ -1,4 +1,6 @@
-import { checkLength, checkSecondsOrNone, show } from '../keys/checks.ts';
+import { checkLength, checkSecondsOrNone, checkWellFormed, show } from '../keys/checks.ts';
+import type { CallLimits } from './call.ts';
+import { isShared } from './entry-value.ts';
 import { defaultMargin } from './lease.ts';
 
 export interface LockOptions {
@@ -21,12 +23,8 @@ export interface AcquireOptions {
   readonly keepAlive?: boolean;
 }
 
-export interface CheckedAcquire {
-  readonly blocking: boolean;
+export interface CheckedAcquire extends CallLimits {
   readonly lockTtl: number | null;
-  /** Seconds; 0: no limit. */
-  readonly timeout: number;
-  readonly signal: AbortSignal | undefined;
   readonly keepAlive: boolean;
 }
 
@@ -42,23 +40,50 @@ export function checkLockOptions({ uuid, margin }: LockOptions): void {
 
 /** @throws {TypeError | RangeError} with the value in the message */
 export function checkUuid(uuid: unknown): asserts uuid is string {
-  if (typeof uuid !== 'string') throw new TypeError(`uuid must be a string, got ${show(uuid)}`);
-  if (uuid === '') throw new RangeError(`uuid must not be empty, got ${show(uuid)}`);
-  checkLength('uuid', uuid, LONGEST_UUID);
+  checkName('uuid', uuid, LONGEST_UUID);
+  if (isShared(uuid))
+    throw new RangeError(`uuid must not begin with "shared:", which marks readers, got ${show(uuid)}`);
+}
+
+/** @throws {TypeError | RangeError} with the value in the message, unless it is a text that is not empty */
+export function checkName(what: string, value: unknown, longest: number): asserts value is string {
+  if (typeof value !== 'string') throw new TypeError(`${what} must be a string, got ${show(value)}`);
+  if (value === '') throw new RangeError(`${what} must not be empty, got ${show(value)}`);
+  checkWellFormed(what, value);
+  checkLength(what, value, longest);
 }
 
 /** @throws {TypeError | RangeError} with the value in the message */
 export function checkAcquire(options: AcquireOptions, margin: number | undefined): CheckedAcquire {
   const { blocking = true, lockTtl = 3600, timeout = 0, signal, keepAlive = false } = options;
-  if (lockTtl !== null && !(Number.isInteger(lockTtl) && lockTtl >= 1 && lockTtl <= LONGEST_TTL))
-    throw new RangeError(`lockTtl must be an integer from 1 to ${LONGEST_TTL} or null, got ${show(lockTtl)}`);
+  if (lockTtl !== null) checkTtl('lockTtl', lockTtl, ' or null');
   checkSecondsOrNone('timeout', timeout);
-  for (const [name, value] of Object.entries({ blocking, keepAlive }))
+  checkBooleans({ blocking, keepAlive });
+  checkSignal(signal);
+  if (keepAlive && lockTtl === null) throw new RangeError('keepAlive needs a lockTtl to renew, got null');
+  if (lockTtl !== null) checkMargin('lockTtl', lockTtl, margin);
+  return { blocking, lockTtl, timeout, signal, keepAlive };
+}
+
+/** @throws {RangeError} with the value in the message */
+export function checkTtl(what: string, ttl: unknown, orElse = ''): void {
+  if (Number.isInteger(ttl) && (ttl as number) >= 1 && (ttl as number) <= LONGEST_TTL) return;
+  throw new RangeError(`${what} must be an integer from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`);
+}
+
+/** @throws {RangeError} with the value in the message, when the margin leaves nothing of the TTL */
+export function checkMargin(what: string, ttl: number, margin = defaultMargin(ttl)): void {
+  if (margin >= ttl) throw new RangeError(`margin must be less than ${what} ${ttl}, got ${show(margin)}`);
+}
+
+/** @throws {TypeError} with the value in the message */
+export function checkBooleans(flags: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(flags))
     if (typeof value !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(value)}`);
+}
+
+/** @throws {TypeError} with the value in the message */
+export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw new TypeError(`signal must be an AbortSignal, got ${show(signal)}`);
-  if (keepAlive && lockTtl === null) throw new RangeError('keepAlive needs a lockTtl to renew, got null');
-  if (lockTtl !== null && (margin ?? defaultMargin(lockTtl)) >= lockTtl)
-    throw new RangeError(`margin must be less than lockTtl ${lockTtl}, got ${show(margin)}`);
-  return { blocking, lockTtl, timeout, signal, keepAlive };
 }

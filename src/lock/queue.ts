@@ -33,11 +33,15 @@ export async function readQueue(keys: KeysApi, path: string, options: GetOptions
   }
 }
 
-/** The direct children that are files named by a number; nothing else in the directory is an entry of this lock. */
-export function queueOf({ node, index, clusterId }: Snapshot): Queue {
-  const entries = node.nodes.flatMap((child) => contenderOf(child) ?? []);
-  return { entries: entries.sort((a, b) => (a.key < b.key ? -1 : 1)), index, clusterId };
-}
+export const queueOf = ({ node, index, clusterId }: Snapshot): Queue => ({
+  entries: contendersAmong(node.nodes),
+  index,
+  clusterId,
+});
+
+/** Of what a lock's directory has, the files named by a number, in text order; nothing else is an entry of this lock. */
+export const contendersAmong = (nodes: readonly Node[]): Contender[] =>
+  nodes.flatMap((node) => contenderOf(node) ?? []).sort((a, b) => (a.key < b.key ? -1 : 1));
 
 /** Who owns the lock, as python-etcd sees it: the first in text order. */
 export function holderOf({ entries: [first] }: Queue): LockHolder | undefined {

@@ -1,3 +1,4 @@
+import { isShared, type LockMode } from './entry-value.ts';
 import type { Contender } from './queue.ts';
 
 /** What a listing means for one contender. */
@@ -8,19 +9,29 @@ export type Decision =
   /** The own entry is not in the listing. */
   | { readonly state: 'gone' };
 
+/** Decides by the entries, in text order of their keys, what the one at `ownKey` has to wait for. */
+export type Rule = (entries: readonly Contender[], ownKey: string) => Decision;
+
+/** First in line owns, everyone else waits for the nearest entry before its own (the recipe of ZooKeeper and python-etcd). */
+export const exclusive: Rule = (entries, ownKey) => decide(entries, ownKey, 'exclusive');
+
+/** Whoever has no exclusive entry before its own owns, beside others; everyone else waits for the nearest of those (Curator's read lock). */
+export const shared: Rule = (entries, ownKey) => decide(entries, ownKey, 'shared');
+
+/** Whether an entry holds up later ones of that mode. */
+export const holdsUp = ({ value }: Contender, mode: LockMode): boolean => mode === 'exclusive' || !isShared(value);
+
 /**
- * First in line owns, everyone else waits for the nearest entry before its own (the recipe of ZooKeeper and python-etcd).
- *
  * In-order names have one width since etcd 2.2, so text order and number order agree. Where an entry of another width is
  * left over they may not: then only who is first in both owns, so that this never disagrees with python-etcd's text order.
- * @param entries in text order of their keys
  */
-export function exclusive(entries: readonly Contender[], ownKey: string): Decision {
+function decide(entries: readonly Contender[], ownKey: string, mode: LockMode): Decision {
   const rank = entries.findIndex(({ key }) => key === ownKey);
   const own = entries[rank];
   if (!own) return { state: 'gone' };
-  const [nearest = entries[rank - 1]] = entries
-    .filter(({ sequence }) => sequence < own.sequence)
+  const inTheWay = (entry: Contender): boolean => holdsUp(entry, mode);
+  const [nearest = entries.slice(0, rank).findLast(inTheWay)] = entries
+    .filter((entry) => entry.sequence < own.sequence && inTheWay(entry))
     .sort((a, b) => (a.sequence > b.sequence ? -1 : 1));
   return nearest ? { state: 'wait', on: nearest } : { state: 'held' };
 }

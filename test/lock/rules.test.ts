@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Node } from '../../src/index.ts';
+import { isShared } from '../../src/lock/entry-value.ts';
 import { type Contender, queueOf } from '../../src/lock/queue.ts';
-import { type Decision, exclusive } from '../../src/lock/rules.ts';
+import { type Decision, exclusive, holdsUp, shared } from '../../src/lock/rules.ts';
 
 const DIR = '/_locks/x';
 
@@ -128,6 +129,83 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
   test('waits for a higher number that text order puts first, as python-etcd sees it own the lock', () => {
     const entries = listing([file('000000000000000000000099'), file(wide(50n))]);
     expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { sequence: 99n } });
+  });
+});
+
+/** A queue of readers and writers that follow the rules, among others that do not. */
+const mixed = queues.chain(({ entries, own }) =>
+  fc.array(fc.boolean(), { minLength: entries.length, maxLength: entries.length }).map((readers) => ({
+    entries: entries.map((entry, i) => ({ ...entry, value: `${readers[i] ? 'shared:' : ''}u${i}` })),
+    own,
+  })),
+);
+
+const decideMixed = (entries: readonly Contender[], own: readonly string[]) =>
+  entries
+    .filter(({ key }) => own.includes(key))
+    .map((entry) => ({ entry, decision: (isShared(entry.value) ? shared : exclusive)(entries, entry.key) }));
+
+describe('the rules for readers and writers, for any set of entries', () => {
+  test('let a writer hold alone', () => {
+    fc.assert(
+      fc.property(mixed, ({ entries, own }) => {
+        const held = decideMixed(entries, own).filter(({ decision }) => decision.state === 'held');
+        if (held.some(({ entry }) => !isShared(entry.value))) expect(held).toHaveLength(1);
+      }),
+    );
+  });
+
+  test('let nobody overtake a writer that came before', () => {
+    fc.assert(
+      fc.property(mixed, ({ entries, own }) => {
+        for (const { entry, decision } of decideMixed(entries, own)) {
+          const before = entries.filter((other) => other.sequence < entry.sequence && !isShared(other.value));
+          if (before.length > 0) expect(decision.state).toBe('wait');
+        }
+      }),
+    );
+  });
+
+  test('let whoever waits wait for one that holds it up, and never in a circle', () => {
+    fc.assert(
+      fc.property(mixed, ({ entries, own }) => {
+        const decisions = new Map(decideMixed(entries, own).map(({ entry, decision }) => [entry.key, decision]));
+        for (const [start, decision] of decisions) {
+          const mode = isShared(entries.find(({ key }) => key === start)?.value ?? '') ? 'shared' : 'exclusive';
+          if (decision.state === 'wait') expect(holdsUp(decision.on, mode)).toBe(true);
+          const seen = new Set<string>();
+          for (let key: string | undefined = start; key !== undefined; ) {
+            expect(seen).not.toContain(key);
+            seen.add(key);
+            const next: Decision | undefined = decisions.get(key);
+            key = next?.state === 'wait' ? next.on.key : undefined;
+          }
+        }
+      }),
+    );
+  });
+
+  test('let all readers hold together that no writer stands before', () => {
+    const entries = listing([
+      file(wide(1n), 'shared:a'),
+      file(wide(2n), 'shared:b'),
+      file(wide(3n), 'c'),
+      file(wide(4n), 'shared:d'),
+    ]);
+    const states = decideMixed(
+      entries,
+      entries.map(({ key }) => key),
+    ).map(({ decision }) => decision);
+    expect(states).toMatchObject([
+      { state: 'held' },
+      { state: 'held' },
+      { state: 'wait', on: { sequence: 2n } },
+      { state: 'wait', on: { sequence: 3n } },
+    ]);
+  });
+
+  test('say gone when the own entry is not listed', () => {
+    expect(shared(listing([file(wide(3n), 'shared:a')]), `${DIR}/${wide(4n)}`)).toEqual({ state: 'gone' });
   });
 });
 

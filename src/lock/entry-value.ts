@@ -1,0 +1,28 @@
+/** Whether a holder of a lock stands alone, or beside others of its kind. */
+export type LockMode = 'exclusive' | 'shared';
+
+/**
+ * What the value of an entry says: `[shared:][id:<identity>:]<uuid>`. python-etcd's entries, and `Lock`'s, are a bare uuid
+ * and thereby exclusive.
+ */
+export interface EntryValue {
+  readonly mode: LockMode;
+  readonly identity: string | undefined;
+  readonly uuid: string;
+}
+
+const SHARED = 'shared:';
+const IDENTIFIED = /^id:(.+):([^:]+)$/s;
+
+export const isShared = (value: string): boolean => value.startsWith(SHARED);
+
+export function parseValue(value: string): EntryValue {
+  const mode = isShared(value) ? 'shared' : 'exclusive';
+  const rest = isShared(value) ? value.slice(SHARED.length) : value;
+  const [, identity, uuid = rest] = IDENTIFIED.exec(rest) ?? [];
+  return { mode, identity, uuid };
+}
+
+export function formatValue({ mode, identity, uuid }: EntryValue): string {
+  return `${mode === 'shared' ? SHARED : ''}${identity === undefined ? '' : `id:${identity}:`}${uuid}`;
+}
