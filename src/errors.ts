@@ -161,9 +161,31 @@ export class EtcdLockExpired extends EtcdException {
     this.holder = fields.holder;
   }
 }
-/** `release()` was called while `acquire()` waited. */
+/** `release()` was called while `acquire()` waited, or a hold is asked for after its end. */
 export class EtcdLockReleased extends EtcdException {
   override readonly code = 'ETCD_LOCK_RELEASED';
+}
+/** A lock was lost while it was held; `cause` says how. */
+export class EtcdLockLost extends EtcdException {
+  override readonly code = 'ETCD_LOCK_LOST';
+}
+
+export interface StaleTokenFields {
+  readonly token: bigint;
+  readonly highest: bigint;
+}
+
+/** A write came with a fencing token lower than one seen before: its sender has lost the lock since. */
+export class EtcdStaleToken extends EtcdException {
+  override readonly code = 'ETCD_STALE_TOKEN';
+  readonly token: bigint;
+  /** The highest token seen. */
+  readonly highest: bigint;
+  constructor(message: string, { token, highest }: StaleTokenFields) {
+    super(message);
+    this.token = token;
+    this.highest = highest;
+  }
 }
 
 interface Meaning {

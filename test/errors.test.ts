@@ -28,6 +28,8 @@ const classes: [keyof typeof errors, string, new (...args: never[]) => Error][] 
   ['EtcdKeysLeft', 'ETCD_KEYS_LEFT', EtcdException],
   ['EtcdLockExpired', 'ETCD_LOCK_EXPIRED', EtcdException],
   ['EtcdLockReleased', 'ETCD_LOCK_RELEASED', EtcdException],
+  ['EtcdLockLost', 'ETCD_LOCK_LOST', EtcdException],
+  ['EtcdStaleToken', 'ETCD_STALE_TOKEN', EtcdException],
 ];
 
 const byName = new Map<string, unknown>(Object.entries(errors));
@@ -69,6 +71,10 @@ test('errors about a lock name its holder where that is known', () => {
   expect(new errors.EtcdWatchTimedOut('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why').holder).toBeUndefined();
+});
+
+test('a token that is too low is told with the highest', () => {
+  expect(new errors.EtcdStaleToken('why', { token: 3n, highest: 5n })).toMatchObject({ token: 3n, highest: 5n });
 });
 
 test('keys left behind are named', () => {
@@ -119,6 +125,7 @@ function isSubclass(value: unknown): boolean {
 
 function make(name: keyof typeof errors): errors.EtcdException {
   if (name === 'EtcdKeysLeft') return new errors.EtcdKeysLeft('why', []);
+  if (name === 'EtcdStaleToken') return new errors.EtcdStaleToken('why', { token: 1n, highest: 2n });
   const ErrorClass = byName.get(name) as typeof EtcdException;
   return new ErrorClass('why');
 }

@@ -45,6 +45,8 @@ test.each([
   ['lock/lock.ts', "import http from 'node:http';"],
   ['lock/lock.ts', "import { v4 } from 'uuid';"],
   ['lock/lock.ts', "import http from 'http';"],
+  ['lock/lock.ts', "import { AsyncLocalStorage } from 'node:async_hooks';"],
+  ['lock/manager.ts', "import { channel } from 'node:diagnostics_channel';"],
   ['lock/lock.ts', "import { Lock } from '../index.ts';"],
   ['lock/entry.ts', "import { Pool } from 'undici';"],
   ['keys/api.ts', "import { Lock } from '../lock/lock.ts';"],

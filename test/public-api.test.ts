@@ -20,15 +20,19 @@ test('the package exports exactly this', () => {
     'EtcdKeysLeft',
     'EtcdLeaderElectionInProgress',
     'EtcdLockExpired',
+    'EtcdLockLost',
     'EtcdLockReleased',
     'EtcdNotDir',
     'EtcdNotFile',
     'EtcdRootReadOnly',
+    'EtcdStaleToken',
     'EtcdUnusableAnswer',
     'EtcdValueError',
     'EtcdWatchTimedOut',
     'EtcdWatcherCleared',
+    'Fence',
     'Lock',
+    'LockManager',
   ]);
 });
 

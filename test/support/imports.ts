@@ -21,6 +21,8 @@ const mayUse: Readonly<Record<string, readonly string[]>> = {
   undici: ['v2'],
   uuid: ['lock/entry.ts'],
   debug: ['v2', 'lock', 'server', 'cli'],
+  'node:async_hooks': ['lock/reentrance.ts'],
+  'node:diagnostics_channel': ['lock/trace.ts'],
   'node:events': ['timing'],
 };
 

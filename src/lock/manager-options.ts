@@ -1,0 +1,81 @@
+import { checkSecondsOrNone, show } from '../keys/checks.ts';
+import { checkLockName } from '../keys/paths.ts';
+import type { LockMode } from './entry-value.ts';
+import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from './options.ts';
+
+/** What both a manager and a single request can set. */
+interface Common {
+  /** Seconds until others go on when this process has died, an integer ≥ 1. Renewed every TTL/3, while waiting and while held. Default 30. */
+  readonly ttl?: number;
+  /** Seconds for the wait; 0: no limit. Default 0. */
+  readonly timeout?: number;
+  /**
+   * A name that **only one live process can have**, at most 200 bytes: a pod of a StatefulSet, a unit. A restarted process then
+   * removes what its dead predecessor left in the queue instead of waiting for its TTL. Default: none.
+   */
+  readonly identity?: string;
+}
+
+export interface LockManagerOptions extends Common {
+  /** Seconds the clocks of etcd's members may differ by; a hold ends that much before the TTL. Default max(TTL/10, 0.25). */
+  readonly margin?: number;
+}
+
+/** How to ask for a lock. What is absent is as the manager was told. */
+export interface HoldOptions extends Common {
+  /** Whether to hold it alone or beside others that share it. Default 'exclusive'. */
+  readonly mode?: LockMode;
+  /** Do not wait: where the lock is taken, the answer is null. No key is left behind. Default false. */
+  readonly ifAvailable?: boolean;
+  /** Ends the wait, with the signal's reason; a hold is not ended by it. */
+  readonly signal?: AbortSignal;
+}
+
+export interface RequestOptions extends HoldOptions {
+  /** Inside the callback of a request for the same lock, run under that one's hold instead of waiting for it. Default false. */
+  readonly reentrant?: boolean;
+}
+
+export interface CheckedRequest {
+  readonly mode: LockMode;
+  readonly ifAvailable: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly ttl: number;
+  readonly timeout: number;
+  readonly margin: number | undefined;
+  readonly identity: string | undefined;
+  readonly reentrant: boolean;
+}
+
+/** Together with `shared:`, `id:` and the uuid it has room in what an entry may carry. */
+const LONGEST_IDENTITY = 200;
+
+/** @throws {TypeError | RangeError} with the value in the message */
+export function checkManagerOptions(options: LockManagerOptions): void {
+  checkCommon({}, options);
+}
+
+/** @throws {TypeError | RangeError} with the value in the message */
+export function checkRequest(name: string, options: RequestOptions, defaults: LockManagerOptions): CheckedRequest {
+  checkLockName(name);
+  const { mode = 'exclusive', ifAvailable = false, reentrant = false, signal } = options;
+  if (mode !== 'exclusive' && mode !== 'shared')
+    throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
+  checkBooleans({ ifAvailable, reentrant });
+  checkSignal(signal);
+  return { mode, ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
+}
+
+function checkCommon(
+  options: Common,
+  defaults: LockManagerOptions,
+): Pick<CheckedRequest, 'ttl' | 'timeout' | 'identity' | 'margin'> {
+  const { ttl = defaults.ttl ?? 30, timeout = defaults.timeout ?? 0, identity = defaults.identity } = options;
+  const { margin } = defaults;
+  checkTtl('ttl', ttl);
+  checkSecondsOrNone('timeout', timeout);
+  if (margin !== undefined) checkSecondsOrNone('margin', margin);
+  checkMargin('ttl', ttl, margin);
+  if (identity !== undefined) checkName('identity', identity, LONGEST_IDENTITY);
+  return { ttl, timeout, identity, margin };
+}

@@ -1,0 +1,151 @@
+import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
+import type { KeysApi } from '../keys/api.ts';
+import { ignore } from '../timing.ts';
+import type { Call } from './call.ts';
+import { Claim } from './claim.ts';
+import { contend } from './contend.ts';
+import { freshUuid, type Place } from './entry.ts';
+import { formatValue, type LockMode, parseValue } from './entry-value.ts';
+import { Lease } from './lease.ts';
+import { leave } from './leave.ts';
+import { type Contender, readQueue } from './queue.ts';
+import { exclusive, holdsUp, shared } from './rules.ts';
+
+export interface StayOptions {
+  /** Where the queue is. */
+  readonly path: string;
+  readonly mode: LockMode;
+  readonly identity: string | undefined;
+  /** Seconds. */
+  readonly ttl: number;
+  /** Seconds; undefined for the default. */
+  readonly margin: number | undefined;
+  /** Give up at once where it would have to wait. */
+  readonly ifAvailable: boolean;
+}
+
+/** What this process's own entries carry, in any queue: none of those was left behind by a process that is gone. */
+const alive = new Set<string>();
+
+/**
+ * Queues up with a fresh entry, kept alive from now on, and waits until the lock is ours. Resolves to nothing when it is
+ * not available and must not be waited for. No key stays behind on any way out but a hold.
+ * @param onQueued called once our place in the queue is taken
+ */
+export function begin(
+  keys: KeysApi,
+  call: Call,
+  options: StayOptions,
+  onQueued: () => void,
+): Promise<Stay | undefined> {
+  const begun = attempt(keys, call, options, onQueued);
+  keys.cleanups.add(options.path, begun.then(ignore, ignore));
+  return begun;
+}
+
+async function attempt(
+  keys: KeysApi,
+  call: Call,
+  { path, mode, identity, ttl, margin, ifAvailable }: StayOptions,
+  onQueued: () => void,
+): Promise<Stay | undefined> {
+  const { signal, persist } = call;
+  const isLeftOver = ({ value }: Contender): boolean =>
+    identity !== undefined && parseValue(value).identity === identity && !alive.has(value);
+  const claim = new Claim(keys, path, formatValue({ mode, identity, uuid: freshUuid() }), false);
+  let lease: Lease | undefined;
+  try {
+    if (ifAvailable) {
+      // Looks before it queues up: a poller should not hold up those who only try, too.
+      const { entries } = await persist(() => readQueue(keys, path, { quorum: true, signal }));
+      if (entries.some((entry) => holdsUp(entry, mode) && !isLeftOver(entry))) return undefined;
+    }
+    alive.add(claim.uuid);
+    const place = await claim.take(ttl, { signal, persist, onGone: ignore });
+    call.assertGoesOn();
+    lease = new Lease(keys, place, { margin, onRenewal: (renewed) => claim.update(renewed) });
+    call.follow(lease.signal);
+    lease.keepAlive();
+    onQueued();
+    const rule = mode === 'shared' ? shared : exclusive;
+    const held = await contend(keys, { path, rule, lease, claim, call, isLeftOver }, !ifAvailable);
+    call.assertGoesOn();
+    if (held) return new Stay(keys, claim, lease);
+    await give(claim, lease);
+    return undefined;
+  } catch (error) {
+    const reason = call.explain(error);
+    await give(claim, lease);
+    throw reason;
+  }
+}
+
+/** Resolves to why the key could not be removed yet, if so. */
+function give(claim: Claim, lease: Lease | undefined): Promise<unknown> {
+  lease?.stop();
+  alive.delete(claim.uuid);
+  return leave(claim);
+}
+
+/** The time an entry of ours holds its lock. */
+export class Stay {
+  readonly #keys: KeysApi;
+  readonly #claim: Claim;
+  readonly #lease: Lease;
+  readonly #lost = new AbortController();
+  readonly #onClosing = (): void => this.#lease.lose(this.#keys.cleanups.closing.reason);
+  #left: Promise<unknown> | undefined;
+  #tellLeft: () => void = ignore;
+
+  constructor(keys: KeysApi, claim: Claim, lease: Lease) {
+    this.#keys = keys;
+    this.#claim = claim;
+    this.#lease = lease;
+    lease.signal.addEventListener('abort', () => this.#lost.abort(this.#lossBy(lease.signal.reason)), { once: true });
+    // What cannot be renewed any more is told at once, while there is time to end the work and remove the key.
+    keys.cleanups.closing.addEventListener('abort', this.#onClosing, { once: true });
+    keys.cleanups.add(this.place.key, new Promise((resolve) => (this.#tellLeft = resolve)));
+  }
+
+  get place(): Place {
+    return this.#lease.place;
+  }
+
+  /** Aborts with an `EtcdLockLost`. */
+  get signal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /** Seconds; 0 once lost or left. */
+  get expiresIn(): number {
+    return this.#left ? 0 : this.#lease.expiresIn;
+  }
+
+  /**
+   * @throws {EtcdLockLost}
+   * @throws {EtcdLockReleased} once left without a loss
+   */
+  assertHeld(): void {
+    if (!this.#left && this.#lease.valid) return;
+    this.#lost.signal.throwIfAborted();
+    throw new EtcdLockReleased(`${this.place.key} was released`);
+  }
+
+  /** Gives the lock back. Resolves within a moment, to why the key could not be removed yet, if so. */
+  leave(): Promise<unknown> {
+    this.#left ??= this.#leave();
+    return this.#left;
+  }
+
+  async #leave(): Promise<unknown> {
+    this.#keys.cleanups.closing.removeEventListener('abort', this.#onClosing);
+    const trouble = await give(this.#claim, this.#lease);
+    this.#tellLeft();
+    return trouble;
+  }
+
+  #lossBy(cause: unknown): EtcdLockLost {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    return new EtcdLockLost(`${this.#claim.path} is held no more: ${why}`, { cause });
+  }
+}
