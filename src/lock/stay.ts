@@ -55,6 +55,7 @@ async function attempt(
   const claim = new Claim(keys, path, formatValue({ mode, identity, uuid: freshUuid() }), false);
   let lease: Lease | undefined;
   try {
+    call.assertGoesOn();
     if (ifAvailable) {
       // Looks before it queues up: a poller should not hold up those who only try, too.
       const { entries } = await persist(() => readQueue(keys, path, { quorum: true, signal }));

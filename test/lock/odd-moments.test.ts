@@ -1,0 +1,37 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { expect, inject, test } from 'vitest';
+import { EtcdClient, EtcdClientClosed, LockManager } from '../../src/index.ts';
+import { freshName, rejection, useClient } from '../support/locks.ts';
+
+test('a request of a closed client is refused, also where it would have to wait for another of its process', async () => {
+  const client = new EtcdClient({ endpoints: inject('etcd') });
+  const locks = new LockManager(client);
+  const name = freshName();
+  const held = await locks.acquire(name);
+  const closed = client.close();
+  expect(await rejection(locks.request(name, () => 'ran'))).toBeInstanceOf(EtcdClientClosed);
+  expect(await held.release()).toBe(false);
+  await closed;
+});
+
+test('a request that is aborted in the moment its turn comes asks etcd nothing', async () => {
+  const client = useClient();
+  const locks = new LockManager(client);
+  const name = freshName();
+  const held = await locks.acquire(name);
+  const abort = new AbortController();
+  const waiting = rejection(locks.request(name, { signal: abort.signal }, () => 'ran'));
+  let appends = 0;
+  const append = client.createInOrder;
+  client.createInOrder = (...args) => {
+    appends += 1;
+    return append.apply(client, args);
+  };
+  // Told in the same go in which the next one's turn begins.
+  const onReleased = () => abort.abort();
+  subscribe('tracing:etcd-v2-lock:request:released', onReleased);
+  await held.release();
+  unsubscribe('tracing:etcd-v2-lock:request:released', onReleased);
+  expect(await waiting).toBe(abort.signal.reason);
+  expect(appends).toBe(0);
+});
