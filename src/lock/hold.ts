@@ -4,7 +4,7 @@ import { ignore } from '../timing.ts';
 import type { LockMode } from './entry-value.ts';
 import { type Held, HeldLock, type OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
-import { runInside } from './reentrance.ts';
+import { type Frame, runInside } from './reentrance.ts';
 import type { Stay } from './stay.ts';
 import type { Trace } from './trace.ts';
 
@@ -30,11 +30,12 @@ type Work<T> = (held: Held) => T | PromiseLike<T>;
 export class Hold {
   readonly keys: KeysApi;
   readonly held: HeldLock;
+  /** Leads to it until nothing can run under it any more. */
+  readonly frame: Frame = { hold: this };
   readonly #stay: Stay;
   readonly #turn: Turn;
   readonly #trace: Trace;
   readonly #nested = new Set<Promise<void>>();
-  #over = false;
   #ending: Promise<Ending> | undefined;
 
   constructor({ keys, name, stay, turn, trace }: HoldParts) {
@@ -46,11 +47,6 @@ export class Hold {
     turn.holder = () => ({ key: stay.place.key, value: stay.place.uuid, ttl: Math.ceil(stay.expiresIn) });
     stay.signal.addEventListener('abort', () => trace.loses(stay.signal.reason), { once: true });
     trace.holds(this.held);
-  }
-
-  /** Whether nothing can run under it any more. */
-  get isOver(): boolean {
-    return this.#over;
   }
 
   /** Runs the work, then gives the lock back. The work's own error wins over one of the lock, which is attached to it. */
@@ -115,7 +111,7 @@ export class Hold {
   async #end(): Promise<Ending> {
     while (this.#nested.size > 0) await Promise.all(this.#nested);
     const lost = this.#lost;
-    this.#over = true;
+    this.frame.hold = undefined;
     const cleanupError = await this.#stay.leave();
     this.#turn.end();
     this.#trace.releases(cleanupError);

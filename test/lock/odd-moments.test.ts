@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { expect, inject, test } from 'vitest';
 import { EtcdClient, EtcdClientClosed, LockManager } from '../../src/index.ts';
 import { freshName, rejection, useClient } from '../support/locks.ts';
+import { runScript } from '../support/script.ts';
 
 test('a request of a closed client is refused, also where it would have to wait for another of its process', async () => {
   const client = new EtcdClient({ endpoints: inject('etcd') });
@@ -34,4 +35,32 @@ test('a request that is aborted in the moment its turn comes asks etcd nothing',
   unsubscribe('tracing:etcd-v2-lock:request:released', onReleased);
   expect(await waiting).toBe(abort.signal.reason);
   expect(appends).toBe(0);
+});
+
+test('work that starts its own successor keeps none of the holds before it', async () => {
+  const { stdout, stderr } = await runScript(
+    `import { setFlagsFromString } from 'node:v8';
+     import { runInNewContext } from 'node:vm';
+     import { EtcdClient, LockManager } from 'etcd-v2-lock';
+     setFlagsFromString('--expose-gc');
+     const gc = runInNewContext('gc');
+     const client = new EtcdClient({ endpoints: process.env.ETCD });
+     const locks = new LockManager(client);
+     const refs = [];
+     const last = await new Promise((resolve) => {
+       const work = (held) => {
+         refs.push(new WeakRef(held));
+         const next = refs.length < 20 ? () => locks.request(process.env.NAME, work) : () => resolve(setInterval(() => {}, 1e9));
+         setImmediate(next);
+       };
+       locks.request(process.env.NAME, work);
+     });
+     const alive = () => refs.filter((ref) => ref.deref()).length;
+     for (let i = 0; i < 20 && alive() > 2; i += 1) await new Promise((resolve) => setImmediate(resolve)).then(gc);
+     console.log(alive() <= 2 ? 'forgotten' : alive() + ' kept');
+     clearInterval(last);
+     await client.close();`,
+    { ETCD: inject('etcd'), NAME: freshName() },
+  );
+  expect({ stdout, stderr }).toEqual({ stdout: 'forgotten\n', stderr: '' });
 });
