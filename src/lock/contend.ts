@@ -3,8 +3,9 @@ import type { KeysApi } from '../keys/api.ts';
 import { Backoff, sleep } from '../timing.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
-import { lost, remove } from './entry.ts';
+import { lost } from './entry.ts';
 import type { Lease } from './lease.ts';
+import { withoutLeftOvers } from './left-over.ts';
 import { type Contender, readQueue } from './queue.ts';
 import type { Rule } from './rules.ts';
 import { changed } from './wait.ts';
@@ -45,10 +46,7 @@ export async function contend(
       call.saw(listing, lease.place.key);
       await claim.tidy(listing, { signal });
       const { sequence } = lease.place;
-      const leftOver = listing.entries.filter((entry) => entry.sequence < sequence && isLeftOver(entry));
-      for (const { key, value, modifiedIndex } of leftOver)
-        await remove(keys, { key, uuid: value, modifiedIndex }, { signal });
-      return { ...listing, entries: listing.entries.filter((entry) => !leftOver.includes(entry)) };
+      return withoutLeftOvers(keys, listing, (entry) => entry.sequence < sequence && isLeftOver(entry), { signal });
     });
     lease.assertValid();
     const { place } = lease;

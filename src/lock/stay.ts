@@ -8,6 +8,7 @@ import { freshUuid, type Place } from './entry.ts';
 import { formatValue, type LockMode, parseValue } from './entry-value.ts';
 import { Lease } from './lease.ts';
 import { leave } from './leave.ts';
+import { withoutLeftOvers } from './left-over.ts';
 import { type Contender, readQueue } from './queue.ts';
 import { exclusive, holdsUp, shared } from './rules.ts';
 
@@ -58,8 +59,11 @@ async function attempt(
     call.assertGoesOn();
     if (ifAvailable) {
       // Looks before it queues up: a poller should not hold up those who only try, too.
-      const { entries } = await persist(() => readQueue(keys, path, { quorum: true, signal }));
-      if (entries.some((entry) => holdsUp(entry, mode) && !isLeftOver(entry))) return undefined;
+      const { entries } = await persist(async () => {
+        const queue = await readQueue(keys, path, { quorum: true, signal });
+        return withoutLeftOvers(keys, queue, isLeftOver, { signal });
+      });
+      if (entries.some((entry) => holdsUp(entry, mode))) return undefined;
     }
     alive.add(claim.uuid);
     const place = await claim.take(ttl, { signal, persist, onGone: ignore });

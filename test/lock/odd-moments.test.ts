@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { expect, inject, test } from 'vitest';
 import { EtcdClient, EtcdClientClosed, LockManager } from '../../src/index.ts';
-import { freshName, rejection, useClient } from '../support/locks.ts';
+import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 
 test('a request of a closed client is refused, also where it would have to wait for another of its process', async () => {
@@ -63,4 +63,13 @@ test('work that starts its own successor keeps none of the holds before it', asy
     { ETCD: inject('etcd'), NAME: freshName() },
   );
   expect({ stdout, stderr }).toEqual({ stdout: 'forgotten\n', stderr: '' });
+});
+
+test('a look that does not wait removes what a dead predecessor left, also where others stand behind that', async () => {
+  const name = freshName();
+  await raw('POST', `/_locks/${name}`, { value: 'id:node-1:0123', ttl: '60' });
+  await raw('POST', `/_locks/${name}`, { value: 'python', ttl: '60' });
+  const locks = new LockManager(useClient(), { identity: 'node-1' });
+  expect(await locks.request(name, { ifAvailable: true }, (held) => held)).toBeNull();
+  expect(await queueOn(name)).toMatchObject([{ value: 'python' }]);
 });
