@@ -95,8 +95,7 @@ export class LockManager {
     if (checked.reentrant) throw new TypeError('reentrant is for request(), whose callback has an inside, got true');
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
-    const hold = await trace.around(() => this.#take(name, checked, trace));
-    return hold?.opened() ?? null;
+    return trace.around(async () => (await this.#take(name, checked, trace))?.opened() ?? null);
   }
 
   /**

@@ -1,5 +1,5 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { expect, inject, test } from 'vitest';
+import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { EtcdClient, EtcdClientClosed, LockManager } from '../../src/index.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
@@ -72,4 +72,18 @@ test('a look that does not wait removes what a dead predecessor left, also where
   const locks = new LockManager(useClient(), { identity: 'node-1' });
   expect(await locks.request(name, { ifAvailable: true }, (held) => held)).toBeNull();
   expect(await queueOn(name)).toMatchObject([{ value: 'python' }]);
+});
+
+test('a subscriber sees the same result of acquire as its caller', async () => {
+  const results: unknown[] = [];
+  const channel = tracingChannel('etcd-v2-lock:request');
+  const onEnd = (trace: unknown) => results.push((trace as { result: unknown }).result);
+  channel.asyncEnd.subscribe(onEnd);
+  onTestFinished(() => {
+    channel.asyncEnd.unsubscribe(onEnd);
+  });
+  const held = await new LockManager(useClient()).acquire(freshName());
+  expect(results).toEqual([held]);
+  expect(results[0]).toBe(held);
+  await held.release();
 });
