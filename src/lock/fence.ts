@@ -25,11 +25,12 @@ export class Fence {
   /**
    * Resolves when the token is not lower than the highest seen for the resource, and remembers it.
    * @throws {EtcdStaleToken} when it is lower
-   * @throws {TypeError} when it is no bigint
+   * @throws {TypeError} when it, or what `raise` resolves to, is no bigint
    */
   async accept(resource: string, token: bigint): Promise<void> {
     if (typeof token !== 'bigint') throw new TypeError(`token must be a bigint, got ${show(token)}`);
     const highest = await this.#raise(resource, token);
+    if (typeof highest !== 'bigint') throw new TypeError(`raise must resolve to a bigint, got ${show(highest)}`);
     if (token >= highest) return;
     throw new EtcdStaleToken(`${resource} was written with token ${highest} already, got ${token}`, { token, highest });
   }

@@ -1,6 +1,6 @@
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { EtcdClient, EtcdClientClosed, LockManager } from '../../src/index.ts';
+import { EtcdClient, EtcdClientClosed, Fence, LockManager } from '../../src/index.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 
@@ -86,4 +86,9 @@ test('a subscriber sees the same result of acquire as its caller', async () => {
   expect(results).toEqual([held]);
   expect(results[0]).toBe(held);
   await held.release();
+});
+
+test.for([null, undefined, '9', 9])('a fence takes no %s for a token', async (answer) => {
+  const fence = new Fence(async () => answer as never);
+  expect(await rejection(fence.accept('row', 5n))).toBeInstanceOf(TypeError);
 });
