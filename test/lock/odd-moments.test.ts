@@ -1,6 +1,7 @@
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { EtcdClient, EtcdClientClosed, Fence, LockManager } from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 
@@ -91,4 +92,20 @@ test('a subscriber sees the same result of acquire as its caller', async () => {
 test.for([null, undefined, '9', 9])('a fence takes no %s for a token', async (answer) => {
   const fence = new Fence(async () => answer as never);
   expect(await rejection(fence.accept('row', 5n))).toBeInstanceOf(TypeError);
+});
+
+test('many things at once may listen to the signal of a hold without a warning', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => warnings.push(warning);
+  process.on('warning', onWarning);
+  onTestFinished(() => {
+    process.off('warning', onWarning);
+  });
+  await new LockManager(useClient()).request(freshName(), async ({ signal }) => {
+    for (let i = 0; i < 20; i += 1) signal.addEventListener('abort', () => {});
+    const { opened, open } = gate();
+    process.nextTick(open); // warnings are told in a tick of their own
+    await opened;
+  });
+  expect(warnings).toEqual([]);
 });
