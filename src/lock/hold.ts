@@ -121,7 +121,7 @@ export class Hold {
 
 /** Not in its place: what failed first is what the caller has to know. */
 function attach(error: unknown, lockError: unknown): void {
-  if (lockError === undefined || error === lockError || !(error instanceof Error)) return;
+  if (lockError === undefined || error === lockError || typeof error !== 'object' || error === null) return;
   Reflect.defineProperty(error, 'lockError', {
     value: lockError,
     configurable: true,

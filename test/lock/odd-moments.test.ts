@@ -1,6 +1,8 @@
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import { runInNewContext } from 'node:vm';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { EtcdClient, EtcdClientClosed, Fence, LockManager } from '../../src/index.ts';
+import { EtcdClient, EtcdClientClosed, EtcdLockLost, Fence, LockManager } from '../../src/index.ts';
+import { aborted } from '../suites/lock/locks.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
@@ -108,4 +110,15 @@ test('many things at once may listen to the signal of a hold without a warning',
     await opened;
   });
   expect(warnings).toEqual([]);
+});
+
+test("an error of another realm is told of the loss, too: Jest's tests live in one of their own", async () => {
+  const error = runInNewContext('new Error("of another realm")');
+  const work = new LockManager(useClient()).request(freshName(), { ttl: 1 }, async ({ key, signal }) => {
+    await raw('DELETE', key);
+    await aborted(signal);
+    throw error;
+  });
+  expect(await rejection(work)).toBe(error);
+  expect(error.lockError).toBeInstanceOf(EtcdLockLost);
 });
