@@ -137,6 +137,8 @@ export class Scope {
   /** Also aborts when this signal does, with its reason. */
   follow(signal: AbortSignal): this {
     if (signal.aborted) this.abort(signal.reason);
+    // One signal may end any number of calls; none of them leaves its listener there, so there is no leak to warn of.
+    setMaxListeners(0, signal);
     const onAbort = () => this.abort(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
     this.#undo.push(() => signal.removeEventListener('abort', onAbort));

@@ -27,6 +27,19 @@ describe('Scope', () => {
     scope.dispose();
   });
 
+  test('may follow one signal many times over without a warning of a leak', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const { signal } = new AbortController();
+    const scopes = Array.from({ length: 20 }, () => new Scope(signal));
+    // Warnings are told at the next tick.
+    await new Promise(process.nextTick);
+    process.off('warning', onWarning);
+    expect(warnings).toEqual([]);
+    for (const scope of scopes) scope.dispose();
+  });
+
   test('follows a signal given later', () => {
     const later = watchedSignal();
     const scope = new Scope().follow(later.signal);
