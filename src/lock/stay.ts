@@ -1,6 +1,7 @@
 import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { ignore, sharedAbortController } from '../timing.ts';
+import { alive } from './alive.ts';
 import type { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
@@ -24,9 +25,6 @@ export interface StayOptions {
   /** Give up at once where it would have to wait. */
   readonly ifAvailable: boolean;
 }
-
-/** What this process's own entries carry, in any queue: none of those was left behind by a process that is gone. */
-const alive = new Set<string>();
 
 /**
  * Queues up with a fresh entry, kept alive from now on, and waits until the lock is ours. Resolves to nothing when it is

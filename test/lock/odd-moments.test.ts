@@ -122,3 +122,28 @@ test("an error of another realm is told of the loss, too: Jest's tests live in o
   expect(await rejection(work)).toBe(error);
   expect(error.lockError).toBeInstanceOf(EtcdLockLost);
 });
+
+test('another copy of the package in the same process takes no entry of ours for a predecessor’s', async () => {
+  const { stdout, stderr } = await runScript(
+    `import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+     import { join } from 'node:path';
+     import { pathToFileURL } from 'node:url';
+     import { EtcdClient, LockManager } from 'etcd-v2-lock';
+     const dir = mkdtempSync('node_modules/.copy-');
+     try {
+       cpSync('dist', join(dir, 'dist'), { recursive: true });
+       const copy = await import(pathToFileURL(join(dir, 'dist/index.js')));
+       const client = new EtcdClient({ endpoints: process.env.ETCD });
+       const other = new copy.EtcdClient({ endpoints: process.env.ETCD });
+       const held = await new LockManager(client, { identity: 'pod-1' }).acquire(process.env.NAME);
+       const theirs = await new copy.LockManager(other, { identity: 'pod-1' }).acquire(process.env.NAME, { ifAvailable: true });
+       console.log(copy.LockManager === LockManager, theirs, await held.release());
+       await client.close();
+       await other.close();
+     } finally {
+       rmSync(dir, { recursive: true });
+     }`,
+    { ETCD: inject('etcd'), NAME: freshName() },
+  );
+  expect({ stdout, stderr }).toEqual({ stdout: 'false null true\n', stderr: '' });
+});
