@@ -1,6 +1,6 @@
 import { checkLength, checkSecondsOrNone, checkWellFormed, show } from '../keys/checks.ts';
 import type { CallLimits } from './call.ts';
-import { isShared } from './entry-value.ts';
+import { parseValue } from './entry-value.ts';
 import { defaultMargin } from './lease.ts';
 
 export interface LockOptions {
@@ -41,8 +41,8 @@ export function checkLockOptions({ uuid, margin }: LockOptions): void {
 /** @throws {TypeError | RangeError} with the value in the message */
 export function checkUuid(uuid: unknown): asserts uuid is string {
   checkName('uuid', uuid, LONGEST_UUID);
-  if (isShared(uuid))
-    throw new RangeError(`uuid must not begin with "shared:", which marks readers, got ${show(uuid)}`);
+  if (parseValue(uuid).uuid !== uuid)
+    throw new RangeError(`uuid must not read as one that is shared or has an identity, got ${show(uuid)}`);
 }
 
 /** @throws {TypeError | RangeError} with the value in the message, unless it is a text that is not empty */

@@ -27,6 +27,7 @@ test.each([
   [{ uuid: 'ü'.repeat(126) }, RangeError, 'uuid must have at most 250 bytes, got 252'],
   [{ uuid: 'a\ud800' }, RangeError, 'uuid must be well-formed Unicode'],
   [{ uuid: 'shared:a' }, RangeError, '"shared:a"'],
+  [{ uuid: 'id:node-1:a' }, RangeError, '"id:node-1:a"'],
   [{ uuid: 5 as unknown as string }, TypeError, '5'],
   [{ margin: -1 }, RangeError, '-1'],
   [{ margin: Number.NaN }, RangeError, 'NaN'],
