@@ -119,9 +119,10 @@ export class Hold {
   }
 }
 
-/** Not in its place: what failed first is what the caller has to know. */
+/** Not in its place: what failed first is what the caller has to know. So does what is attached first, where holds are nested. */
 function attach(error: unknown, lockError: unknown): void {
   if (lockError === undefined || error === lockError || typeof error !== 'object' || error === null) return;
+  if ('lockError' in error) return;
   Reflect.defineProperty(error, 'lockError', {
     value: lockError,
     configurable: true,

@@ -62,6 +62,8 @@ export function checkRequest(name: string, options: RequestOptions, defaults: Lo
   if (mode !== 'exclusive' && mode !== 'shared')
     throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
   checkBooleans({ ifAvailable, reentrant });
+  if ('steal' in options)
+    throw new TypeError(`steal is not offered: nobody can be made to stop, got ${show(options.steal)}`);
   checkSignal(signal);
   return { mode, ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
 }

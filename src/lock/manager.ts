@@ -100,7 +100,8 @@ export class LockManager {
 
   /**
    * Who holds and who waits, of one lock or of all below the client's lock prefix, first in line first; read by quorum. All
-   * clients are in it, python-etcd's too. Requests that wait inside a process for their turn are not: they have no entry yet.
+   * clients are in it, python-etcd's too. Requests that wait inside a process for their turn are not: they have no entry yet. Nor are
+   * locks with a part that begins with "_" where no name is given: etcd hides them.
    * @throws {TypeError | RangeError} for a bad name, before any request
    */
   async query(name?: string): Promise<LockManagerSnapshot> {
