@@ -220,4 +220,11 @@ describe('the local queue of a lock', () => {
     second.end();
     expect(localQueue(keys, '/a')).not.toBe(queue);
   });
+
+  test('is forgotten, too, when nobody ever came in', async () => {
+    const keys = new MemoryStore();
+    const queue = localQueue(keys, '/a');
+    await expect(queue.enter('exclusive', AbortSignal.abort('reason'))).rejects.toBe('reason');
+    expect(localQueue(keys, '/a')).not.toBe(queue);
+  });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, vi } from 'vitest';
-import { EtcdClientClosed, EtcdLockExpired, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdClientClosed, EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
+import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { untilExpiry } from '../keys-api/store.ts';
 import { callsOn, type ManagerTest } from './managers.ts';
@@ -154,6 +155,23 @@ export function waiting(test: ManagerTest): void {
       await a.keys.close();
       await Promise.all(ended);
       expect(await queue.entries()).toMatchObject([{ key }]);
+    });
+
+    test('refuses further requests, also behind a hold that goes on', async ({ lockName, queue, a }) => {
+      const [begun, done] = [gate(), gate()];
+      const work = () => {
+        begun.open();
+        return done.opened;
+      };
+      const lost = rejection(a.locks.request(lockName, work), EtcdLockLost);
+      await begun.opened;
+      const closed = a.keys.close();
+      await rejection(a.locks.request(lockName, unreachable), EtcdClientClosed);
+      await rejection(a.locks.request(`${lockName}/free`, unreachable), EtcdClientClosed);
+      done.open();
+      await closed;
+      await lost;
+      expect(await queue.entries()).toEqual([]);
     });
   });
 }
