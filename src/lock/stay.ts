@@ -49,6 +49,7 @@ async function attempt(
   { path, mode, identity, ttl, margin, ifAvailable }: StayOptions,
   onQueued: () => void,
 ): Promise<Stay | undefined> {
+  call.assertGoesOn(); // it may have ended as its turn came
   const { signal, persist } = call;
   const isLeftOver = ({ value }: Contender): boolean =>
     identity !== undefined && parseValue(value).identity === identity && !alive.has(value);

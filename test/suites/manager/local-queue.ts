@@ -1,6 +1,8 @@
+import { channel } from 'node:diagnostics_channel';
 import { describe, expect } from 'vitest';
 import { EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/lock/manager.ts';
+import type { RequestTrace } from '../../../src/lock/trace.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
@@ -130,6 +132,25 @@ export function localQueue(test: ManagerTest): void {
       expect(calls()).toEqual([]);
       expect(listenersOf(abort.signal)).toBe(0);
       await held.release();
+    });
+
+    test('makes no call either when its turn comes as it ends', async ({ lockName, a, onTestFinished }) => {
+      const held = await a.locks.acquire(lockName);
+      const calls = callsOn(a.keys);
+      const abort = new AbortController();
+      // Told of right after the turn was handed on.
+      const released = channel('tracing:etcd-v2-lock:request:released');
+      const onReleased = (trace: unknown) => {
+        if ((trace as RequestTrace).name === lockName) abort.abort('reason');
+      };
+      released.subscribe(onReleased);
+      onTestFinished(() => {
+        released.unsubscribe(onReleased);
+      });
+      const ended = expect(a.locks.acquire(lockName, { signal: abort.signal })).rejects.toBe('reason');
+      await held.release();
+      await ended;
+      expect(calls()).toEqual(['delete']);
     });
 
     test('lets those behind it go on when it ends', async ({ lockName, queue, a }) => {
