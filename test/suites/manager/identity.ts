@@ -132,6 +132,22 @@ export function identities(test: ManagerTest): void {
       await held.release();
     });
 
+    test('is left alone where it came later: it is that one’s turn to fence off', async ({
+      lockName,
+      queue,
+      makeProcess,
+    }) => {
+      const { locks } = await makeProcess({ identity });
+      const holder = await queue.put('holder');
+      const waiting = locks.acquire(lockName);
+      await queue.untilLength(2);
+      const twin = await queue.put(LEFT.exclusive);
+      await queue.remove(holder.key);
+      const held = await waiting;
+      expect(await queue.entries()).toMatchObject([{ key: held.key }, { key: twin.key }]);
+      await held.release();
+    });
+
     test('learns by its signal that it was fenced off, and why', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
       const held = await locks.acquire(lockName, { ttl: 2 });
