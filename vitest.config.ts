@@ -22,6 +22,7 @@ export default defineConfig({
             'test/lock/entry-value.test.ts',
             'test/lock/fence.test.ts',
             'test/lock/local-queue.test.ts',
+            'test/lock/manager-options.test.ts',
             'test/lock/rules.test.ts',
             'test/lock/unclear.test.ts',
             // and these start real ones: with TLS and passwords, to be killed, to be paused.

@@ -33,8 +33,9 @@ export class Call {
     this.#path = path;
     this.#options = options;
     this.#causes = new Scope(options.signal, released, keys.cleanups.closing);
-    if (this.#causes.signal.aborted) this.#ended.abort(); // the client is closed already
-    this.#causes.signal.addEventListener('abort', () => this.#ended.abort(), { once: true });
+    const { signal } = this.#causes;
+    signal.addEventListener('abort', () => this.#ended.abort(), { once: true });
+    if (signal.aborted) this.#ended.abort(); // the client is closed already
     const deadline = options.timeout === 0 ? Deadline.never : Deadline.after(options.timeout);
     this.#causes.abortAt(deadline, () => this.#timedOut());
   }

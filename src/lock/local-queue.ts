@@ -52,7 +52,6 @@ export class LocalQueue {
    */
   enter(mode: LockMode, signal: AbortSignal): Promise<Turn> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
       const onAbort = () => {
         this.#waiting.delete(waiter);
         reject(signal.reason);
@@ -63,6 +62,7 @@ export class LocalQueue {
         resolve(this.#turnOf(mode));
       };
       const waiter = { mode, enter };
+      if (signal.aborted) return onAbort();
       signal.addEventListener('abort', onAbort, { once: true });
       this.#waiting.add(waiter);
       this.#admit();

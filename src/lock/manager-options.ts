@@ -72,8 +72,9 @@ function checkCommon(
   options: Common,
   defaults: LockManagerOptions,
 ): Pick<CheckedRequest, 'ttl' | 'timeout' | 'identity' | 'margin'> {
-  const { ttl = defaults.ttl ?? 30, timeout = defaults.timeout ?? 0, identity = defaults.identity } = options;
-  const { margin } = defaults;
+  // Not `??`: a null is refused, not taken for the default.
+  const { ttl: usualTtl = 30, timeout: usualTimeout = 0, margin } = defaults;
+  const { ttl = usualTtl, timeout = usualTimeout, identity = defaults.identity } = options;
   checkTtl('ttl', ttl);
   checkSecondsOrNone('timeout', timeout);
   if (margin !== undefined) checkSecondsOrNone('margin', margin);

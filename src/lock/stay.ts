@@ -48,13 +48,13 @@ async function attempt(
   { path, mode, identity, ttl, margin, ifAvailable }: StayOptions,
   onQueued: () => void,
 ): Promise<Stay | undefined> {
+  call.assertGoesOn(); // it may have ended as its turn came
   const { signal, persist } = call;
   const isLeftOver = ({ value }: Contender): boolean =>
     identity !== undefined && parseValue(value).identity === identity && !alive.has(value);
   const claim = new Claim(keys, path, formatValue({ mode, identity, uuid: freshUuid() }), false);
   let lease: Lease | undefined;
   try {
-    call.assertGoesOn();
     if (ifAvailable) {
       // Looks before it queues up: a poller should not hold up those who only try, too.
       const { entries } = await persist(async () => {

@@ -5,14 +5,16 @@ import { Store } from '../../src/server/store.ts';
 import { EtcdClient } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { lockContract } from '../suites/lock.ts';
+import { managerContract } from '../suites/manager.ts';
 
 describe('in memory', () => {
   const store = new Store();
   keysApiContract('the memory store', () => new MemoryStore(store));
   lockContract('the memory store', () => new MemoryStore(store));
+  managerContract('the memory store', () => new MemoryStore(store));
 });
 
-// The contract of Lock runs on the embedded server with all the tests of Lock.
+// The contracts of Lock and LockManager run on the embedded server with all the tests of locks.
 describe('over HTTP', () => {
   let etcd: EmbeddedEtcd;
 

@@ -6,7 +6,7 @@ import { rejection } from '../../support/clients.ts';
 
 /** A client that is closed by whoever opened it. */
 export interface ClosableKeys extends KeysApi {
-  close(): Promise<void>;
+  close(options?: { readonly timeout?: number }): Promise<void>;
 }
 
 /** Opens one more client of the same store. */

@@ -1,0 +1,111 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { EtcdStaleToken, Fence } from '../../src/index.ts';
+import { rejection } from '../support/clients.ts';
+
+const tokens = fc.array(fc.bigInt({ min: 0n, max: 30n }), { minLength: 1, maxLength: 50 });
+
+describe('a fence', () => {
+  test('lets a token through just when none before it was higher', async () => {
+    await fc.assert(
+      fc.asyncProperty(tokens, async (all) => {
+        const fence = new Fence();
+        for (const [i, token] of all.entries()) {
+          const before = all.slice(0, i);
+          const passes = before.every((earlier) => earlier <= token);
+          const outcome = await fence.accept('row', token).then(
+            () => 'passed',
+            (error: unknown) => error,
+          );
+          if (passes) expect(outcome).toBe('passed');
+          else expect(outcome).toMatchObject({ token, highest: before.reduce((x, y) => (x > y ? x : y)) });
+        }
+      }),
+    );
+  });
+
+  test('refuses a token lower than one seen, and says both', async () => {
+    const fence = new Fence();
+    await fence.accept('row', 20n);
+    const error = await rejection(fence.accept('row', 19n), EtcdStaleToken);
+    expect(error).toMatchObject({ code: 'ETCD_STALE_TOKEN', token: 19n, highest: 20n });
+    expect(error.message).toBe('row was written with token 20 already, got 19');
+  });
+
+  test('lets the same holder write again and again', async () => {
+    const fence = new Fence();
+    for (const _ of [1, 2, 3]) await fence.accept('row', 7n);
+    await expect(fence.accept('row', 6n)).rejects.toThrow(EtcdStaleToken);
+  });
+
+  test('knows resources apart, and other fences', async () => {
+    const fence = new Fence();
+    await fence.accept('row', 9n);
+    await fence.accept('other', 1n);
+    await new Fence().accept('row', 1n);
+  });
+
+  test('tells numbers beyond the safe integers apart', async () => {
+    const fence = new Fence();
+    const high = 2n ** 63n;
+    await fence.accept('row', high);
+    await expect(fence.accept('row', high - 1n)).rejects.toThrow(EtcdStaleToken);
+    await fence.accept('row', high + 1n);
+  });
+
+  test.each([5, '5', undefined, null])(
+    'refuses a token that is no bigint, and remembers nothing: %j',
+    async (token) => {
+      const raised: unknown[] = [];
+      const fence = new Fence((_, raise) => {
+        raised.push(raise);
+        return raise;
+      });
+      const error = await rejection(fence.accept('row', token as unknown as bigint), TypeError);
+      expect(error.message).toContain(`got ${typeof token === 'string' ? '"5"' : token}`);
+      expect(raised).toEqual([]);
+    },
+  );
+});
+
+describe('a fence with a store of its own', () => {
+  test('asks it once for each write, with what is to be raised', async () => {
+    const asked: [string, bigint][] = [];
+    const fence = new Fence((resource, token) => {
+      asked.push([resource, token]);
+      return token;
+    });
+    await fence.accept('row', 3n);
+    await fence.accept('other', 2n);
+    expect(asked).toEqual([
+      ['row', 3n],
+      ['other', 2n],
+    ]);
+  });
+
+  test.each([
+    ['at once', () => 5n],
+    ['later', async () => 5n],
+  ])('goes by the highest it answers with, %s', async (_, raise) => {
+    const fence = new Fence(raise);
+    await fence.accept('row', 5n);
+    expect(await rejection(fence.accept('row', 4n), EtcdStaleToken)).toMatchObject({ token: 4n, highest: 5n });
+  });
+
+  test.each([
+    ['rejects', () => Promise.reject(new Error('no disk'))],
+    [
+      'throws',
+      () => {
+        throw new Error('no disk');
+      },
+    ],
+  ])('lets nothing through when that %s', async (_, raise) => {
+    await expect(new Fence(raise).accept('row', 5n)).rejects.toThrow('no disk');
+  });
+
+  test.each([null, 5, 'text', {}])('refuses one that is no function: %j', (raise) => {
+    expect(() => new Fence(raise as never)).toThrow(TypeError);
+    expect(() => new Fence(raise as never)).toThrow(`raise must be a function, got`);
+  });
+});

@@ -1,0 +1,230 @@
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { LockMode } from '../../src/lock/entry-value.ts';
+import { LocalQueue, localQueue, type Turn } from '../../src/lock/local-queue.ts';
+import { MemoryStore } from '../../src/server/memory.ts';
+import { listenersOf } from '../support/leaks.ts';
+
+/** One request, and what has become of it. */
+class Request {
+  readonly mode: LockMode;
+  readonly abort = new AbortController();
+  state: 'waiting' | 'arriving' | 'queued' | 'ended' | 'aborted' = 'waiting';
+  turn: Turn | undefined;
+
+  constructor(mode: LockMode) {
+    this.mode = mode;
+  }
+
+  get isInside(): boolean {
+    return this.state === 'arriving' || this.state === 'queued';
+  }
+}
+
+/** A queue driven by hand. */
+class Driven {
+  readonly requests: Request[] = [];
+  /** Whether it said so since anybody was inside. */
+  isIdle = true;
+  readonly queue = new LocalQueue(() => {
+    this.isIdle = true;
+  });
+
+  async enter(mode: LockMode, abort = false): Promise<Request> {
+    const request = new Request(mode);
+    this.requests.push(request);
+    if (abort) request.abort.abort('reason');
+    void this.queue.enter(mode, request.abort.signal).then(
+      (turn) => {
+        this.isIdle = false;
+        request.turn = turn;
+        request.state = 'arriving';
+      },
+      (reason: unknown) => {
+        expect(reason).toBe('reason');
+        request.state = 'aborted';
+      },
+    );
+    await setImmediate();
+    return request;
+  }
+
+  async queued(request: Request): Promise<void> {
+    if (request.state === 'arriving') request.state = 'queued';
+    request.turn?.queued();
+    await setImmediate();
+  }
+
+  async end(request: Request): Promise<void> {
+    if (request.isInside) request.state = 'ended';
+    request.turn?.end();
+    await setImmediate();
+  }
+
+  async abort(request: Request): Promise<void> {
+    const expected = request.state === 'waiting' ? 'aborted' : request.state;
+    request.abort.abort('reason');
+    await setImmediate();
+    expect(request.state).toBe(expected);
+  }
+
+  states(): string[] {
+    return this.requests.map(({ state }) => state);
+  }
+}
+
+/** What must be so at any time. */
+function check({ requests, queue, isIdle }: Driven): void {
+  const inside = requests.filter((request) => request.isInside);
+  const [writer, ...others] = inside.filter(({ mode }) => mode === 'exclusive');
+  // One writer at the most, and the last inside: those before it stand in etcd's queue already.
+  expect(others).toEqual([]);
+  if (writer) expect(inside.at(-1)).toBe(writer);
+  if (writer) expect(inside.slice(0, -1).map(({ state }) => state)).not.toContain('arriving');
+
+  const [first] = requests.filter(({ state }) => state === 'waiting');
+  const mustWait = (mode: LockMode) =>
+    writer !== undefined || (mode === 'exclusive' && inside.some(({ state }) => state === 'arriving'));
+  if (first) {
+    // Nobody overtakes it, and it waits for a reason.
+    expect(inside.filter((request) => requests.indexOf(request) > requests.indexOf(first))).toEqual([]);
+    expect(mustWait(first.mode)).toBe(true);
+  }
+  for (const mode of ['exclusive', 'shared'] as const) expect(queue.admits(mode)).toBe(!first && !mustWait(mode));
+
+  for (const { state, abort } of requests) expect(listenersOf(abort.signal)).toBe(state === 'waiting' ? 1 : 0);
+  expect(isIdle).toBe(inside.length === 0);
+}
+
+type Step =
+  | { readonly kind: 'enter'; readonly mode: LockMode; readonly aborted: boolean }
+  | { readonly kind: 'queued' | 'end' | 'abort'; readonly which: number };
+
+const mode = fc.constantFrom<LockMode>('exclusive', 'shared');
+const entering = fc.record({ kind: fc.constant('enter' as const), mode, aborted: fc.boolean() });
+const going = fc.record({
+  kind: fc.constantFrom('queued' as const, 'end' as const, 'abort' as const),
+  which: fc.nat(),
+});
+const sequences = fc.array(fc.oneof<[fc.Arbitrary<Step>, fc.Arbitrary<Step>]>(entering, going), { maxLength: 60 });
+
+async function take(driven: Driven, step: Step): Promise<void> {
+  if (step.kind === 'enter') {
+    const admits = driven.queue.admits(step.mode);
+    const request = await driven.enter(step.mode, step.aborted);
+    if (!step.aborted) expect(request.isInside).toBe(admits);
+    return;
+  }
+  const request = driven.requests[step.which % driven.requests.length];
+  if (request) await driven[step.kind](request);
+}
+
+describe('a local queue', () => {
+  test('keeps its promises whatever comes', async () => {
+    await fc.assert(
+      fc.asyncProperty(sequences, async (steps) => {
+        const driven = new Driven();
+        for (const step of steps) {
+          await take(driven, step);
+          check(driven);
+        }
+        // Whoever is left has its turn once all before it have ended.
+        for (const request of driven.requests) {
+          expect(request.state).not.toBe('waiting');
+          await driven.end(request);
+          check(driven);
+        }
+        expect(driven.isIdle).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('lets readers in together, and a writer as soon as they stand in etcd’s queue', async () => {
+    const driven = new Driven();
+    const [one, other] = [await driven.enter('shared'), await driven.enter('shared')];
+    const writer = await driven.enter('exclusive');
+    await driven.enter('shared');
+    expect(driven.states()).toEqual(['arriving', 'arriving', 'waiting', 'waiting']);
+    await driven.queued(one);
+    expect(writer.state).toBe('waiting');
+    await driven.queued(other);
+    expect(driven.states()).toEqual(['queued', 'queued', 'arriving', 'waiting']);
+    await driven.queued(writer);
+    await driven.end(one);
+    expect(driven.states()).toEqual(['ended', 'queued', 'queued', 'waiting']);
+    await driven.end(writer);
+    expect(driven.states()).toEqual(['ended', 'queued', 'ended', 'arriving']);
+  });
+
+  test('lets readers in when the writer before them gives up', async () => {
+    const driven = new Driven();
+    await driven.enter('shared');
+    const writer = await driven.enter('exclusive');
+    await driven.enter('shared');
+    await driven.abort(writer);
+    expect(driven.states()).toEqual(['arriving', 'aborted', 'arriving']);
+  });
+
+  test('lets a writer in when a reader ends without ever having stood in etcd’s queue', async () => {
+    const driven = new Driven();
+    const reader = await driven.enter('shared');
+    const writer = await driven.enter('exclusive');
+    await driven.end(reader);
+    expect(writer.state).toBe('arriving');
+  });
+
+  test('does not count the end of a turn twice', async () => {
+    const driven = new Driven();
+    const first = await driven.enter('exclusive');
+    await driven.enter('exclusive');
+    const third = await driven.enter('exclusive');
+    await driven.end(first);
+    await driven.end(first);
+    await driven.queued(first);
+    expect(third.state).toBe('waiting');
+  });
+
+  test('names as holder what the first inside names', async () => {
+    const driven = new Driven();
+    expect(driven.queue.holder()).toBeUndefined();
+    const [first, second] = [await driven.enter('shared'), await driven.enter('shared')];
+    const holders = [1, 2].map((i) => ({ key: `/k/${i}`, value: `v${i}`, ttl: i }));
+    for (const [i, { turn }] of [first, second].entries()) if (turn) turn.holder = () => holders[i];
+    expect(driven.queue.holder()).toEqual(holders[0]);
+    await driven.end(first);
+    expect(driven.queue.holder()).toEqual(holders[1]);
+  });
+});
+
+describe('the local queue of a lock', () => {
+  const { signal } = new AbortController();
+
+  test('is one for each client and path', () => {
+    const [keys, other] = [new MemoryStore(), new MemoryStore()];
+    const queue = localQueue(keys, '/a');
+    expect(localQueue(keys, '/a')).toBe(queue);
+    expect(localQueue(keys, '/b')).not.toBe(queue);
+    expect(localQueue(other, '/a')).not.toBe(queue);
+  });
+
+  test('is kept while anybody is inside, and forgotten then', async () => {
+    const keys = new MemoryStore();
+    const queue = localQueue(keys, '/a');
+    const first = await queue.enter('exclusive', signal);
+    const waiting = queue.enter('exclusive', signal);
+    first.end();
+    const second = await waiting;
+    expect(localQueue(keys, '/a')).toBe(queue);
+    second.end();
+    expect(localQueue(keys, '/a')).not.toBe(queue);
+  });
+
+  test('is forgotten, too, when nobody ever came in', async () => {
+    const keys = new MemoryStore();
+    const queue = localQueue(keys, '/a');
+    await expect(queue.enter('exclusive', AbortSignal.abort('reason'))).rejects.toBe('reason');
+    expect(localQueue(keys, '/a')).not.toBe(queue);
+  });
+});

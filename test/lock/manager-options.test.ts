@@ -1,0 +1,151 @@
+import { describe, expect, test, vi } from 'vitest';
+import { LockManager, type LockManagerOptions, type RequestOptions } from '../../src/index.ts';
+import { MemoryStore } from '../../src/server/memory.ts';
+import { rejection } from '../support/locks.ts';
+
+const METHODS = ['get', 'set', 'createInOrder', 'renew', 'delete', 'watch'] as const;
+
+/** A store that fails whoever asks it anything. */
+function untouchable(): MemoryStore {
+  const keys = new MemoryStore();
+  for (const method of METHODS) vi.spyOn(keys, method).mockRejectedValue(new Error(`${method} was called`));
+  return keys;
+}
+
+type Bad = readonly [options: object, ErrorClass: typeof RangeError | typeof TypeError, message: string];
+
+/** What a manager and a request take alike. */
+const COMMON: readonly Bad[] = [
+  [{ ttl: 0 }, RangeError, 'ttl must be an integer from 1 to 2147483648, got 0'],
+  [{ ttl: -5 }, RangeError, 'got -5'],
+  [{ ttl: 1.5 }, RangeError, 'got 1.5'],
+  [{ ttl: Number.NaN }, RangeError, 'got NaN'],
+  [{ ttl: Number.POSITIVE_INFINITY }, RangeError, 'got Infinity'],
+  [{ ttl: 2 ** 31 + 1 }, RangeError, 'got 2147483649'],
+  [{ ttl: '60' }, RangeError, 'ttl must be an integer from 1 to 2147483648, got "60"'],
+  [{ ttl: 60n }, RangeError, 'got 60n'],
+  // A lock that is kept alive has a TTL, unlike `Lock`'s.
+  [{ ttl: null }, RangeError, 'got null'],
+  [{ timeout: -1 }, RangeError, 'timeout must be a number of seconds ≥ 0, got -1'],
+  [{ timeout: Number.NaN }, RangeError, 'got NaN'],
+  [{ timeout: Number.POSITIVE_INFINITY }, RangeError, 'got Infinity'],
+  [{ timeout: '5' }, RangeError, 'got "5"'],
+  [{ timeout: null }, RangeError, 'got null'],
+  [{ identity: '' }, RangeError, 'identity must not be empty, got ""'],
+  [{ identity: 5 }, TypeError, 'identity must be a string, got 5'],
+  [{ identity: null }, TypeError, 'got null'],
+  [{ identity: 'a\ud800' }, RangeError, 'identity must be well-formed Unicode'],
+  [{ identity: 'ü'.repeat(101) }, RangeError, 'identity must have at most 200 bytes, got 202'],
+];
+
+const OF_REQUESTS: readonly Bad[] = [
+  [{ mode: 'read' }, RangeError, `mode must be 'exclusive' or 'shared', got "read"`],
+  [{ mode: null }, RangeError, 'got null'],
+  [{ mode: 'Shared' }, RangeError, 'got "Shared"'],
+  [{ ifAvailable: 1 }, TypeError, 'ifAvailable must be a boolean, got 1'],
+  [{ ifAvailable: null }, TypeError, 'got null'],
+  [{ reentrant: 'yes' }, TypeError, 'reentrant must be a boolean, got "yes"'],
+  [{ signal: {} }, TypeError, 'signal must be an AbortSignal, got [object Object]'],
+  [{ signal: null }, TypeError, 'got null'],
+];
+
+describe('a manager', () => {
+  test.each([
+    ...COMMON,
+    [{ margin: -1 }, RangeError, 'margin must be a number of seconds ≥ 0, got -1'],
+    [{ margin: Number.NaN }, RangeError, 'got NaN'],
+    [{ margin: '1' }, RangeError, 'got "1"'],
+    [{ margin: null }, RangeError, 'got null'],
+    [{ margin: 30 }, RangeError, 'margin must be less than ttl 30, got 30'],
+    [{ ttl: 5, margin: 7 }, RangeError, 'margin must be less than ttl 5, got 7'],
+  ] satisfies Bad[])('is not made with %o', (options, ErrorClass, message) => {
+    const make = () => new LockManager(untouchable(), options as LockManagerOptions);
+    expect(make).toThrow(ErrorClass);
+    expect(make).toThrow(message);
+  });
+
+  test.each([
+    {},
+    { ttl: 1 },
+    { ttl: 2 ** 31 },
+    { ttl: 1, margin: 0.999, timeout: 0.001 },
+    { timeout: 0, margin: 0 },
+    { identity: 'ü'.repeat(100) },
+  ])('is made with %j, without a call', (options) => {
+    expect(() => new LockManager(untouchable(), options)).not.toThrow();
+  });
+
+  test('is not changed by a later change of the options it was made with', async () => {
+    const options = { ttl: 600 };
+    const locks = new LockManager(new MemoryStore(), options);
+    options.ttl = 0;
+    const held = await locks.acquire('x');
+    expect(held.expiresIn()).toBeGreaterThan(500);
+    await held.release();
+  });
+});
+
+describe('a request', () => {
+  test.each([...COMMON, ...OF_REQUESTS])('with %o is refused before any call', async (options, ErrorClass, message) => {
+    const locks = new LockManager(untouchable());
+    const calls = [
+      () => locks.request('x', options as RequestOptions, () => expect.unreachable()),
+      () => locks.acquire('x', options as RequestOptions),
+    ];
+    for (const call of calls) {
+      const error = await rejection(call());
+      expect(error).toBeInstanceOf(ErrorClass);
+      expect(error).toHaveProperty('message', expect.stringContaining(message));
+    }
+  });
+
+  test('with a TTL that the manager’s margin leaves nothing of is refused before any call', async () => {
+    const locks = new LockManager(untouchable(), { margin: 5 });
+    const error = await rejection(locks.acquire('x', { ttl: 5 }));
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toHaveProperty('message', 'margin must be less than ttl 5, got 5');
+  });
+
+  test.each([
+    ['', '""'],
+    ['.', '"."'],
+    ['a/../b', '"a/../b"'],
+    ['a//b', '"a//b"'],
+    ['/lead', '"/lead"'],
+    ['trail/', '"trail/"'],
+    ['\ud800', '\\ud800'],
+    ['x'.repeat(751), 'got 751'],
+  ])('for a lock named %j is refused before any call', async (name, shown) => {
+    const locks = new LockManager(untouchable());
+    for (const call of [() => locks.request(name, () => expect.unreachable()), () => locks.acquire(name)]) {
+      const error = await rejection(call());
+      expect(error).toBeInstanceOf(RangeError);
+      expect(error).toHaveProperty('message', expect.stringContaining(shown));
+    }
+  });
+
+  test.each([undefined, null, 5, ['a']])('for a name that is no string is refused: %j', async (name) => {
+    const locks = new LockManager(untouchable());
+    expect(await rejection(locks.request(name as never, () => expect.unreachable()))).toBeInstanceOf(TypeError);
+    expect(await rejection(locks.acquire(name as never))).toBeInstanceOf(TypeError);
+  });
+
+  test.each([
+    ['no callback', []],
+    ['options instead of a callback', [{ ttl: 5 }]],
+    ['options and no callback', [{ ttl: 5 }, undefined]],
+    ['a callback that is none', [{}, 'text']],
+  ])('with %s is refused before any call', async (_, args) => {
+    const locks = new LockManager(untouchable());
+    const request = locks.request.bind(locks) as (name: string, ...rest: unknown[]) => Promise<unknown>;
+    const error = await rejection(request('x', ...args));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toHaveProperty('message', expect.stringContaining('callback must be a function, got'));
+  });
+
+  test('may have its options left undefined', async () => {
+    const locks = new LockManager(new MemoryStore());
+    const request = locks.request.bind(locks) as (name: string, ...rest: unknown[]) => Promise<unknown>;
+    expect(await request('x', undefined, () => 'result')).toBe('result');
+  });
+});

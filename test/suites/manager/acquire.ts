@@ -1,0 +1,110 @@
+import { describe, expect, vi } from 'vitest';
+import { EtcdConnectionFailed, EtcdLockReleased } from '../../../src/errors.ts';
+import { until } from '../../support/until.ts';
+import { aborted } from '../lock/locks.ts';
+import { callsOn, hangRenewals, type ManagerTest } from './managers.ts';
+
+export function acquire(test: ManagerTest): void {
+  describe('acquire', () => {
+    test('holds the lock until it is released, which may be asked for again', async ({ lockName, queue, a }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 60 });
+      expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
+      expect(held).toMatchObject({ name: lockName, mode: 'exclusive' });
+      held.assertHeld();
+      expect(await Promise.all([held.release(), held.release()])).toEqual([true, true]);
+      expect(await held.release()).toBe(true);
+      expect(await queue.entries()).toEqual([]);
+      expect(() => held.assertHeld()).toThrow(EtcdLockReleased);
+      expect(held.expiresIn()).toBe(0);
+      expect(held.signal.aborted).toBe(false);
+    });
+
+    test('holds it no more as soon as its release is asked for', async ({ lockName, a }) => {
+      const held = await a.locks.acquire(lockName);
+      const released = held.release();
+      expect(() => held.assertHeld()).toThrow(EtcdLockReleased);
+      expect(held.expiresIn()).toBe(0);
+      await released;
+    });
+
+    test('holds it for the block it is declared in', async ({ lockName, queue, a }) => {
+      {
+        await using held = await a.locks.acquire(lockName);
+        expect(await queue.entries()).toMatchObject([{ key: held.key }]);
+      }
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('gives it back when the block throws, and lets that error through', async ({ lockName, queue, a }) => {
+      const own = new Error('own');
+      const work = async () => {
+        await using held = await a.locks.acquire(lockName);
+        held.assertHeld();
+        throw own;
+      };
+      await expect(work()).rejects.toBe(own);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('has nothing to give back at the end of a block where it was not available', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
+      const { key } = await queue.put('holder');
+      {
+        await using held = await a.locks.acquire(lockName, { ifAvailable: true });
+        expect(held).toBeNull();
+      }
+      expect(await queue.entries()).toMatchObject([{ key }]);
+    });
+
+    test('is refused as reentrant, before any call', async ({ lockName, a }) => {
+      const calls = callsOn(a.keys);
+      const options = { reentrant: true } as object;
+      await expect(a.locks.acquire(lockName, options)).rejects.toThrow(TypeError);
+      expect(calls()).toEqual([]);
+    });
+  });
+
+  describe('release', () => {
+    test('tells of a loss, and does not reject', async ({ lockName, queue, a }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 2 });
+      await queue.remove(held.key);
+      const reason = await aborted(held.signal);
+      expect(await held.release()).toBe(false);
+      expect(await held.release()).toBe(false);
+      expect(() => held.assertHeld()).toThrow(reason as Error);
+    });
+
+    test('does not reject when the key cannot be removed, which is made good later', async ({ lockName, queue, a }) => {
+      const held = await a.locks.acquire(lockName);
+      vi.spyOn(a.keys, 'delete').mockRejectedValueOnce(new EtcdConnectionFailed('no way'));
+      expect(await held.release()).toBe(true);
+      await queue.untilLength(0);
+    });
+
+    test('ends a renewal in flight and does not wait for it', async ({ lockName, queue, a }) => {
+      const renewals = hangRenewals(a.keys);
+      const held = await a.locks.acquire(lockName, { ttl: 3 });
+      await until(
+        () => renewals.length,
+        (count) => count === 1,
+      );
+      expect(renewals[0]?.aborted).toBe(false);
+      expect(await held.release()).toBe(true);
+      expect(renewals[0]?.aborted).toBe(true);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('lets the next of this process and of others go on', async ({ lockName, queue, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      const other = b.locks.acquire(lockName);
+      await queue.untilLength(2);
+      const next = a.locks.acquire(lockName);
+      await held.release();
+      await (await other).release();
+      expect(await (await next).release()).toBe(true);
+    });
+  });
+}

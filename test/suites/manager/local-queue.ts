@@ -1,0 +1,172 @@
+import { channel } from 'node:diagnostics_channel';
+import { describe, expect } from 'vitest';
+import { EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { LockManager } from '../../../src/lock/manager.ts';
+import type { RequestTrace } from '../../../src/lock/trace.ts';
+import { rejection } from '../../support/clients.ts';
+import { gate } from '../../support/gate.ts';
+import { listenersOf } from '../../support/leaks.ts';
+import { callsOn, type ManagerTest } from './managers.ts';
+
+const shared = { mode: 'shared' } as const;
+
+export function localQueue(test: ManagerTest): void {
+  describe('requests of one process for one lock', () => {
+    test('take their turns in order with one entry at a time, each a new one', async ({ lockName, queue, a }) => {
+      const order: number[] = [];
+      const keys = await Promise.all(
+        Array.from({ length: 6 }, (_, i) =>
+          a.locks.request(lockName, async (held) => {
+            order.push(i);
+            expect(await queue.entries()).toMatchObject([{ key: held.key }]);
+            return held.key;
+          }),
+        ),
+      );
+      expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+      expect(keys.toSorted()).toEqual(keys);
+      expect(new Set(keys).size).toBe(6);
+    });
+
+    test('do so also by several managers on the client', async ({ lockName, queue, a }) => {
+      const held = await a.locks.acquire(lockName);
+      const calls = callsOn(a.keys);
+      const next = new LockManager(a.keys).acquire(lockName);
+      await queue.entries();
+      expect(calls()).toEqual([]);
+      await held.release();
+      await (await next).release();
+    });
+
+    test('let other processes have their turns in between', async ({ lockName, queue, a, b }) => {
+      const order: string[] = [];
+      const by = (who: string) => () => {
+        order.push(who);
+      };
+      const held = await a.locks.acquire(lockName);
+      const own = ['a1', 'a2'].map((who) => a.locks.request(lockName, by(who)));
+      const other = b.locks.request(lockName, by('b'));
+      await queue.untilLength(2);
+      await held.release();
+      await Promise.all([...own, other]);
+      expect(order).toEqual(['b', 'a1', 'a2']);
+    });
+
+    test('do not wait for those for another lock', async ({ lockName, a }) => {
+      const held = await a.locks.acquire(lockName);
+      await a.locks.request(`${lockName}-other`, () => held.assertHeld());
+      await held.release();
+    });
+
+    test('go on after one that failed, was lost or could not be served', async ({ lockName, queue, a }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 2 });
+      const failing = expect(a.locks.request(lockName, () => Promise.reject('own'))).rejects.toBe('own');
+      const hopeless = rejection(a.locks.acquire(lockName, { timeout: 0.05 }), EtcdWatchTimedOut);
+      const last = a.locks.request(lockName, () => 'served');
+      await hopeless;
+      await queue.remove(held.key);
+      await held.release();
+      await failing;
+      expect(await last).toBe('served');
+    });
+
+    test('that read enter together, but none before a writer that came first', async ({ lockName, queue, a }) => {
+      const order: string[] = [];
+      const both = [gate(), gate()];
+      const reads = (who: string, mine: number) =>
+        a.locks.request(lockName, shared, async () => {
+          both[mine]?.open();
+          await Promise.all(both.map(({ opened }) => opened));
+          order.push(who);
+        });
+      const first = await a.locks.acquire(lockName, shared);
+      const writer = a.locks.request(lockName, () => {
+        order.push('writer');
+      });
+      const readers = [reads('reader', 0), reads('reader', 1)];
+      await queue.untilLength(2);
+      expect(order).toEqual([]);
+      await first.release();
+      await Promise.all([writer, ...readers]);
+      expect(order).toEqual(['writer', 'reader', 'reader']);
+    });
+
+    test('that write stand in the queue as soon as the readers before them do', async ({ lockName, queue, a, b }) => {
+      const readers = Promise.all([1, 2, 3].map(() => a.locks.acquire(lockName, shared)));
+      const writer = a.locks.acquire(lockName);
+      const entries = await queue.untilLength(4);
+      const late = b.locks.acquire(lockName, shared);
+      await queue.untilLength(5);
+      for (const held of await readers) await held.release();
+      const written = await writer;
+      expect(written.key).toBe(entries[3]?.key);
+      await written.release();
+      await (await late).release();
+    });
+  });
+
+  describe('a request that waits for its turn in the process', () => {
+    test('names the holder when its time is up, whichever process that is', async ({ lockName, queue, a, b }) => {
+      const held = await b.locks.acquire(lockName);
+      const head = a.locks.acquire(lockName);
+      await queue.untilLength(2);
+      const options = { timeout: 0.2 };
+      const first = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
+      expect(first.holder).toEqual({ key: held.key, value: held.uuid, ttl: expect.any(Number) });
+      await held.release();
+      const own = await head;
+      const second = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
+      expect(second.holder).toEqual({ key: own.key, value: own.uuid, ttl: expect.any(Number) });
+      expect(second.message).toContain(`not acquired within 0.2 s; held by ${own.uuid}`);
+      await own.release();
+    });
+
+    test('ends with the reason of its signal without a call, and leaves no listener', async ({ lockName, a }) => {
+      const held = await a.locks.acquire(lockName);
+      const calls = callsOn(a.keys);
+      const abort = new AbortController();
+      const reason = { any: 'value' };
+      const ended = expect(a.locks.acquire(lockName, { signal: abort.signal })).rejects.toBe(reason);
+      abort.abort(reason);
+      await ended;
+      expect(calls()).toEqual([]);
+      expect(listenersOf(abort.signal)).toBe(0);
+      await held.release();
+    });
+
+    test('makes no call either when its turn comes as it ends', async ({ lockName, a, onTestFinished }) => {
+      const held = await a.locks.acquire(lockName);
+      const calls = callsOn(a.keys);
+      const abort = new AbortController();
+      // Told of right after the turn was handed on.
+      const released = channel('tracing:etcd-v2-lock:request:released');
+      const onReleased = (trace: unknown) => {
+        if ((trace as RequestTrace).name === lockName) abort.abort('reason');
+      };
+      released.subscribe(onReleased);
+      onTestFinished(() => {
+        released.unsubscribe(onReleased);
+      });
+      const ended = expect(a.locks.acquire(lockName, { signal: abort.signal })).rejects.toBe('reason');
+      await held.release();
+      await ended;
+      expect(calls()).toEqual(['delete']);
+    });
+
+    test('lets those behind it go on when it ends', async ({ lockName, queue, a }) => {
+      const abort = new AbortController();
+      const reader = await a.locks.acquire(lockName, shared);
+      const holder = await queue.put('holder');
+      const writer = a.locks.acquire(lockName);
+      await queue.untilLength(3);
+      const gaveUp = expect(a.locks.acquire(lockName, { signal: abort.signal })).rejects.toBe('reason');
+      const last = a.locks.acquire(lockName);
+      abort.abort('reason');
+      await gaveUp;
+      await queue.remove(holder.key);
+      await reader.release();
+      await (await writer).release();
+      expect(await (await last).release()).toBe(true);
+    });
+  });
+}

@@ -1,0 +1,216 @@
+import { describe, expect, vi } from 'vitest';
+import {
+  EtcdClientClosed,
+  EtcdConnectionFailed,
+  EtcdKeysLeft,
+  EtcdLockExpired,
+  EtcdLockLost,
+} from '../../../src/errors.ts';
+import type { Held } from '../../../src/lock/held.ts';
+import { LockManager } from '../../../src/lock/manager.ts';
+import { rejection } from '../../support/clients.ts';
+import { gate } from '../../support/gate.ts';
+import { aborted } from '../lock/locks.ts';
+import { hangRenewals, type ManagerTest } from './managers.ts';
+
+/** Waits until the hold is lost. */
+const lossOf = async (held: Held): Promise<EtcdLockLost> => (await aborted(held.signal)) as EtcdLockLost;
+
+export function loss(test: ManagerTest): void {
+  describe.concurrent('a lock that is lost', () => {
+    test('because its entry is gone ends the request with the reason of the signal', async ({ lockName, queue, a }) => {
+      let reason: EtcdLockLost | undefined;
+      const ended = rejection(
+        a.locks.request(lockName, { ttl: 2 }, async (held) => {
+          await queue.remove(held.key);
+          reason = await lossOf(held);
+          expect(() => held.assertHeld()).toThrow(reason);
+          expect(held.expiresIn()).toBe(0);
+          expect(reason.message).toContain(queue.path);
+          expect(reason.message).toContain('gone');
+          expect(reason.cause).toBeInstanceOf(EtcdLockExpired);
+        }),
+        EtcdLockLost,
+      );
+      expect(await ended).toBe(reason);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('because its entry is another’s leaves that alone', async ({ lockName, queue, a }) => {
+      const ended = rejection(
+        a.locks.request(lockName, { ttl: 2 }, async (held) => {
+          await queue.overwrite(held.key, 'somebody else');
+          expect((await lossOf(held)).message).toContain('another value');
+        }),
+        EtcdLockLost,
+      );
+      await ended;
+      expect(await queue.values()).toEqual(['somebody else']);
+    });
+
+    test('because renewals are not answered is told before anybody else has it', async ({ lockName, queue, a, b }) => {
+      hangRenewals(a.keys);
+      const held = await a.locks.acquire(lockName, { ttl: 2 });
+      const next = b.locks.acquire(lockName);
+      await queue.untilLength(2);
+      const got = await next;
+      expect(held.signal.reason).toBeInstanceOf(EtcdLockLost);
+      expect(held.signal.reason.message).toContain('not renewed in time');
+      expect(await held.release()).toBe(false);
+      got.assertHeld();
+      await got.release();
+    });
+
+    test('because renewals fail tells with what', async ({ lockName, a }) => {
+      const failure = new EtcdConnectionFailed('no way');
+      vi.spyOn(a.keys, 'renew').mockRejectedValue(failure);
+      const held = await a.locks.acquire(lockName, { ttl: 2 });
+      const { cause } = await lossOf(held);
+      expect(cause).toBeInstanceOf(EtcdLockExpired);
+      expect((cause as EtcdLockExpired).cause).toBe(failure);
+      await held.release();
+    });
+
+    test('ends as much before the TTL as the margin says', async ({ lockName, keys, queue, makeProcess }) => {
+      const { keys: own, locks } = await makeProcess({ margin: 8 });
+      hangRenewals(own);
+      const held = await locks.acquire(lockName, { ttl: 10 });
+      await lossOf(held);
+      const { node } = await keys.get(held.key, { quorum: true });
+      expect(node.ttl).toBeGreaterThan(0);
+      await held.release();
+      expect(await queue.entries()).toEqual([]);
+    });
+  });
+
+  describe.concurrent('the callback’s own error', () => {
+    const losing = async (held: Held, queue: { remove(key: string): Promise<void> }, error: unknown) => {
+      await queue.remove(held.key);
+      await lossOf(held);
+      throw error;
+    };
+
+    test('wins over a loss, which is attached to it', async ({ lockName, queue, a }) => {
+      const own = new Error('own');
+      let held: Held | undefined;
+      const ended = a.locks.request(lockName, { ttl: 2 }, (mine) => {
+        held = mine;
+        return losing(mine, queue, own);
+      });
+      await expect(ended).rejects.toBe(own);
+      expect(own).toHaveProperty('lockError', held?.signal.reason);
+    });
+
+    test.for([Object.freeze(new Error('frozen')), 'text', undefined])(
+      'wins over a loss also where nothing can be attached: %s',
+      async (own, { lockName, queue, a }) => {
+        await expect(a.locks.request(lockName, { ttl: 2 }, (held) => losing(held, queue, own))).rejects.toBe(own);
+        if (own instanceof Error) expect(own).not.toHaveProperty('lockError');
+      },
+    );
+
+    test('is not attached to itself where it is the loss', async ({ lockName, queue, a }) => {
+      const error = await rejection(
+        a.locks.request(lockName, { ttl: 2 }, async (held) => {
+          await queue.remove(held.key);
+          throw await lossOf(held);
+        }),
+        EtcdLockLost,
+      );
+      expect(error).not.toHaveProperty('lockError');
+    });
+
+    test('wins over a failed clean-up, which is attached to it and made good later', async ({ lockName, queue, a }) => {
+      const own = new Error('own');
+      const failure = new EtcdConnectionFailed('no way');
+      const ended = a.locks.request(lockName, () => {
+        vi.spyOn(a.keys, 'delete').mockRejectedValueOnce(failure);
+        throw own;
+      });
+      await expect(ended).rejects.toBe(own);
+      expect(own).toHaveProperty('lockError', failure);
+      await queue.untilLength(0);
+    });
+  });
+
+  describe('a process that was stopped for longer than its TTL', () => {
+    /** No timer fires meanwhile. */
+    const stop = () => {
+      const began = performance.now();
+      while (performance.now() - began < 1000);
+    };
+
+    test('is told by the next look', async ({ lockName, a }) => {
+      const ended = a.locks.request(lockName, { ttl: 1 }, (held) => {
+        stop();
+        expect(held.signal.aborted).toBe(false);
+        expect(() => held.assertHeld()).toThrow(EtcdLockLost);
+        expect(held.signal.aborted).toBe(true);
+      });
+      await rejection(ended, EtcdLockLost);
+    });
+
+    test('and does not look is told at the end', async ({ lockName, a }) => {
+      await rejection(a.locks.request(lockName, { ttl: 1 }, stop), EtcdLockLost);
+    });
+
+    test('and opens the lock by hand is told by the release', async ({ lockName, a }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 1 });
+      stop();
+      expect(await held.release()).toBe(false);
+    });
+  });
+
+  test('a failed clean-up spoils no result and is made good later', async ({ lockName, queue, a }) => {
+    const result = await a.locks.request(lockName, () => {
+      vi.spyOn(a.keys, 'delete').mockRejectedValueOnce(new EtcdConnectionFailed('no way'));
+      return 'result';
+    });
+    expect(result).toBe('result');
+    await queue.untilLength(0);
+  });
+
+  describe('closing the client of a hold', () => {
+    test('tells by its signal, waits for the callback and removes the key', async ({ lockName, queue, a }) => {
+      const queued = gate();
+      const ended = rejection(
+        a.locks.request(lockName, async (held) => {
+          queued.open();
+          expect((await lossOf(held)).cause).toBeInstanceOf(EtcdClientClosed);
+          // There is time left to end the work in.
+          expect(await queue.entries()).toMatchObject([{ key: held.key }]);
+        }),
+        EtcdLockLost,
+      );
+      await queued.opened;
+      await a.keys.close();
+      expect(await queue.entries()).toEqual([]);
+      await ended;
+    });
+
+    test('lets the next process go on at once', async ({ lockName, queue, a, b }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 600 });
+      held.signal.addEventListener('abort', () => held.release());
+      const next = b.locks.acquire(lockName);
+      await queue.untilLength(2);
+      await a.keys.close();
+      await (await next).release();
+    });
+
+    test('names the key of a callback that never ends, in time', async ({ lockName, queue, openUnclosed }) => {
+      const keys = await openUnclosed();
+      const [begun, done] = [gate(), gate()];
+      const work = () => {
+        begun.open();
+        return done.opened;
+      };
+      const ended = rejection(new LockManager(keys).request(lockName, work), EtcdLockLost);
+      await begun.opened;
+      const error = await rejection(keys.close({ timeout: 0.2 }), EtcdKeysLeft);
+      const [entry] = await queue.entries();
+      expect(error.keys).toEqual([entry?.key]);
+      done.open();
+      await ended;
+    });
+  });
+}

@@ -1,0 +1,84 @@
+import { describe, expect } from 'vitest';
+import { Lock } from '../../../src/lock/lock.ts';
+import { callsOn, type ManagerTest } from './managers.ts';
+
+const ttl = expect.any(Number);
+
+export function query(test: ManagerTest): void {
+  describe('query', () => {
+    test('of a lock nobody ever wanted, or wants now, tells of nobody', async ({ lockName, a, b }) => {
+      const nobody = { held: [], pending: [] };
+      expect(await a.locks.query(lockName)).toEqual(nobody);
+      await b.locks.request(lockName, () => {});
+      expect(await a.locks.query(lockName)).toEqual(nobody);
+    });
+
+    test('tells who holds and who waits, in their order, python-etcd’s kind too', async ({
+      lockName,
+      queue,
+      a,
+      b,
+      makeProcess,
+    }) => {
+      const named = await makeProcess({ identity: 'pod-1' });
+      const held = await a.locks.acquire(lockName, { ttl: 600 });
+      const reader = b.locks.acquire(lockName, { mode: 'shared' });
+      await queue.untilLength(2);
+      const last = named.locks.acquire(lockName, { mode: 'shared' });
+      await queue.untilLength(3);
+      const python = await queue.put('python');
+      const told = await b.locks.query(lockName);
+      const of = (mode: string) => ({ name: lockName, mode, ttl, identity: undefined });
+      expect(told.held).toEqual([{ ...of('exclusive'), key: held.key, uuid: held.uuid }]);
+      expect(told.held[0]?.ttl).toBeGreaterThan(500);
+      await held.release();
+      const [second, third] = [await reader, await last];
+      expect(told.pending).toEqual([
+        { ...of('shared'), key: second.key, uuid: second.uuid },
+        { ...of('shared'), key: third.key, uuid: third.uuid, identity: 'pod-1' },
+        { ...of('exclusive'), key: python.key, uuid: 'python' },
+      ]);
+      expect(await b.locks.query(lockName)).toEqual({ held: told.pending.slice(0, 2), pending: told.pending.slice(2) });
+      for (const reads of [second, third]) await reads.release();
+      expect((await b.locks.query(lockName)).held).toMatchObject([{ key: python.key }]);
+    });
+
+    test('tells of no TTL where an entry has none', async ({ lockName, a, b }) => {
+      const lock = new Lock(b.keys, lockName);
+      await lock.acquire({ lockTtl: null });
+      const [held] = (await a.locks.query(lockName)).held;
+      expect(held).toMatchObject({ key: lock.lockKey, ttl: undefined });
+      await lock.release();
+    });
+
+    test('tells of nobody who waits inside a process', async ({ lockName, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      const next = a.locks.acquire(lockName);
+      expect(await b.locks.query(lockName)).toMatchObject({ held: [{ key: held.key }], pending: [] });
+      await held.release();
+      await (await next).release();
+    });
+
+    test('of all locks tells of each by its name, also of one inside another', async ({ lockName, queue, a, b }) => {
+      const names = [lockName, `${lockName}/7`, `${lockName}/a/b`];
+      const holds = await Promise.all(names.map((name) => a.locks.acquire(name)));
+      const next = b.locks.acquire(lockName);
+      // The entry, the other, and two directories.
+      await queue.untilLength(4);
+      const { held, pending } = await b.locks.query();
+      const ours = held.filter(({ name }) => name.startsWith(lockName));
+      expect(ours).toMatchObject(holds.map(({ name, key, uuid }) => ({ name, key, uuid })));
+      expect(pending.filter(({ name }) => name.startsWith(lockName))).toMatchObject([{ name: lockName }]);
+      expect((await b.locks.query(lockName)).held).toMatchObject([{ key: holds[0]?.key }]);
+      for (const one of holds) await one.release();
+      await (await next).release();
+    });
+
+    test.for(['', '/', 'a//b', '..'])('refuses the name %j before any call', async (bad, { a }) => {
+      const calls = callsOn(a.keys);
+      await expect(a.locks.query(bad)).rejects.toThrow(RangeError);
+      await expect(a.locks.query(null as never)).rejects.toThrow(TypeError);
+      expect(calls()).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,185 @@
+import { describe, expect } from 'vitest';
+import { EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import type { Held } from '../../../src/lock/held.ts';
+import { LockManager } from '../../../src/lock/manager.ts';
+import { rejection } from '../../support/clients.ts';
+import { gate } from '../../support/gate.ts';
+import { aborted } from '../lock/locks.ts';
+import { callsOn, type ManagerTest } from './managers.ts';
+
+const reentrant = true;
+const unreachable = () => expect.unreachable();
+
+export function reentrance(test: ManagerTest): void {
+  describe('a reentrant request', () => {
+    test('inside a hold of the lock runs under that one, without a call', async ({ lockName, a }) => {
+      await a.locks.request(lockName, async (outer) => {
+        const calls = callsOn(a.keys);
+        const run = (held: Held) => held;
+        expect(await a.locks.request(lockName, { reentrant }, run)).toBe(outer);
+        expect(await new LockManager(a.keys).request(lockName, { reentrant, mode: 'shared' }, run)).toBe(outer);
+        expect(await a.locks.request(lockName, { reentrant, ifAvailable: true }, (held) => held)).toBe(outer);
+        expect(calls()).toEqual([]);
+      });
+    });
+
+    test('finds it at any depth, also around other locks', async ({ lockName, a }) => {
+      const other = `${lockName}-other`;
+      await a.locks.request(lockName, (outer) =>
+        a.locks.request(other, (between) =>
+          a.locks.request(lockName, { reentrant }, async (inner) => {
+            expect(inner).toBe(outer);
+            expect(await a.locks.request(other, { reentrant }, (held) => held)).toBe(between);
+          }),
+        ),
+      );
+    });
+
+    test('has its result and its error from its own callback', async ({ lockName, a }) => {
+      const own = new Error('own');
+      const result = await a.locks.request(lockName, async (held) => {
+        const failing = a.locks.request(lockName, { reentrant }, () => Promise.reject(own));
+        await expect(failing).rejects.toBe(own);
+        held.assertHeld();
+        return a.locks.request(lockName, { reentrant }, () => 'result');
+      });
+      expect(result).toBe('result');
+      expect(own).not.toHaveProperty('lockError');
+    });
+
+    test('outside of any hold waits like every other, and keeps its own', async ({ lockName, queue, a }) => {
+      const held = await a.locks.acquire(lockName);
+      const waiting = a.locks.request(lockName, { reentrant }, async (outer) => {
+        expect(outer.key).not.toBe(held.key);
+        expect(await a.locks.request(lockName, { reentrant }, (inner) => inner)).toBe(outer);
+      });
+      await rejection(a.locks.request(lockName, { reentrant, timeout: 0.1 }, unreachable), EtcdWatchTimedOut);
+      await held.release();
+      await waiting;
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('finds no hold of another client, nor of another lock', async ({ lockName, a, b }) => {
+      await a.locks.request(lockName, async (held) => {
+        const options = { reentrant, timeout: 0.1 };
+        const error = await rejection(b.locks.request(lockName, options, unreachable), EtcdWatchTimedOut);
+        expect(error.holder?.key).toBe(held.key);
+        await a.locks.request(`${lockName}-other`, { reentrant }, (other) => expect(other.key).not.toBe(held.key));
+      });
+    });
+
+    test('finds no hold that is over, but queues anew', async ({ lockName, a }) => {
+      const done = gate();
+      let late: Promise<Held> | undefined;
+      const outer = await a.locks.request(lockName, (held) => {
+        late = done.opened.then(() => a.locks.request(lockName, { reentrant }, (mine) => mine));
+        return held;
+      });
+      done.open();
+      expect((await late)?.fencingToken).toBeGreaterThan(outer.fencingToken);
+    });
+
+    test('that is not reentrant waits for the hold it stands in', async ({ lockName, a }) => {
+      await a.locks.request(lockName, async (held) => {
+        const error = await rejection(a.locks.request(lockName, { timeout: 0.1 }, unreachable), EtcdWatchTimedOut);
+        expect(error.holder?.key).toBe(held.key);
+      });
+    });
+
+    test('for the lock alone is refused inside a shared hold, which goes on', async ({ lockName, a }) => {
+      await a.locks.request(lockName, { mode: 'shared' }, async (outer) => {
+        const error = await rejection(a.locks.request(lockName, { reentrant }, unreachable), RangeError);
+        expect(error.message).toBe(`mode must be 'shared' inside a shared hold of "${lockName}", got "exclusive"`);
+        expect(await a.locks.request(lockName, { reentrant, mode: 'shared' }, (held) => held)).toBe(outer);
+        outer.assertHeld();
+      });
+    });
+
+    test('for the lock alone is fine inside a shared one inside a hold alone', async ({ lockName, a }) => {
+      await a.locks.request(lockName, (outer) =>
+        a.locks.request(lockName, { reentrant, mode: 'shared' }, () =>
+          a.locks.request(lockName, { reentrant }, (held) => expect(held).toBe(outer)),
+        ),
+      );
+    });
+  });
+
+  describe('the hold around reentrant requests', () => {
+    test('lasts until all have ended that were not awaited', async ({ lockName, queue, a }) => {
+      const steps: string[] = [];
+      const [first, second] = [gate(), gate()];
+      const nested: Promise<void>[] = [];
+      const outer = a.locks
+        .request(lockName, () => {
+          nested.push(
+            a.locks.request(lockName, { reentrant }, async (held) => {
+              await first.opened;
+              // Begun after the outer callback has ended.
+              nested.push(
+                a.locks.request(lockName, { reentrant }, async (inner) => {
+                  expect(inner).toBe(held);
+                  await second.opened;
+                  inner.assertHeld();
+                  steps.push('second');
+                }),
+              );
+              steps.push('first');
+            }),
+          );
+          steps.push('callback');
+        })
+        .then(() => steps.push('outer'));
+      await queue.untilLength(1);
+      first.open();
+      await nested[0];
+      expect(await queue.entries()).toHaveLength(1);
+      second.open();
+      await Promise.all([outer, ...nested]);
+      expect(steps).toEqual(['callback', 'first', 'second', 'outer']);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('ends well though one that was not awaited failed', async ({ lockName, queue, a }) => {
+      const own = new Error('own');
+      let nested: Promise<unknown> | undefined;
+      const result = await a.locks.request(lockName, () => {
+        nested = rejection(
+          a.locks.request(lockName, { reentrant }, () => Promise.reject(own)),
+          Error,
+        );
+        return 'result';
+      });
+      expect(result).toBe('result');
+      expect(await nested).toBe(own);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('when lost ends those inside with its loss, and begins no more', async ({ lockName, queue, a }) => {
+      const own = new Error('own');
+      const lost = rejection(
+        a.locks.request(lockName, { ttl: 2 }, async (outer) => {
+          const nested = rejection(
+            a.locks.request(lockName, { reentrant }, ({ signal }) => aborted(signal)),
+            EtcdLockLost,
+          );
+          const failing = rejection(
+            a.locks.request(lockName, { reentrant }, async ({ signal }) => {
+              await aborted(signal);
+              throw own;
+            }),
+            Error,
+          );
+          await queue.remove(outer.key);
+          expect(await nested).toBe(outer.signal.reason);
+          expect(await failing).toBe(own);
+          expect(own).toHaveProperty('lockError', outer.signal.reason);
+          const late = rejection(a.locks.request(lockName, { reentrant }, unreachable), EtcdLockLost);
+          expect(await late).toBe(outer.signal.reason);
+        }),
+        EtcdLockLost,
+      );
+      await lost;
+      expect(await queue.entries()).toEqual([]);
+    });
+  });
+}

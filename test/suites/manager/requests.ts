@@ -1,0 +1,123 @@
+import { describe, expect } from 'vitest';
+import { EtcdLockReleased } from '../../../src/errors.ts';
+import type { Held } from '../../../src/lock/held.ts';
+import { callsOn, type ManagerTest } from './managers.ts';
+
+/** What a callback may throw, errors of its own and whatever else. */
+const THROWN: readonly unknown[] = [new Error('own'), Object.freeze(new Error('frozen')), 'text', 0, null, undefined];
+
+export function requests(test: ManagerTest): void {
+  describe('a request', () => {
+    test('runs its callback with the lock held, and gives it back', async ({ lockName, queue, a }) => {
+      const key = await a.locks.request(lockName, async (held) => {
+        expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
+        return held.key;
+      });
+      expect(key.startsWith(`${queue.path}/`)).toBe(true);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('tells its callback all about the hold', async ({ lockName, queue, makeProcess }) => {
+      const { locks } = await makeProcess({ ttl: 60, margin: 10 });
+      await locks.request(lockName, async (held) => {
+        expect(held).toMatchObject({
+          name: lockName,
+          mode: 'exclusive',
+          uuid: expect.stringMatching(/^[0-9a-f]{32}$/),
+        });
+        expect(held.fencingToken).toBe(BigInt(held.key.slice(queue.path.length + 1)));
+        expect(held.signal.aborted).toBe(false);
+        expect(held.expiresIn()).toBeGreaterThan(0);
+        expect(held.expiresIn()).toBeLessThanOrEqual(50);
+        held.assertHeld();
+      });
+    });
+
+    test.for([
+      ['resolves to', async () => 'result'],
+      ['returns', () => 'result'],
+    ])('resolves to what its callback %s', async ([, callback], { lockName, a }) => {
+      expect(await a.locks.request<unknown>(lockName, callback as () => unknown)).toBe('result');
+    });
+
+    test.for(THROWN)('rejects with just what its callback rejects with: %s', async (thrown, { lockName, queue, a }) => {
+      await expect(a.locks.request(lockName, () => Promise.reject(thrown))).rejects.toBe(thrown);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test.for(THROWN)('rejects with just what its callback throws: %s', async (thrown, { lockName, queue, a }) => {
+      const throwing = () => {
+        throw thrown;
+      };
+      await expect(a.locks.request(lockName, throwing)).rejects.toBe(thrown);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('adds nothing to an error of the callback when all is well with the lock', async ({ lockName, a }) => {
+      const own = new Error('own');
+      await expect(a.locks.request(lockName, () => Promise.reject(own))).rejects.toBe(own);
+      expect(own).not.toHaveProperty('lockError');
+    });
+
+    test('leaves a hold that knows it is over', async ({ lockName, a }) => {
+      const held = await a.locks.request(lockName, (held) => held);
+      expect(() => held.assertHeld()).toThrow(EtcdLockReleased);
+      expect(held.expiresIn()).toBe(0);
+      expect(held.signal.aborted).toBe(false);
+    });
+
+    test('has a key and a token of its own each time', async ({ lockName, a, b }) => {
+      const holds: Held[] = [];
+      for (const { locks } of [a, b, a]) holds.push(await locks.request(lockName, (held) => held));
+      const tokens = holds.map(({ fencingToken }) => fencingToken);
+      expect(tokens.toSorted((x, y) => Number(x - y))).toEqual(tokens);
+      expect(new Set(tokens).size).toBe(3);
+      expect(new Set(holds.map(({ uuid }) => uuid)).size).toBe(3);
+    });
+
+    test('takes its TTL from the options, else from the manager, else 30 s', async ({
+      lockName,
+      queue,
+      a,
+      makeProcess,
+    }) => {
+      const b = await makeProcess({ ttl: 600 });
+      const ttl = async () => (await queue.entries())[0]?.ttl;
+      expect(await a.locks.request(lockName, ttl)).toSatisfy((left: number) => left > 20 && left <= 30);
+      expect(await b.locks.request(lockName, ttl)).toSatisfy((left: number) => left > 500 && left <= 600);
+      expect(await b.locks.request(lockName, { ttl: 60 }, ttl)).toSatisfy((left: number) => left > 50 && left <= 60);
+    });
+
+    test('takes two locks, one inside the other', async ({ lockName, a, b }) => {
+      const outer = await b.locks.acquire(`${lockName}/inner`);
+      await a.locks.request(lockName, async (held) => expect(held.name).toBe(lockName));
+      await outer.release();
+    });
+
+    test('of a free lock is an append, a listing and a removal', async ({ lockName, a }) => {
+      const calls = callsOn(a.keys);
+      await a.locks.request(lockName, () => {});
+      expect(calls().sort()).toEqual(['createInOrder', 'delete', 'get']);
+    });
+
+    test('with a bad option makes no call', async ({ lockName, a }) => {
+      const calls = callsOn(a.keys);
+      const callback = () => expect.unreachable();
+      await expect(a.locks.request('', callback)).rejects.toThrow('lock name');
+      await expect(a.locks.request(lockName, { ttl: 0 }, callback)).rejects.toThrow('ttl');
+      await expect(a.locks.request(lockName, 'callback' as never)).rejects.toThrow('callback');
+      expect(calls()).toEqual([]);
+    });
+
+    test.for(['with space', 'umläut', '中文 🔒', 'a/b/c', '_hidden', 'q?x=1#tag', 'percent%41', '7'])(
+      'may be for a lock called %j',
+      async (odd, { lockName, keys, a, b }) => {
+        const held = await a.locks.acquire(`${lockName}/${odd}`, { identity: odd });
+        const [entry] = (await keys.get(`${keys.lockPrefix}/${lockName}/${odd}`)).node.nodes;
+        expect(entry).toMatchObject({ key: held.key, value: `id:${odd}:${held.uuid}` });
+        expect(await b.locks.acquire(`${lockName}/${odd}`, { ifAvailable: true })).toBeNull();
+        expect(await held.release()).toBe(true);
+      },
+    );
+  });
+}

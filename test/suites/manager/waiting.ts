@@ -1,0 +1,177 @@
+import { describe, expect, vi } from 'vitest';
+import { EtcdClientClosed, EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { rejection } from '../../support/clients.ts';
+import { gate } from '../../support/gate.ts';
+import { listenersOf } from '../../support/leaks.ts';
+import { untilExpiry } from '../keys-api/store.ts';
+import { callsOn, type ManagerTest } from './managers.ts';
+
+const unreachable = () => expect.unreachable();
+
+export function waiting(test: ManagerTest): void {
+  describe('a request for a lock that another process holds', () => {
+    test('waits until that releases it', async ({ lockName, queue, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      const waiting = b.locks.request(lockName, ({ fencingToken }) => fencingToken);
+      expect(await queue.untilLength(2)).toMatchObject([{ key: held.key }, {}]);
+      await held.release();
+      expect(await waiting).toBeGreaterThan(held.fencingToken);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('waits until its entry expires', async ({ lockName, queue, a }) => {
+      const { key } = await queue.put('gone for good', 1);
+      const held = await a.locks.acquire(lockName);
+      expect(held.key > key).toBe(true);
+      expect(await queue.entries()).toMatchObject([{ key: held.key }]);
+      await held.release();
+    });
+
+    test('is passed by nobody when another in the queue gives up', async ({ lockName, queue, a, b }) => {
+      const { key } = await queue.put('holder');
+      const gone = await queue.put('gives up');
+      const one = a.locks.request(lockName, (held) => held.key);
+      const [, , first] = await queue.untilLength(3);
+      const other = b.locks.request(lockName, (held) => held.key);
+      const [, , , second] = await queue.untilLength(4);
+      await queue.remove(gone.key);
+      await queue.remove(key);
+      expect(await Promise.all([one, other])).toEqual([first?.key, second?.key]);
+    });
+  });
+
+  describe.concurrent('the time of a hold', () => {
+    test('goes on for several TTLs, for a holder and for one who waits', async ({
+      lockName,
+      dir,
+      keys,
+      queue,
+      a,
+      b,
+    }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 2 });
+      const waiting = b.locks.acquire(lockName, { ttl: 2 });
+      const before = await queue.untilLength(2);
+      await untilExpiry(keys, dir, 5);
+      held.assertHeld();
+      expect(await queue.entries()).toMatchObject(before.map(({ key, value }) => ({ key, value })));
+      await held.release();
+      expect((await waiting).key).toBe(before[1]?.key);
+      await (await waiting).release();
+    });
+
+    test('goes on for several TTLs for readers, too', async ({ lockName, dir, keys, queue, a, b }) => {
+      const options = { mode: 'shared', ttl: 2 } as const;
+      const holds = [await a.locks.acquire(lockName, options), await b.locks.acquire(lockName, options)];
+      await untilExpiry(keys, dir, 3);
+      for (const held of holds) held.assertHeld();
+      expect(await queue.entries()).toMatchObject(holds.map(({ key }) => ({ key })));
+      for (const held of holds) await held.release();
+    });
+  });
+
+  describe('waiting in vain', () => {
+    test('ends with the timeout, names the holder and leaves no key', async ({ lockName, queue, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      const error = await rejection(b.locks.request(lockName, { timeout: 0.3 }, unreachable), EtcdWatchTimedOut);
+      expect(error.holder).toEqual({ key: held.key, value: held.uuid, ttl: expect.any(Number) });
+      expect(error.message).toContain(`held by ${held.uuid}`);
+      expect(await queue.entries()).toMatchObject([{ key: held.key }]);
+      await held.release();
+    });
+
+    test('takes its timeout from the manager where the options have none', async ({ lockName, queue, makeProcess }) => {
+      const { key } = await queue.put('holder');
+      const { locks } = await makeProcess({ timeout: 0.2 });
+      const error = await rejection(locks.request(lockName, unreachable), EtcdWatchTimedOut);
+      expect(error.holder?.key).toBe(key);
+    });
+
+    test('does not begin with a signal that is aborted already', async ({ lockName, a }) => {
+      const calls = callsOn(a.keys);
+      const signal = AbortSignal.abort('reason');
+      await expect(a.locks.request(lockName, { signal }, unreachable)).rejects.toBe('reason');
+      await expect(a.locks.acquire(lockName, { signal })).rejects.toBe('reason');
+      expect(calls()).toEqual([]);
+    });
+
+    test.for(['exclusive', 'shared'] as const)(
+      'ends with the reason of the signal and leaves no key and no listener: %s',
+      async (mode, { lockName, queue, a }) => {
+        const { key } = await queue.put('holder');
+        const abort = new AbortController();
+        const reason = { any: 'value' };
+        const ended = expect(a.locks.request(lockName, { mode, signal: abort.signal }, unreachable)).rejects.toBe(
+          reason,
+        );
+        await queue.untilLength(2);
+        abort.abort(reason);
+        await ended;
+        expect(await queue.entries()).toMatchObject([{ key }]);
+        expect(listenersOf(abort.signal)).toBe(0);
+      },
+    );
+
+    test('leaves no key when the signal aborts while the append is under way', async ({ lockName, queue, a }) => {
+      const abort = new AbortController();
+      const { createInOrder } = a.keys;
+      vi.spyOn(a.keys, 'createInOrder').mockImplementationOnce((...args) => {
+        const appended = createInOrder.apply(a.keys, args);
+        abort.abort('reason');
+        return appended;
+      });
+      await expect(a.locks.request(lockName, { signal: abort.signal }, unreachable)).rejects.toBe('reason');
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('is over once the lock is held: the signal does not end a hold', async ({ lockName, queue, a }) => {
+      const abort = new AbortController();
+      const { signal } = abort;
+      await a.locks.request(lockName, { signal }, async (held) => {
+        expect(listenersOf(signal)).toBe(0);
+        abort.abort();
+        held.assertHeld();
+        expect(held.signal.aborted).toBe(false);
+        expect(await queue.entries()).toMatchObject([{ key: held.key }]);
+      });
+    });
+
+    test('ends when the own entry is removed, names the holder and tries no more', async ({ lockName, queue, a }) => {
+      const holder = await queue.put('holder');
+      const ended = rejection(a.locks.request(lockName, unreachable), EtcdLockExpired);
+      const [, own] = await queue.untilLength(2);
+      await queue.remove(own?.key ?? '');
+      await queue.overwrite(holder.key, 'holder');
+      expect((await ended).holder).toMatchObject({ key: holder.key, value: 'holder' });
+      expect(await queue.entries()).toMatchObject([{ key: holder.key }]);
+    });
+  });
+
+  describe('a client that is closed', () => {
+    test('ends the waits of its requests, here and in the queue, and leaves no key', async ({ lockName, queue, a }) => {
+      const { key } = await queue.put('holder');
+      const ended = [1, 2, 3].map(() => rejection(a.locks.request(lockName, unreachable), EtcdClientClosed));
+      await queue.untilLength(2);
+      await a.keys.close();
+      await Promise.all(ended);
+      expect(await queue.entries()).toMatchObject([{ key }]);
+    });
+
+    test('refuses further requests, also behind a hold that goes on', async ({ lockName, queue, a }) => {
+      const [begun, done] = [gate(), gate()];
+      const work = () => {
+        begun.open();
+        return done.opened;
+      };
+      const lost = rejection(a.locks.request(lockName, work), EtcdLockLost);
+      await begun.opened;
+      const closed = a.keys.close();
+      await rejection(a.locks.request(lockName, unreachable), EtcdClientClosed);
+      await rejection(a.locks.request(`${lockName}/free`, unreachable), EtcdClientClosed);
+      done.open();
+      await closed;
+      await lost;
+      expect(await queue.entries()).toEqual([]);
+    });
+  });
+}

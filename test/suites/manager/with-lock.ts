@@ -1,0 +1,107 @@
+import { describe, expect } from 'vitest';
+import { EtcdWatchTimedOut } from '../../../src/errors.ts';
+import type { LockMode } from '../../../src/lock/entry-value.ts';
+import { Lock } from '../../../src/lock/lock.ts';
+import { rejection } from '../../support/clients.ts';
+import { SharedResource } from '../../support/shared-resource.ts';
+import type { ManagerTest } from './managers.ts';
+
+const MODES: readonly LockMode[] = ['exclusive', 'shared'];
+
+export function withLock(test: ManagerTest): void {
+  describe('a manager and a Lock', () => {
+    test.for(MODES)(
+      'stand in one queue: a request (%s) waits for the Lock',
+      async (mode, { lockName, queue, a, b }) => {
+        const lock = new Lock(b.keys, lockName);
+        await lock.acquire();
+        const waiting = a.locks.acquire(lockName, { mode });
+        expect(await queue.untilLength(2)).toMatchObject([{ key: lock.lockKey, value: lock.uuid }, {}]);
+        expect(await a.locks.query(lockName)).toMatchObject({ held: [{ uuid: lock.uuid }], pending: [{ mode }] });
+        await lock.release();
+        const held = await waiting;
+        expect(held.fencingToken).toBeGreaterThan(lock.fencingToken);
+        await held.release();
+      },
+    );
+
+    test.for(MODES)('stand in one queue: the Lock waits for a hold (%s)', async (mode, { lockName, queue, a, b }) => {
+      const lock = new Lock(b.keys, lockName);
+      const held = await a.locks.acquire(lockName, { mode });
+      const error = await rejection(lock.acquire({ timeout: 0.2 }), EtcdWatchTimedOut);
+      expect(error.holder?.key).toBe(held.key);
+      const waiting = lock.acquire();
+      await queue.untilLength(2);
+      expect(lock.isTaken).toBe(false);
+      expect(await held.release()).toBe(true);
+      expect(await waiting).toBe(true);
+      await lock.release();
+    });
+
+    test('stand in one queue: the Lock waits for the last of several readers', async ({ lockName, queue, a, b }) => {
+      const lock = new Lock(b.keys, lockName);
+      const holds = [];
+      for (const _ of [1, 2, 3]) holds.push(await a.locks.acquire(lockName, { mode: 'shared' }));
+      const waiting = lock.acquire();
+      await queue.untilLength(4);
+      const [last, ...others] = holds;
+      for (const held of others) await held.release();
+      await queue.untilLength(2);
+      expect(lock.isTaken).toBe(false);
+      await last?.release();
+      expect(await waiting).toBe(true);
+      await lock.release();
+    });
+
+    test('respect a place the other keeps without waiting', async ({ lockName, queue, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      const lock = new Lock(b.keys, lockName);
+      expect(await lock.acquire({ blocking: false })).toBe(false);
+      await held.release();
+      expect(await a.locks.acquire(lockName, { ifAvailable: true })).toBeNull();
+      const next = a.locks.acquire(lockName);
+      await queue.untilLength(2);
+      expect(await lock.acquire({ blocking: false })).toBe(true);
+      await lock.release();
+      await (await next).release();
+    });
+
+    test('go by their places also on one client', async ({ lockName, queue, a }) => {
+      const order: string[] = [];
+      const lock = new Lock(a.keys, lockName);
+      const held = await a.locks.acquire(lockName);
+      const acquired = lock.acquire().then(() => order.push('Lock'));
+      await queue.untilLength(2);
+      const next = a.locks.request(lockName, () => order.push('manager'));
+      await held.release();
+      await acquired;
+      await queue.untilLength(2);
+      expect(order).toEqual(['Lock']);
+      await lock.release();
+      await next;
+      expect(order).toEqual(['Lock', 'manager']);
+    });
+
+    test('never overlap, whoever reads and writes', async ({ lockName, queue, a, b, makeProcess }) => {
+      const resource = new SharedResource();
+      const c = await makeProcess();
+      const use = (mode: LockMode) => resource.use(mode, () => queue.entries());
+      const withLocks = async () => {
+        const lock = new Lock(c.keys, lockName);
+        for (let i = 0; i < 5; i += 1) {
+          await lock.acquire({ lockTtl: 60 });
+          await use('exclusive');
+          await lock.release();
+        }
+      };
+      const requests = [a, b].flatMap(({ locks }) =>
+        Array.from({ length: 9 }, (_, i) => {
+          const mode = i % 3 === 0 ? 'exclusive' : 'shared';
+          return locks.request(lockName, { mode }, () => use(mode));
+        }),
+      );
+      await Promise.all([withLocks(), withLocks(), ...requests]);
+      expect(await queue.entries()).toEqual([]);
+    });
+  });
+}
