@@ -37,7 +37,7 @@ describe('the README', () => {
     const tests = itsTests.filter((code) => code.includes(`from '${runner}'`));
     expect(tests.map(nameOf)).toEqual(['report.test.js']);
     const files = Object.fromEntries([underTest, ...tests].map((code) => [nameOf(code), code]));
-    const { code, output } = await runInUserProject(files, args);
+    const { code, output } = await runInUserProject(files, [args]);
     expect({ code, output }).toMatchObject({
       code: 0,
       output: expect.stringMatching(/(?:pass 1|1 passed)\b/),
