@@ -1,6 +1,6 @@
 import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { ignore } from '../timing.ts';
+import { ignore, sharedAbortController } from '../timing.ts';
 import type { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
@@ -92,7 +92,7 @@ export class Stay {
   readonly #keys: KeysApi;
   readonly #claim: Claim;
   readonly #lease: Lease;
-  readonly #lost = new AbortController();
+  readonly #lost = sharedAbortController();
   readonly #onClosing = (): void => this.#lease.lose(this.#keys.cleanups.closing.reason);
   #left: Promise<unknown> | undefined;
   #tellLeft: () => void = ignore;
