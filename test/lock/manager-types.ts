@@ -147,6 +147,8 @@ export async function looking(locks: LockManager, info: LockInfo, trace: Request
   is<string | undefined>()(info.identity);
   is<bigint | undefined>()(trace.fencingToken);
   is<number | undefined>()(trace.waited);
+  is<unknown>()(trace.error);
+  is<unknown>()(trace.result);
   // @ts-expect-error a snapshot
   held.push(info);
   // @ts-expect-error
