@@ -36,7 +36,7 @@ await new LockManager(another).request('examples/fencing', (held) => write('by t
 
 await write('by the sleeper', sleeper.fencingToken).catch((error) => {
   if (!(error instanceof EtcdStaleToken)) throw error;
-  console.log(`refused: token ${error.token < error.highest ? 'lower' : 'not lower'} than the highest seen`);
+  console.log(`refused: ${error.message}`);
 });
 console.log('the report was written', db.exec('SELECT text FROM reports')[0].values[0][0]);
 

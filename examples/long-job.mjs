@@ -1,4 +1,4 @@
-// A job of many steps. When the lock is lost it ends between two of them, and the next holder goes on where it stopped.
+// A job of many steps, which ends between two of them when the lock is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, EtcdLockLost, LockManager } from 'etcd-v2-lock';
 
