@@ -30,7 +30,9 @@ describe('the README', () => {
   test.each(numbered(codeIn('ts')))(
     'TypeScript snippet $n compiles as strictly as can be, and runs',
     async ({ code }) => {
-      const files = { 'snippet.ts': here(code), 'tsconfig.json': strictTsconfig() };
+      // So that the declarations of both entry points are looked at.
+      const server = "export { EmbeddedEtcd } from 'etcd-v2-lock/server';";
+      const files = { 'snippet.ts': here(code), 'server.ts': server, 'tsconfig.json': strictTsconfig() };
       const { code: exit, output } = await runInUserProject(files, [COMPILE, ['out/snippet.js']]);
       expect({ exit, output }).toEqual({ exit: 0, output: expect.stringMatching(/^mine, with token \d+n\n$/) });
     },
