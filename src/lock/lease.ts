@@ -1,7 +1,7 @@
 import createDebug from 'debug';
 import { EtcdLockExpired, isTransient } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { atDeadline, Backoff, Deadline, now, sleep } from '../timing.ts';
+import { atDeadline, Backoff, Deadline, now, sharedAbortController, sleep } from '../timing.ts';
 import { type Place, renew } from './entry.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
@@ -23,7 +23,7 @@ export interface LeaseOptions {
 export class Lease {
   readonly #keys: KeysApi;
   readonly #options: LeaseOptions;
-  readonly #lost = new AbortController();
+  readonly #lost = sharedAbortController();
   #place: Place;
   #deadline: Deadline;
   #over = false;

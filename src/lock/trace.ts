@@ -33,6 +33,9 @@ export interface RequestTrace {
   readonly lost: unknown;
   /** Why the key could not be removed at once, at `released`; it is tried further in the background. */
   readonly cleanupError: unknown;
+  /** What the call was rejected with, or resolved to; both by Node's `TracingChannel`. */
+  readonly error?: unknown;
+  readonly result?: unknown;
 }
 
 /** Tells subscribers of one request. */

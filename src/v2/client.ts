@@ -123,8 +123,9 @@ export class EtcdClient implements KeysApi {
   }
 
   /**
-   * Ends calls under way (waiting locks give their places up), waits for removals still owed, then closes every
-   * connection. Locks still held keep their keys until the TTL has passed: release them first.
+   * Ends calls under way (waiting locks give their places up), tells those who hold a lock of a `LockManager` by
+   * `held.signal`, waits for them to end and for removals still owed, then closes every connection. Not to be awaited
+   * while such a lock is held by whoever awaits it. A `Lock` still held keeps its key until the TTL has passed: release it first.
    * @throws {EtcdKeysLeft} after closing all the same, when keys had to be left; it names them
    * @throws {RangeError} when the timeout is no number of seconds ≥ 0
    */

@@ -19,8 +19,15 @@ export interface RunningScript {
 }
 
 /** Runs a module text in a plain Node process, with the package under its own name. */
-export function startScript(source: string, env: Record<string, string> = {}): RunningScript {
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
+export const startScript = (source: string, env?: Record<string, string>): RunningScript =>
+  startNode(['--input-type=module', '--eval', source], env);
+
+export const runScript = (source: string, env?: Record<string, string>): Promise<ScriptResult> =>
+  startScript(source, env).result;
+
+/** Runs Node in the root of the package. */
+export function startNode(args: readonly string[], env: Record<string, string> = {}): RunningScript {
+  const child = spawn(process.execPath, args, {
     cwd: ROOT,
     env: { ...process.env, NODE_OPTIONS: '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -30,6 +37,3 @@ export function startScript(source: string, env: Record<string, string> = {}): R
   );
   return { process: child, result };
 }
-
-export const runScript = (source: string, env?: Record<string, string>): Promise<ScriptResult> =>
-  startScript(source, env).result;

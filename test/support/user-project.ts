@@ -2,31 +2,78 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Runs Node in a project that has this package, and Vitest, among its own; the arguments may name files of theirs. */
+/** What a user's project has among its packages, next to this one. */
+const PACKAGES = ['vitest', 'typescript', '@types/node'];
+
+/** The arguments that have Node compile a user's project. */
+export const COMPILE = ['node_modules/typescript/bin/tsc', '-p', '.'];
+
+/** A user's tsconfig.json: as strict as it can be, with the package's own declarations looked at, too. */
+export const strictTsconfig = (options: object = {}): string =>
+  JSON.stringify({
+    compilerOptions: {
+      target: 'es2022',
+      module: 'nodenext',
+      types: ['node'],
+      outDir: 'out',
+      rootDir: '.',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      skipLibCheck: false,
+      ...options,
+    },
+  });
+
+export interface CommandResult {
+  readonly code: number | null;
+  /** What it said, then what it said on stderr. */
+  readonly output: string;
+}
+
+/**
+ * Runs Node in a project that has this package, Vitest and TypeScript among its own: once with each list of arguments,
+ * which may name files of theirs, until a run fails. Tells of the last one.
+ */
 export async function runInUserProject(
   files: Readonly<Record<string, string>>,
-  args: readonly string[],
-): Promise<{ code: number | null; output: string }> {
+  runs: readonly (readonly string[])[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
   const dir = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-user-'));
   try {
-    mkdirSync(join(dir, 'node_modules'));
-    symlinkSync(ROOT, join(dir, 'node_modules/etcd-v2-lock'), 'dir');
-    symlinkSync(join(ROOT, 'node_modules/vitest'), join(dir, 'node_modules/vitest'), 'dir');
+    const linked = { 'etcd-v2-lock': ROOT, ...Object.fromEntries(PACKAGES.map((name) => [name, packageOf(name)])) };
+    for (const [name, target] of Object.entries(linked)) {
+      const link = join(dir, 'node_modules', name);
+      mkdirSync(dirname(link), { recursive: true });
+      symlinkSync(target, link, 'dir');
+    }
     for (const [name, content] of Object.entries({ 'package.json': '{"type":"module"}', ...files }))
       writeFileSync(join(dir, name), content);
-    // As a shell of the user's would start it, not one of Vitest's workers.
-    const inherited = Object.entries(process.env).filter(([name]) => !/^(?:VITEST|NODE_|TEST$|DEV$|PROD$)/.test(name));
-    const env = Object.fromEntries(inherited);
-    const child = spawn(process.execPath, args, { cwd: dir, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    const [[code], ...output] = await Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]);
-    return { code, output: output.join('') };
+    let result: CommandResult = { code: 0, output: '' };
+    for (const args of runs) if (result.code === 0) result = await runNode(dir, args, env);
+    return result;
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
+}
+
+const packageOf = (name: string): string => join(ROOT, 'node_modules', name);
+
+async function runNode(cwd: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+  // As a shell of the user's would start it, not one of Vitest's workers.
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(?:VITEST|NODE_|TEST$|DEV$|PROD$)/.test(name));
+  const child = spawn(process.execPath, args, {
+    cwd,
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [[code], ...output] = await Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]);
+  return { code, output: output.join('') };
 }

@@ -1,0 +1,167 @@
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, inject, test } from 'vitest';
+import { Lock } from '../src/index.ts';
+import { queueOn, raw, untilQueued, useClient } from './support/locks.ts';
+import { type RunningScript, type ScriptResult, startNode } from './support/script.ts';
+import { until } from './support/until.ts';
+import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
+
+const EXAMPLES = new URL('../examples/', import.meta.url);
+const read = (file: string): string => readFileSync(new URL(file, EXAMPLES), 'utf8');
+const here = { ETCD_ENDPOINTS: inject('etcd') };
+
+const start = (file: string, ...args: string[]): RunningScript => startNode([`examples/${file}`, ...args], here);
+
+/** Has ended as it should; resolves to the lines it printed. */
+async function linesOf(result: Promise<ScriptResult>, code = 0): Promise<string[]> {
+  const { stdout, ...rest } = await result;
+  expect(rest).toEqual({ code, signal: null, stderr: '' });
+  return stdout.trimEnd().split('\n');
+}
+
+const run = (file: string): Promise<string[]> => linesOf(start(file).result);
+
+/** Waits until it has printed the line. */
+function untilPrinted({ process }: RunningScript, line: string): Promise<string> {
+  let printed = '';
+  process.stdout.on('data', (chunk) => {
+    printed += chunk;
+  });
+  return until(
+    () => printed,
+    (text) => text.split('\n').includes(line),
+  );
+}
+
+test('each example is run here', () => {
+  const source = readFileSync(new URL(import.meta.url), 'utf8');
+  const examples = readdirSync(EXAMPLES);
+  expect(examples.length).toBeGreaterThan(5);
+  expect(examples.filter((file) => !source.includes(file.replace('.mts', '.mjs')))).toEqual([]);
+});
+
+test('the recommended use prints its report and leaves nothing in the queue', async () => {
+  expect(await run('recommended.mjs')).toEqual([
+    expect.stringMatching(/^report, written with token \d+$/),
+    'nobody else held examples/report',
+  ]);
+  expect(await queueOn('examples/report')).toEqual([]);
+});
+
+test('the three ways not to wait for ever leave nothing in the queue', async () => {
+  expect(await run('cancellation.mjs')).toEqual([
+    'no longer waiting: the user left',
+    'not within 0.2 s: held by us',
+    'not available',
+    '0 left in the queue',
+  ]);
+});
+
+test('the long job does all its steps', async () => {
+  expect(await run('long-job.mjs')).toEqual(['step 1', 'step 2', 'step 3', 'step 4', 'step 5', 'done']);
+});
+
+test('the long job stops when it has lost the lock', async () => {
+  const job = start('long-job.mjs', '100000');
+  await untilPrinted(job, 'step 1');
+  const [entry] = await queueOn('examples/long-job');
+  await raw('DELETE', entry?.key ?? '');
+  const lines = await linesOf(job.result, 1);
+  const steps = lines.slice(0, -1);
+  expect(steps).toEqual(steps.map((_, index) => `step ${index + 1}`));
+  expect(lines.at(-1)).toBe(
+    `stopped: /_locks/examples/long-job is held no more: ${entry?.key} is lost: its key is gone`,
+  );
+});
+
+test('the database refuses the holder that lost the lock without knowing', async () => {
+  const [refusal = '', ...result] = await run('fencing.mjs');
+  const [, highest, token] = /^refused: report was written with token (\d+) already, got (\d+)$/.exec(refusal) ?? [];
+  expect(Number(highest)).toBeGreaterThan(Number(token));
+  expect(result).toEqual(['the report was written by the next holder']);
+});
+
+test('the writer writes alone, after the readers that came first and before the one that came later', async () => {
+  const lines = await run('readers-and-writers.mjs');
+  expect(lines.slice(0, 4).sort()).toEqual([
+    'Ada begins to read',
+    'Ada has read old',
+    'Bob begins to read',
+    'Bob has read old',
+  ]);
+  expect(lines.slice(4)).toEqual([
+    'Eve begins to write',
+    'Eve has written new',
+    'Joe begins to read',
+    'Joe has read new',
+  ]);
+});
+
+test('the worker that is told to end while it holds the lock gives it back and exits', async () => {
+  const worker = start('shutdown.mjs');
+  await untilPrinted(worker, 'working');
+  expect(await queueOn('examples/worker')).toHaveLength(1);
+  worker.process.kill('SIGTERM');
+  expect(await linesOf(worker.result)).toEqual(['working', 'stopped']);
+  expect(await queueOn('examples/worker')).toEqual([]);
+});
+
+test('the worker that is told to end while it waits leaves the queue and exits', async () => {
+  const other = new Lock(useClient(), 'examples/worker');
+  await other.acquire();
+  const worker = start('shutdown.mjs');
+  await untilQueued('examples/worker', 2);
+  worker.process.kill('SIGTERM');
+  expect(await linesOf(worker.result)).toEqual(['stopped']);
+  expect(await queueOn('examples/worker')).toMatchObject([{ key: other.lockKey }]);
+  await other.release();
+});
+
+test('the worker that loses the lock fails', async () => {
+  const worker = start('shutdown.mjs');
+  await untilPrinted(worker, 'working');
+  const [entry] = await queueOn('examples/worker');
+  await raw('PUT', entry?.key ?? '', { value: 'somebody else' });
+  const [[code]] = await Promise.all([once(worker.process, 'exit'), worker.result]);
+  expect(code).toBe(1);
+  await raw('DELETE', entry?.key ?? '');
+});
+
+test('a lock that is released in a finally block was held to the end', async () => {
+  expect(await run('try-finally.mjs')).toEqual(['examples/open is held', 'held to the end']);
+  expect(await queueOn('examples/open')).toEqual([]);
+});
+
+test('the numbers for metrics tell of a hold and of a loss', async () => {
+  const lines = (await run('metrics.mjs')).map((line) => line.replaceAll(/\d+(?:\.\d+)?(?:e-\d+)?/g, '<n>'));
+  const begin = ['wait: examples/metrics, exclusive', 'held: examples/metrics after <n> s, token <n>'];
+  const released = 'released: examples/metrics after <n> s, undefined';
+  expect(lines).toEqual([
+    ...begin,
+    released,
+    ...begin,
+    'lost: examples/metrics after <n> s, ETCD_LOCK_LOST',
+    released,
+    'error: examples/metrics, ABORT_ERR',
+    expect.stringMatching('its key is gone'),
+  ]);
+});
+
+test('the examples, TypeScript or not, satisfy a strict compiler, and `await using` releases', async () => {
+  const files = readdirSync(EXAMPLES).map((file) => [file, read(file)] as const);
+  const project = {
+    ...Object.fromEntries(files),
+    // It has no types of its own.
+    'sql.d.ts': "declare module 'sql.js';",
+    'tsconfig.json': strictTsconfig({
+      allowJs: true,
+      checkJs: true,
+      noImplicitAny: false,
+      useUnknownInCatchVariables: false,
+    }),
+  };
+  const { code, output } = await runInUserProject(project, [COMPILE, ['out/await-using.mjs']], here);
+  expect({ code, output }).toEqual({ code: 0, output: 'examples/open is held\nheld again\n' });
+  expect(await queueOn('examples/open')).toEqual([]);
+});

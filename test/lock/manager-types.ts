@@ -1,0 +1,181 @@
+// Compiled, never run: what LockManager can be told, what comes of it, and what the compiler refuses.
+import {
+  type EtcdClient,
+  Fence,
+  type Held,
+  type HoldOptions,
+  type Lock,
+  type LockInfo,
+  LockManager,
+  type LockManagerSnapshot,
+  type LockMode,
+  type OpenHeld,
+  type RequestTrace,
+} from '../../src/index.ts';
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+/** Compiles only for a value of exactly this type. */
+declare function is<Expected>(): <Actual>(
+  value: Actual,
+  ...same: Same<Actual, Expected> extends true ? [] : [never]
+) => void;
+
+export function comparing(something: unknown, anything: { readonly any: 'thing' } | undefined): void {
+  is<unknown>()(something);
+  // @ts-expect-error
+  is<{ readonly any: 'thing' }>()(anything);
+  // @ts-expect-error wider is not the same
+  is<number | string>()(7 as number);
+}
+
+export function making(client: EtcdClient): void {
+  is<LockManager>()(new LockManager(client));
+  new LockManager(client, { ttl: 30, timeout: 60, identity: 'pod-1', margin: 2 });
+  // @ts-expect-error a manager stands on a client
+  new LockManager();
+  // @ts-expect-error not on an address
+  new LockManager('http://127.0.0.1:2379');
+  // @ts-expect-error a lock that never expires cannot be kept alive
+  new LockManager(client, { ttl: null });
+  // @ts-expect-error the mode is for each request to say
+  new LockManager(client, { mode: 'shared' });
+  // @ts-expect-error
+  new LockManager(client, { signal: AbortSignal.timeout(1) });
+}
+
+export async function requesting(locks: LockManager, signal: AbortSignal, maybe: boolean): Promise<void> {
+  is<number>()(await locks.request('x', () => 7));
+  is<string>()(await locks.request('x', async () => 'seven'));
+  is<void>()(await locks.request('x', () => {}));
+  await locks.request('x', (held) => is<Held>()(held));
+  await locks.request('x', {}, (held) => is<Held>()(held));
+  await locks.request('x', { mode: 'shared', ttl: 5, timeout: 1, identity: 'a', reentrant: true, signal }, (held) =>
+    is<Held>()(held),
+  );
+  await locks.request('x', { ifAvailable: false }, (held) => is<Held>()(held));
+  await locks.request('x', { ifAvailable: true }, (held) => is<Held | null>()(held));
+  await locks.request('x', { ifAvailable: maybe }, (held) => is<Held | null>()(held));
+  is<number | undefined>()(await locks.request('x', { ifAvailable: true }, (held) => held?.expiresIn()));
+
+  // @ts-expect-error it may be taken
+  await locks.request('x', { ifAvailable: true }, (held) => held.key);
+  // @ts-expect-error so that a callback has to expect null
+  await locks.request('x', { ifAvailable: true }, (_: Held) => {});
+  // @ts-expect-error
+  await locks.request('x', { mode: 'write' }, () => {});
+  // @ts-expect-error
+  await locks.request('x', { ttl: null }, () => {});
+  // @ts-expect-error
+  await locks.request('x', { blocking: false }, () => {});
+  // @ts-expect-error the margin is the manager's
+  await locks.request('x', { margin: 1 }, () => {});
+  // @ts-expect-error Web Locks can steal; this cannot
+  await locks.request('x', { steal: true }, () => {});
+  // @ts-expect-error
+  await locks.request('x', { signal: new AbortController() }, () => {});
+  // @ts-expect-error there is nothing to do
+  await locks.request('x');
+  // @ts-expect-error
+  await locks.request('x', { mode: 'shared' });
+  // @ts-expect-error the other way round
+  await locks.request('x', () => {}, {});
+  // @ts-expect-error called already
+  await locks.request('x', Promise.resolve(7));
+  // @ts-expect-error a callback is told no more than this
+  await locks.request('x', (_held: Held, _more: string) => {});
+  // @ts-expect-error
+  await locks.request(7, () => {});
+}
+
+export async function holding(locks: LockManager): Promise<void> {
+  await locks.request('x', (held) => {
+    is<string>()(held.name);
+    is<LockMode>()(held.mode);
+    is<string>()(held.key);
+    is<string>()(held.uuid);
+    is<bigint>()(held.fencingToken);
+    is<AbortSignal>()(held.signal);
+    is<number>()(held.expiresIn());
+    is<void>()(held.assertHeld());
+    // @ts-expect-error it ends with the callback
+    held.release();
+    // @ts-expect-error
+    held[Symbol.asyncDispose]();
+    // @ts-expect-error
+    held.fencingToken = 8n;
+    // @ts-expect-error
+    held.signal = AbortSignal.timeout(1);
+    // @ts-expect-error
+    held.name = 'y';
+    // @ts-expect-error tokens are bigints: a number would lose digits
+    const _token: number = held.fencingToken;
+  });
+}
+
+export async function opening(locks: LockManager, options: HoldOptions): Promise<void> {
+  is<OpenHeld>()(await locks.acquire('x'));
+  is<OpenHeld>()(await locks.acquire('x', { mode: 'shared', timeout: 1 }));
+  is<OpenHeld | null>()(await locks.acquire('x', { ifAvailable: true }));
+  is<OpenHeld | null>()(await locks.acquire('x', options));
+  const held = await locks.acquire('x');
+  is<boolean>()(await held.release());
+  {
+    await using inBlock = await locks.acquire('x');
+    await using perhaps = await locks.acquire('x', { ifAvailable: true });
+    is<OpenHeld>()(inBlock);
+    is<OpenHeld | null>()(perhaps);
+  }
+  // @ts-expect-error nothing runs inside it
+  await locks.acquire('x', { reentrant: true });
+  // @ts-expect-error
+  await locks.acquire('x', () => {});
+  // @ts-expect-error it may be taken
+  await (await locks.acquire('x', { ifAvailable: true })).release();
+  // @ts-expect-error its release takes time
+  using _tooSoon = held;
+  // @ts-expect-error it has to be awaited
+  await using _promise = locks.acquire('x');
+}
+
+export async function looking(locks: LockManager, info: LockInfo, trace: RequestTrace): Promise<void> {
+  is<LockManagerSnapshot>()(await locks.query());
+  const { held, pending } = await locks.query('x');
+  is<readonly LockInfo[]>()(held);
+  is<readonly LockInfo[]>()(pending);
+  is<number | undefined>()(info.ttl);
+  is<string | undefined>()(info.identity);
+  is<bigint | undefined>()(trace.fencingToken);
+  is<number | undefined>()(trace.waited);
+  is<unknown>()(trace.error);
+  is<unknown>()(trace.result);
+  // @ts-expect-error a snapshot
+  held.push(info);
+  // @ts-expect-error
+  trace.name = 'y';
+}
+
+export async function fencing(held: Held): Promise<void> {
+  const fence = new Fence((_resource, token) => token);
+  new Fence(async (_resource, token) => token);
+  is<void>()(await fence.accept('x', held.fencingToken));
+  // @ts-expect-error
+  await fence.accept('x', 7);
+  // @ts-expect-error a database's number has to become a bigint
+  new Fence(() => 7);
+}
+
+export async function confusing(lock: Lock, locks: LockManager): Promise<void> {
+  // @ts-expect-error
+  await lock.request('x', () => {});
+  // @ts-expect-error
+  await lock.query();
+  // @ts-expect-error
+  await lock.acquire({ mode: 'shared' });
+  // @ts-expect-error
+  await lock.acquire({ ttl: 30 });
+  // @ts-expect-error the lock is to be named
+  await locks.acquire({ ttl: 30 });
+  // @ts-expect-error what was acquired is released, not the manager
+  await locks.release('x');
+}

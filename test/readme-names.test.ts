@@ -1,0 +1,123 @@
+// What the README names is there under that name, and nothing is missing from its tables.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import * as api from '../src/index.ts';
+import { freshName, rejection, useClient } from './support/locks.ts';
+import { between, exists, packageJson, quotedIn, readme, rowsOf } from './support/readme.ts';
+
+const { Lock, LockManager } = api;
+
+/** Names of the properties one can use. */
+const membersOf = (object: object): string[] => [
+  ...Object.keys(object),
+  ...Object.getOwnPropertyNames(Object.getPrototypeOf(object)).filter((name) => name !== 'constructor'),
+];
+
+test('the files it links to are there, also in the package', () => {
+  const links = [...readme.matchAll(/\]\(([^)#]+)\)/g)].map(([, link = '']) => link);
+  expect(links.length).toBeGreaterThan(5);
+  for (const link of links) {
+    expect(exists(link), link).toBe(true);
+    expect(packageJson.files).toContain(link.split('/')[0]);
+  }
+});
+
+test('the sections it links to are there', () => {
+  const anchors = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+  const links = [...readme.matchAll(/\]\(#([^)]+)\)/g)].map(([, link]) => link);
+  expect(links.length).toBeGreaterThan(2);
+  expect(anchors).toEqual(expect.arrayContaining(links));
+});
+
+test('the errors it names are exported', () => {
+  const errors = [...readme.matchAll(/`(Etcd\w+)`/g)].map(([, name]) => name);
+  expect(new Set(errors).size).toBeGreaterThan(10);
+  expect(Object.keys(api)).toEqual(expect.arrayContaining(errors));
+});
+
+test('the members of Lock it names exist', () => {
+  const lock = new Lock(useClient(), freshName());
+  const rows = between('## If you come', '### `blocking');
+  const named = [...rows.matchAll(/`(?:await )?lock\.([a-z]\w*)(?:\(.*?\))?`/g)].map(([, name = '']) => name);
+  const ours = named.filter((name) => !name.includes('_'));
+  expect(ours.length).toBeGreaterThan(5);
+  expect(membersOf(lock)).toEqual(expect.arrayContaining(ours));
+});
+
+describe('LockManager:', () => {
+  const options = rowsOf(between('## LockManager', 'The callback gets'));
+  const nameOf = ([cell]: readonly string[]): string => quotedIn(cell)[0] ?? '';
+  const isStarred = ([cell = '']: readonly string[]): boolean => cell.endsWith('*');
+  const byRequest = options.filter((row) => !isStarred(row)).map(nameOf);
+  const byManager = options.filter(isStarred).map(nameOf);
+
+  test.each(byRequest)('a request looks at %s', async (option) => {
+    const locks = new LockManager(useClient(), { [option]: Symbol('bad') });
+    await expect(locks.request('x', { [option]: Symbol('bad') }, () => {})).rejects.toThrow(`${option} must be`);
+  });
+
+  test.each(byManager)('a manager looks at %s', (option) => {
+    const client = useClient();
+    expect(() => new LockManager(client, { [option]: Symbol('bad') })).toThrow(`${option} must be`);
+  });
+
+  test('the options are these', () => {
+    expect(byRequest).toEqual(['mode', 'ifAvailable', 'signal', 'reentrant']);
+    expect(byManager).toEqual(['timeout', 'ttl', 'identity', 'margin']);
+  });
+
+  test('the members it names exist', () => {
+    const named = [...readme.matchAll(/\blocks\.(\w+)\(/g)].map(([, name]) => name);
+    expect(named.length).toBeGreaterThan(2);
+    expect(membersOf(new LockManager(useClient()))).toEqual(expect.arrayContaining(named));
+  });
+
+  test('`held` has the members it names, and no more', async () => {
+    const rows = rowsOf(between('The callback gets', '### When the lock is lost'));
+    const named = rows.flatMap(([cell]) => quotedIn(cell)).map((text) => text.replace('held.', '').replace('()', ''));
+    const members = await new LockManager(useClient()).request(freshName(), membersOf);
+    expect(named.sort()).toEqual(members.sort());
+  });
+
+  test('the entries that query() lists have the fields it names', async () => {
+    const [, fields = ''] = /for \(const \{ (.*) \} of \[\.\.\.held/.exec(readme) ?? [];
+    const name = freshName();
+    const locks = new LockManager(useClient());
+    const { held } = await locks.request(name, () => locks.query(name));
+    expect(held.map(membersOf)).toEqual([expect.arrayContaining(fields.split(', '))]);
+  });
+
+  test('a hold and a loss are told on all channels it names, with the fields it names, and no more', async () => {
+    const [channels = [], fields = []] = ['| channel', '| field'].map((head) =>
+      rowsOf(between(head, '\n\n')).flatMap(([cell]) => quotedIn(cell)),
+    );
+    const name = freshName();
+    const heard = new Set<string>();
+    const seen = new Set<string>();
+    for (const channel of channels) {
+      const listen = (message: unknown) => {
+        if ((message as api.RequestTrace).name !== name) return;
+        heard.add(channel);
+        for (const field of Object.keys(message as object)) seen.add(field);
+      };
+      subscribe(`tracing:etcd-v2-lock:request:${channel}`, listen);
+      onTestFinished(() => void unsubscribe(`tracing:etcd-v2-lock:request:${channel}`, listen));
+    }
+    const client = useClient();
+    const locks = new LockManager(client);
+    await locks.request(name, () => 'a result');
+    let closed: Promise<void> | undefined;
+    const lost = locks.request(name, () => {
+      closed = client.close();
+    });
+    expect(await rejection(lost)).toBeInstanceOf(api.EtcdLockLost);
+    await closed;
+    expect([...heard].sort()).toEqual([...channels].sort());
+    expect([...seen].sort()).toEqual([...fields].sort());
+  });
+});
