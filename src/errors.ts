@@ -1,7 +1,7 @@
 /** Who stood in the way when waiting was in vain. */
 export interface LockHolder {
   readonly key: string;
-  /** What the entry carries: the uuid of its lock. */
+  /** What the entry carries: the uuid of its lock, after `shared:` and `id:<identity>:` where it has those. */
   readonly value: string;
   /** Seconds its key had left when last listed; undefined when it never expires. */
   readonly ttl: number | undefined;

@@ -6,34 +6,34 @@ import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from './
 /** What both a manager and a single request can set. */
 interface Common {
   /** Seconds until others go on when this process has died, an integer ≥ 1. Renewed every TTL/3, while waiting and while held. Default 30. */
-  readonly ttl?: number;
+  readonly ttl?: number | undefined;
   /** Seconds for the wait; 0: no limit. Default 0. */
-  readonly timeout?: number;
+  readonly timeout?: number | undefined;
   /**
    * A name that **only one live process can have**, at most 200 bytes: a pod of a StatefulSet, a unit. A restarted process then
    * removes what its dead predecessor left in the queue instead of waiting for its TTL. Default: none.
    */
-  readonly identity?: string;
+  readonly identity?: string | undefined;
 }
 
 export interface LockManagerOptions extends Common {
   /** Seconds the clocks of etcd's members may differ by; a hold ends that much before the TTL. Default max(TTL/10, 0.25). */
-  readonly margin?: number;
+  readonly margin?: number | undefined;
 }
 
 /** How to ask for a lock. What is absent is as the manager was told. */
 export interface HoldOptions extends Common {
   /** Whether to hold it alone or beside others that share it. Default 'exclusive'. */
-  readonly mode?: LockMode;
+  readonly mode?: LockMode | undefined;
   /** Do not wait: where the lock is taken, the answer is null. No key is left behind. Default false. */
-  readonly ifAvailable?: boolean;
+  readonly ifAvailable?: boolean | undefined;
   /** Ends the wait, with the signal's reason; a hold is not ended by it. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface RequestOptions extends HoldOptions {
   /** Inside the callback of a request for the same lock, run under that one's hold instead of waiting for it. Default false. */
-  readonly reentrant?: boolean;
+  readonly reentrant?: boolean | undefined;
 }
 
 export interface CheckedRequest {

@@ -17,6 +17,9 @@ import { enclosingHold } from './reentrance.ts';
 import { begin, type Stay } from './stay.ts';
 import { Trace } from './trace.ts';
 
+/** A request's would pass for them but for this: there is no inside to be reentrant in. */
+type OpenHoldOptions = HoldOptions & { readonly reentrant?: never };
+
 type Callback<H, T> = (held: H) => T | PromiseLike<T>;
 
 /**
@@ -58,7 +61,7 @@ export class LockManager {
   request<T>(name: string, callback: Callback<Held, T>): Promise<T>;
   request<T>(
     name: string,
-    options: RequestOptions & { readonly ifAvailable?: false },
+    options: RequestOptions & { readonly ifAvailable?: false | undefined },
     callback: Callback<Held, T>,
   ): Promise<T>;
   request<T>(name: string, options: RequestOptions, callback: Callback<Held | null, T>): Promise<T>;
@@ -88,8 +91,8 @@ export class LockManager {
    * A release hides no error, and so tells of no loss by one: end with `held.assertHeld()`, or look at what `release()` resolves to.
    * @throws as {@link LockManager.request}
    */
-  acquire(name: string, options?: HoldOptions & { readonly ifAvailable?: false }): Promise<OpenHeld>;
-  acquire(name: string, options: HoldOptions): Promise<OpenHeld | null>;
+  acquire(name: string, options?: OpenHoldOptions & { readonly ifAvailable?: false | undefined }): Promise<OpenHeld>;
+  acquire(name: string, options: OpenHoldOptions): Promise<OpenHeld | null>;
   async acquire(name: string, options: HoldOptions = {}): Promise<OpenHeld | null> {
     const checked = checkRequest(name, options, this.#defaults);
     if (checked.reentrant) throw new TypeError('reentrant is for request(), whose callback has an inside, got true');

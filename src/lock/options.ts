@@ -5,22 +5,22 @@ import { defaultMargin } from './lease.ts';
 
 export interface LockOptions {
   /** Identity of this contender: what its key carries, at most 250 bytes. Default: a fresh uuid. One lock is used by one identity at a time. */
-  readonly uuid?: string;
+  readonly uuid?: string | undefined;
   /** Seconds the clocks of etcd's members may differ by; the hold ends that much before the TTL. Default max(TTL/10, 0.25). */
-  readonly margin?: number;
+  readonly margin?: number | undefined;
 }
 
 export interface AcquireOptions {
   /** Wait for the lock. Default true. With false a taken lock resolves to false **and the place in the queue is kept**. */
-  readonly blocking?: boolean;
+  readonly blocking?: boolean | undefined;
   /** Seconds until the key expires unless renewed, an integer ≥ 1; null: never. Default 3600. */
-  readonly lockTtl?: number | null;
+  readonly lockTtl?: number | null | undefined;
   /** Seconds for the whole call; 0: no limit. Default 0. */
-  readonly timeout?: number;
+  readonly timeout?: number | undefined;
   /** Ends the call: it rejects with the signal's reason and gives the place up. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Renew every TTL/3 while waiting and while held; `lock.signal` aborts when that fails. Default false. */
-  readonly keepAlive?: boolean;
+  readonly keepAlive?: boolean | undefined;
 }
 
 export interface CheckedAcquire extends CallLimits {

@@ -5,7 +5,7 @@ import { sequenceOf } from '../keys/paths.ts';
 /** One place in the queue of a lock. */
 export interface Contender {
   readonly key: string;
-  /** What the entry carries: the uuid of its lock. */
+  /** What the entry carries: the uuid of its lock, after `shared:` and `id:<identity>:` where it has those. */
   readonly value: string;
   /** The number its key is named by: its rank, and its fencing token. */
   readonly sequence: bigint;

@@ -91,7 +91,7 @@ describe('a request', () => {
     const locks = new LockManager(untouchable());
     const calls = [
       () => locks.request('x', options as RequestOptions, () => expect.unreachable()),
-      () => locks.acquire('x', options as RequestOptions),
+      () => locks.acquire('x', options as never),
     ];
     for (const call of calls) {
       const error = await rejection(call());

@@ -10,6 +10,7 @@ import {
   type LockManagerSnapshot,
   type LockMode,
   type OpenHeld,
+  type RequestOptions,
   type RequestTrace,
 } from '../../src/index.ts';
 
@@ -128,6 +129,10 @@ export async function opening(locks: LockManager, options: HoldOptions): Promise
   }
   // @ts-expect-error nothing runs inside it
   await locks.acquire('x', { reentrant: true });
+  // @ts-expect-error Nor by options made for a request.
+  await locks.acquire('x', {} as RequestOptions);
+  // What may be undefined may be passed on.
+  await locks.acquire('x', { timeout: undefined, signal: undefined, mode: undefined } satisfies HoldOptions);
   // @ts-expect-error
   await locks.acquire('x', () => {});
   // @ts-expect-error it may be taken
