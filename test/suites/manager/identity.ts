@@ -1,9 +1,9 @@
 import { describe, expect, vi } from 'vitest';
-import { EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdLockExpired, EtcdLockLost } from '../../../src/errors.ts';
 import type { LockMode } from '../../../src/lock/entry-value.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
-import type { ManagerTest } from './managers.ts';
+import { type ManagerTest, nextWatch } from './managers.ts';
 
 const identity = 'pod-1';
 /** As a process of that identity left it that is gone. */
@@ -65,18 +65,25 @@ export function identities(test: ManagerTest): void {
     test.for([`id:pod-2:x`, `id:${identity}:x:y`, identity, `id:${identity}`, `shared:id:pod-2:x`])(
       'leaves alone what is not of that identity: %s',
       async (value, { lockName, queue, makeProcess }) => {
-        const { locks } = await makeProcess({ identity });
+        const { keys, locks } = await makeProcess({ identity });
         const { key } = await queue.put(value);
-        const error = await rejection(locks.acquire(lockName, { timeout: 0.2 }), EtcdWatchTimedOut);
-        expect(error.holder).toMatchObject({ key, value });
-        expect(await queue.entries()).toMatchObject([{ key }]);
+        const watched = nextWatch(keys);
+        const waiting = locks.acquire(lockName);
+        expect(await watched).toBe(key);
+        expect(await queue.entries()).toMatchObject([{ key, value }, {}]);
+        await queue.remove(key);
+        await (await waiting).release();
       },
     );
 
     test('leaves alone what a process without one left', async ({ lockName, queue, a }) => {
       const { key } = await queue.put(LEFT.exclusive);
-      await rejection(a.locks.acquire(lockName, { timeout: 0.2 }), EtcdWatchTimedOut);
-      expect(await queue.entries()).toMatchObject([{ key }]);
+      const watched = nextWatch(a.keys);
+      const waiting = a.locks.acquire(lockName);
+      expect(await watched).toBe(key);
+      expect(await queue.entries()).toMatchObject([{ key }, {}]);
+      await queue.remove(key);
+      await (await waiting).release();
     });
 
     test('does not take what it holds or waits with by another client for left over', async ({
