@@ -5,7 +5,7 @@ import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
 import { lost, remove } from './entry.ts';
 import type { Lease } from './lease.ts';
-import { type Contender, readQueue } from './queue.ts';
+import { type Contender, type Queue, readQueue } from './queue.ts';
 import type { Rule } from './rules.ts';
 import { changed } from './wait.ts';
 
@@ -39,16 +39,21 @@ export async function contend(
   let quorum = false;
   /** Index of the last event: an older listing came from a member that lags behind the one that told of it. */
   let seen = 0;
+  const read = async (byQuorum: boolean): Promise<Queue> => {
+    const listing = await readQueue(keys, path, { quorum: byQuorum, signal });
+    call.saw(listing, lease.place.key);
+    await claim.tidy(listing, { signal });
+    return listing;
+  };
   for (;;) {
     const queue = await call.persist(async () => {
-      const listing = await readQueue(keys, path, { quorum, signal });
-      call.saw(listing, lease.place.key);
-      await claim.tidy(listing, { signal });
+      const listing = await read(quorum);
       const { sequence } = lease.place;
       const leftOver = listing.entries.filter((entry) => entry.sequence < sequence && isLeftOver(entry));
       for (const { key, value, modifiedIndex } of leftOver)
         await remove(keys, { key, uuid: value, modifiedIndex }, { signal });
-      return { ...listing, entries: listing.entries.filter((entry) => !leftOver.includes(entry)) };
+      // One that became another's meanwhile was not removed, and stands in the way.
+      return leftOver.length > 0 ? read(true) : listing;
     });
     lease.assertValid();
     const { place } = lease;

@@ -1,5 +1,5 @@
 import { describe, expect, vi } from 'vitest';
-import { EtcdLockExpired, EtcdLockLost } from '../../../src/errors.ts';
+import { EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { LockMode } from '../../../src/lock/entry-value.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
@@ -52,6 +52,19 @@ export function identities(test: ManagerTest): void {
       expect(await queue.untilLength(2)).toMatchObject([{ key: holder.key }, {}]);
       await queue.remove(holder.key);
       await (await waiting).release();
+    });
+
+    test('names the holder, not the predecessor it has removed', async ({ lockName, queue, makeProcess }) => {
+      const { keys, locks } = await makeProcess({ identity });
+      await queue.put(LEFT.exclusive);
+      const holder = await queue.put('holder');
+      const watched = nextWatch(keys);
+      const head = locks.acquire(lockName);
+      await watched;
+      const error = await rejection(locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
+      expect(error.holder).toMatchObject({ key: holder.key, value: 'holder' });
+      await queue.remove(holder.key);
+      await (await head).release();
     });
 
     test('passes over its dead predecessor with ifAvailable, too', async ({ lockName, queue, makeProcess }) => {
@@ -122,7 +135,7 @@ export function identities(test: ManagerTest): void {
       await held.release();
     });
 
-    test('whose entry became another’s meanwhile is not: that is left alone', async ({
+    test('whose entry became another’s meanwhile is not: that stands in the way', async ({
       lockName,
       queue,
       makeProcess,
@@ -134,9 +147,12 @@ export function identities(test: ManagerTest): void {
         await queue.overwrite(key, 'somebody else');
         return remove.apply(keys, args);
       });
-      const held = await locks.acquire(lockName, { ttl: 2 });
-      expect(await queue.values()).toEqual(['somebody else', `id:${identity}:${held.uuid}`]);
-      await held.release();
+      const watched = nextWatch(keys);
+      const waiting = locks.acquire(lockName);
+      expect(await watched).toBe(key);
+      expect(await queue.entries()).toMatchObject([{ key, value: 'somebody else' }, {}]);
+      await queue.remove(key);
+      await (await waiting).release();
     });
 
     test('is left alone where it came later: it is that one’s turn to fence off', async ({
