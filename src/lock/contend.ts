@@ -5,8 +5,8 @@ import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
 import { lost } from './entry.ts';
 import type { Lease } from './lease.ts';
-import { withoutLeftOvers } from './left-over.ts';
-import { type Contender, readQueue } from './queue.ts';
+import { removeLeftOvers } from './left-over.ts';
+import { type Contender, type Queue, readQueue } from './queue.ts';
 import type { Rule } from './rules.ts';
 import { changed } from './wait.ts';
 
@@ -40,13 +40,18 @@ export async function contend(
   let quorum = false;
   /** Index of the last event: an older listing came from a member that lags behind the one that told of it. */
   let seen = 0;
+  const read = async (byQuorum: boolean): Promise<Queue> => {
+    const listing = await readQueue(keys, path, { quorum: byQuorum, signal });
+    call.saw(listing, lease.place.key);
+    await claim.tidy(listing, { signal });
+    return listing;
+  };
   for (;;) {
     const queue = await call.persist(async () => {
-      const listing = await readQueue(keys, path, { quorum, signal });
-      call.saw(listing, lease.place.key);
-      await claim.tidy(listing, { signal });
+      const listing = await read(quorum);
       const { sequence } = lease.place;
-      return withoutLeftOvers(keys, listing, (entry) => entry.sequence < sequence && isLeftOver(entry), { signal });
+      const mayGo = (entry: Contender): boolean => entry.sequence < sequence && isLeftOver(entry);
+      return (await removeLeftOvers(keys, listing, mayGo, { signal })) ? read(true) : listing;
     });
     lease.assertValid();
     const { place } = lease;

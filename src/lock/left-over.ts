@@ -2,15 +2,18 @@ import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { remove } from './entry.ts';
 import type { Contender, Queue } from './queue.ts';
 
-/** Removes what processes that are gone left in the queue; resolves to the queue without it. */
-export async function withoutLeftOvers(
+/**
+ * Removes what processes that are gone left in the queue. Resolves to whether there was any: read the queue anew then, since an
+ * entry that became another's meanwhile is still there, and stands in the way.
+ */
+export async function removeLeftOvers(
   keys: KeysApi,
-  queue: Queue,
+  { entries }: Queue,
   isLeftOver: (entry: Contender) => boolean,
   options: CallOptions,
-): Promise<Queue> {
-  const leftOver = queue.entries.filter(isLeftOver);
+): Promise<boolean> {
+  const leftOver = entries.filter(isLeftOver);
   for (const { key, value, modifiedIndex } of leftOver)
     await remove(keys, { key, uuid: value, modifiedIndex }, options);
-  return { ...queue, entries: queue.entries.filter((entry) => !leftOver.includes(entry)) };
+  return leftOver.length > 0;
 }

@@ -9,7 +9,7 @@ import { freshUuid, type Place } from './entry.ts';
 import { formatValue, type LockMode, parseValue } from './entry-value.ts';
 import { Lease } from './lease.ts';
 import { leave } from './leave.ts';
-import { withoutLeftOvers } from './left-over.ts';
+import { removeLeftOvers } from './left-over.ts';
 import { type Contender, readQueue } from './queue.ts';
 import { exclusive, holdsUp, shared } from './rules.ts';
 
@@ -57,9 +57,10 @@ async function attempt(
   try {
     if (ifAvailable) {
       // Looks before it queues up: a poller should not hold up those who only try, too.
+      const read = () => readQueue(keys, path, { quorum: true, signal });
       const { entries } = await persist(async () => {
-        const queue = await readQueue(keys, path, { quorum: true, signal });
-        return withoutLeftOvers(keys, queue, isLeftOver, { signal });
+        const queue = await read();
+        return (await removeLeftOvers(keys, queue, isLeftOver, { signal })) ? read() : queue;
       });
       if (entries.some((entry) => holdsUp(entry, mode))) return undefined;
     }

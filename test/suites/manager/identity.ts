@@ -3,7 +3,7 @@ import { EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/e
 import type { LockMode } from '../../../src/lock/entry-value.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
-import type { ManagerTest } from './managers.ts';
+import { type ManagerTest, nextWatch } from './managers.ts';
 
 const identity = 'pod-1';
 /** As a process of that identity left it that is gone. */
@@ -54,6 +54,19 @@ export function identities(test: ManagerTest): void {
       await (await waiting).release();
     });
 
+    test('names the holder, not the predecessor it has removed', async ({ lockName, queue, makeProcess }) => {
+      const { keys, locks } = await makeProcess({ identity });
+      await queue.put(LEFT.exclusive);
+      const holder = await queue.put('holder');
+      const watched = nextWatch(keys);
+      const head = locks.acquire(lockName);
+      await watched;
+      const error = await rejection(locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
+      expect(error.holder).toMatchObject({ key: holder.key, value: 'holder' });
+      await queue.remove(holder.key);
+      await (await head).release();
+    });
+
     test('passes over its dead predecessor with ifAvailable, too', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
       await queue.put(LEFT.exclusive);
@@ -65,18 +78,25 @@ export function identities(test: ManagerTest): void {
     test.for([`id:pod-2:x`, `id:${identity}:x:y`, identity, `id:${identity}`, `shared:id:pod-2:x`])(
       'leaves alone what is not of that identity: %s',
       async (value, { lockName, queue, makeProcess }) => {
-        const { locks } = await makeProcess({ identity });
+        const { keys, locks } = await makeProcess({ identity });
         const { key } = await queue.put(value);
-        const error = await rejection(locks.acquire(lockName, { timeout: 0.2 }), EtcdWatchTimedOut);
-        expect(error.holder).toMatchObject({ key, value });
-        expect(await queue.entries()).toMatchObject([{ key }]);
+        const watched = nextWatch(keys);
+        const waiting = locks.acquire(lockName);
+        expect(await watched).toBe(key);
+        expect(await queue.entries()).toMatchObject([{ key, value }, {}]);
+        await queue.remove(key);
+        await (await waiting).release();
       },
     );
 
     test('leaves alone what a process without one left', async ({ lockName, queue, a }) => {
       const { key } = await queue.put(LEFT.exclusive);
-      await rejection(a.locks.acquire(lockName, { timeout: 0.2 }), EtcdWatchTimedOut);
-      expect(await queue.entries()).toMatchObject([{ key }]);
+      const watched = nextWatch(a.keys);
+      const waiting = a.locks.acquire(lockName);
+      expect(await watched).toBe(key);
+      expect(await queue.entries()).toMatchObject([{ key }, {}]);
+      await queue.remove(key);
+      await (await waiting).release();
     });
 
     test('does not take what it holds or waits with by another client for left over', async ({
@@ -115,7 +135,7 @@ export function identities(test: ManagerTest): void {
       await held.release();
     });
 
-    test('whose entry became another’s meanwhile is not: that is left alone', async ({
+    test('whose entry became another’s meanwhile is not: that stands in the way', async ({
       lockName,
       queue,
       makeProcess,
@@ -127,9 +147,12 @@ export function identities(test: ManagerTest): void {
         await queue.overwrite(key, 'somebody else');
         return remove.apply(keys, args);
       });
-      const held = await locks.acquire(lockName, { ttl: 2 });
-      expect(await queue.values()).toEqual(['somebody else', `id:${identity}:${held.uuid}`]);
-      await held.release();
+      const watched = nextWatch(keys);
+      const waiting = locks.acquire(lockName);
+      expect(await watched).toBe(key);
+      expect(await queue.entries()).toMatchObject([{ key, value: 'somebody else' }, {}]);
+      await queue.remove(key);
+      await (await waiting).release();
     });
 
     test('is left alone where it came later: it is that one’s turn to fence off', async ({

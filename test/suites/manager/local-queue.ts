@@ -6,7 +6,7 @@ import type { RequestTrace } from '../../../src/lock/trace.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
-import { callsOn, type ManagerTest } from './managers.ts';
+import { callsOn, type ManagerTest, nextWatch } from './managers.ts';
 
 const shared = { mode: 'shared' } as const;
 
@@ -106,10 +106,11 @@ export function localQueue(test: ManagerTest): void {
   });
 
   describe('a request that waits for its turn in the process', () => {
-    test('names the holder when its time is up, whichever process that is', async ({ lockName, queue, a, b }) => {
+    test('names the holder when its time is up, whichever process that is', async ({ lockName, a, b }) => {
       const held = await b.locks.acquire(lockName);
+      const watched = nextWatch(a.keys);
       const head = a.locks.acquire(lockName);
-      await queue.untilLength(2);
+      await watched;
       const options = { timeout: 0.2 };
       const first = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
       expect(first.holder).toEqual({ key: held.key, value: held.uuid, ttl: expect.any(Number) });

@@ -90,3 +90,14 @@ export function hangRenewals(keys: KeysApi): AbortSignal[] {
   });
   return signals;
 }
+
+/** Resolves to the key that the next wait of this client is for: the queue has been read by then, and the lock is taken. */
+export function nextWatch(keys: KeysApi): Promise<string> {
+  const watch = keys.watch.bind(keys);
+  return new Promise((resolve) => {
+    vi.spyOn(keys, 'watch').mockImplementationOnce((key, options) => {
+      resolve(key);
+      return watch(key, options);
+    });
+  });
+}

@@ -5,7 +5,7 @@ import { LockManager } from '../../../src/lock/manager.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { aborted } from '../lock/locks.ts';
-import { callsOn, type ManagerTest } from './managers.ts';
+import { callsOn, type ManagerTest, nextWatch } from './managers.ts';
 
 const reentrant = true;
 const unreachable = () => expect.unreachable();
@@ -61,9 +61,14 @@ export function reentrance(test: ManagerTest): void {
 
     test('finds no hold of another client, nor of another lock', async ({ lockName, a, b }) => {
       await a.locks.request(lockName, async (held) => {
-        const options = { reentrant, timeout: 0.1 };
-        const error = await rejection(b.locks.request(lockName, options, unreachable), EtcdWatchTimedOut);
-        expect(error.holder?.key).toBe(held.key);
+        const abort = new AbortController();
+        const watched = nextWatch(b.keys);
+        const ended = expect(b.locks.request(lockName, { reentrant, signal: abort.signal }, unreachable)).rejects.toBe(
+          'reason',
+        );
+        expect(await watched).toBe(held.key);
+        abort.abort('reason');
+        await ended;
         await a.locks.request(`${lockName}-other`, { reentrant }, (other) => expect(other.key).not.toBe(held.key));
       });
     });

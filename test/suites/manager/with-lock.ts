@@ -1,10 +1,8 @@
 import { describe, expect } from 'vitest';
-import { EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { LockMode } from '../../../src/lock/entry-value.ts';
 import { Lock } from '../../../src/lock/lock.ts';
-import { rejection } from '../../support/clients.ts';
 import { SharedResource } from '../../support/shared-resource.ts';
-import type { ManagerTest } from './managers.ts';
+import { type ManagerTest, nextWatch } from './managers.ts';
 
 const MODES: readonly LockMode[] = ['exclusive', 'shared'];
 
@@ -28,10 +26,10 @@ export function withLock(test: ManagerTest): void {
     test.for(MODES)('stand in one queue: the Lock waits for a hold (%s)', async (mode, { lockName, queue, a, b }) => {
       const lock = new Lock(b.keys, lockName);
       const held = await a.locks.acquire(lockName, { mode });
-      const error = await rejection(lock.acquire({ timeout: 0.2 }), EtcdWatchTimedOut);
-      expect(error.holder?.key).toBe(held.key);
+      const watched = nextWatch(b.keys);
       const waiting = lock.acquire();
-      await queue.untilLength(2);
+      expect(await watched).toBe(held.key);
+      expect(await queue.entries()).toHaveLength(2);
       expect(lock.isTaken).toBe(false);
       expect(await held.release()).toBe(true);
       expect(await waiting).toBe(true);
