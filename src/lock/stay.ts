@@ -55,15 +55,8 @@ async function attempt(
   const claim = new Claim(keys, path, formatValue({ mode, identity, uuid: freshUuid() }), false);
   let lease: Lease | undefined;
   try {
-    if (ifAvailable) {
-      // Looks before it queues up: a poller should not hold up those who only try, too.
-      const read = () => readQueue(keys, path, { quorum: true, signal });
-      const { entries } = await persist(async () => {
-        const queue = await read();
-        return (await removeLeftOvers(keys, queue, isLeftOver, { signal })) ? read() : queue;
-      });
-      if (entries.some((entry) => holdsUp(entry, mode))) return undefined;
-    }
+    // Looks before it queues up: a poller should not hold up those who only try, too.
+    if (ifAvailable && (await isTaken(keys, call, { path, mode }, isLeftOver))) return undefined;
     alive.add(claim.uuid);
     const place = await claim.take(ttl, { signal, persist, onGone: ignore });
     call.assertGoesOn();
@@ -82,6 +75,20 @@ async function attempt(
     await give(claim, lease);
     throw reason;
   }
+}
+
+function isTaken(
+  keys: KeysApi,
+  { signal, persist }: Call,
+  { path, mode }: Pick<StayOptions, 'path' | 'mode'>,
+  isLeftOver: (entry: Contender) => boolean,
+): Promise<boolean> {
+  const read = () => readQueue(keys, path, { quorum: true, signal });
+  return persist(async () => {
+    const queue = await read();
+    const { entries } = (await removeLeftOvers(keys, queue, isLeftOver, { signal })) ? await read() : queue;
+    return entries.some((entry) => holdsUp(entry, mode));
+  });
 }
 
 /** Resolves to why the key could not be removed yet, if so. */
