@@ -33,7 +33,9 @@ export class Call {
     this.#path = path;
     this.#options = options;
     this.#causes = new Scope(options.signal, released, keys.cleanups.closing);
-    this.#causes.signal.addEventListener('abort', () => this.#ended.abort(), { once: true });
+    const { signal } = this.#causes;
+    if (signal.aborted) this.#ended.abort();
+    signal.addEventListener('abort', () => this.#ended.abort(), { once: true });
     const deadline = options.timeout === 0 ? Deadline.never : Deadline.after(options.timeout);
     this.#causes.abortAt(deadline, () => this.#timedOut());
   }

@@ -52,7 +52,10 @@ export class LocalQueue {
    */
   enter(mode: LockMode, signal: AbortSignal): Promise<Turn> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
+      if (signal.aborted) {
+        reject(signal.reason);
+        return this.#admit();
+      }
       const onAbort = () => {
         this.#waiting.delete(waiter);
         reject(signal.reason);
