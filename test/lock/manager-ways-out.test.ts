@@ -87,7 +87,7 @@ afterAll(() => timers.stop());
 async function start({ queue }: Path, n = 0, action: Action = 'forward') {
   const name = freshName();
   const proxy = await useProxy();
-  const client = useClient({ endpoints: proxy.url, readTimeout: 0.5 });
+  const client = useClient({ endpoints: proxy.url, readTimeout: n > 0 ? 0.3 : 5 });
   for (const value of queue) await raw('POST', `/_locks/${name}`, { value });
   let seen = 0;
   const arrived = new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ async function start({ queue }: Path, n = 0, action: Action = 'forward') {
       return action;
     });
   });
-  return { name, proxy, client, locks: new LockManager(client, { ttl: 6 }), arrived };
+  return { name, proxy, client, locks: new LockManager(client, { ttl: 4 }), arrived };
 }
 
 type Started = Awaited<ReturnType<typeof start>>;
@@ -190,7 +190,7 @@ describe.each(paths)('a request for $title', (path) => {
   test.each(ofTheWait)('timed out at request $n, $request, leaves nothing behind', async ({ n }) => {
     const stuck = gate();
     const started = await start(path, n, { hold: stuck.opened });
-    const failed = rejection(started.locks.request(started.name, { ...options, timeout: 0.4 }, () => 'ran'));
+    const failed = rejection(started.locks.request(started.name, { ...options, timeout: 0.3 }, () => 'ran'));
     await started.arrived;
     expect(await failed).toBeInstanceOf(EtcdWatchTimedOut);
     stuck.open();
