@@ -33,6 +33,8 @@ export type Rule = (request: ProxiedRequest) => Action | undefined;
 export interface EtcdProxy {
   readonly url: string;
   readonly requests: readonly ProxiedRequest[];
+  /** Those that etcd has not answered and their client has not given up. */
+  readonly open: ReadonlySet<ProxiedRequest>;
   readonly openSockets: number;
   /** Returns a function that takes the rule away again. */
   intercept(rule: Rule): () => void;
@@ -46,6 +48,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
   const sockets = new Set<Socket>();
   const rules = new Set<Rule>();
   const requests: ProxiedRequest[] = [];
+  const open = new Set<ProxiedRequest>();
   const milestones = new Milestones<ProxiedRequest>();
   const stopped = new AbortController();
   const turns = new WeakMap<Socket, Promise<void>>();
@@ -62,15 +65,19 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
   });
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    let request: ProxiedRequest | undefined;
     try {
-      const request = await read(incoming);
+      request = await read(incoming);
       requests.push(request);
+      open.add(request);
       const action = decide(request);
       milestones.reach(request, 'arrived');
       await perform(action, request, incoming, outgoing);
     } catch {
       // The client went away or etcd cut the connection: so does the proxy.
       incoming.socket.destroy();
+    } finally {
+      if (request) open.delete(request);
     }
   }
 
@@ -97,13 +104,13 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
     } else if ('answerAfter' in action) {
       const answer = await ask(request, incoming, clientGone(outgoing));
       const body = await text(answer);
-      milestones.reach(request, 'answered');
+      answered(request);
       await action.answerAfter;
       outgoing.writeHead(answer.statusCode ?? 502, endToEnd(answer)).end(body);
     } else if ('swallow' in action) {
       const answer = await ask(request, incoming, stopped.signal);
       await text(answer);
-      milestones.reach(request, 'answered');
+      answered(request);
       incoming.socket.destroy();
     } else if ('refuse' in action) {
       incoming.socket.destroy();
@@ -125,11 +132,11 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
     } else {
       outgoing.writeHead(answer.statusCode ?? 502, endToEnd(answer));
       outgoing.flushHeaders();
-      answer.once('end', () => milestones.reach(request, 'answered'));
+      answer.once('end', () => answered(request));
       await pipeline(answer, outgoing);
       return;
     }
-    milestones.reach(request, 'answered');
+    answered(request);
   }
 
   async function ask(
@@ -153,6 +160,11 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
     return answer;
   }
 
+  function answered(request: ProxiedRequest): void {
+    open.delete(request);
+    milestones.reach(request, 'answered');
+  }
+
   function clientGone(outgoing: ServerResponse): AbortSignal {
     const gone = new AbortController();
     outgoing.once('close', () => gone.abort());
@@ -165,6 +177,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
+    open,
     get openSockets() {
       return sockets.size;
     },

@@ -1,0 +1,111 @@
+import { expect, inject, test } from 'vitest';
+import { freshName } from '../support/locks.ts';
+import { runScript } from '../support/script.ts';
+
+const REQUESTS = 10_000;
+
+const OUTCOMES = ['aborted', 'alone', 'available', 'in time', 'nested', 'released', 'shared', 'taken', 'thrown'];
+
+const counts = (each: number): Record<string, number> =>
+  Object.fromEntries(['Call', 'Claim', 'Hold', 'Lease', 'LocalQueue', 'Stay', 'Trace'].map((name) => [name, each]));
+
+/** Lets requests of all kinds and all outcomes run, and tells before and after what is there. */
+const SCRIPT = `
+  import { getEventListeners, setMaxListeners } from 'node:events';
+  import v8 from 'node:v8';
+  import { EtcdClient, LockManager } from 'etcd-v2-lock';
+  import { Call } from './dist/lock/call.js';
+  import { Claim } from './dist/lock/claim.js';
+  import { Hold } from './dist/lock/hold.js';
+  import { Lease } from './dist/lock/lease.js';
+  import { LocalQueue } from './dist/lock/local-queue.js';
+  import { Stay } from './dist/lock/stay.js';
+  import { Trace } from './dist/lock/trace.js';
+
+  const client = new EtcdClient({ endpoints: process.env.ETCD, lockPrefix: '/' + process.env.NAME });
+  const locks = new LockManager(client, { ttl: 60 });
+  const { signal } = new AbortController();
+  setMaxListeners(0, signal);
+  const outcomes = {};
+  const count = (outcome) => { outcomes[outcome] = (outcomes[outcome] ?? 0) + 1; };
+
+  const kinds = [
+    (name) => locks.request(name, { signal }, () => 'alone'),
+    (name) => locks.request(name, { signal, mode: 'shared' }, () => 'shared'),
+    (name, lane) => locks.request(lane % 2 ? name : 'own-' + lane, { signal, ifAvailable: true }, (held) => held ? 'available' : 'taken'),
+    (name) => locks.request(name, { signal, identity: 'node-1' }, () => { throw 'thrown'; }),
+    (name) => {
+      const abort = new AbortController();
+      const request = locks.request(name, { signal: abort.signal }, () => 'too late to abort');
+      setImmediate(() => abort.abort('aborted'));
+      return request;
+    },
+    (name) => locks.request(name, { signal, reentrant: true }, () =>
+      locks.request(name, { signal, reentrant: true }, () => 'nested')),
+    async (name) => {
+      const held = await locks.acquire(name, { signal });
+      return (await held.release()) ? 'released' : 'lost';
+    },
+    (name) => locks.request(name, { signal, timeout: 30 }, () => 'in time'),
+  ];
+
+  /** 40 names, each wanted by several at a time. */
+  async function run(requests) {
+    let next = 0;
+    await Promise.all(Array.from({ length: 200 }, async (_, lane) => {
+      while (next < requests) {
+        const kind = kinds[next % kinds.length];
+        next += 1;
+        await kind('lock-' + (lane % 40), lane).then(count, (error) => count(error));
+      }
+    }));
+  }
+
+  const classes = { Call, Claim, Hold, Lease, LocalQueue, Stay, Trace };
+  const listeners = (of) => getEventListeners(of, 'abort').length;
+  const resources = (type) => process.getActiveResourcesInfo().filter((resource) => resource.startsWith(type)).length;
+  async function look() {
+    const { held, pending } = await locks.query();
+    // This collects all garbage first.
+    const objects = Object.entries(classes).map(([name, Class]) => [name, v8.queryObjects(Class, { format: 'count' })]);
+    return {
+      left: {
+        keys: held.length + pending.length,
+        timers: resources('Timeout'),
+        listeners: listeners(client.cleanups.closing) + listeners(signal),
+        ...Object.fromEntries(objects),
+      },
+      sockets: resources('TCP'),
+      heap: process.memoryUsage().heapUsed,
+    };
+  }
+
+  // So that what is made only once is there already.
+  await run(2000);
+  const before = await look();
+  const during = await locks.request('one', { signal }, look);
+  for (const outcome of Object.keys(outcomes)) delete outcomes[outcome];
+  await run(${REQUESTS});
+  const after = await look();
+  await client.close();
+  const handles = process.getActiveResourcesInfo().filter((resource) => !/Pipe|TTY|FS/.test(resource));
+  console.log(JSON.stringify({ before, during, after, outcomes, handles }));
+`;
+
+test(`${REQUESTS} requests leave nothing behind`, async () => {
+  const env = { ETCD: inject('etcd'), NAME: freshName(), NODE_OPTIONS: '--disable-warning=ExperimentalWarning' };
+  const { code, stdout, stderr } = await runScript(SCRIPT, env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const { before, during, after, outcomes, handles } = JSON.parse(stdout);
+  const nothing = { keys: 0, timers: 0, listeners: 0, ...counts(0) };
+  expect(before.left).toEqual(nothing);
+  expect(after.left).toEqual(nothing);
+  // What is there while a lock is held is seen: else the above would prove nothing.
+  expect(during.left).toMatchObject({ keys: 1, listeners: 1, ...counts(1), Call: 0 });
+  // Idle connections, however many requests there were.
+  expect(after.sockets).toBeLessThan(10);
+  expect(handles).toEqual([]);
+  // Bytes a request: a uuid left behind in a set would be 80.
+  expect((after.heap - before.heap) / REQUESTS).toBeLessThan(50);
+  expect(Object.keys(outcomes).sort()).toEqual(OUTCOMES);
+}, 120_000);

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import { ExclusiveResource } from '../../compat/exclusive-resource.ts';
+import type { Held } from '../../src/index.ts';
+import { freshName, queueOn, useProxy } from '../support/locks.ts';
+import { useManager } from '../support/managers.ts';
+import type { EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
+
+const REQUESTS = 1000;
+const TURNS = 20;
+
+const isPoll = ({ query }: ProxiedRequest): boolean => query.has('wait');
+const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
+const isRemoval = ({ method, status }: ProxiedRequest): boolean => method === 'DELETE' && status === 200;
+
+/** The most keys and long polls that whoever is behind the proxy had at a time. */
+function loadOn(proxy: EtcdProxy): { keys: number; polls: number } {
+  const most = { keys: 0, polls: 0 };
+  let keys = 0;
+  proxy.intercept((request) => {
+    // All of its keys but those surely removed by now.
+    if (isAppend(request)) keys = proxy.requests.filter(isAppend).length - proxy.requests.filter(isRemoval).length;
+    most.keys = Math.max(most.keys, keys);
+    most.polls = Math.max(most.polls, [...proxy.open].filter(isPoll).length);
+    return undefined;
+  });
+  return most;
+}
+
+interface Hold {
+  readonly by: string;
+  readonly token: bigint;
+}
+
+/** Many requests at once of one process, behind a proxy. */
+async function setUp() {
+  const proxy = await useProxy();
+  const name = freshName();
+  const resource = new ExclusiveResource();
+  const holds: Hold[] = [];
+  const hold = (by: string) => (held: Held) =>
+    resource.use(by, async () => {
+      holds.push({ by, token: held.fencingToken });
+      // Long enough for another to come in, if there were one.
+      await new Promise(setImmediate);
+    });
+  const locks = useManager({ ttl: 60 }, { endpoints: proxy.url });
+  const most = loadOn(proxy);
+  const all = Array.from({ length: REQUESTS }, (_, i) => locks.request(name, hold(`request ${i}`)));
+  return { name, holds, hold, most, all: Promise.all(all) };
+}
+
+const inOrder = Array.from({ length: REQUESTS }, (_, i) => `request ${i}`);
+
+function expectGrowingTokens(holds: readonly Hold[]): void {
+  const tokens = holds.map(({ token }) => token);
+  expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1)));
+}
+
+test(`${REQUESTS} requests at once for one lock run one at a time, in order, with a greater token each, by one key and no poll`, async () => {
+  const { name, holds, most, all } = await setUp();
+  await all;
+  expect(holds.map(({ by }) => by)).toEqual(inOrder);
+  expectGrowingTokens(holds);
+  expect(most).toEqual({ keys: 1, polls: 0 });
+  expect(await queueOn(name)).toEqual([]);
+}, 120_000);
+
+test('another process has its turns in between, and costs one poll', async () => {
+  const { name, holds, hold, most, all } = await setUp();
+  const other = useManager({ ttl: 60 });
+  for (let turn = 0; turn < TURNS; turn += 1) await other.request(name, hold('other'));
+  const ownMeanwhile = holds.length - TURNS;
+  await all;
+  expect(holds.filter(({ by }) => by === 'other')).toHaveLength(TURNS);
+  expect(holds.filter(({ by }) => by !== 'other').map(({ by }) => by)).toEqual(inOrder);
+  expectGrowingTokens(holds);
+  // About one between two turns.
+  expect(ownMeanwhile).toBeGreaterThan(TURNS / 2);
+  expect(ownMeanwhile).toBeLessThan(REQUESTS / 2);
+  expect(most).toEqual({ keys: 1, polls: 1 });
+  expect(await queueOn(name)).toEqual([]);
+}, 120_000);

@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest';
+import {
+  EtcdConnectionFailed,
+  EtcdLockExpired,
+  EtcdLockLost,
+  type Held,
+  type LockManagerOptions,
+} from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
+import { freshName, queueOn, raw, rejection, useProxy } from '../support/locks.ts';
+import { abortOf, block, useManager } from '../support/managers.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+
+const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
+const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
+
+/** A lock held through a proxy. */
+async function setUp(options: LockManagerOptions) {
+  const proxy = await useProxy();
+  const name = freshName();
+  const held = await useManager(options, { endpoints: proxy.url }).acquire(name);
+  const renewals = (): number => proxy.requests.filter((request) => isRenewal(request) && request.status).length;
+  return { proxy, name, held, renewals };
+}
+
+describe('a hold whose key was changed by hand', () => {
+  test.each([
+    ['removed', (key: string) => raw('DELETE', key), /key is gone/],
+    ['given another value', (key: string) => raw('PUT', key, { value: 'other' }), /carries another value/],
+    ['removed and made again', (key: string) => remade(key), /carries another value/],
+  ])('is told lost by the very next renewal when it was %s', async (_, change, why) => {
+    const { held, renewals } = await setUp({ ttl: 3 });
+    await change(held.key);
+    const before = renewals();
+    expect(await abortOf(held.signal)).toBeInstanceOf(EtcdLockLost);
+    expect(renewals()).toBeLessThanOrEqual(before + 1);
+    expect(held.signal.reason.message).toMatch(why);
+    expect(held.signal.reason.cause).toBeInstanceOf(EtcdLockExpired);
+    expect(held.expiresIn()).toBe(0);
+    expect(() => held.assertHeld()).toThrow(held.signal.reason);
+    expect(await held.release()).toBe(false);
+  });
+
+  test('is not acquired again, and its end takes nothing from its successor', async () => {
+    const { proxy, name, held } = await setUp({ ttl: 3 });
+    await raw('DELETE', held.key);
+    const successor = await useManager({ ttl: 60 }).acquire(name);
+    await abortOf(held.signal);
+    await held.release();
+    expect(proxy.requests.filter(isAppend)).toHaveLength(1);
+    expect(await queueOn(name)).toMatchObject([{ key: successor.key }]);
+    expect(successor.fencingToken).toBeGreaterThan(held.fencingToken);
+    expect(await successor.release()).toBe(true);
+  });
+
+  test('ends its request with the loss once the callback is done, and not before', async () => {
+    const name = freshName();
+    const [told, done] = [gate(), gate()];
+    let ended = false;
+    const request = rejection(
+      useManager({ ttl: 3 }).request(name, async ({ key, signal }) => {
+        await raw('DELETE', key);
+        await abortOf(signal);
+        told.open();
+        await done.opened;
+      }),
+    ).finally(() => {
+      ended = true;
+    });
+    await told.opened;
+    expect(await queueOn(name)).toEqual([]);
+    expect(ended).toBe(false);
+    done.open();
+    expect(await request).toBeInstanceOf(EtcdLockLost);
+  });
+
+  async function remade(key: string) {
+    await raw('DELETE', key);
+    return raw('PUT', key, { value: 'other', ttl: '60' });
+  }
+});
+
+describe('a hold that cannot be renewed', () => {
+  test.each(['silent', 'refuse'] as const)('is told lost while its key is still there: %s', async (fault) => {
+    // Seconds lie between the deadline and the expiry: time to look, also on a busy machine.
+    const { proxy, held } = await setUp({ ttl: 6, margin: 2 });
+    const all = fault === 'silent' ? { silent: true as const } : { refuse: true as const };
+    const off = proxy.intercept(() => all);
+    const reason = await abortOf(held.signal);
+    const { body } = await raw('GET', held.key);
+    expect(body.node).toMatchObject({ key: held.key, ttl: expect.any(Number) });
+    expect(reason).toBeInstanceOf(EtcdLockLost);
+    expect(reason).toMatchObject({
+      message: expect.stringContaining('was not renewed in time'),
+      cause: { cause: expect.any(EtcdConnectionFailed) },
+    });
+    expect(held.expiresIn()).toBe(0);
+    off();
+    expect(await held.release()).toBe(false);
+  });
+
+  test('is vouched for from the moment its write was sent, however late the answer comes', async () => {
+    const proxy = await useProxy();
+    const name = freshName();
+    const { opened, open } = gate();
+    proxy.intercept((request) => {
+      if (isAppend(request)) return { answerAfter: opened };
+      return isRenewal(request) ? { silent: true } : undefined;
+    });
+    const queued = proxy.next(isAppend, 'answered');
+    const acquiring = useManager({ ttl: 6, margin: 1 }, { endpoints: proxy.url }).acquire(name);
+    await queued;
+    const [own] = await until(
+      () => queueOn(name),
+      ([entry]) => (entry?.ttl ?? 0) <= 4,
+    );
+    open();
+    const held = await acquiring;
+    expect(held.expiresIn()).toBeLessThanOrEqual((own?.ttl ?? 0) - 1);
+    await held.release();
+  });
+});
+
+describe('a hold whose deadline passed while the event loop was blocked', () => {
+  test('is known to be lost at the first look, before any timer could tell', async () => {
+    const held = await useManager({ ttl: 2 }).acquire(freshName());
+    held.assertHeld();
+    block(2);
+    expect(held.signal.aborted).toBe(false);
+    expect(() => held.assertHeld()).toThrow(EtcdLockLost);
+    expect(held.signal.aborted).toBe(true);
+    expect(held.expiresIn()).toBe(0);
+    await held.release();
+  });
+
+  test.each([
+    ['expiresIn()', (held: Held) => expect(held.expiresIn()).toBe(0)],
+    ['nothing but the end of the callback', () => {}],
+  ])('ends its request with the loss, noticed by %s', async (_, look) => {
+    const request = useManager({ ttl: 2 }).request(freshName(), (held) => {
+      block(2);
+      look(held);
+      return 'done';
+    });
+    expect(await rejection(request)).toBeInstanceOf(EtcdLockLost);
+  });
+
+  test('attaches the loss to the error of the callback', async () => {
+    const own = new Error('own');
+    const request = useManager({ ttl: 2 }).request(freshName(), () => {
+      block(2);
+      throw own;
+    });
+    expect(await rejection(request)).toBe(own);
+    expect(own).toHaveProperty('lockError', expect.any(EtcdLockLost));
+  });
+
+  test('was lost before a release, which tells', async () => {
+    const held = await useManager({ ttl: 2 }).acquire(freshName());
+    block(2);
+    expect(await held.release()).toBe(false);
+  });
+});

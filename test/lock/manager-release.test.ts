@@ -1,0 +1,188 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  EtcdConnectionFailed,
+  EtcdLockLost,
+  type Held,
+  LockManager,
+  type LockManagerOptions,
+  type RequestTrace,
+} from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { abortOf, useManager } from '../support/managers.ts';
+import type { Action, ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+
+const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
+const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
+const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
+
+async function setUp(options: LockManagerOptions = { ttl: 60 }) {
+  const proxy = await useProxy();
+  const name = freshName();
+  const client = useClient({ endpoints: proxy.url, readTimeout: 1 });
+  /** The first request that matches gets the action. */
+  const onFirst = (match: (request: ProxiedRequest) => boolean, action: Action): void => {
+    const off = proxy.intercept((request) => {
+      if (!match(request)) return undefined;
+      off();
+      return action;
+    });
+  };
+  return { proxy, name, client, locks: new LockManager(client, options), onFirst };
+}
+
+/** What was told of the releases of one lock. */
+function releasesOf(name: string): readonly RequestTrace[] {
+  const told: RequestTrace[] = [];
+  const listener = (message: unknown): void => {
+    const trace = message as RequestTrace;
+    if (trace.name === name) told.push(trace);
+  };
+  subscribe('tracing:etcd-v2-lock:request:released', listener);
+  onTestFinished(() => {
+    unsubscribe('tracing:etcd-v2-lock:request:released', listener);
+  });
+  return told;
+}
+
+describe('a release', () => {
+  test.each([
+    ['is done, but not answered', { swallow: true }],
+    ['is refused', { refuse: true }],
+    ['is never answered', { silent: true }],
+  ] satisfies [string, Action][])(
+    'that %s spoils no result, is told by the trace, and is finished in the background',
+    async (_, action) => {
+      const { name, locks, onFirst } = await setUp();
+      const released = releasesOf(name);
+      onFirst(isRemoval, action);
+      expect(await locks.request(name, () => 'result')).toBe('result');
+      expect(released).toMatchObject([{ cleanupError: expect.any(Error), lost: undefined, held: expect.any(Number) }]);
+      await untilQueued(name, 0);
+    },
+  );
+
+  test('that fails is attached to the error of the callback', async () => {
+    const { name, locks, onFirst } = await setUp();
+    onFirst(isRemoval, { refuse: true });
+    const own = new Error('own');
+    const request = locks.request(name, () => {
+      throw own;
+    });
+    expect(await rejection(request)).toBe(own);
+    expect(own).toHaveProperty('lockError', expect.any(EtcdConnectionFailed));
+    await untilQueued(name, 0);
+  });
+
+  test('that fails keeps those behind it waiting only until the key is gone', async () => {
+    const { name, locks, onFirst } = await setUp();
+    const first = await locks.acquire(name);
+    onFirst(isRemoval, { refuse: true });
+    const next = [locks.request(name, ({ fencingToken }) => fencingToken), useManager().request(name, () => 'other')];
+    expect(await first.release()).toBe(true);
+    const [token, other] = await Promise.all(next);
+    expect(token).toBeGreaterThan(first.fencingToken);
+    expect(other).toBe('other');
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('carried out late takes nothing from the next hold of the same process', async () => {
+    const { proxy, name, locks, onFirst } = await setUp();
+    const { opened, open } = gate();
+    const first = await locks.acquire(name);
+    onFirst(isRemoval, { hold: opened, cut: true });
+    const removal = proxy.next(isRemoval, 'arrived');
+    await first.release();
+    const arrived = await removal;
+    const second = await locks.acquire(name);
+    const late = proxy.next((request) => request === arrived, 'answered');
+    open();
+    await late;
+    expect(await queueOn(name)).toMatchObject([{ key: second.key }]);
+    expect(await second.release()).toBe(true);
+    expect(await queueOn(name)).toEqual([]);
+  });
+});
+
+describe('a release while a renewal is under way', () => {
+  /** A hold with a renewal that hangs before it reaches etcd. */
+  async function renewing() {
+    const { proxy, name, locks } = await setUp({ ttl: 6 });
+    const { opened, open } = gate();
+    onTestFinished(open);
+    proxy.intercept((request) => (isRenewal(request) ? { hold: opened } : undefined));
+    const arrived = proxy.next(isRenewal, 'arrived');
+    const held = await locks.acquire(name);
+    const renewal = await arrived;
+    const late = proxy.next((request) => request === renewal, 'answered');
+    return { name, held, renewal, carryOut: open, late };
+  }
+
+  test('waits for no answer to it', async () => {
+    const { name, held, renewal } = await renewing();
+    expect(await held.release()).toBe(true);
+    expect(renewal.status).toBeUndefined();
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('is final: carried out late, it brings no key back', async () => {
+    const { name, held, carryOut, late } = await renewing();
+    await held.release();
+    carryOut();
+    expect((await late).status).toBe(404);
+    expect(await queueOn(name)).toEqual([]);
+  });
+});
+
+describe('etcd gone for good', () => {
+  test('is told by the signal of a hold, whose release then ends all the same', async () => {
+    const { proxy, name, locks } = await setUp({ ttl: 3 });
+    const released = releasesOf(name);
+    const told: Held[] = [];
+    const request = rejection(
+      locks.request(name, async (held) => {
+        await proxy.stop();
+        await abortOf(held.signal);
+        told.push(held);
+      }),
+    );
+    expect(await request).toBeInstanceOf(EtcdLockLost);
+    expect(told[0]?.signal.reason).toBe(await request);
+    expect(released).toMatchObject([{ lost: await request, cleanupError: expect.any(Error) }]);
+    await untilQueued(name, 0);
+  });
+
+  test('ends a wait with its timeout, and later requests of the process are not held up', async () => {
+    const { proxy, name, locks } = await setUp({ ttl: 3, timeout: 1.5 });
+    const holder = await useManager().acquire(name);
+    const first = rejection(locks.request(name, () => 'ran'));
+    const second = rejection(locks.request(name, () => 'ran'));
+    await untilQueued(name, 2);
+    await proxy.stop();
+    expect(await first).toHaveProperty('name', 'EtcdWatchTimedOut');
+    expect(await second).toHaveProperty('name', 'EtcdWatchTimedOut');
+    await untilQueued(name, 1);
+    await holder.release();
+  });
+});
+
+test('an append held back until after its request was aborted leaves no key', async () => {
+  const { proxy, name, locks, onFirst } = await setUp();
+  const { opened, open } = gate();
+  onFirst(isAppend, { hold: opened, cut: true });
+  const arrived = proxy.next(isAppend, 'arrived');
+  const abort = new AbortController();
+  const aborted = rejection(locks.request(name, { signal: abort.signal }, () => 'ran'));
+  const append = await arrived;
+  abort.abort('enough');
+  expect(await aborted).toBe('enough');
+  const late = proxy.next((request) => request === append, 'answered');
+  open();
+  expect((await late).status).toBe(201);
+  await until(
+    () => raw('GET', `/_locks/${name}?quorum=true`),
+    ({ body }) => body.node?.nodes === undefined,
+  );
+});

@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EtcdWatchTimedOut, LockManager, type RequestOptions } from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
+import { listenersOf, trackTimers } from '../support/leaks.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import type { Action, ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+
+/** A way through a request for a lock, and what it asks of etcd. */
+interface Path {
+  readonly title: string;
+  readonly options: RequestOptions;
+  /** Values of the entries in the queue before; the last one is released once the request waits. */
+  readonly queue: readonly string[];
+  readonly requests: readonly string[];
+  /** Whether it has to wait, and so never comes to hold the lock unless that is released. */
+  readonly waits: boolean;
+  /** What the callback gets: a hold, or null. */
+  readonly gets: 'held' | 'null';
+}
+
+const LOOK = 'GET queue by quorum';
+const APPEND = 'POST queue';
+const LIST = 'GET queue';
+const WAIT = 'GET key waiting';
+const REMOVE = 'DELETE key';
+
+const HELD = { waits: false, gets: 'held' } as const;
+const WAITING = { waits: true, gets: 'held' } as const;
+
+const paths: readonly Path[] = [
+  { title: 'a free lock', options: {}, queue: [], requests: [APPEND, LIST, REMOVE], ...HELD },
+  { title: 'a taken lock', options: {}, queue: ['owner'], requests: [APPEND, LIST, WAIT], ...WAITING },
+  {
+    title: 'a share of a shared lock',
+    options: { mode: 'shared' },
+    queue: ['shared:other'],
+    requests: [APPEND, LIST, REMOVE],
+    ...HELD,
+  },
+  {
+    title: 'a share of a lock held alone',
+    options: { mode: 'shared' },
+    queue: ['owner', 'shared:other'],
+    requests: [APPEND, LIST, WAIT],
+    ...WAITING,
+  },
+  {
+    title: 'a free lock, not to be waited for',
+    options: { ifAvailable: true },
+    queue: [],
+    requests: [LOOK, APPEND, LIST, REMOVE],
+    ...HELD,
+  },
+  {
+    title: 'a taken lock, not to be waited for',
+    options: { ifAvailable: true },
+    queue: ['owner'],
+    requests: [LOOK],
+    waits: false,
+    gets: 'null',
+  },
+  {
+    title: 'a lock that a dead predecessor left behind',
+    options: { identity: 'node-1' },
+    queue: ['id:node-1:dead'],
+    requests: [APPEND, LIST, REMOVE, REMOVE],
+    ...HELD,
+  },
+];
+
+const isLeftOver = (value: string): boolean => value.startsWith('id:');
+
+function kind({ method, path, query }: ProxiedRequest): string {
+  const what = /\/\d{20}$/.test(path) ? 'key' : 'queue';
+  if (query.get('wait') === 'true') return `${method} ${what} waiting`;
+  return `${method} ${what}${query.get('quorum') === 'true' ? ' by quorum' : ''}`;
+}
+
+let timers: ReturnType<typeof trackTimers>;
+beforeAll(() => {
+  timers = trackTimers();
+});
+afterAll(() => timers.stop());
+
+/** Everything up to the request, whose n-th one of etcd gets the action. */
+async function start({ queue }: Path, n = 0, action: Action = 'forward') {
+  const name = freshName();
+  const proxy = await useProxy();
+  const client = useClient({ endpoints: proxy.url, readTimeout: n > 0 ? 0.3 : 5 });
+  for (const value of queue) await raw('POST', `/_locks/${name}`, { value });
+  let seen = 0;
+  const arrived = new Promise<void>((resolve) => {
+    proxy.intercept(() => {
+      seen += 1;
+      if (seen !== n) return undefined;
+      resolve();
+      return action;
+    });
+  });
+  return { name, proxy, client, locks: new LockManager(client, { ttl: 4 }), arrived };
+}
+
+type Started = Awaited<ReturnType<typeof start>>;
+
+/** No key but the others', no timer, no listener, no socket. */
+async function expectNothingLeft({ queue }: Path, { name, proxy, client }: Started, others = queue) {
+  const stay = others.filter((value) => !isLeftOver(value));
+  await until(
+    async () => (await queueOn(name)).map(({ value }) => value).filter((value) => !isLeftOver(value)),
+    (values) => values.join() === stay.join(),
+  );
+  await client.close();
+  expect(listenersOf(client.cleanups.closing)).toBe(0);
+  await until(
+    () => ({ timers: timers.live, sockets: proxy.openSockets }),
+    (left) => left.timers === 0 && left.sockets === 0,
+  );
+  expect((await queueOn(name)).filter(({ value }) => !isLeftOver(value))).toHaveLength(stay.length);
+}
+
+/** Lets those go that the request waits for, one after the other. */
+async function release({ queue }: Path, name: string): Promise<void> {
+  for (const { key, value } of await queueOn(name)) if (queue.includes(value)) await raw('DELETE', key);
+}
+
+describe.each(paths)('a request for $title', (path) => {
+  const { options, requests, waits } = path;
+  const steps = requests.map((request, i) => ({ n: i + 1, request }));
+
+  test('asks etcd what the tests below spoil one by one', async () => {
+    const started = await start(path);
+    const { name, proxy, locks } = started;
+    const request = locks.request(name, options, () => {});
+    await until(
+      () => proxy.requests.length,
+      (count) => count >= requests.length,
+    );
+    expect(proxy.requests.slice(0, requests.length).map(kind)).toEqual(requests);
+    if (waits) await release(path, name);
+    await request;
+    await expectNothingLeft(path, started, waits ? [] : path.queue);
+  });
+
+  const faults: readonly (readonly [string, Action])[] = [
+    ['is done, but not answered', { swallow: true }],
+    ['is refused', { refuse: true }],
+    ['is never answered', { silent: true }],
+  ];
+  const spoilt = steps.flatMap((step) => faults.map(([what, action]) => ({ ...step, what, action })));
+
+  test.each(spoilt)('runs once, with one key, when request $n, $request, $what', async ({ n, action }) => {
+    const started = await start(path, n, action);
+    const { name, locks, arrived } = started;
+    const got: unknown[] = [];
+    const request = locks.request(name, options, async (held) => {
+      const values = (await queueOn(name)).map(({ key }) => key);
+      got.push(held === null ? 'null' : 'held');
+      if (held) expect(values.filter((key) => key === held.key)).toHaveLength(1);
+      if (held) expect(values).toHaveLength(1 + (waits ? 0 : path.queue.filter((value) => !isLeftOver(value)).length));
+      return 'result';
+    });
+    await arrived;
+    if (waits) {
+      await untilQueued(name, path.queue.length + 1);
+      await release(path, name);
+    }
+    expect(await request).toBe('result');
+    expect(got).toEqual([path.gets]);
+    await expectNothingLeft(path, started, waits ? [] : path.queue);
+  });
+
+  // A signal or a timeout ends the wait only.
+  const ofTheWait = steps.filter(({ n, request }) => request !== REMOVE || n < requests.length);
+
+  test.each(ofTheWait)('aborted at request $n, $request, leaves nothing behind', async ({ n }) => {
+    const stuck = gate();
+    const started = await start(path, n, { hold: stuck.opened });
+    const abort = new AbortController();
+    const failed = rejection(started.locks.request(started.name, { ...options, signal: abort.signal }, () => 'ran'));
+    await started.arrived;
+    const reason = new Error('aborted by the test');
+    abort.abort(reason);
+    expect(await failed).toBe(reason);
+    expect(listenersOf(abort.signal)).toBe(0);
+    stuck.open();
+    await expectNothingLeft(path, started);
+  });
+
+  test.each(ofTheWait)('timed out at request $n, $request, leaves nothing behind', async ({ n }) => {
+    const stuck = gate();
+    const started = await start(path, n, { hold: stuck.opened });
+    const failed = rejection(started.locks.request(started.name, { ...options, timeout: 0.3 }, () => 'ran'));
+    await started.arrived;
+    expect(await failed).toBeInstanceOf(EtcdWatchTimedOut);
+    stuck.open();
+    await expectNothingLeft(path, started);
+  });
+});

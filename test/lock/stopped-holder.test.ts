@@ -1,0 +1,115 @@
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { fencedResource } from '../support/fenced-resource.ts';
+import { freshName, queueOn, untilQueued } from '../support/locks.ts';
+import { useManager } from '../support/managers.ts';
+import { type RunningScript, startScript } from '../support/script.ts';
+import { until } from '../support/until.ts';
+
+/** Seconds. */
+const TTL = 3;
+
+const SET_UP = `
+  import { EtcdClient, LockManager } from 'etcd-v2-lock';
+  const { ETCD, NAME, MODE, RESOURCE } = process.env;
+  const client = new EtcdClient({ endpoints: ETCD });
+  const locks = new LockManager(client, { ttl: ${TTL} });
+  const nameOf = (error) => error.name;
+`;
+
+/** Holds two locks, notices by the clock that it was stopped, and tells what it then sees: of one by asking, of the other by its signal. */
+const HOLDER = `${SET_UP}
+  const seen = {};
+  const write = async ({ fencingToken }) => (await fetch(RESOURCE + '?token=' + fencingToken, { method: 'POST' })).status;
+  /** Calls back in the very turn of the event loop in which the process runs again. */
+  const onceStopped = (tell) => new Promise((resolve) => {
+    let last = performance.now();
+    const look = () => {
+      const gap = performance.now() - last;
+      last += gap;
+      if (gap > 1500) resolve(tell());
+      else setImmediate(look);
+    };
+    look();
+  });
+  seen.outcome = await locks.request(NAME, { mode: MODE }, async (held) => {
+    const watched = await locks.acquire(NAME + '-watched');
+    const looked = onceStopped(async () => {
+      seen.expiresIn = held.expiresIn();
+      try { held.assertHeld(); } catch (error) { seen.asserted = error.name; }
+      await new Promise(setImmediate);
+      seen.aborted = watched.signal.aborted && watched.signal.reason.name;
+    });
+    seen.token = String(held.fencingToken);
+    seen.early = await write(held);
+    await looked;
+    seen.late = await write(held);
+    seen.released = await watched.release();
+  }).catch(nameOf);
+  await client.close();
+  console.log(JSON.stringify(seen));
+`;
+
+const WAITER = `${SET_UP}
+  const outcome = await locks.request(NAME, { mode: MODE }, () => 'ran').catch(nameOf);
+  await client.close();
+  console.log(JSON.stringify({ outcome }));
+`;
+
+function start(source: string, env: Record<string, string>): RunningScript {
+  const script = startScript(source, { ETCD: inject('etcd'), ...env });
+  onTestFinished(() => {
+    script.process.kill('SIGKILL');
+  });
+  return script;
+}
+
+/** What the script told, once it has ended well. */
+async function toldBy({ result }: RunningScript): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await result;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout);
+}
+
+describe.each(['exclusive', 'shared'])('a process stopped for longer than its TTL (%s)', (mode) => {
+  test('holds no more: it sees so as soon as it runs again, and a fence refuses its late write', async () => {
+    const name = freshName();
+    const resource = await fencedResource();
+    const old = start(HOLDER, { NAME: name, MODE: mode, RESOURCE: resource.url });
+    await until(
+      () => resource.written.length,
+      (count) => count === 1,
+    );
+    old.process.kill('SIGSTOP');
+    const successor = await useManager({ ttl: 60 }).acquire(name);
+    await untilQueued(`${name}-watched`, 0);
+    await resource.write(successor.fencingToken);
+    old.process.kill('SIGCONT');
+    const { token, ...seen } = await toldBy(old);
+    expect(seen).toEqual({
+      early: 200,
+      expiresIn: 0,
+      asserted: 'EtcdLockLost',
+      aborted: 'EtcdLockLost',
+      late: 409,
+      released: false,
+      outcome: 'EtcdLockLost',
+    });
+    expect(successor.fencingToken).toBeGreaterThan(BigInt(String(token)));
+    expect(resource.written).toEqual([BigInt(String(token)), successor.fencingToken]);
+    expect(await queueOn(name)).toMatchObject([{ key: successor.key }]);
+    expect(await successor.release()).toBe(true);
+  });
+
+  test('waits no more: it does not run, though the lock is free', async () => {
+    const name = freshName();
+    const holder = await useManager({ ttl: 60 }).acquire(name);
+    const waiter = start(WAITER, { NAME: name, MODE: mode });
+    await untilQueued(name, 2);
+    waiter.process.kill('SIGSTOP');
+    await untilQueued(name, 1);
+    await holder.release();
+    waiter.process.kill('SIGCONT');
+    expect(await toldBy(waiter)).toEqual({ outcome: 'EtcdLockExpired' });
+    expect(await queueOn(name)).toEqual([]);
+  });
+});

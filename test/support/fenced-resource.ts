@@ -1,0 +1,38 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { EtcdStaleToken, Fence } from '../../src/index.ts';
+
+export interface FencedResource {
+  /** Takes `POST <url>?token=<token>`: 200 when it let the write through, 409 when it refused. */
+  readonly url: string;
+  /** The tokens of the writes let through, in order. */
+  readonly written: readonly bigint[];
+  write(token: bigint): Promise<void>;
+}
+
+/** A resource that other processes write to, guarded by a fence; gone when the test is over. */
+export async function fencedResource(): Promise<FencedResource> {
+  const fence = new Fence();
+  const written: bigint[] = [];
+  const write = async (token: bigint): Promise<void> => {
+    await fence.accept('resource', token);
+    written.push(token);
+  };
+  const server = http.createServer(async ({ url = '' }, answer) => {
+    const token = BigInt(new URL(url, 'http://resource').searchParams.get('token') ?? '');
+    const refused = await write(token).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    answer.writeHead(refused instanceof EtcdStaleToken ? 409 : refused ? 500 : 200).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, written, write };
+}
