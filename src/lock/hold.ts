@@ -4,7 +4,7 @@ import { ignore } from '../timing.ts';
 import type { LockMode } from './entry-value.ts';
 import { type Held, HeldLock, type OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
-import { runInside } from './reentrance.ts';
+import { type Lasting, runInside } from './reentrance.ts';
 import type { Stay } from './stay.ts';
 import type { Trace } from './trace.ts';
 
@@ -34,7 +34,7 @@ export class Hold {
   readonly #turn: Turn;
   readonly #trace: Trace;
   readonly #nested = new Set<Promise<void>>();
-  #over = false;
+  readonly #lasting: Lasting = { hold: this };
   #ending: Promise<Ending> | undefined;
 
   constructor({ keys, name, stay, turn, trace }: HoldParts) {
@@ -48,16 +48,11 @@ export class Hold {
     trace.holds(this.held);
   }
 
-  /** Whether nothing can run under it any more. */
-  get isOver(): boolean {
-    return this.#over;
-  }
-
   /** Runs the work, then gives the lock back. The work's own error wins over one of the lock, which is attached to it. */
   async run<T>(work: Work<T>): Promise<T> {
     let result: T;
     try {
-      result = await runInside(this, () => work(this.held));
+      result = await runInside(this.#lasting, () => work(this.held));
     } catch (error) {
       const { lost, cleanupError } = await this.end();
       attach(error, lost ?? cleanupError);
@@ -77,7 +72,7 @@ export class Hold {
     if (mode === 'exclusive' && this.held.mode === 'shared')
       throw new RangeError(`mode must be 'shared' inside a shared hold of ${show(name)}, got ${show(mode)}`);
     this.held.assertHeld();
-    const run = runInside(this, async () => work(this.held));
+    const run = runInside(this.#lasting, async () => work(this.held));
     const ended = run.then(ignore, ignore);
     this.#nested.add(ended);
     try {
@@ -115,7 +110,7 @@ export class Hold {
   async #end(): Promise<Ending> {
     while (this.#nested.size > 0) await Promise.all(this.#nested);
     const lost = this.#lost;
-    this.#over = true;
+    this.#lasting.hold = undefined;
     const cleanupError = await this.#stay.leave();
     this.#turn.end();
     this.#trace.releases(cleanupError);
