@@ -64,7 +64,7 @@ const paths: readonly Path[] = [
     title: 'a lock that a dead predecessor left behind',
     options: { identity: 'node-1' },
     queue: ['id:node-1:dead'],
-    requests: [APPEND, LIST, REMOVE, REMOVE],
+    requests: [APPEND, LIST, REMOVE, LOOK, REMOVE],
     ...HELD,
   },
 ];
