@@ -84,7 +84,7 @@ describe('a hold whose key was changed by hand', () => {
 describe('a hold that cannot be renewed', () => {
   test.each(['silent', 'refuse'] as const)('is told lost while its key is still there: %s', async (fault) => {
     // Seconds lie between the deadline and the expiry: time to look, also on a busy machine.
-    const { proxy, held } = await setUp({ ttl: 10, margin: 6 });
+    const { proxy, held } = await setUp({ ttl: 10, margin: 4 });
     const all = fault === 'silent' ? { silent: true as const } : { refuse: true as const };
     const off = proxy.intercept(() => all);
     const reason = await abortOf(held.signal);
