@@ -86,7 +86,7 @@ export function acquire(test: ManagerTest): void {
 
     test('ends a renewal in flight and does not wait for it', async ({ lockName, queue, a }) => {
       const renewals = hangRenewals(a.keys);
-      const held = await a.locks.acquire(lockName, { ttl: 3 });
+      const held = await a.locks.acquire(lockName, { ttl: 6 });
       await until(
         () => renewals.length,
         (count) => count === 1,

@@ -173,7 +173,7 @@ export function identities(test: ManagerTest): void {
 
     test('learns by its signal that it was fenced off, and why', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
-      const held = await locks.acquire(lockName, { ttl: 2 });
+      const held = await locks.acquire(lockName, { ttl: 3 });
       await queue.remove(held.key);
       const reason = (await aborted(held.signal)) as EtcdLockLost;
       expect(reason).toBeInstanceOf(EtcdLockLost);

@@ -21,7 +21,7 @@ export function loss(test: ManagerTest): void {
     test('because its entry is gone ends the request with the reason of the signal', async ({ lockName, queue, a }) => {
       let reason: EtcdLockLost | undefined;
       const ended = rejection(
-        a.locks.request(lockName, { ttl: 2 }, async (held) => {
+        a.locks.request(lockName, { ttl: 3 }, async (held) => {
           await queue.remove(held.key);
           reason = await lossOf(held);
           expect(() => held.assertHeld()).toThrow(reason);
@@ -38,7 +38,7 @@ export function loss(test: ManagerTest): void {
 
     test('because its entry is another’s leaves that alone', async ({ lockName, queue, a }) => {
       const ended = rejection(
-        a.locks.request(lockName, { ttl: 2 }, async (held) => {
+        a.locks.request(lockName, { ttl: 3 }, async (held) => {
           await queue.overwrite(held.key, 'somebody else');
           expect((await lossOf(held)).message).toContain('another value');
         }),
@@ -133,16 +133,16 @@ export function loss(test: ManagerTest): void {
     });
   });
 
-  describe('a process that was stopped for longer than its TTL', () => {
+  describe('a process that was stopped for longer than its hold', () => {
     /** No timer fires meanwhile. */
-    const stop = () => {
-      const began = performance.now();
-      while (performance.now() - began < 1000);
+    const stop = (held: Held) => {
+      const end = performance.now() + held.expiresIn() * 1000 + 1;
+      while (performance.now() < end);
     };
 
     test('is told by the next look', async ({ lockName, a }) => {
-      const ended = a.locks.request(lockName, { ttl: 1 }, (held) => {
-        stop();
+      const ended = a.locks.request(lockName, { ttl: 2 }, (held) => {
+        stop(held);
         expect(held.signal.aborted).toBe(false);
         expect(() => held.assertHeld()).toThrow(EtcdLockLost);
         expect(held.signal.aborted).toBe(true);
@@ -151,12 +151,12 @@ export function loss(test: ManagerTest): void {
     });
 
     test('and does not look is told at the end', async ({ lockName, a }) => {
-      await rejection(a.locks.request(lockName, { ttl: 1 }, stop), EtcdLockLost);
+      await rejection(a.locks.request(lockName, { ttl: 2 }, stop), EtcdLockLost);
     });
 
-    test('and opens the lock by hand is told by the release', async ({ lockName, a }) => {
-      const held = await a.locks.acquire(lockName, { ttl: 1 });
-      stop();
+    test('and releases by itself is told by the release', async ({ lockName, a }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 2 });
+      stop(held);
       expect(await held.release()).toBe(false);
     });
   });

@@ -68,10 +68,10 @@ export function waiting(test: ManagerTest): void {
       a,
       b,
     }) => {
-      const held = await a.locks.acquire(lockName, { ttl: 2 });
-      const waiting = b.locks.acquire(lockName, { ttl: 2 });
+      const held = await a.locks.acquire(lockName, { ttl: 4 });
+      const waiting = b.locks.acquire(lockName, { ttl: 4 });
       const before = await queue.untilLength(2);
-      await untilExpiry(keys, dir, 5);
+      await untilExpiry(keys, dir, 9);
       held.assertHeld();
       expect(await queue.entries()).toMatchObject(before.map(({ key, value }) => ({ key, value })));
       await held.release();
@@ -80,9 +80,9 @@ export function waiting(test: ManagerTest): void {
     });
 
     test('goes on for several TTLs for readers, too', async ({ lockName, dir, keys, queue, a, b }) => {
-      const options = { mode: 'shared', ttl: 2 } as const;
+      const options = { mode: 'shared', ttl: 4 } as const;
       const holds = [await a.locks.acquire(lockName, options), await b.locks.acquire(lockName, options)];
-      await untilExpiry(keys, dir, 3);
+      await untilExpiry(keys, dir, 9);
       for (const held of holds) held.assertHeld();
       expect(await queue.entries()).toMatchObject(holds.map(({ key }) => ({ key })));
       for (const held of holds) await held.release();
