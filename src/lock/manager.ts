@@ -86,9 +86,11 @@ export class LockManager {
   }
 
   /**
-   * Waits for the lock and holds it until it is released: for `await using`, or `try … finally`. To null with `ifAvailable` when it is taken.
+   * Waits for the lock and holds it until it is released: for `await using`, or `try … finally`. Resolves to null when it is
+   * taken and not to be waited for.
    *
-   * A release hides no error, and so tells of no loss by one: end with `held.assertHeld()`, or look at what `release()` resolves to.
+   * A release hides no error, and so tells of no loss by one: end with `held.assertHeld()`, or look at what `release()`
+   * resolves to.
    * @throws as {@link LockManager.request}
    */
   acquire(name: string, options?: OpenHoldOptions & { readonly ifAvailable?: false | undefined }): Promise<OpenHeld>;
@@ -103,8 +105,8 @@ export class LockManager {
 
   /**
    * Who holds and who waits, of one lock or of all below the client's lock prefix, first in line first; read by quorum. All
-   * clients are in it, python-etcd's too. Requests that wait inside a process for their turn are not: they have no entry yet. Nor are
-   * locks with a part that begins with "_" where no name is given: etcd hides them.
+   * clients are in it, python-etcd's too. Not in it are requests that wait inside a process, which have no entry yet, and,
+   * where no name is given, locks with a part that begins with "_", which etcd hides.
    * @throws {TypeError | RangeError} for a bad name, before any request
    */
   async query(name?: string): Promise<LockManagerSnapshot> {
