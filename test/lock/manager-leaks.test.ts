@@ -138,7 +138,7 @@ test(`${REQUESTS} requests leave nothing behind`, async () => {
   expect(handles).toEqual([]);
   expect(after.heap - before.heap).toBeLessThanOrEqual(HEAP);
   expect(Object.keys(outcomes).sort()).toEqual(OUTCOMES);
-}, 120_000);
+}, 300_000);
 
 test('a request started inside another one keeps nothing of it, however long that goes on', async () => {
   const { holds } = await toldBy(CHAIN);
