@@ -52,12 +52,14 @@ const LONGEST_IDENTITY = 200;
 
 /** @throws {TypeError | RangeError} with the value in the message */
 export function checkManagerOptions(options: LockManagerOptions): void {
+  checkObject(options);
   checkCommon({}, options);
 }
 
 /** @throws {TypeError | RangeError} with the value in the message */
 export function checkRequest(name: string, options: RequestOptions, defaults: LockManagerOptions): CheckedRequest {
   checkLockName(name);
+  checkObject(options);
   const { mode = 'exclusive', ifAvailable = false, reentrant = false, signal } = options;
   if (mode !== 'exclusive' && mode !== 'shared')
     throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
@@ -66,6 +68,11 @@ export function checkRequest(name: string, options: RequestOptions, defaults: Lo
     throw new TypeError(`steal is not offered: nobody can be made to stop, got ${show(options.steal)}`);
   checkSignal(signal);
   return { mode, ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
+}
+
+function checkObject(options: unknown): asserts options is object {
+  if (typeof options !== 'object' || options === null)
+    throw new TypeError(`options must be an object, got ${show(options)}`);
 }
 
 function checkCommon(

@@ -144,6 +144,19 @@ describe('a request', () => {
     expect(error).toHaveProperty('message', expect.stringContaining('callback must be a function, got'));
   });
 
+  test.each([[null], [5], ['shared']])('with options that are none is refused before any call: %j', async (options) => {
+    const locks = new LockManager(untouchable());
+    for (const call of [
+      () => locks.request('x', options as never, () => expect.unreachable()),
+      () => locks.acquire('x', options as never),
+      async () => new LockManager(untouchable(), options as never),
+    ]) {
+      const error = await rejection(call());
+      expect(error).toBeInstanceOf(TypeError);
+      expect(error).toHaveProperty('message', `options must be an object, got ${JSON.stringify(options)}`);
+    }
+  });
+
   test('may have its options left undefined', async () => {
     const locks = new LockManager(new MemoryStore());
     const request = locks.request.bind(locks) as (name: string, ...rest: unknown[]) => Promise<unknown>;
