@@ -63,13 +63,13 @@ describe.each(MODES)('a python-etcd holder and a request for the lock (%s)', (mo
 describe.each(MODES)('a hold (%s) and a python-etcd waiter', (mode) => {
   test('which gets the lock when the hold ends, and not before, however long it is kept alive', async () => {
     const { name, theirs } = await setUp();
-    const held = await useManager({ ttl: 2 }).acquire(name, { mode });
+    const held = await useManager({ ttl: 4 }).acquire(name, { mode });
     const waiting = theirs.acquire({ lockTtl: 60 });
     const [own] = await untilQueued(name, 2);
-    // Six renewals: twice the TTL.
+    // Four renewals, each after a third of the TTL.
     await until(
       () => queueOn(name),
-      ([entry]) => (entry?.modifiedIndex ?? 0) >= (own?.modifiedIndex ?? 0) + 6,
+      ([entry]) => (entry?.modifiedIndex ?? 0) >= (own?.modifiedIndex ?? 0) + 4,
     );
     held.assertHeld();
     expect(await isTaken(theirs)).toBe(false);

@@ -77,6 +77,12 @@ function kind({ method, path, query }: ProxiedRequest): string {
   return `${method} ${what}${query.get('quorum') === 'true' ? ' by quorum' : ''}`;
 }
 
+/** On a busy machine a connection may come too late, and a request be made again: repeats count once. */
+function kinds(requests: readonly (ProxiedRequest | string)[]): string[] {
+  const all = requests.map((request) => (typeof request === 'string' ? request : kind(request)));
+  return all.filter((one, i) => one !== all[i - 1]);
+}
+
 let timers: ReturnType<typeof trackTimers>;
 beforeAll(() => {
   timers = trackTimers();
@@ -140,11 +146,11 @@ describe.each(paths)('a request for $title', (path) => {
     const started = await start(path);
     const { name, proxy, locks } = started;
     const request = locks.request(name, options, () => {});
-    await until(
-      () => proxy.requests.length,
-      (count) => count >= requests.length,
+    const asked = await until(
+      () => kinds(proxy.requests),
+      (all) => all.length >= kinds(requests).length,
     );
-    expect(proxy.requests.slice(0, requests.length).map(kind)).toEqual(requests);
+    expect(asked.slice(0, kinds(requests).length)).toEqual(kinds(requests));
     if (waits) await release(path, name);
     await request;
     await expectNothingLeft(path, started, waits ? [] : path.queue);
