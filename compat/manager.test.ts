@@ -111,11 +111,12 @@ describe('readers and a python-etcd lock', () => {
     const early = await first.acquire(name, { mode: 'shared' });
     const waiting = theirs.acquire({ lockTtl: 60 });
     await untilQueued(name, 2);
+    const { uuid } = await theirs.state();
     const bothIn = gate();
     let inside = 0;
     const late = [first, second].map((locks) =>
       locks.request(name, { mode: 'shared' }, async () => {
-        expect(await isTaken(theirs)).toBe(false);
+        expect((await queueOn(name)).map(({ value }) => value)).not.toContain(uuid);
         inside += 1;
         if (inside === 2) bothIn.open();
         await bothIn.opened;
