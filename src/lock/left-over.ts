@@ -3,8 +3,8 @@ import { remove } from './entry.ts';
 import type { Contender, Queue } from './queue.ts';
 
 /**
- * Removes what processes that are gone left in the queue. Resolves to whether there was any: read the queue anew then, since an
- * entry that became another's meanwhile is still there, and stands in the way.
+ * Removes what processes that are gone left in the queue. Resolves to whether it found such entries: then the queue has to
+ * be read anew, since one that became another's meanwhile is still there, and stands in the way.
  */
 export async function removeLeftOvers(
   keys: KeysApi,

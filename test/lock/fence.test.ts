@@ -83,6 +83,14 @@ describe('a fence with a store of its own', () => {
     ]);
   });
 
+  test.each([5, '5', undefined, null])('refuses an answer that is no bigint: %j', async (answer) => {
+    const fence = new Fence(async () => answer as unknown as bigint);
+    const error = await rejection(fence.accept('row', 6n), TypeError);
+    expect(error.message).toContain(
+      `raise must resolve to a bigint, got ${typeof answer === 'string' ? '"5"' : answer}`,
+    );
+  });
+
   test.each([
     ['at once', () => 5n],
     ['later', async () => 5n],

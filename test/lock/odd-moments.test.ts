@@ -1,72 +1,10 @@
-import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import { tracingChannel } from 'node:diagnostics_channel';
 import { runInNewContext } from 'node:vm';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { EtcdClient, EtcdClientClosed, EtcdLockLost, Fence, LockManager } from '../../src/index.ts';
+import { EtcdLockLost, LockManager } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
-import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
-
-test('a request of a closed client is refused, also where it would have to wait for another of its process', async () => {
-  const client = new EtcdClient({ endpoints: inject('etcd') });
-  const locks = new LockManager(client);
-  const name = freshName();
-  const held = await locks.acquire(name);
-  const closed = client.close();
-  expect(await rejection(locks.request(name, () => 'ran'))).toBeInstanceOf(EtcdClientClosed);
-  expect(await held.release()).toBe(false);
-  await closed;
-});
-
-test('a request that is aborted in the moment its turn comes asks etcd nothing', async () => {
-  const client = useClient();
-  const locks = new LockManager(client);
-  const name = freshName();
-  const held = await locks.acquire(name);
-  const abort = new AbortController();
-  const waiting = rejection(locks.request(name, { signal: abort.signal }, () => 'ran'));
-  let appends = 0;
-  const append = client.createInOrder;
-  client.createInOrder = (...args) => {
-    appends += 1;
-    return append.apply(client, args);
-  };
-  // Told in the same go in which the next one's turn begins.
-  const onReleased = () => abort.abort();
-  subscribe('tracing:etcd-v2-lock:request:released', onReleased);
-  await held.release();
-  unsubscribe('tracing:etcd-v2-lock:request:released', onReleased);
-  expect(await waiting).toBe(abort.signal.reason);
-  expect(appends).toBe(0);
-});
-
-test('work that starts its own successor keeps none of the holds before it', async () => {
-  const { stdout, stderr } = await runScript(
-    `import { setFlagsFromString } from 'node:v8';
-     import { runInNewContext } from 'node:vm';
-     import { EtcdClient, LockManager } from 'etcd-v2-lock';
-     setFlagsFromString('--expose-gc');
-     const gc = runInNewContext('gc');
-     const client = new EtcdClient({ endpoints: process.env.ETCD });
-     const locks = new LockManager(client);
-     const refs = [];
-     const last = await new Promise((resolve) => {
-       const work = (held) => {
-         refs.push(new WeakRef(held));
-         const next = refs.length < 20 ? () => locks.request(process.env.NAME, work) : () => resolve(setInterval(() => {}, 1e9));
-         setImmediate(next);
-       };
-       locks.request(process.env.NAME, work);
-     });
-     const alive = () => refs.filter((ref) => ref.deref()).length;
-     for (let i = 0; i < 20 && alive() > 2; i += 1) await new Promise((resolve) => setImmediate(resolve)).then(gc);
-     console.log(alive() <= 2 ? 'forgotten' : alive() + ' kept');
-     clearInterval(last);
-     await client.close();`,
-    { ETCD: inject('etcd'), NAME: freshName() },
-  );
-  expect({ stdout, stderr }).toEqual({ stdout: 'forgotten\n', stderr: '' });
-});
 
 test('a look that does not wait removes what a dead predecessor left, also where others stand behind that', async () => {
   const name = freshName();
@@ -89,27 +27,6 @@ test('a subscriber sees the same result of acquire as its caller', async () => {
   expect(results).toEqual([held]);
   expect(results[0]).toBe(held);
   await held.release();
-});
-
-test.for([null, undefined, '9', 9])('a fence takes no %s for a token', async (answer) => {
-  const fence = new Fence(async () => answer as never);
-  expect(await rejection(fence.accept('row', 5n))).toBeInstanceOf(TypeError);
-});
-
-test('many things at once may listen to the signal of a hold without a warning', async () => {
-  const warnings: Error[] = [];
-  const onWarning = (warning: Error) => warnings.push(warning);
-  process.on('warning', onWarning);
-  onTestFinished(() => {
-    process.off('warning', onWarning);
-  });
-  await new LockManager(useClient()).request(freshName(), async ({ signal }) => {
-    for (let i = 0; i < 20; i += 1) signal.addEventListener('abort', () => {});
-    const { opened, open } = gate();
-    process.nextTick(open); // warnings are told in a tick of their own
-    await opened;
-  });
-  expect(warnings).toEqual([]);
 });
 
 test("an error of another realm is told of the loss, too: Jest's tests live in one of their own", async () => {
