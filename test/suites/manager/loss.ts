@@ -109,6 +109,21 @@ export function loss(test: ManagerTest): void {
       },
     );
 
+    test('is told of the first loss where holds are nested and both are lost', async ({ lockName, keys, a }) => {
+      const own = new Error('own');
+      let inner: Held | undefined;
+      const ended = a.locks.request(lockName, { ttl: 2 }, (outer) =>
+        a.locks.request(`${lockName}-inner`, { ttl: 2 }, async (held) => {
+          inner = held;
+          for (const { key } of [outer, held]) await keys.delete(key);
+          await Promise.all([lossOf(outer), lossOf(held)]);
+          throw own;
+        }),
+      );
+      await expect(ended).rejects.toBe(own);
+      expect(own).toHaveProperty('lockError', inner?.signal.reason);
+    });
+
     test('is not attached to itself where it is the loss', async ({ lockName, queue, a }) => {
       const error = await rejection(
         a.locks.request(lockName, { ttl: 2 }, async (held) => {
