@@ -6,9 +6,10 @@ import {
   type Held,
   type LockManagerOptions,
 } from '../../src/index.ts';
+import { aborted } from '../suites/lock/locks.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, useProxy } from '../support/locks.ts';
-import { abortOf, block, useManager } from '../support/managers.ts';
+import { block, useManager } from '../support/managers.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -33,7 +34,7 @@ describe('a hold whose key was changed by hand', () => {
     const { held, renewals } = await setUp({ ttl: 3 });
     await change(held.key);
     const before = renewals();
-    expect(await abortOf(held.signal)).toBeInstanceOf(EtcdLockLost);
+    expect(await aborted(held.signal)).toBeInstanceOf(EtcdLockLost);
     expect(renewals()).toBeLessThanOrEqual(before + 1);
     expect(held.signal.reason.message).toMatch(why);
     expect(held.signal.reason.cause).toBeInstanceOf(EtcdLockExpired);
@@ -46,7 +47,7 @@ describe('a hold whose key was changed by hand', () => {
     const { proxy, name, held } = await setUp({ ttl: 3 });
     await raw('DELETE', held.key);
     const successor = await useManager({ ttl: 60 }).acquire(name);
-    await abortOf(held.signal);
+    await aborted(held.signal);
     await held.release();
     expect(proxy.requests.filter(isAppend)).toHaveLength(1);
     expect(await queueOn(name)).toMatchObject([{ key: successor.key }]);
@@ -61,7 +62,7 @@ describe('a hold whose key was changed by hand', () => {
     const request = rejection(
       useManager({ ttl: 3 }).request(name, async ({ key, signal }) => {
         await raw('DELETE', key);
-        await abortOf(signal);
+        await aborted(signal);
         told.open();
         await done.opened;
       }),
@@ -87,7 +88,7 @@ describe('a hold that cannot be renewed', () => {
     const { proxy, held } = await setUp({ ttl: 10, margin: 4 });
     const all = fault === 'silent' ? { silent: true as const } : { refuse: true as const };
     const off = proxy.intercept(() => all);
-    const reason = await abortOf(held.signal);
+    const reason = await aborted(held.signal);
     const { body } = await raw('GET', held.key);
     expect(body.node).toMatchObject({ key: held.key, ttl: expect.any(Number) });
     expect(reason).toBeInstanceOf(EtcdLockLost);

@@ -8,9 +8,10 @@ import {
   type LockManagerOptions,
   type RequestTrace,
 } from '../../src/index.ts';
+import { aborted } from '../suites/lock/locks.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
-import { abortOf, useManager } from '../support/managers.ts';
+import { useManager } from '../support/managers.ts';
 import type { Action, ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -144,7 +145,7 @@ describe('etcd gone for good', () => {
     const request = rejection(
       locks.request(name, async (held) => {
         await proxy.stop();
-        await abortOf(held.signal);
+        await aborted(held.signal);
         told.push(held);
       }),
     );
@@ -174,10 +175,10 @@ test('an append held back until after its request was aborted leaves no key', as
   onFirst(isAppend, { hold: opened, cut: true });
   const arrived = proxy.next(isAppend, 'arrived');
   const abort = new AbortController();
-  const aborted = rejection(locks.request(name, { signal: abort.signal }, () => 'ran'));
+  const ended = rejection(locks.request(name, { signal: abort.signal }, () => 'ran'));
   const append = await arrived;
   abort.abort('enough');
-  expect(await aborted).toBe('enough');
+  expect(await ended).toBe('enough');
   const late = proxy.next((request) => request === append, 'answered');
   open();
   expect((await late).status).toBe(201);

@@ -5,13 +5,6 @@ import { useClient } from './locks.ts';
 export const useManager = (options: LockManagerOptions = {}, client: EtcdClientOptions = {}): LockManager =>
   new LockManager(useClient(client), options);
 
-/** Resolves with the reason once the signal aborts. */
-export const abortOf = (signal: AbortSignal): Promise<unknown> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve(signal.reason);
-    signal.addEventListener('abort', () => resolve(signal.reason), { once: true });
-  });
-
 /** Keeps the event loop busy, so that no timer fires meanwhile. */
 export function block(seconds: number): void {
   const end = performance.now() + seconds * 1000;
