@@ -11,8 +11,8 @@ export interface RequestHead {
 
 export interface TcpProxy {
   readonly url: string;
-  /** Where new connections go to. */
-  target: string;
+  /** Where new connections go to; without it they are reset. */
+  target: string | undefined;
   /** Clients connected now. */
   readonly connections: number;
   /** Connections so far, the refused ones too. */
@@ -47,7 +47,7 @@ interface Swallow {
 }
 
 /** Stands before one server and breaks the network to it as told; knows bytes, and of HTTP how a message begins. */
-export async function startTcpProxy(target: string): Promise<TcpProxy> {
+export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   const requests: RequestHead[] = [];
   const swallows = new Set<Swallow>();
   let lost: readonly Direction[] = [];
@@ -57,7 +57,7 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
 
   const relay = await startRelay((client) => {
     accepted += 1;
-    if (refusing) {
+    if (refusing || proxy.target === undefined) {
       client.on('error', () => {});
       client.resetAndDestroy();
       return undefined;
