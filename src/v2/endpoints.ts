@@ -12,7 +12,7 @@ import {
   EtcdWatcherCleared,
   isTransient,
 } from '../errors.ts';
-import { Deadline, now, orAborted } from '../timing.ts';
+import { atDeadline, Deadline, ignore, now, orAborted } from '../timing.ts';
 import { Endpoint } from './endpoint.ts';
 import { inTurn } from './in-turn.ts';
 import type { ClientSettings } from './options.ts';
@@ -73,15 +73,18 @@ export class Endpoints {
     let enough: Deadline | undefined;
     const attempt = async (_: number, askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
       await this.pace.turn(signal, ref);
-      if (repeat === 'hedged') {
-        enough ??= Deadline.after(timeout);
-        const next = Deadline.after(patience);
-        if (next.at < enough.at) askAnotherAt(next);
-      }
       first ??= this.#current;
       const at = this.#choose(list, asked);
       const endpoint = list[at] as Endpoint;
       const askedAt = now();
+      let cancel: () => void = ignore;
+      if (repeat === 'hedged') {
+        enough ??= Deadline.after(timeout);
+        const next = Deadline.after(patience);
+        // First, so that the next one already waits for its turn if this was the last one hoped for.
+        cancel = atDeadline(next, () => this.#isOverdue(list, at, askedAt), { ref: false });
+        if (next.at < enough.at) askAnotherAt(next);
+      }
       try {
         const result = await ask(endpoint);
         // A poll that ends without an event proves nothing.
@@ -96,6 +99,8 @@ export class Endpoints {
           this.#answered(list, at, { first, askedAt });
         }
         throw error;
+      } finally {
+        cancel();
       }
     };
     const goesOn = (error: unknown): boolean =>
@@ -127,19 +132,32 @@ export class Endpoints {
   #answered(list: readonly Endpoint[], at: number, { first, askedAt }: Asked): void {
     if (this.pace.isDown || this.#current === first) this.#current = at;
     const endpoint = list[at] as Endpoint;
-    this.#heard.set(endpoint, Math.max(askedAt, this.#heard.get(endpoint) ?? 0));
+    this.#heard.set(endpoint, Math.max(askedAt, this.#lastHeard(endpoint)));
     this.#failing.clear();
     this.pace.up();
   }
 
   /** Whether the member has answered what it was asked later. What a socket reports is true right now. */
   #isOldNews(endpoint: Endpoint, askedAt: number, { cause }: EtcdException): boolean {
-    return !(cause instanceof Error) && askedAt < (this.#heard.get(endpoint) ?? 0);
+    return !(cause instanceof Error) && askedAt < this.#lastHeard(endpoint);
+  }
+
+  #lastHeard(endpoint: Endpoint): number {
+    return this.#heard.get(endpoint) ?? 0;
+  }
+
+  /** A read is silent for so long that another member is asked: the answer may come, but more requests would not help. */
+  #isOverdue(list: readonly Endpoint[], at: number, askedAt: number): void {
+    if (askedAt >= this.#lastHeard(list[at] as Endpoint)) this.#fails(list, at);
+  }
+
+  #fails(list: readonly Endpoint[], at: number): void {
+    this.#failing.add(list[at] as Endpoint);
+    if (this.#failing.size === list.length) this.pace.down();
   }
 
   #failed(list: readonly Endpoint[], at: number): void {
-    this.#failing.add(list[at] as Endpoint);
-    if (this.#failing.size === list.length) this.pace.down();
+    this.#fails(list, at);
     if (this.#current === at) this.#current = (at + 1) % list.length;
   }
 

@@ -1,8 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
+import { sharedAbortController } from '../../src/timing.ts';
 import { Pace } from '../../src/v2/pace.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import { answer, inTurn, refuse, silent, type TcpHandler } from '../support/tcp-server.ts';
+import { until } from '../support/until.ts';
 import { file, got, rawAnswer } from '../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
@@ -49,4 +51,26 @@ test('members that fail one after the other, while others answer, are no outage'
   await client.get(KEY);
   expect(members.map(({ requests }) => requests.length)).toEqual([2, 1, 2]);
   expect(down).not.toHaveBeenCalled();
+});
+
+test('members that are silent for longer than a read is patient are asked no more than 5 times in any second', async () => {
+  const times: number[] = [];
+  const noted: TcpHandler = () => {
+    times.push(performance.now());
+  };
+  const members = [await serve(noted), await serve(noted)];
+  const client = connect({ endpoints: members.map(({ url }) => url) });
+  const abort = sharedAbortController();
+  const calls = Array.from({ length: 10 }, () => client.get(KEY, { attemptTimeout: 0.1, signal: abort.signal }));
+  const ended = Promise.allSettled(calls);
+  await until(
+    () => times.length,
+    (count) => count >= 30,
+    { timeout: 10_000 },
+  );
+  abort.abort();
+  await ended;
+  // Before it is known, each call has asked each member.
+  for (let i = 26; i < times.length; i += 1)
+    expect((times[i] as number) - (times[i - 5] as number)).toBeGreaterThan(900);
 });
