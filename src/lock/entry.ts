@@ -31,8 +31,8 @@ export interface Place {
 
 /** Seconds a member gets to queue an entry: one that loses its leader meanwhile may never answer, or after 7. */
 const APPEND_ATTEMPT = 2;
-/** Seconds a member gets to remove one: others wait for it, and one given up too early is found done. */
-const REMOVAL_ATTEMPT = 0.5;
+/** Seconds until another member is asked to remove one, too: others wait for it. */
+const REMOVAL_PATIENCE = 0.5;
 
 /** A fresh identity in python-etcd's form: 32 hex digits. */
 export const freshUuid = (): string => v4().replaceAll('-', '');
@@ -86,7 +86,7 @@ export async function remove(
   let prevIndex: number | undefined = place.modifiedIndex;
   while (prevIndex !== undefined) {
     try {
-      const limits = { attemptTimeout: REMOVAL_ATTEMPT, ...options };
+      const limits = { attemptTimeout: REMOVAL_PATIENCE, ...options };
       await keys.delete(place.key, { ...limits, prevValue: place.uuid, prevIndex });
       debug('removed %s', place.key);
       return;

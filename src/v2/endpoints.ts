@@ -19,8 +19,8 @@ import type { ClientSettings } from './options.ts';
 import { Pace } from './pace.ts';
 
 /**
- * `hedged`, for reads: while a member takes long, the next one is asked, too. `safe`: may be sent to another member though
- * the first may have carried it out. `never`: only if it surely did not.
+ * `hedged`, for reads and what can happen once only: while a member takes long, the next one is asked, too. `safe`: may be
+ * sent to another member though the first may have carried it out. `never`: only if it surely did not.
  */
 export type Repeat = 'hedged' | 'safe' | 'never';
 
@@ -146,7 +146,7 @@ export class Endpoints {
     return this.#heard.get(endpoint) ?? 0;
   }
 
-  /** A read is silent for so long that another member is asked: the answer may come, but more requests would not help. */
+  /** It is silent for so long that another member is asked: the answer may come, but more requests would not help. */
   #isOverdue(list: readonly Endpoint[], at: number, askedAt: number): void {
     if (askedAt >= this.#lastHeard(list[at] as Endpoint)) this.#fails(list, at);
   }

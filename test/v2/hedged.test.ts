@@ -66,7 +66,28 @@ describe('a read that takes long', () => {
   });
 });
 
-test('a write is never under way at two members at once', async () => {
+describe('a removal bound to an index', () => {
+  const removal = { prevValue: 'u1', prevIndex: 4, attemptTimeout: 0.1 };
+  const removed = rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) });
+
+  test('is asked of the next member, too, and still waited for where that takes longer than it is patient', async () => {
+    const { opened, open } = gate();
+    const slow = await serve(answerAfter(opened, removed));
+    const dead = await serve(silent);
+    const call = connect({ endpoints: [slow.url, dead.url] }).delete(KEY, removal);
+    await dead.nextRequest();
+    open();
+    expect((await call).action).toBe('compareAndDelete');
+  });
+
+  test('is over when another member finds the key gone', async () => {
+    const dead = await serve(silent);
+    const etcd = await serve(answer(rawAnswer(404, failed(100))));
+    await rejection(connect({ endpoints: [dead.url, etcd.url] }).delete(KEY, removal), EtcdKeyNotFound);
+  });
+});
+
+test('any other write is never under way at two members at once', async () => {
   const { opened, open } = gate();
   const slow = await serve(answerAfter(opened, rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) })));
   const fast = await serve(answer(good));
