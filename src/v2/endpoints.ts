@@ -72,6 +72,8 @@ export class Endpoints {
     let first: number | undefined;
     let enough: Deadline | undefined;
     const attempt = async (_: number, askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
+      // Whom it asked before says nothing then, and the one that is left may be the one that stays dead.
+      if (this.pace.isDown) asked.clear();
       await this.pace.turn(signal, ref);
       first ??= this.#current;
       const at = this.#choose(list, asked);

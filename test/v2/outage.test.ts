@@ -19,9 +19,34 @@ test('a member that stays dead holds up few of those who wait for the others', a
   await rejection(client.get(KEY), EtcdConnectionFailed);
   const asked = dead.requests.length;
   handlers = [silent, removed];
-  const calls = Array.from({ length: 20 }, () => client.delete(KEY, { prevValue: 'u1', attemptTimeout: 0.5 }));
+  const calls = Array.from({ length: 20 }, () => client.delete(KEY, { prevValue: 'u1', attemptTimeout: 2 }));
   await Promise.all(calls);
   expect(dead.requests.length - asked).toBeLessThan(10);
+});
+
+test('nor does one that is the only one left to ask', async () => {
+  let handlers: [TcpHandler, TcpHandler, TcpHandler] = [refuse, silent, silent];
+  const dead = await serve((...args) => handlers[0](...args));
+  const back = await serve((...args) => handlers[1](...args));
+  const last = await serve((...args) => handlers[2](...args));
+  const client = connect({ endpoints: [dead, back, last].map(({ url }) => url) });
+  const abort = sharedAbortController();
+  const first = client.get(KEY, { attemptTimeout: 10, signal: abort.signal }).catch((reason: unknown) => reason);
+  await back.nextRequest();
+  const known = new Promise<void>((resolve) => {
+    const down = vi.spyOn(Pace.prototype, 'down').mockImplementationOnce(function (this: Pace) {
+      down.mockRestore();
+      this.down();
+      resolve();
+    });
+  });
+  const calls = Array.from({ length: 20 }, () => client.get(KEY, { attemptTimeout: 0.1 }));
+  await known;
+  handlers = [silent, good, silent];
+  await Promise.all(calls);
+  expect(dead.requests.length).toBeLessThan(10);
+  abort.abort('over');
+  expect(await first).toBe('over');
 });
 
 test('a request that was lost before a member came back says nothing of it', async () => {
