@@ -73,7 +73,10 @@ export class EtcdClient implements KeysApi {
   }
 
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
-    return this.#ask('hedged', wire.encodeGet(key, options), wire.decodeSnapshot, options);
+    const request = wire.encodeGet(key, options);
+    return this.#call('hedged', options, async (sending) =>
+      wire.decodeSnapshot(await this.#answer({ ...sending, lane: laneFor('read', sending) }, request)),
+    );
   }
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
@@ -107,7 +110,9 @@ export class EtcdClient implements KeysApi {
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
     checkWatch(key, options);
     return this.#call('never', options, (sending) =>
-      longPoll(key, options, (request, how) => this.#send({ ...sending, ...how, lane: pollLane(sending) }, request)),
+      longPoll(key, options, (request, how) =>
+        this.#send({ ...sending, ...how, lane: laneFor('poll', sending) }, request),
+      ),
     );
   }
 
@@ -220,5 +225,5 @@ export class EtcdClient implements KeysApi {
   }
 }
 
-/** What nobody waits for keeps no process alive, a poll neither. */
-const pollLane = ({ lane }: Sending): Lane => (lane === 'background' ? lane : 'poll');
+/** What nobody waits for keeps no process alive, whatever it is. */
+const laneFor = (kind: 'read' | 'poll', { lane }: Sending): Lane => (lane === 'background' ? lane : kind);

@@ -6,10 +6,11 @@ import type { ClientSettings } from './options.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
 
 /**
- * Connections are of three kinds that never wait for each other: short calls, long polls (so that a thousand waiters do
- * not hold up a release), and background work, whose sockets do not keep the process alive.
+ * Connections are of four kinds that never wait for each other: short calls, reads (of which many may be silent for long,
+ * and must not hold up a renewal), long polls (so that a thousand waiters do not hold up a release), and background work,
+ * whose sockets do not keep the process alive.
  */
-export type Lane = 'call' | 'poll' | 'background';
+export type Lane = 'call' | 'read' | 'poll' | 'background';
 
 export interface SendOptions {
   readonly lane: Lane;

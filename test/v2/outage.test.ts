@@ -8,6 +8,7 @@ import { until } from '../support/until.ts';
 import { file, got, rawAnswer } from '../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
+const OTHER = '/_locks/y/00000000000000000005';
 const good = answer(rawAnswer(200, got(KEY)));
 const removed = answer(rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) }));
 
@@ -98,4 +99,23 @@ test('members that are silent for longer than a read is patient are asked no mor
   // Before it is known, each call has asked each member.
   for (let i = 26; i < times.length; i += 1)
     expect((times[i] as number) - (times[i - 5] as number)).toBeGreaterThan(900);
+});
+
+test('reads that are never answered hold up neither a write nor the read that is', async () => {
+  const etcd = await serve((socket, request) => {
+    if (request.startsWith('DELETE')) return removed(socket, request);
+    if (request.includes(OTHER)) return good(socket, request);
+  });
+  const client = connect({ endpoints: etcd.url });
+  const abort = sharedAbortController();
+  const reads = Array.from({ length: 70 }, () => client.get(KEY, { signal: abort.signal }));
+  const ended = Promise.allSettled(reads);
+  await until(
+    () => etcd.requests.length,
+    (count) => count >= 70,
+  );
+  await client.get(OTHER);
+  await client.delete(KEY, { prevValue: 'u1' });
+  abort.abort();
+  await ended;
 });
