@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer as createHttpsServer, type ServerOptions } from 'node:https';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { ANSWER_HEADERS, got } from './v2-answers.ts';
 
@@ -31,6 +31,25 @@ export const serveBytes = (bytes: Uint8Array): Promise<TlsServer> =>
     }),
     () => 0,
   );
+
+/** Takes requests through TLS, and answers them with bytes that are none of it. */
+export async function serveGarbage(options: ServerOptions): Promise<TlsServer> {
+  const behind = await listen(
+    createHttpsServer(options, () => garble()),
+    () => 0,
+  );
+  let garble = () => {};
+  let requests = 0;
+  const front = createServer((socket) => {
+    const upstream = connect(behind.port, '127.0.0.1');
+    socket.pipe(upstream).pipe(socket);
+    garble = () => {
+      requests += 1;
+      socket.write('no TLS');
+    };
+  });
+  return listen(front, () => requests);
+}
 
 /** What a TLS server says when it breaks a handshake off; the numbers are in RFC 8446, section 6. */
 export const alert = (number: number): Uint8Array => Uint8Array.of(0x15, 3, 3, 0, 2, 2, number);

@@ -4,7 +4,7 @@ import { EtcdConnectionFailed, EtcdTlsFailed, isTransient } from '../../src/erro
 import { makeAuthority } from '../support/certificates.ts';
 import { closedEndpoint, connect, rejection, serve } from '../support/clients.ts';
 import { answerThenCut } from '../support/tcp-server.ts';
-import { alert, serveBytes, serveTls } from '../support/tls-server.ts';
+import { alert, serveBytes, serveGarbage, serveTls } from '../support/tls-server.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
 const [authority, stranger] = [makeAuthority(), makeAuthority()];
@@ -87,6 +87,15 @@ test.each<[string, Uint8Array]>([
   const { url } = await serveBytes(bytes);
   const error = await rejection(connect({ endpoints: url, ca }).get(KEY), EtcdConnectionFailed);
   expect([error.outcomeUnknown, isTransient(error)]).toEqual([false, true]);
+});
+
+test('what is no TLS behind a request leaves open whether that was carried out', async () => {
+  const [garbling, good] = [await serveGarbage(server), await serveTls(server)];
+  const client = connect({ endpoints: [garbling.url, good.url], ca });
+  const error = await rejection(client.createInOrder('/x', 'u1'), EtcdConnectionFailed);
+  expect(error.message).toContain('ERR_SSL_');
+  expect(error.outcomeUnknown).toBe(true);
+  expect([garbling.requests, good.requests]).toEqual([1, 0]);
 });
 
 test('members that refuse for different reasons of this kind are a lasting trouble all the same', async () => {
