@@ -124,6 +124,25 @@ describe('when the server comes back with a certificate that is not trusted', ()
     await etcd.restart();
   }
 
+  test('a hold goes on where that passes in time', async () => {
+    const server = await useTlsEtcd(trusted);
+    const name = freshName();
+    const held = await useManager({ ttl: 12 }, { endpoints: server.url, ca }).acquire(name);
+    await comeBackUntrusted(server);
+    const [entry] = await queueOn(name, server.etcd.url);
+    // A renewal, due after 4 s, has failed by then.
+    await until(
+      () => held.expiresIn(),
+      (seconds) => seconds < 12 - 1.2 - 5,
+    );
+    server.present(trusted);
+    await until(
+      () => queueOn(name, server.etcd.url),
+      ([now]) => now?.modifiedIndex !== entry?.modifiedIndex,
+    );
+    expect(await held.release()).toBe(true);
+  });
+
   test('a hold that ends for it says so', async () => {
     const server = await useTlsEtcd(trusted);
     // Longer than the restart, on a very busy machine too: else the hold ends because nobody answers.
