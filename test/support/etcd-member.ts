@@ -32,7 +32,7 @@ export class EtcdMember {
   readonly url: string;
   readonly peerUrl: string;
   readonly dataDir: string;
-  readonly #args: readonly string[];
+  #args: readonly string[];
   #process: ChildProcess;
   #log = '';
   #paused = false;
@@ -92,6 +92,13 @@ export class EtcdMember {
     this.#process = this.#spawn();
     alive.add(this);
     if (options.wait !== false) await this.ready();
+  }
+
+  /** Ends the process at once and removes its data. Restarted it begins anew, with these arguments besides. */
+  async wipe(args: readonly string[] = []): Promise<void> {
+    await this.kill();
+    removeDataDir(this.dataDir);
+    this.#args = [...this.#args, ...args];
   }
 
   /** Ends the process in an orderly way and removes its data. */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { startCluster, startEtcd } from './etcd.ts';
+import { renewCluster, startCluster, startEtcd, startMembers, stopAll } from './etcd.ts';
 import { until } from './until.ts';
 
 test('a member keeps its url and its data over a crash, and leaves nothing behind when stopped', async () => {
@@ -30,6 +30,20 @@ test('a cluster elects another leader while its leader is paused', async () => {
   );
 });
 
+test('a renewed cluster has another id and nothing of what was written, on the same urls', async () => {
+  const members = await startMembers(3);
+  onTestFinished(() => stopAll(members));
+  const urls = members.map((member) => member.url);
+  const [url = ''] = urls;
+  await write(url, 'of the first');
+  const before = await clusterIds(urls);
+  await renewCluster(members);
+  const after = await clusterIds(urls);
+  expect(await read(url)).toBeUndefined();
+  expect([before.size, after.size]).toEqual([1, 1]);
+  expect(after).not.toEqual(before);
+});
+
 test('a wrong option is told with the end of etcd’s log', async () => {
   await expect(startEtcd({ args: ['--no-such-option'] })).rejects.toThrow(
     /ended before it was ready[\s\S]*no-such-option/,
@@ -44,4 +58,9 @@ async function write(url: string, value: string): Promise<void> {
 async function read(url: string): Promise<string | undefined> {
   const answer = (await (await fetch(`${url}/v2/keys/x`)).json()) as { node?: { value: string } };
   return answer.node?.value;
+}
+
+async function clusterIds(urls: readonly string[]): Promise<Set<string | null>> {
+  const answers = await Promise.all(urls.map((url) => fetch(`${url}/v2/keys/`)));
+  return new Set(answers.map((answer) => answer.headers.get('x-etcd-cluster-id')));
 }

@@ -11,6 +11,13 @@ export interface EtcdOptions {
   readonly args?: readonly string[];
   /** Further URLs a single member listens on, such as an https one. */
   readonly alsoListen?: readonly string[];
+  /** Tells the URLs a member gives out instead of those it listens on; asked again when its ports had to change. */
+  readonly advertise?: (listening: MemberUrls, index: number) => MemberUrls;
+}
+
+export interface MemberUrls {
+  readonly url: string;
+  readonly peerUrl: string;
 }
 
 export interface EtcdCluster {
@@ -34,13 +41,12 @@ export async function startCluster(size = 3, options: EtcdOptions = {}): Promise
     members,
     urls: members.map((member) => member.url),
     leader: () => findLeader(members),
-    async stop() {
-      await stopAll(members);
-    },
+    stop: () => stopAll(members),
   };
 }
 
-async function startMembers(size: number, options: EtcdOptions): Promise<EtcdMember[]> {
+/** The members of one cluster, each ready for use. */
+export async function startMembers(size: number, options: EtcdOptions = {}): Promise<EtcdMember[]> {
   for (let attempt = 1; ; attempt++) {
     const members = await spawnMembers(size, options);
     try {
@@ -56,15 +62,15 @@ async function startMembers(size: number, options: EtcdOptions): Promise<EtcdMem
 async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMember[]> {
   findEtcd();
   const ports = await freePorts(size * 2);
-  const places = Array.from({ length: size }, (_, index) => ({
-    name: `m${index + 1}`,
-    url: `http://127.0.0.1:${ports[2 * index]}`,
-    peerUrl: `http://127.0.0.1:${ports[2 * index + 1]}`,
-    dataDir: makeDataDir(),
-  }));
-  const cluster = places.map((place) => `${place.name}=${place.peerUrl}`).join(',');
-  // A token of its own: a member never joins another test's cluster that once used the same ports.
-  const token = randomUUID();
+  const { advertise = (listening) => listening } = options;
+  const places = Array.from({ length: size }, (_, index) => {
+    const url = `http://127.0.0.1:${ports[2 * index]}`;
+    const peerUrl = `http://127.0.0.1:${ports[2 * index + 1]}`;
+    const advertised = advertise({ url, peerUrl }, index);
+    return { name: `m${index + 1}`, url, peerUrl, advertised, dataDir: makeDataDir() };
+  });
+  const cluster = places.map((place) => `${place.name}=${place.advertised.peerUrl}`).join(',');
+  const token = ownToken();
   return places.map(
     (place) =>
       new EtcdMember({
@@ -74,19 +80,29 @@ async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMem
           `--name=${place.name}`,
           `--data-dir=${place.dataDir}`,
           `--listen-client-urls=${[place.url, ...(options.alsoListen ?? [])].join(',')}`,
-          `--advertise-client-urls=${place.url}`,
+          `--advertise-client-urls=${place.advertised.url}`,
           `--listen-peer-urls=${place.peerUrl}`,
-          `--initial-advertise-peer-urls=${place.peerUrl}`,
+          `--initial-advertise-peer-urls=${place.advertised.peerUrl}`,
           `--initial-cluster=${cluster}`,
-          `--initial-cluster-token=${token}`,
+          token,
           ...(options.args ?? []),
         ],
       }),
   );
 }
 
-// The data is thrown away, so there is nothing to hand over in order.
-async function stopAll(members: readonly EtcdMember[]): Promise<void> {
+/** Makes another cluster of these members, empty and with another id, on the same URLs. */
+export async function renewCluster(members: readonly EtcdMember[]): Promise<void> {
+  const token = ownToken();
+  await Promise.all(members.map((member) => member.wipe([token])));
+  await Promise.all(members.map((member) => member.restart()));
+}
+
+/** Each cluster has its own: a member never joins one that once used the same ports. */
+const ownToken = (): string => `--initial-cluster-token=${randomUUID()}`;
+
+/** The data is thrown away, so there is nothing to hand over in order. */
+export async function stopAll(members: readonly EtcdMember[]): Promise<void> {
   await Promise.all(members.map((member) => member.kill()));
   await Promise.all(members.map((member) => member.stop()));
 }
@@ -96,10 +112,14 @@ interface SelfStats {
   readonly leaderInfo: { readonly leader: string };
 }
 
-async function findLeader(members: readonly EtcdMember[]): Promise<EtcdMember> {
+/** @param reachable of the members; the others cannot be the leader, nor vote, nor do those that are paused or stopped */
+export async function findLeader(
+  members: readonly EtcdMember[],
+  reachable: () => readonly EtcdMember[] = () => members,
+): Promise<EtcdMember> {
   const leader = await until(
     async () => {
-      const asked = members.filter((member) => member.running && !member.paused);
+      const asked = reachable().filter((member) => member.running && !member.paused);
       const stats = await Promise.all(asked.map(selfStats));
       return asked.find((_, index) => {
         const votes = stats.filter((other) => other !== undefined && other.leaderInfo.leader === stats[index]?.id);

@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { until } from '../support/until.ts';
+import { type FaultCluster, type FaultMember, startFaultCluster } from './fault-cluster.ts';
+
+/** Milliseconds; a write without a quorum is answered only after seven seconds. */
+const PATIENCE = 12_000;
+
+let cluster: FaultCluster;
+beforeAll(async () => {
+  cluster = await startFaultCluster();
+}, 60_000);
+afterAll(() => cluster.stop());
+
+afterEach(async () => {
+  for (const { etcd, proxy, rejoin } of cluster.members) {
+    proxy.heal();
+    rejoin();
+    if (etcd.paused) etcd.resume();
+    if (!etcd.running) await etcd.restart({ wait: false });
+  }
+  await Promise.all(cluster.members.map(({ etcd }) => etcd.ready()));
+});
+
+test('clients reach every member through its proxy, and etcd gives out the proxies’ urls', async () => {
+  const [first] = cluster.members as [FaultMember];
+  const key = await write(first);
+  for (const member of cluster.members) expect((await read(member, key, 'quorum=true')).value).toBe('1');
+  expect(first.proxy.requests.map(({ method, path }) => `${method} ${path}`)).toContain(`PUT ${key}`);
+  const machines = await (await fetch(`${first.url}/v2/machines`)).text();
+  expect(machines.split(', ').sort()).toEqual([...cluster.urls].sort());
+});
+
+test('an isolated leader is succeeded, still serves plain reads, and agrees again once it has rejoined', async () => {
+  const old = await cluster.leader();
+  const key = await write(old);
+  old.isolate();
+  const successor = await cluster.leader();
+  expect(successor).not.toBe(old);
+  expect((await cluster.followers()).length).toBe(1);
+  await write(successor, key, '2');
+  expect((await read(successor, key, 'quorum=true')).value).toBe('2');
+  expect((await read(old, key)).value).toBe('1');
+  expect((await read(old, key, 'quorum=true')).status).toBe(500);
+  old.rejoin();
+  await until(
+    () => read(old, key),
+    ({ value }) => value === '2',
+  );
+  const later = await write(old);
+  for (const member of cluster.members) expect((await read(member, later, 'quorum=true')).value).toBe('1');
+});
+
+test('an isolated follower leaves the others a quorum, and learns later what it has missed', async () => {
+  const leader = await cluster.leader();
+  const [isolated] = (await cluster.followers()) as [FaultMember];
+  isolated.isolate();
+  const key = await write(leader);
+  expect((await read(isolated, key)).status).toBe(404);
+  expect(await cluster.leader()).toBe(leader);
+  isolated.rejoin();
+  await until(
+    () => read(isolated, key),
+    ({ value }) => value === '1',
+  );
+});
+
+test('a leader that is killed or paused is succeeded, and comes back with its data', async () => {
+  for (const fault of ['kill', 'pause'] as const) {
+    const old = await cluster.leader();
+    const key = await write(old);
+    await old.etcd[fault]();
+    const successor = await cluster.leader();
+    expect(successor).not.toBe(old);
+    const later = await write(successor);
+    if (fault === 'kill') await old.etcd.restart();
+    else old.etcd.resume();
+    expect((await read(old, key)).value).toBe('1');
+    await until(
+      () => read(old, later),
+      ({ value }) => value === '1',
+    );
+  }
+});
+
+test('wiped, it is another cluster on the same urls, with no one isolated', async () => {
+  const [first, second] = cluster.members as [FaultMember, FaultMember];
+  const key = await write(first);
+  const urls = [...cluster.urls];
+  const before = await clusterIds();
+  second.isolate();
+  await cluster.wipe();
+  const after = await clusterIds();
+  expect((await read(first, key, 'quorum=true')).status).toBe(404);
+  expect((await read(second, await write(first), 'quorum=true')).value).toBe('1');
+  expect(cluster.members.map(({ url }) => url)).toEqual(urls);
+  expect([before.size, after.size]).toEqual([1, 1]);
+  expect(after).not.toEqual(before);
+});
+
+async function write(member: FaultMember, path = `/v2/keys/${randomUUID()}`, value = '1'): Promise<string> {
+  const body = new URLSearchParams({ value });
+  const signal = AbortSignal.timeout(PATIENCE);
+  const answer = await fetch(`${member.url}${path}`, { method: 'PUT', body, signal });
+  expect(answer.ok).toBe(true);
+  return path;
+}
+
+async function read(member: FaultMember, path: string, query = '') {
+  const answer = await fetch(`${member.url}${path}?${query}`, { signal: AbortSignal.timeout(PATIENCE) });
+  const { node } = (await answer.json()) as { node?: { value: string } };
+  return { status: answer.status, value: node?.value };
+}
+
+async function clusterIds(): Promise<Set<string | null>> {
+  const answers = await Promise.all(cluster.urls.map((url) => fetch(`${url}/v2/keys/`)));
+  return new Set(answers.map((answer) => answer.headers.get('x-etcd-cluster-id')));
+}

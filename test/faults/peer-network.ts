@@ -1,0 +1,87 @@
+import { Link, type LinkOptions } from './link.ts';
+import { type Relay, startRelay } from './relay.ts';
+
+/** What the members of one cluster say to each other, each reached through a relay of its own. */
+export interface PeerNetwork {
+  /** The peer URLs to give out, in the order of the members. */
+  readonly urls: readonly string[];
+  /** Where a member really listens to the others. */
+  connect(index: number, peerUrl: string): void;
+  /** From now on nothing goes from or to this member, and nobody is told. */
+  isolate(index: number): void;
+  /** Its new connections work again; those that were silent are reset, so that there will be new ones. */
+  rejoin(index: number): void;
+  isIsolated(index: number): boolean;
+  stop(): Promise<void>;
+}
+
+/** One peer's connection to another. */
+class PeerLink extends Link {
+  readonly to: string;
+  /** Unknown until it has said so. */
+  from: string | undefined;
+
+  constructor(to: string, ...[client, target, options]: ConstructorParameters<typeof Link>) {
+    super(client, target, options);
+    this.to = to;
+  }
+}
+
+export async function startPeerNetwork(size: number): Promise<PeerNetwork> {
+  const targets = new Map<string, string>();
+  const isolated = new Set<string>();
+
+  /** While anyone is isolated, who does not say where it comes from (such as a probe) may be the one. */
+  const isBlocked = ({ from, to }: PeerLink) =>
+    isolated.has(to) || (from === undefined ? isolated.size > 0 : isolated.has(from));
+
+  async function startPeer(): Promise<Relay<PeerLink>> {
+    const relay: Relay<PeerLink> = await startRelay((client) => {
+      const to = relay.url;
+      const options: LinkOptions = {
+        lost: isolated.has(to) ? ['requests', 'answers'] : [],
+        look(direction, bytes) {
+          if (direction === 'requests') link.from ??= senderIn(bytes);
+          if (isBlocked(link)) link.lose('requests', 'answers');
+        },
+      };
+      const link = new PeerLink(to, client, targets.get(to) ?? to, options);
+      return link;
+    });
+    return relay;
+  }
+
+  const relays = await Promise.all(Array.from({ length: size }, startPeer));
+  const urls = relays.map(({ url }) => url);
+  const urlOf = (index: number): string => {
+    const url = urls[index];
+    if (url === undefined) throw new Error(`no member ${index}`);
+    return url;
+  };
+  const links = () => relays.flatMap((relay) => [...relay.links]);
+
+  return {
+    urls,
+    connect(index, peerUrl) {
+      targets.set(urlOf(index), peerUrl);
+    },
+    isolate(index) {
+      isolated.add(urlOf(index));
+      // One whose sender is unknown may have it in its next request.
+      const known = links().filter((link) => isolated.has(link.to) || (link.from !== undefined && isBlocked(link)));
+      for (const link of known) link.lose('requests', 'answers');
+    },
+    rejoin(index) {
+      isolated.delete(urlOf(index));
+      for (const link of links()) if (link.broken && !isBlocked(link)) link.reset();
+    },
+    isIsolated: (index) => isolated.has(urlOf(index)),
+    async stop() {
+      await Promise.all(relays.map((relay) => relay.stop()));
+    },
+  };
+}
+
+/** The peer URL of the member that sent this request: etcd tells it whenever it opens a stream or posts a message. */
+const senderIn = (bytes: Buffer): string | undefined =>
+  /^(?:GET|POST) [\s\S]*?\r\nx-peerurls: *([^\s,]+)/i.exec(bytes.toString('latin1', 0, 4096))?.[1];

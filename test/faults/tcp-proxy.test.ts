@@ -1,0 +1,262 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { startEtcd } from '../support/etcd.ts';
+import { freePorts } from '../support/ports.ts';
+import { get, poll, put, RawConnection } from '../support/raw-connection.ts';
+import { answer, httpAnswer, silent, startTcpServer, type TcpHandler } from '../support/tcp-server.ts';
+import { until } from '../support/until.ts';
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
+
+const echo: TcpHandler = (socket, request) => void socket.write(httpAnswer(200, {}, request.split(' ')[1] ?? ''));
+
+/** Milliseconds in which a silent side would have spoken: each answer here takes a few. */
+const SILENCE = 300;
+
+/** Silence is all there is to see, and it can only be seen by listening for a while. */
+async function expectSilence(connection: RawConnection, before = connection.text): Promise<void> {
+  await sleep(SILENCE);
+  expect(connection.text).toBe(before);
+  expect(connection.socket.closed).toBe(false);
+  expect(connection.socket.readableEnded).toBe(false);
+}
+
+test('requests and answers go through both ways, and the heads are listed', async () => {
+  const { proxy, server } = await scene(echo);
+  const connection = await RawConnection.open(proxy.url);
+  expect((await connection.send(put('/a', '1')).wholeAnswers(1))[0]?.body).toBe('/v2/keys/a');
+  await connection.send(get('/b?quorum=true')).wholeAnswers(2);
+  expect(server.requests).toEqual([put('/a', '1'), get('/b?quorum=true')]);
+  expect(proxy.requests).toEqual([
+    { method: 'PUT', path: '/v2/keys/a', at: expect.any(Number) },
+    { method: 'GET', path: '/v2/keys/b?quorum=true', at: expect.any(Number) },
+  ]);
+  expect([proxy.connections, proxy.accepted]).toEqual([1, 1]);
+});
+
+test('a big answer comes whole, however slowly it is read', async () => {
+  const body = randomUUID().repeat(200_000);
+  const { proxy } = await scene(answer(httpAnswer(200, {}, body)));
+  const connection = await RawConnection.open(proxy.url);
+  connection.socket.pause();
+  connection.send(get('/big'));
+  await until(
+    () => proxy.requests.length,
+    (count) => count === 1,
+  );
+  connection.socket.resume();
+  const length = body.length + httpAnswer(200, {}, body).indexOf('\r\n\r\n') + 4;
+  await until(
+    () => connection.text.length,
+    (count) => count === length,
+  );
+  expect(connection.text.endsWith(body)).toBe(true);
+});
+
+test('a client that says it sends no more still gets its answer, and then the end', async () => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => {}).resume();
+    socket.once('end', () => socket.end('bye'));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  const proxy = await useProxy(`http://127.0.0.1:${typeof address === 'object' && address?.port}`);
+  const connection = await RawConnection.open(proxy.url);
+  connection.send('x').halfClose();
+  expect(await connection.closed()).toBe('bye');
+  await noConnections(proxy);
+});
+
+test('a delay counts each way and keeps the order, also when it ends', async () => {
+  const { proxy } = await scene(echo);
+  const connection = await RawConnection.open(proxy.url);
+  proxy.delay(100);
+  const start = performance.now();
+  connection.send(get('/slow'));
+  await until(
+    () => proxy.requests.length,
+    (count) => count === 1,
+  );
+  proxy.heal();
+  connection.send(get('/fast'));
+  const answers = await connection.wholeAnswers(2);
+  expect(answers.map(({ body }) => body)).toEqual(['/v2/keys/slow', '/v2/keys/fast']);
+  // A lower bound: nothing about speed. A timer may fire a millisecond early.
+  expect(performance.now() - start).toBeGreaterThan(98);
+});
+
+test('a cut resets every open connection once, towards the server too', async () => {
+  const { proxy, server } = await scene(echo);
+  const [one, two] = [await RawConnection.open(proxy.url), await RawConnection.open(proxy.url)];
+  await one.send(get('/a')).wholeAnswers(1);
+  const errors = Promise.all([one, two].map(({ socket }) => errorOf(socket)));
+  proxy.cut();
+  expect(await errors).toEqual(['ECONNRESET', 'ECONNRESET']);
+  await until(
+    () => [proxy.connections, server.openSockets],
+    ([here, there]) => here === 0 && there === 0,
+  );
+  const three = await RawConnection.open(proxy.url);
+  await three.send(get('/b')).wholeAnswers(1);
+});
+
+test('while it refuses, new connections are reset and open ones go on', async () => {
+  const { proxy } = await scene(echo);
+  const before = await RawConnection.open(proxy.url);
+  proxy.refuse();
+  expect(await refusal(proxy)).toBe('ECONNRESET');
+  await before.send(get('/a')).wholeAnswers(1);
+  proxy.heal();
+  await (await RawConnection.open(proxy.url)).send(get('/b')).wholeAnswers(1);
+  expect(proxy.accepted).toBe(3);
+});
+
+test('in a black hole of requests nothing reaches the server, and nobody is told', async () => {
+  const { proxy, server } = await scene(echo);
+  const open = await RawConnection.open(proxy.url);
+  await open.send(get('/before')).wholeAnswers(1);
+  proxy.blackHole('requests');
+  const fresh = await RawConnection.open(proxy.url);
+  fresh.send(get('/fresh'));
+  open.send(get('/open'));
+  await expectSilence(open);
+  await expectSilence(fresh);
+  expect(server.requests).toEqual([get('/before')]);
+  expect(proxy.requests).toHaveLength(2);
+});
+
+test('in a black hole of answers the server does what it is asked, and nobody hears of it', async () => {
+  const { proxy, server } = await scene(echo);
+  const open = await RawConnection.open(proxy.url);
+  await open.send(get('/before')).wholeAnswers(1);
+  proxy.blackHole('answers');
+  const fresh = await RawConnection.open(proxy.url);
+  open.send(put('/open', '1'));
+  fresh.send(put('/fresh', '1'));
+  await until(
+    () => server.requests.length,
+    (count) => count === 3,
+  );
+  await expectSilence(open);
+  await expectSilence(fresh, '');
+});
+
+test('a healed path brings nothing back: old connections stay silent, new ones work', async () => {
+  const { proxy, server } = await scene(echo);
+  const open = await RawConnection.open(proxy.url);
+  await open.send(get('/before')).wholeAnswers(1);
+  proxy.blackHole('both');
+  const during = await RawConnection.open(proxy.url);
+  proxy.heal();
+  open.send(get('/lost'));
+  during.send(get('/lost'));
+  await (await RawConnection.open(proxy.url)).send(get('/after')).wholeAnswers(1);
+  await expectSilence(open);
+  await expectSilence(during, '');
+  expect(server.requests).toEqual([get('/before'), get('/after')]);
+  expect(server.openSockets).toBe(2);
+  open.hangUp();
+  during.hangUp();
+  await until(
+    () => [server.openSockets, proxy.connections],
+    ([there, here]) => there === 1 && here === 1,
+  );
+});
+
+test('the death of the server is not seen through a black hole', async () => {
+  const { proxy, server } = await scene(silent);
+  const polling = await RawConnection.open(proxy.url);
+  polling.send(poll('/x'));
+  await server.nextRequest();
+  proxy.blackHole('both');
+  await server.stop();
+  await expectSilence(polling, '');
+});
+
+test('one answer is swallowed: etcd has done what it was asked, the others go on', async () => {
+  const key = `/proxy-${randomUUID()}`;
+  const proxy = await useProxy(inject('etcd'));
+  const swallowed = proxy.swallow(({ method, path }) => method === 'PUT' && path.endsWith(key));
+  const [writer, reader] = [await RawConnection.open(proxy.url), await RawConnection.open(proxy.url)];
+  await writer.send(get(key)).wholeAnswers(1);
+  const before = writer.text;
+  writer.send(put(key, 'done'));
+  expect(await swallowed).toBe(201);
+  const [read] = await reader.send(get(key)).wholeAnswers(1);
+  expect(read?.body).toContain('"value":"done"');
+  await expectSilence(writer, before);
+  const again = await RawConnection.open(proxy.url);
+  expect((await again.send(put(key, 'twice')).wholeAnswers(1))[0]?.status).toBe(200);
+});
+
+test('the port stays over a crash of etcd; while it is down a connection is reset', async () => {
+  const etcd = await startEtcd();
+  onTestFinished(() => etcd.stop());
+  const proxy = await useProxy(etcd.url);
+  const polling = await RawConnection.open(proxy.url);
+  await polling.send(poll('/x')).begun(1);
+  await etcd.kill();
+  await until(
+    () => polling.socket.readableEnded || polling.socket.closed,
+    (over) => over,
+  );
+  expect(await refusal(proxy)).toBe('ECONNRESET');
+  await etcd.restart();
+  const [answered] = await (await RawConnection.open(proxy.url)).send(get('/_ready')).wholeAnswers(1);
+  expect(answered?.status).toBe(200);
+});
+
+test('where nothing listens a connection is reset', async () => {
+  const [port] = await freePorts(1);
+  const proxy = await useProxy(`http://127.0.0.1:${port}`);
+  expect(await refusal(proxy)).toBe('ECONNRESET');
+  await noConnections(proxy);
+});
+
+test('stopping leaves no socket on either side, whatever state they are in', async () => {
+  const { proxy, server } = await scene(silent);
+  const connections = [await RawConnection.open(proxy.url), await RawConnection.open(proxy.url)];
+  for (const connection of connections) connection.send(poll('/x'));
+  await server.nextRequest();
+  await server.nextRequest();
+  proxy.blackHole('both');
+  connections.push(await RawConnection.open(proxy.url));
+  proxy.delay(60_000);
+  await proxy.stop();
+  await Promise.all(connections.map((connection) => connection.closed()));
+  await until(
+    () => server.openSockets,
+    (count) => count === 0,
+  );
+  expect(proxy.connections).toBe(0);
+});
+
+async function scene(handler: TcpHandler) {
+  const server = await startTcpServer(handler);
+  onTestFinished(() => server.stop());
+  return { server, proxy: await useProxy(server.url) };
+}
+
+async function useProxy(target: string) {
+  const proxy = await startTcpProxy(target);
+  onTestFinished(() => proxy.stop());
+  return proxy;
+}
+
+/** How a new connection ends, which may be before it is made. */
+const refusal = ({ url }: TcpProxy) => errorOf(connect(Number(new URL(url).port), '127.0.0.1'));
+
+async function errorOf(socket: Socket): Promise<string | undefined> {
+  const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException];
+  return error.code;
+}
+
+const noConnections = (proxy: TcpProxy) =>
+  until(
+    () => proxy.connections,
+    (count) => count === 0,
+  );
