@@ -3,15 +3,17 @@ import { judge } from './checker.ts';
 import type { Event } from './history.ts';
 
 const asks = (at: number, who: string): Event => ({ at, who, kind: 'asks' });
-const held = (at: number, who: string, token: string, mode?: 'shared'): Event => ({
+const held = (at: number, who: string, token: string, mode?: 'shared', until?: number): Event => ({
   at,
   who,
   kind: 'held',
   token,
   ...(mode && { mode }),
+  ...(until !== undefined && { until }),
 });
 const lost = (at: number, who: string, token: string): Event => ({ at, who, kind: 'lost', token });
 const released = (at: number, who: string, token: string): Event => ({ at, who, kind: 'released', token });
+const died = (at: number, who: string): Event => ({ at, who, kind: 'died' });
 const failed = (at: number, who: string): Event => ({ at, who, kind: 'failed', why: 'timed out' });
 
 const nothing = { overlaps: [], disorder: [], waiting: [] };
@@ -37,8 +39,27 @@ describe('a history is good', () => {
   });
 
   test('where the earlier holder was stopped when the later one came', () => {
-    const history = [held(0, 'a', '1'), held(6, 'b', '2'), lost(9, 'a', '1')];
-    expect(judge(history, [{ who: 'a', from: 2, to: 8 }])).toEqual(nothing);
+    const history = [held(0, 'a', '1'), held(6000, 'b', '2'), lost(9000, 'a', '1')];
+    expect(judge(history, [{ who: 'a', from: 2000, to: 8000 }])).toEqual(nothing);
+  });
+
+  test('where it had only just begun to run again', () => {
+    const history = [held(0, 'a', '1'), held(6000, 'b', '2'), lost(6010, 'a', '1')];
+    expect(judge(history, [{ who: 'a', from: 2000, to: 5900 }])).toEqual(nothing);
+  });
+
+  test('where the earlier holder was killed', () => {
+    const history = [asks(0, 'a'), held(1, 'a', '1'), died(5, 'a'), held(6, 'b', '2'), released(9, 'b', '2')];
+    expect(judge(history)).toEqual(nothing);
+  });
+
+  test('where whoever waited last was killed', () => {
+    expect(judge([asks(0, 'a'), died(5, 'a')])).toEqual(nothing);
+  });
+
+  test('where the earlier hold had come to its known end', () => {
+    const history: Event[] = [held(0, 'a', '1', undefined, 5), held(6, 'b', '2'), released(9, 'a', '1')];
+    expect(judge(history).overlaps).toEqual([]);
   });
 });
 
@@ -56,12 +77,21 @@ describe('a history is bad', () => {
   });
 
   test.each([
-    ['somebody else was stopped', { who: 'b', from: 2, to: 8 }],
-    ['it was stopped later', { who: 'a', from: 7, to: 8 }],
-    ['it ran again by then', { who: 'a', from: 2, to: 3 }],
+    ['somebody else was stopped', { who: 'b', from: 2000, to: 8000 }],
+    ['it was stopped later', { who: 'a', from: 7000, to: 8000 }],
+    ['it ran again by then', { who: 'a', from: 2000, to: 3000 }],
   ])('where holds overlap though %s', (_, excuse) => {
-    const history = [held(0, 'a', '1'), held(6, 'b', '2'), lost(9, 'a', '1')];
+    const history = [held(0, 'a', '1'), held(6000, 'b', '2'), lost(9000, 'a', '1')];
     expect(judge(history, [excuse]).overlaps).toHaveLength(1);
+  });
+
+  test('where the next comes before the known end', () => {
+    const history: Event[] = [held(0, 'a', '1', undefined, 5), held(4, 'b', '2'), released(9, 'a', '1')];
+    expect(judge(history).overlaps).toHaveLength(1);
+  });
+
+  test('where a holder was killed only after the next one came', () => {
+    expect(judge([held(0, 'a', '1'), held(4, 'b', '2'), died(5, 'a')]).overlaps).toHaveLength(1);
   });
 
   test.each<[string, Event[]]>([

@@ -1,11 +1,9 @@
-import type { Event } from './history.ts';
+import type { Event, Span } from './history.ts';
 import { type Hold, holdsIn } from './holds.ts';
 
-/** When a contender was stopped, or cut off past its deadline: it cannot have known then that its hold was over. */
-export interface Excuse {
+/** When a contender was stopped: it could not know then that its hold was over. */
+export interface Stop extends Span {
   readonly who: string;
-  readonly from: number;
-  readonly to: number;
 }
 
 export interface Verdict {
@@ -18,23 +16,26 @@ export interface Verdict {
 }
 
 /** Judges what the contenders of one lock have told. */
-export function judge(history: readonly Event[], excuses: readonly Excuse[] = []): Verdict {
+export function judge(history: readonly Event[], stops: readonly Stop[] = []): Verdict {
   const holds = holdsIn(history);
   const overlaps: [Hold, Hold][] = [];
   const disorder: [Hold, Hold][] = [];
   for (const [i, first] of holds.entries()) {
     for (const second of holds.slice(i + 1)) {
       const together = first.shared && second.shared;
-      if (!together && second.from < first.to && !isExcused(first, second, excuses)) overlaps.push([first, second]);
+      if (!together && second.from < first.to && !isExcused(first, second, stops)) overlaps.push([first, second]);
       if (!together && second.token <= first.token) disorder.push([first, second]);
     }
   }
   return { overlaps, disorder, waiting: stillWaiting(history) };
 }
 
-/** The earlier holder was stopped when the later one came, so that it could not tell. */
-const isExcused = (first: Hold, second: Hold, excuses: readonly Excuse[]): boolean =>
-  excuses.some(({ who, from, to }) => who === first.who && from <= second.from && second.from <= to);
+/** Milliseconds until a contender that runs again must have noticed. */
+const NOTICE = 1000;
+
+/** The earlier holder was stopped when the later one came, or had just begun to run again. */
+const isExcused = (first: Hold, second: Hold, stops: readonly Stop[]): boolean =>
+  stops.some(({ who, from, to }) => who === first.who && from <= second.from && second.from <= to + NOTICE);
 
 function stillWaiting(history: readonly Event[]): string[] {
   const last = new Map<string, Event>();
