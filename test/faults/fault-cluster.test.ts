@@ -52,17 +52,32 @@ test('an isolated leader is succeeded, still serves plain reads, and agrees agai
 });
 
 test('an isolated follower leaves the others a quorum, and learns later what it has missed', async () => {
-  const leader = await cluster.leader();
   const [isolated] = (await cluster.followers()) as [FaultMember];
   isolated.isolate();
-  const key = await write(leader);
+  const key = await write(await cluster.leader());
+  expect((await read(isolated, key, 'quorum=true')).status).toBe(500);
   expect((await read(isolated, key)).status).toBe(404);
-  expect(await cluster.leader()).toBe(leader);
   isolated.rejoin();
   await until(
     () => read(isolated, key),
     ({ value }) => value === '1',
   );
+});
+
+test('of two isolated members one can rejoin alone', async () => {
+  const [first, second] = (await cluster.followers()) as [FaultMember, FaultMember];
+  const third = await cluster.leader();
+  first.isolate();
+  second.isolate();
+  expect((await read(third, '/v2/keys/', 'quorum=true')).status).toBe(500);
+  second.rejoin();
+  const key = await write(await cluster.leader());
+  await until(
+    () => read(second, key),
+    ({ value }) => value === '1',
+  );
+  expect((await read(first, key)).status).toBe(404);
+  expect(await cluster.followers()).not.toContain(first);
 });
 
 test('a leader that is killed or paused is succeeded, and comes back with its data', async () => {

@@ -22,36 +22,35 @@ export class Link {
   readonly #server: Socket | undefined;
   readonly #lost: Set<Direction>;
   readonly #delay: () => number;
-  readonly #look: (direction: Direction, bytes: Buffer) => void;
 
   constructor(client: Socket, target: string, { lost = [], delay = () => 0, look = () => {} }: LinkOptions = {}) {
     this.#client = client;
     this.#lost = new Set(lost);
     this.#delay = delay;
-    this.#look = look;
     client.setNoDelay(true);
+    client.on('data', (bytes: Buffer) => look('requests', bytes));
     client.on('error', () => {});
     client.on('close', () => this.#server?.destroy());
     // A client that has closed and one that only says no more look alike here: a broken link takes it for gone.
     client.on('end', () => {
       if (this.#lost.size > 0) this.destroy();
     });
-    if (this.#lost.has('requests')) {
-      client.resume();
-      return;
-    }
+    if (this.#lost.has('requests')) return;
     const { hostname, port } = new URL(target);
     const server = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
     this.#server = server;
     server.on('error', () => {
       if (!this.#lost.has('answers')) this.reset();
     });
+    // What waited for it to read more waits no longer.
+    server.on('close', () => client.resume());
+    server.on('data', (bytes: Buffer) => look('answers', bytes));
     this.#pass('requests', client, server);
     this.#pass('answers', server, client);
   }
 
-  get broken(): boolean {
-    return this.#lost.size > 0;
+  get lost(): ReadonlySet<Direction> {
+    return this.#lost;
   }
 
   lose(...directions: readonly Direction[]): void {
@@ -89,13 +88,11 @@ export class Link {
         });
     };
     from.on('data', (bytes: Buffer) => {
-      this.#look(direction, bytes);
       inTurn(() => {
-        if (to.write(bytes)) return;
-        from.pause();
-        to.once('drain', () => from.resume());
+        if (!to.write(bytes)) from.pause();
       });
     });
+    to.on('drain', () => from.resume());
     from.on('end', () => inTurn(() => to.end()));
   }
 }

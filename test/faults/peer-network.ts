@@ -73,7 +73,7 @@ export async function startPeerNetwork(size: number): Promise<PeerNetwork> {
     },
     rejoin(index) {
       isolated.delete(urlOf(index));
-      for (const link of links()) if (link.broken && !isBlocked(link)) link.reset();
+      for (const link of links()) if (link.lost.size > 0 && !isBlocked(link)) link.reset();
     },
     isIsolated: (index) => isolated.has(urlOf(index)),
     async stop() {

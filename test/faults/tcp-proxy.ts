@@ -68,7 +68,7 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
       delay: () => delay,
       look(direction, bytes) {
         if (direction === 'requests') {
-          swallow = request(bytes) ?? swallow;
+          swallow = request(bytes, !link.lost.has('requests')) ?? swallow;
         } else if (swallow !== undefined) {
           link.lose('answers');
           swallow.answered(statusIn(bytes));
@@ -80,10 +80,11 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   });
 
   /** Notes a request, and takes the order to swallow its answer, where there is one. */
-  function request(bytes: Buffer): Swallow | undefined {
+  function request(bytes: Buffer, goesOn: boolean): Swallow | undefined {
     const head = headIn(bytes);
     if (head === undefined) return undefined;
     requests.push(head);
+    if (!goesOn) return undefined;
     const swallow = [...swallows].find(({ match }) => match(head));
     if (swallow !== undefined) swallows.delete(swallow);
     return swallow;
