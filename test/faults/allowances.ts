@@ -5,8 +5,6 @@ import type { Fault, FaultKind, Span } from './history.ts';
 export const AT_ONCE = 1000;
 /** After the cluster can write again. */
 const AFTER_OUTAGE = 5000;
-/** The first use of a connection that died silently may come so much later than the fault has ended. */
-const LINGER = 10_000;
 
 /** Why a wait may take longer: it began before the wait was due, and its effects lasted into it. */
 export interface Allowance extends Span {
@@ -46,7 +44,8 @@ export function forFault({ kind, targets, from, to }: Fault, ttl: number): Allow
     case 'loud':
       return [{ why, from, to: Number.POSITIVE_INFINITY, due: () => from + AT_ONCE }];
     case 'silent':
-      return [{ why, from, to: to + LINGER, due: (since) => Math.max(since, from) + silent }];
+      // A poll that began just before the end hears nothing for all its time.
+      return [{ why, from, to: to + silent, due: (since) => Math.max(since, from) + silent }];
     case 'slow':
       return [{ why, from, to, due: (since) => Math.max(since, from) + 2 * AT_ONCE }];
     default:

@@ -28,6 +28,7 @@ test(
     const { broken, report } = verdictOn(outcome);
     // biome-ignore lint/suspicious/noConsole: how long waiters waited for what is seen here only.
     console.info(report.join('\n'));
+    keep(outcome);
     if (broken.length > 0) expect.fail([`broken promises (see ${keep(outcome)}):`, ...broken].join('\n'));
   },
   (SECONDS + AROUND) * 1000,

@@ -53,6 +53,16 @@ describe('a history is good', () => {
     expect(judge(history)).toEqual(nothing);
   });
 
+  test('where one that had just got the lock was stopped until it had passed on', () => {
+    const history = [held(2000, 'b', '2'), held(6000, 'a', '1'), lost(6001, 'a', '1'), released(7000, 'b', '2')];
+    expect(judge(history, [{ who: 'a', from: 500, to: 5900 }])).toEqual(nothing);
+  });
+
+  test('where one had its turn, but came to know of it after its known end', () => {
+    const history = [held(0, 'b', '2'), held(6, 'a', '1', undefined, 5), released(9, 'b', '2')];
+    expect(judge(history)).toEqual(nothing);
+  });
+
   test('where whoever waited last was killed', () => {
     expect(judge([asks(0, 'a'), died(5, 'a')])).toEqual(nothing);
   });
@@ -83,6 +93,11 @@ describe('a history is bad', () => {
   ])('where holds overlap though %s', (_, excuse) => {
     const history = [held(0, 'a', '1'), held(6000, 'b', '2'), lost(9000, 'a', '1')];
     expect(judge(history, [excuse]).overlaps).toHaveLength(1);
+  });
+
+  test('where one that was stopped gets the lock beside the other', () => {
+    const history = [held(2000, 'b', '1'), held(6000, 'a', '2'), released(7000, 'b', '1')];
+    expect(judge(history, [{ who: 'a', from: 500, to: 5900 }]).overlaps).toHaveLength(1);
   });
 
   test('where the next comes before the known end', () => {

@@ -17,14 +17,15 @@ export interface Verdict {
 
 /** Judges what the contenders of one lock have told. */
 export function judge(history: readonly Event[], stops: readonly Stop[] = []): Verdict {
-  const holds = holdsIn(history);
+  // What was over when it became known was never a hold.
+  const holds = holdsIn(history).filter(({ from, to }) => from < to);
   const overlaps: [Hold, Hold][] = [];
   const disorder: [Hold, Hold][] = [];
   for (const [i, first] of holds.entries()) {
     for (const second of holds.slice(i + 1)) {
-      const together = first.shared && second.shared;
-      if (!together && second.from < first.to && !isExcused(first, second, stops)) overlaps.push([first, second]);
-      if (!together && second.token <= first.token) disorder.push([first, second]);
+      if ((first.shared && second.shared) || cameLate(second, first, stops)) continue;
+      if (second.from < first.to && !wasStopped(first.who, second.from, stops)) overlaps.push([first, second]);
+      if (second.token <= first.token) disorder.push([first, second]);
     }
   }
   return { overlaps, disorder, waiting: stillWaiting(history) };
@@ -33,9 +34,13 @@ export function judge(history: readonly Event[], stops: readonly Stop[] = []): V
 /** Milliseconds until a contender that runs again must have noticed. */
 const NOTICE = 1000;
 
-/** The earlier holder was stopped when the later one came, or had just begun to run again. */
-const isExcused = (first: Hold, second: Hold, stops: readonly Stop[]): boolean =>
-  stops.some(({ who, from, to }) => who === first.who && from <= second.from && second.from <= to + NOTICE);
+/** It was stopped then, or had just begun to run again. */
+const wasStopped = (who: string, at: number, stops: readonly Stop[]): boolean =>
+  stops.some((stop) => stop.who === who && stop.from <= at && at <= stop.to + NOTICE);
+
+/** It had its turn before the other one, but was stopped before it could tell. */
+const cameLate = (hold: Hold, other: Hold, stops: readonly Stop[]): boolean =>
+  hold.token < other.token && wasStopped(hold.who, hold.from, stops);
 
 function stillWaiting(history: readonly Event[]): string[] {
   const last = new Map<string, Event>();

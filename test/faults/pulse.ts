@@ -48,14 +48,18 @@ export function startPulse(urls: readonly string[]): Pulse {
 
 /** Times longer than that from the beginning of the last success so far to the end of the next one. */
 export function gapsIn(answered: readonly Span[], longer: number): Span[] {
+  const gaps: Span[] = [];
   let last = Number.POSITIVE_INFINITY;
-  return answered
-    .toSorted((a, b) => a.to - b.to)
-    .flatMap(({ from, to }) => {
-      const gap = { from: last, to };
-      last = last === Number.POSITIVE_INFINITY ? from : Math.max(last, from);
-      return to - gap.from > longer ? gap : [];
-    });
+  for (const { from, to } of answered.toSorted((a, b) => a.to - b.to)) {
+    if (to - last > longer) {
+      // What was asked during a gap is answered all at once when that ends: it is still the same.
+      const same = gaps.at(-1);
+      if (same && last < same.to) gaps[gaps.length - 1] = { from: same.from, to };
+      else gaps.push({ from: last, to });
+    }
+    last = last === Number.POSITIVE_INFINITY ? from : Math.max(last, from);
+  }
+  return gaps;
 }
 
 function quorumRead(url: string, stop: AbortSignal): Promise<boolean> {

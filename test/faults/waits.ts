@@ -52,7 +52,8 @@ export function waitsIn(trial: Trial): Wait[] {
     if (who === undefined) throw new Error(`nobody asked for the entry ${head.token}, which carries ${head.value}`);
     if (!judged(who)) return [];
     const to = Math.max(head.from, heldAt.get(`${who} ${head.token}`) ?? head.to);
-    if ((deaths.get(who) ?? Number.POSITIVE_INFINITY) <= to) return [];
+    const death = deaths.get(who);
+    if (death !== undefined && death <= to) return [];
     const before = head.before?.expired ? ownerOf(head.before.value) : undefined;
     const gone = before === undefined ? undefined : lastSeen(before, head.from, { deaths, stops, faults });
     const from = gone === undefined ? head.from : Math.max(head.queued, Math.min(head.from, gone + ttl * 1000));
