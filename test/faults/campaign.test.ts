@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Outcome, runCampaign } from './campaign.ts';
-import { verdictOn } from './verdict.ts';
+import { reportOn } from './report.ts';
+import { brokenIn, judgeLock } from './verdict.ts';
 
 /** `npm run soak` sets both. */
 const SEED = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 31));
@@ -25,9 +26,10 @@ test(
   `${SECONDS} s of random faults (seed ${SEED}) break no promise`,
   async () => {
     const outcome = await runCampaign(SEED, SECONDS);
-    const { broken, report } = verdictOn(outcome);
+    const locks = outcome.locks.map(judgeLock);
+    const broken = brokenIn(outcome, locks);
     // biome-ignore lint/suspicious/noConsole: how long waiters waited for what is seen here only.
-    console.info(report.join('\n'));
+    console.info(reportOn(outcome, locks).join('\n'));
     keep(outcome);
     if (broken.length > 0) expect.fail([`broken promises (see ${keep(outcome)}):`, ...broken].join('\n'));
   },

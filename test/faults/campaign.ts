@@ -19,10 +19,10 @@ interface Arena {
   /** Seconds. */
   readonly ttl: number;
   readonly contenders: readonly ContenderKind[];
-  /** What contenders get beside; the second one of each kind. */
+  /** What all contenders are told. */
   readonly orders: Pick<Orders, 'longHold'>;
-  /** Seconds that every other contender of this package is ready to wait. */
-  readonly timeout: number | undefined;
+  /** What every other contender is told beside. */
+  readonly others: Pick<Orders, 'timeout' | 'trusting'>;
   /** Whether its contenders are stopped and killed. */
   readonly rough: boolean;
 }
@@ -34,7 +34,7 @@ const ARENAS: readonly Arena[] = [
     ttl: 15,
     contenders: ['lock', 'lock', 'manager', 'manager'],
     orders: { longHold: 8 },
-    timeout: undefined,
+    others: {},
     rough: false,
   },
   // A short TTL, so that not all the time is spent on waiting for the dead.
@@ -43,10 +43,12 @@ const ARENAS: readonly Arena[] = [
     ttl: 5,
     contenders: ['lock', 'lock', 'manager', 'manager', 'python', 'python'],
     orders: {},
-    timeout: 20,
+    others: { timeout: 20, trusting: true },
     rough: true,
   },
 ];
+
+const TRACKS: readonly TrackName[] = ['members', 'network', 'contenders'];
 
 /** What became of one lock. */
 export interface LockOutcome extends Trial {
@@ -83,7 +85,9 @@ export async function runCampaign(seed: number, seconds: number): Promise<Outcom
     );
     const begin = now();
     const plan = schedule(seed, seconds);
-    await Promise.all((['members', 'network', 'contenders'] as const).map((track) => follow(plan, track, begin, crew)));
+    const tracks = await Promise.allSettled(TRACKS.map((track) => follow(plan, track, begin, crew)));
+    // Not before all have ended: none is to touch a cluster that is gone.
+    for (const track of tracks) if (track.status === 'rejected') throw track.reason;
     await sleep(begin + seconds * 1000 - now());
     await cluster.leader();
     const stuck = await crew.quit();
@@ -168,12 +172,11 @@ class Crew {
     await Promise.all(all.map(({ ended }) => ended));
   }
 
-  #add({ lock, ttl, orders, timeout }: Arena, kind: ContenderKind): void {
+  #add({ lock, ttl, orders, others }: Arena, kind: ContenderKind): void {
     const number = this.kinds.size + 1;
     const who = `${lock}-${kind}-${number}`;
     const { urls } = this.cluster;
     const first = number % urls.length;
-    const own = kind !== 'python' && number % 2 === 0 && timeout !== undefined ? { timeout } : {};
     const contender = new Contender(
       kind,
       {
@@ -183,7 +186,7 @@ class Crew {
         endpoints: [...urls.slice(first), ...urls.slice(0, first)],
         resource: this.#resource,
         ...orders,
-        ...own,
+        ...(number % 2 === 0 ? others : {}),
       },
       this.recorder.listener(lock),
     );

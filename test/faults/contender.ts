@@ -18,8 +18,10 @@ export interface Orders {
   readonly endpoints: readonly string[];
   /** Where the guarded sets are. */
   readonly resource: string;
-  /** Seconds to wait for the lock; absent: no limit. */
+  /** Seconds to wait for the lock; absent: no limit. python-etcd has no such thing. */
   readonly timeout?: number;
+  /** Whether it writes without looking whether it still holds the lock. */
+  readonly trusting?: boolean;
   /** Seconds that some holds last, at most; absent: all are short. */
   readonly longHold?: number;
 }

@@ -88,6 +88,13 @@ describe('a waiter is in time', () => {
     expect(late(of)).toEqual([]);
   });
 
+  test('where the one before it expired that had been stopped long before', () => {
+    const stops = [{ who: 'a', from: 100, to: 200 }];
+    const history = [...contender('a', 1, 10), ...contender('b', 2, 12_900)];
+    const queue = [change(10, 'queued', 1, 'a'), change(20, 'queued', 2, 'b'), change(12_000, 'expired', 1, 'a')];
+    expect(late(trial({ history, queue, stops }))).toEqual([]);
+  });
+
   test('where it was no waiter of this package', () => {
     expect(late(handedOver(undefined, { judged: (who) => who === 'a' }))).toEqual([]);
   });
@@ -131,6 +138,13 @@ describe('a waiter is late', () => {
     expect(late(of)).toEqual(['b']);
   });
 
+  test('its TTL and 2 s after a holder was stopped that is stopped still', () => {
+    const stops = [{ who: 'a', from: 5000, to: 20_000 }];
+    const history = [...contender('a', 1, 10), ...contender('b', 2, 13_100)];
+    const queue = [change(10, 'queued', 1, 'a'), change(20, 'queued', 2, 'b'), change(12_900, 'expired', 1, 'a')];
+    expect(late(trial({ history, queue, stops }))).toEqual(['b']);
+  });
+
   test('where its place waits at the head though it has failed', () => {
     const failed: Event = { at: 10_100, who: 'b', kind: 'failed', why: 'timed out' };
     const of = handedOver(undefined, { history: [...contender('a', 1, 10), ...contender('b', 2), failed] });
@@ -150,6 +164,12 @@ test('a wait tells what moved it on, in turn', () => {
     due: 18_000,
     why: ['connections cut (m1)', 'no write for 1800 ms'],
   });
+});
+
+test('what began only after a wait was over is no reason for it', () => {
+  const faults = [fault('member paused', 9000, 20_000), fault('leader killed', 10_600, 13_000)];
+  const [, wait] = waitsIn(handedOver(10_500, { faults, outages: [{ from: 10_600, to: 13_000 }] }));
+  expect(wait).toMatchObject({ due: 13_000, why: ['member paused (m1)'] });
 });
 
 test('an entry that nobody asked for is told', () => {

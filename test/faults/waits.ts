@@ -58,17 +58,22 @@ export function waitsIn(trial: Trial): Wait[] {
     const gone = before === undefined ? undefined : lastSeen(before, head.from, { deaths, stops, faults });
     const from = gone === undefined ? head.from : Math.max(head.queued, Math.min(head.from, gone + ttl * 1000));
     const own = stops.filter((stop) => stop.who === who).map((stop) => forOwnStop(stop, ttl));
-    const first = from + (gone === undefined ? AT_ONCE : AFTER_DEATH);
-    return { who, token: head.token, from, to, ...dueOf(from, first, [...common, ...own]) };
+    const first =
+      gone === undefined
+        ? { due: from + AT_ONCE, why: [] }
+        : { due: from + AFTER_DEATH, why: [`${before} was killed or stopped`] };
+    return { who, token: head.token, from, to, ...dueOf({ from, to }, first, [...common, ...own]) };
   });
 }
 
-function dueOf(since: number, first: number, allowances: readonly Allowance[]): Pick<Wait, 'due' | 'why'> {
-  let due = first;
-  const why: string[] = [];
+type Due = Pick<Wait, 'due' | 'why'>;
+
+function dueOf({ from: since, to: end }: Span, first: Due, allowances: readonly Allowance[]): Due {
+  let { due } = first;
+  const why = [...first.why];
   for (;;) {
     const next = allowances
-      .filter(({ from, to }) => from <= due && since <= to)
+      .filter(({ from, to }) => from <= Math.min(due, end) && since <= to)
       .map((allowance) => ({ due: allowance.due(since), why: allowance.why }))
       .reduce((a, b) => (b.due > a.due ? b : a), { due, why: '' });
     if (next.due === due) return { due, why };
@@ -86,7 +91,7 @@ function lastSeen(
   expired: number,
   { deaths, stops, faults }: { readonly deaths: ReadonlyMap<string, number> } & Pick<Trial, 'stops' | 'faults'>,
 ): number | undefined {
-  const stop = stops.findLast((one) => one.who === who && one.from <= expired);
+  const stop = stops.find((one) => one.who === who && one.from <= expired && expired <= one.to);
   const death = deaths.get(who);
   const at = death !== undefined && death <= expired ? death : stop?.from;
   if (at === undefined) return undefined;

@@ -56,7 +56,7 @@ def guarded_step(token, deadline):
     fenced = ask("GET", "fenced", token=token)
     plain = ask("GET", "plain", token=token)
     time.sleep(0.02 + random.random() * 0.23)
-    if time.monotonic() >= deadline:
+    if not orders.get("trusting") and time.monotonic() >= deadline:
         return
     if fenced is not None:
         ask("POST", "fenced", token=token, of=fenced, addition=addition)

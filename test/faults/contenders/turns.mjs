@@ -30,14 +30,17 @@ export async function takeTurns(turn) {
 
 let steps = 0;
 
-/** Adds to both sets under the lock; `check` throws where it is not held any more. Resolves also where the fence refused. */
+/**
+ * Adds to both sets under the lock; `check` throws where it is not held any more, but who is trusting does not look.
+ * Resolves also where the fence refused.
+ */
 export async function guardedStep(token, check) {
   steps += 1;
   const addition = `${orders.who} ${steps}`;
   const fenced = await ask('GET', 'fenced', { token });
   const plain = await ask('GET', 'plain', { token });
   await sleep(holdTime());
-  check();
+  if (!orders.trusting) check();
   if (fenced !== undefined) await ask('POST', 'fenced', { token, of: fenced, addition });
   await ask('POST', 'plain', { token, of: plain, addition });
 }
