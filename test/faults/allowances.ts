@@ -31,6 +31,8 @@ const SIGNS: Readonly<Record<FaultKind, 'loud' | 'silent' | 'slow' | 'none'>> = 
   'network slow': 'slow',
   'contender stopped': 'none',
   'contender killed': 'none',
+  'holder stopped': 'none',
+  'holder killed': 'none',
 };
 
 /** Seconds a poll lasts at most: what ends the wait on a connection that died silently. */

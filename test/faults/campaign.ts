@@ -1,52 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { queueOn } from '../support/locks.ts';
 import { until } from '../support/until.ts';
-import { Contender, type ContenderKind, type Orders } from './contender.ts';
-import { type FaultCluster, startFaultCluster } from './fault-cluster.ts';
+import type { ContenderKind } from './contender.ts';
+import { ARENAS, type Arena, Crew } from './crew.ts';
+import { startFaultCluster } from './fault-cluster.ts';
 import { type GuardedSets, startGuardedSets } from './guarded-sets.ts';
 import { now } from './history.ts';
 import { inflict } from './inflict.ts';
 import { ownersIn } from './line.ts';
 import { startPulse } from './pulse.ts';
 import { type QueueLog, watchQueues } from './queue-log.ts';
-import { Recorder } from './recorder.ts';
 import { type Planned, schedule, type TrackName } from './schedule.ts';
 import type { Trial } from './waits.ts';
-
-/** A lock of its own for each TTL, so that it is clear how long a wait may take. */
-interface Arena {
-  readonly lock: string;
-  /** Seconds. */
-  readonly ttl: number;
-  readonly contenders: readonly ContenderKind[];
-  /** What all contenders are told. */
-  readonly orders: Pick<Orders, 'longHold'>;
-  /** What every other contender is told beside. */
-  readonly others: Pick<Orders, 'timeout' | 'trusting'>;
-  /** Whether its contenders are stopped and killed. */
-  readonly rough: boolean;
-}
-
-const ARENAS: readonly Arena[] = [
-  // Long holds that no outage shorter than 5 s may end.
-  {
-    lock: 'steady',
-    ttl: 15,
-    contenders: ['lock', 'lock', 'manager', 'manager'],
-    orders: { longHold: 8 },
-    others: {},
-    rough: false,
-  },
-  // A short TTL, so that not all the time is spent on waiting for the dead.
-  {
-    lock: 'rough',
-    ttl: 5,
-    contenders: ['lock', 'lock', 'manager', 'manager', 'python', 'python'],
-    orders: {},
-    others: { timeout: 20, trusting: true },
-    rough: true,
-  },
-];
 
 const TRACKS: readonly TrackName[] = ['members', 'network', 'contenders'];
 
@@ -121,84 +86,6 @@ async function follow(plan: readonly Planned[], track: TrackName, begin: number,
   }
 }
 
-/** All contenders, with those that come in the place of the killed. */
-class Crew {
-  readonly cluster: FaultCluster;
-  readonly recorder = new Recorder();
-  readonly kinds = new Map<string, ContenderKind>();
-  readonly crashes: string[] = [];
-  readonly #resource: string;
-  readonly #present = new Set<Contender>();
-
-  constructor(cluster: FaultCluster, resource: string) {
-    this.cluster = cluster;
-    this.#resource = resource;
-  }
-
-  start(): void {
-    for (const arena of ARENAS) for (const kind of arena.contenders) this.#add(arena, kind);
-  }
-
-  victims(): Contender[] {
-    const rough = ARENAS.filter((arena) => arena.rough).map(({ lock }) => lock);
-    return [...this.#present].filter(({ orders }) => rough.includes(orders.lock));
-  }
-
-  replace(contender: Contender): void {
-    const arena = ARENAS.find(({ lock }) => lock === contender.orders.lock);
-    if (arena === undefined) throw new Error(`nobody knows the lock of ${contender.who}`);
-    const over = this.recorder.begin('contender killed', [contender.who]);
-    contender.kill();
-    this.recorder.listener(arena.lock)({ at: now(), who: contender.who, kind: 'died' });
-    over();
-    this.#add(arena, contender.kind);
-  }
-
-  /** Lets all finish their turns. Resolves to those that did not. */
-  async quit(): Promise<string[]> {
-    // Each in line may have a python-etcd before it that only its TTL removes.
-    const patience = Math.max(...ARENAS.map(({ ttl, contenders }) => ttl * contenders.length)) * 1000;
-    const ended = [...this.#present].map((contender) => contender.ended);
-    for (const contender of this.#present) contender.quit();
-    await Promise.race([Promise.all(ended), sleep(patience, undefined, { ref: false })]);
-    const stuck = [...this.#present].map(({ who }) => who);
-    await this.kill();
-    return stuck;
-  }
-
-  async kill(): Promise<void> {
-    const all = [...this.#present];
-    for (const contender of all) contender.kill();
-    await Promise.all(all.map(({ ended }) => ended));
-  }
-
-  #add({ lock, ttl, orders, others }: Arena, kind: ContenderKind): void {
-    const number = this.kinds.size + 1;
-    const who = `${lock}-${kind}-${number}`;
-    const { urls } = this.cluster;
-    const first = number % urls.length;
-    const contender = new Contender(
-      kind,
-      {
-        who,
-        lock,
-        ttl,
-        endpoints: [...urls.slice(first), ...urls.slice(0, first)],
-        resource: this.#resource,
-        ...orders,
-        ...(number % 2 === 0 ? others : {}),
-      },
-      this.recorder.listener(lock),
-    );
-    this.kinds.set(who, kind);
-    this.#present.add(contender);
-    void contender.ended.then((crash) => {
-      this.#present.delete(contender);
-      if (crash !== undefined) this.crashes.push(crash);
-    });
-  }
-}
-
 /** Keys of contenders of this package that ended as they should, and all that are there when their TTL has passed. */
 async function leftoversOf(
   { lock, ttl }: Arena,
@@ -209,8 +96,8 @@ async function leftoversOf(
   const [member] = await cluster.followers();
   const url = member?.etcd.url;
   const ownerOf = ownersIn(recorder.history(lock));
-  const killed = recorder.faults.filter(({ kind }) => kind === 'contender killed').flatMap(({ targets }) => targets);
-  const mayLeave = (who = ''): boolean => kinds.get(who) === 'python' || killed.includes(who) || stuck.includes(who);
+  const died = recorder.history(lock).flatMap(({ kind, who }) => (kind === 'died' ? who : []));
+  const mayLeave = (who = ''): boolean => kinds.get(who) === 'python' || died.includes(who) || stuck.includes(who);
   const wrong = (await queueOn(lock, url)).filter(({ value }) => !mayLeave(ownerOf(value))).map(({ key }) => key);
   const later = await until(
     () => queueOn(lock, url),

@@ -66,7 +66,9 @@ export type FaultKind =
   | 'network slow'
   | 'answer swallowed'
   | 'contender stopped'
-  | 'contender killed';
+  | 'contender killed'
+  | 'holder stopped'
+  | 'holder killed';
 
 /** Something that was done to members, to the network before them, or to contenders. */
 export interface Fault extends Span {

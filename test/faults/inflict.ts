@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../support/until.ts';
 import type { Contender } from './contender.ts';
 import type { FaultCluster, FaultMember } from './fault-cluster.ts';
+import type { FaultKind } from './history.ts';
 import type { Recorder } from './recorder.ts';
 import type { Planned } from './schedule.ts';
 import type { RequestHead } from './tcp-proxy.ts';
@@ -11,8 +13,10 @@ export interface World {
   readonly recorder: Recorder;
   /** Those that may be stopped or killed. */
   victims(): readonly Contender[];
+  /** The one of them that holds the lock, if any does. */
+  holder(): Contender | undefined;
   /** Kills it, and has another come in its place. */
-  replace(contender: Contender): void;
+  replace(kind: FaultKind, contender: Contender): void;
 }
 
 /** Milliseconds each way. */
@@ -93,9 +97,13 @@ export async function inflict(planned: Planned, world: World): Promise<void> {
     case 'answer swallowed':
       return swallowed(planned, world);
     case 'contender stopped':
-      return stopped(planned, world);
+      return stopped(planned, pick(world.victims(), target), recorder);
     case 'contender killed':
-      world.replace(pick(world.victims(), target));
+      return world.replace(kind, pick(world.victims(), target));
+    case 'holder stopped':
+      return stopped(planned, await holder(world), recorder);
+    case 'holder killed':
+      return world.replace(kind, await holder(world));
   }
 }
 
@@ -114,13 +122,25 @@ async function swallowed({ kind, target, lasting }: Planned, { cluster, recorder
   over();
 }
 
-async function stopped({ kind, target, lasting }: Planned, world: World): Promise<void> {
-  const contender = pick(world.victims(), target);
-  const over = world.recorder.begin(kind, [contender.who]);
+async function stopped({ kind, lasting }: Planned, contender: Contender, recorder: Recorder): Promise<void> {
+  const over = recorder.begin(kind, [contender.who]);
   contender.stop();
   await sleep(lasting);
   contender.goOn();
   over();
+}
+
+/** Milliseconds: an outage, and then the TTL of one that was killed. */
+const SOME_HOLD = 60_000;
+
+async function holder(world: World): Promise<Contender> {
+  const found = await until(
+    () => world.holder(),
+    (contender) => contender !== undefined,
+    { timeout: SOME_HOLD },
+  );
+  if (found === undefined) throw new Error('nobody holds the lock');
+  return found;
 }
 
 function pick<T>(all: readonly T[], target: number): T {

@@ -19,6 +19,14 @@ export class Recorder {
     return this.#histories.get(lock) ?? [];
   }
 
+  /** Who holds that lock, as far as anyone has told. */
+  holder(lock: string): string | undefined {
+    const history = this.history(lock);
+    const begin = history.findLastIndex(({ kind }) => kind === 'held');
+    const who = history[begin]?.who;
+    return history.slice(begin + 1).some((event) => event.who === who) ? undefined : who;
+  }
+
   /** Call it before the fault begins; it returns what is to be called once that is over. */
   begin(kind: FaultKind, targets: readonly string[]): () => void {
     const fault = { kind, targets, from: now() };
@@ -37,7 +45,7 @@ export class Recorder {
 
   get stops(): readonly Stop[] {
     return this.faults
-      .filter(({ kind }) => kind === 'contender stopped')
+      .filter(({ kind }) => kind === 'contender stopped' || kind === 'holder stopped')
       .flatMap(({ targets, from, to }) => targets.map((who) => ({ who, from, to })));
   }
 }

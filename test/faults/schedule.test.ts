@@ -44,6 +44,8 @@ test('ten minutes have every kind of fault', () => {
     'connections refused',
     'contender killed',
     'contender stopped',
+    'holder killed',
+    'holder stopped',
     'leader isolated',
     'leader killed',
     'leader paused',

@@ -54,8 +54,11 @@ const TRACKS: Readonly<Record<TrackName, Track>> = {
     pause: [3000, 8000],
     kinds: [
       ['contender stopped', 300, 3000, 2],
-      ['contender stopped', 6000, 9000, 2],
-      ['contender killed', 0, 0, 3],
+      ['contender stopped', 6000, 9000, 1],
+      ['contender killed', 0, 0, 2],
+      ['holder stopped', 300, 3000, 1],
+      ['holder stopped', 6000, 9000, 2],
+      ['holder killed', 0, 0, 1],
     ],
   },
 };

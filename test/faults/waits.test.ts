@@ -88,6 +88,11 @@ describe('a waiter is in time', () => {
     expect(late(of)).toEqual([]);
   });
 
+  test('where it was dead before it was first', () => {
+    const history = [...contender('a', 1, 10), ...contender('b', 2), died(9000, 'b')];
+    expect(late(handedOver(undefined, { history }))).toEqual([]);
+  });
+
   test('where the one before it expired that had been stopped long before', () => {
     const stops = [{ who: 'a', from: 100, to: 200 }];
     const history = [...contender('a', 1, 10), ...contender('b', 2, 12_900)];
@@ -136,6 +141,11 @@ describe('a waiter is late', () => {
     ],
   ])('%s', (_, of) => {
     expect(late(of)).toEqual(['b']);
+  });
+
+  test('where it is killed only when it was late already', () => {
+    const history = [...contender('a', 1, 10), ...contender('b', 2), died(11_100, 'b')];
+    expect(late(handedOver(undefined, { history }))).toEqual(['b']);
   });
 
   test('its TTL and 2 s after a holder was stopped that is stopped still', () => {

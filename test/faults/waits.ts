@@ -16,7 +16,7 @@ export interface Trial {
   readonly judged: (who: string) => boolean;
 }
 
-/** How long the first in line took to go on: until it held the lock, or else until it had given its place up. */
+/** How long the first in line took to go on: until it held the lock, or else until its place was gone. */
 export interface Wait extends Span {
   readonly who: string;
   readonly token: bigint;
@@ -36,7 +36,7 @@ const AFTER_DEATH = 2000;
  * due two seconds later. Faults move it on (see `allowances.ts`), each for itself, the latest counts: but only those that
  * had begun before it was due by then. One that comes when the waiter is late already is no excuse.
  *
- * Left out are waiters that were killed before they went on.
+ * A wait also ends where its contender is killed.
  */
 export function waitsIn(trial: Trial): Wait[] {
   const { ttl, history, faults, outages, stops, judged } = trial;
@@ -51,9 +51,9 @@ export function waitsIn(trial: Trial): Wait[] {
     const who = ownerOf(head.value);
     if (who === undefined) throw new Error(`nobody asked for the entry ${head.token}, which carries ${head.value}`);
     if (!judged(who)) return [];
-    const to = Math.max(head.from, heldAt.get(`${who} ${head.token}`) ?? head.to);
-    const death = deaths.get(who);
-    if (death !== undefined && death <= to) return [];
+    const death = deaths.get(who) ?? Number.POSITIVE_INFINITY;
+    if (death <= head.from) return [];
+    const to = Math.min(death, Math.max(head.from, heldAt.get(`${who} ${head.token}`) ?? head.to));
     const before = head.before?.expired ? ownerOf(head.before.value) : undefined;
     const gone = before === undefined ? undefined : lastSeen(before, head.from, { deaths, stops, faults });
     const from = gone === undefined ? head.from : Math.max(head.queued, Math.min(head.from, gone + ttl * 1000));
