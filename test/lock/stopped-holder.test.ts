@@ -1,6 +1,6 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { fencedResource } from '../support/fenced-resource.ts';
-import { freshName, queueOn, untilQueued } from '../support/locks.ts';
+import { freshName, queueOn, untilQueued, useProxy } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import { type RunningScript, startScript } from '../support/script.ts';
 import { until } from '../support/until.ts';
@@ -103,8 +103,10 @@ describe.each(['exclusive', 'shared'])('a process stopped for longer than its TT
   test('waits no more: it does not run, though the lock is free', async () => {
     const name = freshName();
     const holder = await useManager({ ttl: 60 }).acquire(name);
-    const waiter = start(WAITER, { NAME: name, MODE: mode });
-    await untilQueued(name, 2);
+    const proxy = await useProxy();
+    const waits = proxy.next(({ query }) => query.has('wait'), 'headers');
+    const waiter = start(WAITER, { NAME: name, MODE: mode, ETCD: proxy.url });
+    await waits;
     waiter.process.kill('SIGSTOP');
     await untilQueued(name, 1);
     await holder.release();
