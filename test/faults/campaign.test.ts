@@ -30,7 +30,6 @@ test(
     const broken = brokenIn(outcome, locks);
     // biome-ignore lint/suspicious/noConsole: how long waiters waited for what is seen here only.
     console.info(reportOn(outcome, locks).join('\n'));
-    keep(outcome);
     if (broken.length > 0) expect.fail([`broken promises (see ${keep(outcome)}):`, ...broken].join('\n'));
   },
   (SECONDS + AROUND) * 1000,

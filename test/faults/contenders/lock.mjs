@@ -1,6 +1,8 @@
 import { EtcdClient, Lock } from 'etcd-v2-lock';
 import { guardedStep, orders, takeTurns, tell } from './turns.mjs';
 
+class NotMine extends Error {}
+
 const { lock: name, endpoints, ttl: lockTtl, timeout } = orders;
 const client = new EtcdClient({ endpoints });
 const lock = new Lock(client, name);
@@ -31,5 +33,3 @@ await takeTurns(async () => {
   await lock.release().catch(() => {});
 });
 await client.close();
-
-class NotMine extends Error {}
