@@ -41,7 +41,7 @@ const pollCap = (ttl: number): number => Math.min(ttl / 3, 20);
 /** What a fault allows a waiter with this TTL, whichever member it is connected to: that is not known from outside. */
 export function forFault({ kind, targets, from, to }: Fault, ttl: number): Allowance[] {
   const why = `${kind} (${targets.join(', ')})`;
-  const silent = pollCap(ttl) * 1000 + AT_ONCE;
+  const silent = pollCap(ttl) * 1000;
   switch (SIGNS[kind]) {
     case 'loud':
       return [{ why, from, to: Number.POSITIVE_INFINITY, due: () => from + AT_ONCE }];
