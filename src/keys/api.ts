@@ -50,7 +50,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /**
    * Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. A
-   * read goes on waiting for those it has asked until that limit; its default is 1.
+   * read, or a removal bound to an index, goes on waiting for those it has asked until that limit; its default is 1.
    */
   readonly attemptTimeout?: number | undefined;
   /** Work nobody waits for: does not keep the process alive, and is still done while closing. Default false. */
@@ -115,9 +115,9 @@ export interface WatchOptions extends CallOptions {
 /**
  * The store the recipes stand on: a tree of keys with TTLs, one growing index, and events.
  *
- * Calls reject with the classes of `errors.ts`. One call asks each member once at the most (a read again, while none has
- * answered yet); going on after that is the caller's decision. A read, a conditional write and a removal may be sent to a second member where the first gave no
- * clear answer; {@link KeysApi.createInOrder} and an unconditional {@link KeysApi.set} never: they reject with
+ * Calls reject with the classes of `errors.ts`. One call asks each member once at the most (a read, or a removal bound to
+ * an index, again while none has answered yet); going on after that is the caller's decision. A read, a conditional write
+ * and a removal may be sent to a second member where the first gave no clear answer; {@link KeysApi.createInOrder} and an unconditional {@link KeysApi.set} never: they reject with
  * `outcomeUnknown` instead.
  */
 export interface KeysApi {

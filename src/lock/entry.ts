@@ -34,8 +34,8 @@ export interface Place {
  * goes on while the entry is first in line and its owner does not know of it.
  */
 const appendAttempt = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 6, 2);
-/** Seconds a member gets to remove one: others wait for it, and one given up too early is found done. */
-const REMOVAL_ATTEMPT = 0.5;
+/** Seconds until another member is asked to remove one, too: others wait for it. */
+const REMOVAL_PATIENCE = 0.5;
 
 /** A fresh identity in python-etcd's form: 32 hex digits. */
 export const freshUuid = (): string => v4().replaceAll('-', '');
@@ -89,7 +89,7 @@ export async function remove(
   let prevIndex: number | undefined = place.modifiedIndex;
   while (prevIndex !== undefined) {
     try {
-      const limits = { attemptTimeout: REMOVAL_ATTEMPT, ...options };
+      const limits = { attemptTimeout: REMOVAL_PATIENCE, ...options };
       await keys.delete(place.key, { ...limits, prevValue: place.uuid, prevIndex });
       debug('removed %s', place.key);
       return;

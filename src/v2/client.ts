@@ -30,7 +30,7 @@ import { type ClientSettings, checkOptions, type EtcdClientOptions } from './opt
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
-/** Seconds a read waits for one member before it asks another one, too: etcd answers within milliseconds. */
+/** Seconds a hedged call waits for one member before it asks another one, too: etcd answers within milliseconds. */
 const PATIENCE = 1;
 const VERSION = wire.encodeInfo('/version');
 
@@ -99,7 +99,9 @@ export class EtcdClient implements KeysApi {
   }
 
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
-    return this.#ask('safe', wire.encodeDelete(key, options), wire.decodeChange, options);
+    // Bound to an index it can be under way twice: only one can be carried out, the other finds the key gone.
+    const repeat = options.prevIndex === undefined ? 'safe' : 'hedged';
+    return this.#ask(repeat, wire.encodeDelete(key, options), wire.decodeChange, options);
   }
 
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {

@@ -13,15 +13,15 @@ import {
   EtcdWatcherCleared,
   isTransient,
 } from '../errors.ts';
-import { Deadline, orAborted } from '../timing.ts';
+import { atDeadline, Deadline, ignore, now, orAborted } from '../timing.ts';
 import { Endpoint } from './endpoint.ts';
 import { inTurn } from './in-turn.ts';
 import type { ClientSettings } from './options.ts';
 import { Pace } from './pace.ts';
 
 /**
- * `hedged`, for reads: while a member takes long, the next one is asked, too. `safe`: may be sent to another member though
- * the first may have carried it out. `never`: only if it surely did not.
+ * `hedged`, for reads and what can happen once only: while a member takes long, the next one is asked, too. `safe`: may be
+ * sent to another member though the first may have carried it out. `never`: only if it surely did not.
  */
 export type Repeat = 'hedged' | 'safe' | 'never';
 
@@ -37,6 +37,13 @@ export interface RoundOptions {
   readonly ref: boolean;
 }
 
+interface Asked {
+  /** The present member as the round began: who answers becomes it, unless others have moved on since. */
+  readonly first: number;
+  /** Milliseconds on the monotonic clock. */
+  readonly askedAt: number;
+}
+
 /** The members of one cluster: stays with one that answers, goes to the next when it does not, drops none. */
 export class Endpoints {
   readonly pace = new Pace();
@@ -44,48 +51,57 @@ export class Endpoints {
   #list: Promise<readonly Endpoint[]> | undefined;
   #resolved: readonly Endpoint[] = [];
   #current = 0;
-  /** Those that gave no answer when last asked. */
+  /** Those that gave no answer since any member last did. */
   readonly #failing = new Set<Endpoint>();
+  /** When each was asked what it has answered, the latest. */
+  readonly #heard = new Map<Endpoint, number>();
 
   constructor(settings: ClientSettings) {
     this.#settings = settings;
   }
 
   /**
-   * Tries the call on each member once (where hedged, as often as its time allows), beginning with the present one, until
-   * the signal aborts. While no member answers, each attempt waits for its turn.
+   * Tries the call on each member once (where hedged, as often as its time allows), until the signal aborts: on the present
+   * one where it has not been asked yet. While no member answers, each attempt waits for its turn.
    * @throws the first error that is not the member's fault; else one error that keeps every member's failure
    */
   async call<T>(options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>): Promise<T> {
     const { repeat, signal, timeout, patience, ref } = options;
     const list = await orAborted(this.#resolve(), signal);
-    const first = this.#current;
+    const asked = new Set<number>();
     const failures: EndpointFailure[] = [];
+    let first: number | undefined;
     let enough: Deadline | undefined;
-    const attempt = async (i: number, askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
+    const attempt = async (_: number, askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
       await this.pace.turn(signal, ref);
+      first ??= this.#current;
+      const at = this.#choose(list, asked);
+      const endpoint = list[at] as Endpoint;
+      const askedAt = now();
+      let cancel: () => void = ignore;
       if (repeat === 'hedged') {
         enough ??= Deadline.after(timeout);
         const next = Deadline.after(patience);
+        // First, so that the next one already waits for its turn if this was the last one hoped for.
+        cancel = atDeadline(next, () => this.#isOverdue(list, at, askedAt), { ref: false });
         if (next.at < enough.at) askAnotherAt(next);
       }
-      const at = (first + i) % list.length;
-      const endpoint = list[at] as Endpoint;
       try {
         const result = await ask(endpoint);
         // A poll that ends without an event proves nothing.
-        if (result !== undefined) this.#answered(endpoint);
-        if (this.#current === first) this.#current = at;
+        if (result !== undefined) this.#answered(list, at, { first, askedAt });
         return result;
       } catch (error) {
         if (signal.aborted) throw error;
         if (isMembersFault(error)) {
-          this.#failed(list, at);
+          if (!this.#isOldNews(endpoint, askedAt, error)) this.#failed(list, at);
           failures.push({ endpoint: endpoint.url, error });
         } else {
-          this.#answered(endpoint);
+          this.#answered(list, at, { first, askedAt });
         }
         throw error;
+      } finally {
+        cancel();
       }
     };
     const goesOn = (error: unknown): boolean =>
@@ -103,14 +119,46 @@ export class Endpoints {
     await Promise.all(this.#resolved.map((endpoint) => endpoint.destroy()));
   }
 
-  #answered(endpoint: Endpoint): void {
-    this.#failing.delete(endpoint);
+  /** The present member, or the next after it that this round has not asked yet; once it has asked all, anew. */
+  #choose(list: readonly Endpoint[], asked: Set<number>): number {
+    if (asked.size === list.length) asked.clear();
+    let at = this.#current;
+    while (asked.has(at)) at = (at + 1) % list.length;
+    asked.add(at);
+    // While none answers, each turn is for another member: the present one may be the one that stays dead.
+    if (this.pace.isDown) this.#current = (at + 1) % list.length;
+    return at;
+  }
+
+  #answered(list: readonly Endpoint[], at: number, { first, askedAt }: Asked): void {
+    if (this.pace.isDown || this.#current === first) this.#current = at;
+    const endpoint = list[at] as Endpoint;
+    this.#heard.set(endpoint, Math.max(askedAt, this.#lastHeard(endpoint)));
+    this.#failing.clear();
     this.pace.up();
   }
 
-  #failed(list: readonly Endpoint[], at: number): void {
+  /** Whether the member has answered what it was asked later. What a socket reports is true right now. */
+  #isOldNews(endpoint: Endpoint, askedAt: number, { cause }: EtcdException): boolean {
+    return !(cause instanceof Error) && askedAt < this.#lastHeard(endpoint);
+  }
+
+  #lastHeard(endpoint: Endpoint): number {
+    return this.#heard.get(endpoint) ?? 0;
+  }
+
+  /** It is silent for so long that another member is asked: the answer may come, but more requests would not help. */
+  #isOverdue(list: readonly Endpoint[], at: number, askedAt: number): void {
+    if (askedAt >= this.#lastHeard(list[at] as Endpoint)) this.#fails(list, at);
+  }
+
+  #fails(list: readonly Endpoint[], at: number): void {
     this.#failing.add(list[at] as Endpoint);
     if (this.#failing.size === list.length) this.pace.down();
+  }
+
+  #failed(list: readonly Endpoint[], at: number): void {
+    this.#fails(list, at);
     if (this.#current === at) this.#current = (at + 1) % list.length;
   }
 

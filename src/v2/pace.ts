@@ -19,6 +19,10 @@ export class Pace {
   #down = false;
   #timer: NodeJS.Timeout | undefined;
 
+  get isDown(): boolean {
+    return this.#down;
+  }
+
   /** Resolves when a request may be sent: at once, unless the cluster is down. Rejects with the signal's reason. */
   turn(signal: AbortSignal, ref: boolean): Promise<void> {
     return new Promise((resolve, reject) => {

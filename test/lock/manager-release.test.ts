@@ -52,7 +52,6 @@ describe('a release', () => {
   test.each([
     ['is done, but not answered', { swallow: true }],
     ['is refused', { refuse: true }],
-    ['is never answered', { silent: true }],
   ] satisfies [string, Action][])(
     'that %s spoils no result, is told by the trace, and is finished in the background',
     async (_, action) => {
@@ -64,6 +63,25 @@ describe('a release', () => {
       await untilQueued(name, 0);
     },
   );
+
+  test('that is not answered for as long as it waits is told by the trace, and is finished in the background', async () => {
+    const { proxy, name, locks } = await setUp();
+    const released = releasesOf(name);
+    const heal = proxy.intercept((request) => (isRemoval(request) ? { silent: true } : undefined));
+    expect(await locks.request(name, () => 'result')).toBe('result');
+    expect(released).toMatchObject([{ cleanupError: expect.any(Error), lost: undefined, held: expect.any(Number) }]);
+    heal();
+    await untilQueued(name, 0);
+  });
+
+  test('that is lost is asked for again, and done when it resolves', async () => {
+    const { name, locks, onFirst } = await setUp();
+    const released = releasesOf(name);
+    onFirst(isRemoval, { silent: true });
+    await locks.request(name, () => 'result');
+    expect(released).toMatchObject([{ cleanupError: undefined, lost: undefined }]);
+    expect(await queueOn(name)).toEqual([]);
+  });
 
   test('that fails is attached to the error of the callback', async () => {
     const { name, locks, onFirst } = await setUp();

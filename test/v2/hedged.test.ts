@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { EtcdConnectionFailed } from '../../src/errors.ts';
+import { EtcdConnectionFailed, EtcdKeyNotFound } from '../../src/errors.ts';
 import { connect, rejection, serve, serveSilence } from '../support/clients.ts';
 import { gate } from '../support/gate.ts';
 import { answer, answerAfter, inTurn, silent } from '../support/tcp-server.ts';
-import { file, got, rawAnswer } from '../support/v2-answers.ts';
+import { failed, file, got, rawAnswer } from '../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
 const OTHER = '/_locks/x/00000000000000000005';
@@ -19,6 +19,15 @@ describe('a read that takes long', () => {
     open();
     await client.get(KEY);
     expect([slow.requests.length, fast.requests.length]).toEqual([1, 2]);
+  });
+
+  test('is asked of the member that answered from then on, also where the answer was that there is no such key', async () => {
+    const dead = await serve(silent);
+    const etcd = await serve(answer(rawAnswer(404, failed(100))));
+    const client = connect({ endpoints: [dead.url, etcd.url] });
+    await rejection(client.get(KEY, { attemptTimeout: 0.1 }), EtcdKeyNotFound);
+    await rejection(client.get(KEY, { attemptTimeout: 0.1 }), EtcdKeyNotFound);
+    expect(dead.requests.length).toBe(1);
   });
 
   test('is still waited for when the next member does not answer either', async () => {
@@ -57,7 +66,28 @@ describe('a read that takes long', () => {
   });
 });
 
-test('a write is never under way at two members at once', async () => {
+describe('a removal bound to an index', () => {
+  const removal = { prevValue: 'u1', prevIndex: 4, attemptTimeout: 0.1 };
+  const removed = rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) });
+
+  test('is asked of the next member, too, and still waited for where that takes longer than it is patient', async () => {
+    const { opened, open } = gate();
+    const slow = await serve(answerAfter(opened, removed));
+    const dead = await serve(silent);
+    const call = connect({ endpoints: [slow.url, dead.url] }).delete(KEY, removal);
+    await dead.nextRequest();
+    open();
+    expect((await call).action).toBe('compareAndDelete');
+  });
+
+  test('is over when another member finds the key gone', async () => {
+    const dead = await serve(silent);
+    const etcd = await serve(answer(rawAnswer(404, failed(100))));
+    await rejection(connect({ endpoints: [dead.url, etcd.url] }).delete(KEY, removal), EtcdKeyNotFound);
+  });
+});
+
+test('any other write is never under way at two members at once', async () => {
   const { opened, open } = gate();
   const slow = await serve(answerAfter(opened, rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) })));
   const fast = await serve(answer(good));

@@ -1,0 +1,76 @@
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { EtcdConnectionFailed } from '../../src/errors.ts';
+import { sharedAbortController } from '../../src/timing.ts';
+import { Pace } from '../../src/v2/pace.ts';
+import { connect, rejection, serve } from '../support/clients.ts';
+import { answer, inTurn, refuse, silent, type TcpHandler } from '../support/tcp-server.ts';
+import { until } from '../support/until.ts';
+import { file, got, rawAnswer } from '../support/v2-answers.ts';
+
+const KEY = '/_locks/x/00000000000000000004';
+const good = answer(rawAnswer(200, got(KEY)));
+const removed = answer(rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) }));
+
+test('a member that stays dead holds up few of those who wait for the others', async () => {
+  let handlers: [TcpHandler, TcpHandler] = [refuse, refuse];
+  const dead = await serve((...args) => handlers[0](...args));
+  const back = await serve((...args) => handlers[1](...args));
+  const client = connect({ endpoints: [dead.url, back.url] });
+  await rejection(client.get(KEY), EtcdConnectionFailed);
+  const asked = dead.requests.length;
+  handlers = [silent, removed];
+  const calls = Array.from({ length: 20 }, () => client.delete(KEY, { prevValue: 'u1', attemptTimeout: 0.5 }));
+  await Promise.all(calls);
+  expect(dead.requests.length - asked).toBeLessThan(10);
+});
+
+test('a request that was lost before a member came back says nothing of it', async () => {
+  const dead = await serve(refuse);
+  const back = await serve(inTurn(silent, good));
+  const client = connect({ endpoints: [dead.url, back.url] });
+  const lost = client.delete(KEY, { prevValue: 'u1', attemptTimeout: 0.5 });
+  await back.nextRequest();
+  await client.get(KEY);
+  await rejection(lost, EtcdConnectionFailed);
+  const asked = dead.requests.length;
+  await client.get(KEY);
+  expect(dead.requests.length).toBe(asked);
+});
+
+test('members that fail one after the other, while others answer, are no outage', async () => {
+  const down = vi.spyOn(Pace.prototype, 'down');
+  onTestFinished(() => down.mockRestore());
+  const members = [
+    await serve(inTurn(refuse, good)),
+    await serve(inTurn(refuse, good)),
+    await serve(inTurn(good, refuse)),
+  ];
+  const client = connect({ endpoints: members.map(({ url }) => url) });
+  await client.get(KEY);
+  expect(members.map(({ requests }) => requests.length)).toEqual([1, 1, 1]);
+  await client.get(KEY);
+  expect(members.map(({ requests }) => requests.length)).toEqual([2, 1, 2]);
+  expect(down).not.toHaveBeenCalled();
+});
+
+test('members that are silent for longer than a read is patient are asked no more than 5 times in any second', async () => {
+  const times: number[] = [];
+  const noted: TcpHandler = () => {
+    times.push(performance.now());
+  };
+  const members = [await serve(noted), await serve(noted)];
+  const client = connect({ endpoints: members.map(({ url }) => url) });
+  const abort = sharedAbortController();
+  const calls = Array.from({ length: 10 }, () => client.get(KEY, { attemptTimeout: 0.1, signal: abort.signal }));
+  const ended = Promise.allSettled(calls);
+  await until(
+    () => times.length,
+    (count) => count >= 30,
+    { timeout: 10_000 },
+  );
+  abort.abort();
+  await ended;
+  // Before it is known, each call has asked each member.
+  for (let i = 26; i < times.length; i += 1)
+    expect((times[i] as number) - (times[i - 5] as number)).toBeGreaterThan(900);
+});
