@@ -88,7 +88,7 @@ export class Backoff {
   readonly #most: number;
   #next: number;
 
-  constructor({ first = 100, most = 2000 } = {}) {
+  constructor({ first = 100, most = 500 } = {}) {
     this.#first = first;
     this.#most = most;
     this.#next = first;

@@ -194,10 +194,10 @@ describe('Backoff', () => {
     );
   });
 
-  test('goes from 100 ms to 2 s unless told otherwise', () => {
+  test('goes from 100 to 500 ms unless told otherwise', () => {
     const backoff = new Backoff();
     const random = vi.spyOn(Math, 'random').mockReturnValue(1);
-    expect(Array.from({ length: 7 }, () => backoff.next())).toEqual([100, 200, 400, 800, 1600, 2000, 2000]);
+    expect(Array.from({ length: 5 }, () => backoff.next())).toEqual([100, 200, 400, 500, 500]);
     random.mockRestore();
   });
 });

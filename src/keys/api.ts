@@ -48,7 +48,10 @@ export interface KeyEvent extends Change {
 export interface CallOptions {
   /** Ends the call; it rejects with the signal's reason. The request may have been carried out. */
   readonly signal?: AbortSignal | undefined;
-  /** Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. */
+  /**
+   * Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. A
+   * read goes on waiting for those it has asked until that limit; its default is 1.
+   */
   readonly attemptTimeout?: number | undefined;
   /** Work nobody waits for: does not keep the process alive, and is still done while closing. Default false. */
   readonly background?: boolean | undefined;
@@ -112,8 +115,8 @@ export interface WatchOptions extends CallOptions {
 /**
  * The store the recipes stand on: a tree of keys with TTLs, one growing index, and events.
  *
- * Calls reject with the classes of `errors.ts`. One call asks each member once at the most; going on after that is the
- * caller's decision. A read, a conditional write and a removal may be sent to a second member where the first gave no
+ * Calls reject with the classes of `errors.ts`. One call asks each member once at the most (a read again, while none has
+ * answered yet); going on after that is the caller's decision. A read, a conditional write and a removal may be sent to a second member where the first gave no
  * clear answer; {@link KeysApi.createInOrder} and an unconditional {@link KeysApi.set} never: they reject with
  * `outcomeUnknown` instead.
  */

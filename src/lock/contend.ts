@@ -8,7 +8,7 @@ import type { Lease } from './lease.ts';
 import { removeLeftOvers } from './left-over.ts';
 import { type Contender, type Queue, readQueue } from './queue.ts';
 import type { Rule } from './rules.ts';
-import { changed } from './wait.ts';
+import { changed, patience } from './wait.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
 
@@ -40,8 +40,9 @@ export async function contend(
   let quorum = false;
   /** Index of the last event: an older listing came from a member that lags behind the one that told of it. */
   let seen = 0;
+  let attemptTimeout: number | undefined;
   const read = async (byQuorum: boolean): Promise<Queue> => {
-    const listing = await readQueue(keys, path, { quorum: byQuorum, signal });
+    const listing = await readQueue(keys, path, { quorum: byQuorum, signal, attemptTimeout });
     call.saw(listing, lease.place.key);
     await claim.tidy(listing, { signal });
     return listing;
@@ -75,5 +76,6 @@ export async function contend(
     else backoff.reset();
     // Only an event is a reason to trust this member's own state; silence and trouble are reasons to doubt it.
     quorum = woken.by !== 'event';
+    attemptTimeout = woken.by === 'silence' ? patience(place.ttl) : undefined;
   }
 }

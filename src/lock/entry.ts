@@ -29,6 +29,11 @@ export interface Place {
   readonly sentAt: number;
 }
 
+/** Seconds a member gets to queue an entry: one that loses its leader meanwhile may never answer, or after 7. */
+const APPEND_ATTEMPT = 2;
+/** Seconds a member gets to remove one: others wait for it, and one given up too early is found done. */
+const REMOVAL_ATTEMPT = 0.5;
+
 /** A fresh identity in python-etcd's form: 32 hex digits. */
 export const freshUuid = (): string => v4().replaceAll('-', '');
 
@@ -40,7 +45,8 @@ export async function append(
   ttl: number | null,
   options: CallOptions,
 ): Promise<Place> {
-  const { node, clusterId, sentAt } = await keys.createInOrder(path, uuid, { ...options, ttl });
+  const limits = { attemptTimeout: APPEND_ATTEMPT, ...options, ttl };
+  const { node, clusterId, sentAt } = await keys.createInOrder(path, uuid, limits);
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
   const { key, modifiedIndex } = node;
   return { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, clusterId, ttl, sentAt };
@@ -80,7 +86,8 @@ export async function remove(
   let prevIndex: number | undefined = place.modifiedIndex;
   while (prevIndex !== undefined) {
     try {
-      await keys.delete(place.key, { ...options, prevValue: place.uuid, prevIndex });
+      const limits = { attemptTimeout: REMOVAL_ATTEMPT, ...options };
+      await keys.delete(place.key, { ...limits, prevValue: place.uuid, prevIndex });
       debug('removed %s', place.key);
       return;
     } catch (error) {

@@ -1,5 +1,5 @@
 import createDebug from 'debug';
-import { EtcdLockExpired, isTransient } from '../errors.ts';
+import { EtcdLockExpired, EtcdUnusableAnswer, isTransient } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { atDeadline, Backoff, Deadline, now, sharedAbortController, sleep } from '../timing.ts';
 import { type Place, renew } from './entry.ts';
@@ -127,12 +127,14 @@ export class Lease {
 
   async #renewUntil(signal: AbortSignal): Promise<void> {
     const backoff = new Backoff();
+    let triedAt = now();
     try {
       for (;;) {
         const { ttl, sentAt } = this.#place;
         if (ttl === null) return;
-        const due = this.#trouble ? now() + backoff.next() : sentAt + (ttl * 1000) / 3;
+        const due = this.#trouble ? triedAt + backoff.next() : sentAt + (ttl * 1000) / 3;
         await sleep(due - now(), signal, { ref: false });
+        triedAt = now();
         await this.#renewOnce(ttl, signal);
         if (!this.#trouble) backoff.reset();
       }
@@ -150,7 +152,8 @@ export class Lease {
       this.extend(place);
       this.#options.onRenewal(place);
     } catch (error) {
-      if (signal.aborted || !isTransient(error)) throw error;
+      // A page that is not etcd's, from every member, may be a moment's as well: it says nothing of the key.
+      if (signal.aborted || !(isTransient(error) || error instanceof EtcdUnusableAnswer)) throw error;
       debug('%s: renewal failed: %s', this.#place.key, error);
       this.#trouble = error;
     }

@@ -22,9 +22,15 @@ export interface WaitOptions {
   readonly signal: AbortSignal;
 }
 
+/** Seconds within which a wait whose connection died silently goes on, the look at the queue included. */
+const cap = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
+
+/** After a silent wait: seconds until another member is asked for the queue, should the one that was waited on be silent, too. */
+export const patience = (ttl: number | null): number => cap(ttl) / 8;
+
 /** Waits until the key may have changed. An event says only that much: a python-etcd renewal is one, too. */
 export async function changed(keys: KeysApi, key: string, { after, ttl, signal }: WaitOptions): Promise<Woken> {
-  const timeout = Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
+  const timeout = (cap(ttl) * 3) / 4;
   const startedAt = now();
   try {
     const event = await keys.watch(key, { after, timeout, signal });

@@ -30,6 +30,8 @@ import { type ClientSettings, checkOptions, type EtcdClientOptions } from './opt
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
+/** Seconds a read waits for one member before it asks another one, too: etcd answers within milliseconds. */
+const PATIENCE = 1;
 const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('etcd-v2-lock:client');
@@ -71,7 +73,7 @@ export class EtcdClient implements KeysApi {
   }
 
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
-    return this.#ask('safe', wire.encodeGet(key, options), wire.decodeSnapshot, options);
+    return this.#ask('hedged', wire.encodeGet(key, options), wire.decodeSnapshot, options);
   }
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
@@ -109,17 +111,17 @@ export class EtcdClient implements KeysApi {
 
   /** What the member in use tells of its version. */
   async version(options: CallOptions = {}): Promise<wire.Version> {
-    return this.#call('safe', options, (sending) => this.#version(sending));
+    return this.#call('hedged', options, (sending) => this.#version(sending));
   }
 
   /** Client URLs of all members, as the member in use knows them. */
   async machines(options: CallOptions = {}): Promise<string[]> {
-    return this.#ask('safe', wire.encodeInfo('/machines'), wire.decodeMachines, options);
+    return this.#ask('hedged', wire.encodeInfo('/machines'), wire.decodeMachines, options);
   }
 
   /** The members of the cluster, as the member in use knows them. */
   async members(options: CallOptions = {}): Promise<wire.Member[]> {
-    return this.#ask('safe', wire.encodeInfo('/members'), wire.decodeMembers, options);
+    return this.#ask('hedged', wire.encodeInfo('/members'), wire.decodeMembers, options);
   }
 
   /**
@@ -153,18 +155,22 @@ export class EtcdClient implements KeysApi {
 
   /** One round over the members. Closing admits background work only; what is under way then goes on until the very end. */
   async #call<T>(repeat: Repeat, options: CallOptions, attempt: (sending: Sending) => Promise<T>): Promise<T> {
-    const { signal, attemptTimeout = this.#settings.readTimeout, background = false } = options;
+    const { readTimeout } = this.#settings;
+    const { signal, attemptTimeout = repeat === 'hedged' ? PATIENCE : readTimeout, background = false } = options;
     checkSeconds('attemptTimeout', attemptTimeout);
     if (!background) this.cleanups.closing.throwIfAborted();
     const scope = new Scope(this.#destroyed.signal, signal);
     try {
       scope.signal.throwIfAborted();
-      const timeout = Math.min(attemptTimeout, this.#settings.readTimeout);
+      const patience = Math.min(attemptTimeout, readTimeout);
+      const timeout = repeat === 'hedged' ? readTimeout : patience;
       const lane = background ? 'background' : 'call';
-      return await this.#endpoints.call(repeat, scope.signal, (endpoint) =>
+      const round = { repeat, signal: scope.signal, timeout, patience, ref: !background };
+      return await this.#endpoints.call(round, (endpoint) =>
         attempt({ endpoint, lane, timeout, signal: scope.signal }),
       );
     } finally {
+      scope.abort('over');
       scope.dispose();
     }
   }
@@ -201,6 +207,7 @@ export class EtcdClient implements KeysApi {
   async #knowsRefresh(sending: Sending): Promise<boolean> {
     const { endpoint } = sending;
     if (this.#refresh?.endpoint !== endpoint) {
+      this.#endpoints.pace.sent();
       const known = await this.#version(sending).then(wire.knowsRefresh, (error: unknown) => {
         if (error instanceof EtcdUnusableAnswer || error instanceof EtcdInsufficientPermissions) return false;
         throw error;

@@ -12,51 +12,105 @@ import {
   EtcdWatcherCleared,
   isTransient,
 } from '../errors.ts';
-import { orAborted } from '../timing.ts';
+import { Deadline, orAborted } from '../timing.ts';
 import { Endpoint } from './endpoint.ts';
+import { inTurn } from './in-turn.ts';
 import type { ClientSettings } from './options.ts';
+import { Pace } from './pace.ts';
 
-/** `safe`: may be sent to another member though the first may have carried it out; `never`: only if it surely did not. */
-export type Repeat = 'safe' | 'never';
+/**
+ * `hedged`, for reads: while a member takes long, the next one is asked, too. `safe`: may be sent to another member though
+ * the first may have carried it out. `never`: only if it surely did not.
+ */
+export type Repeat = 'hedged' | 'safe' | 'never';
+
+export interface RoundOptions {
+  readonly repeat: Repeat;
+  /** Aborts when the call ends early, and once it is over: slower answers are not needed then. */
+  readonly signal: AbortSignal;
+  /** Seconds an attempt gets. */
+  readonly timeout: number;
+  /** Where hedged: seconds until another member is asked. */
+  readonly patience: number;
+  /** Whether it keeps the process alive. */
+  readonly ref: boolean;
+}
 
 /** The members of one cluster: stays with one that answers, goes to the next when it does not, drops none. */
 export class Endpoints {
+  readonly pace = new Pace();
   readonly #settings: ClientSettings;
   #list: Promise<readonly Endpoint[]> | undefined;
   #resolved: readonly Endpoint[] = [];
   #current = 0;
+  /** Those that gave no answer when last asked. */
+  readonly #failing = new Set<Endpoint>();
 
   constructor(settings: ClientSettings) {
     this.#settings = settings;
   }
 
   /**
-   * Tries the call on each member once, beginning with the present one, until the signal aborts.
+   * Tries the call on each member once (where hedged, as often as its time allows), beginning with the present one, until
+   * the signal aborts. While no member answers, each attempt waits for its turn.
    * @throws the first error that is not the member's fault; else one error that keeps every member's failure
    */
-  async call<T>(repeat: Repeat, signal: AbortSignal, attempt: (endpoint: Endpoint) => Promise<T>): Promise<T> {
+  async call<T>(options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>): Promise<T> {
+    const { repeat, signal, timeout, patience, ref } = options;
     const list = await orAborted(this.#resolve(), signal);
-    const failures: EndpointFailure[] = [];
     const first = this.#current;
-    for (let i = 0; i < list.length; i += 1) {
+    const failures: EndpointFailure[] = [];
+    let enough: Deadline | undefined;
+    const attempt = async (i: number, askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
+      await this.pace.turn(signal, ref);
+      if (repeat === 'hedged') {
+        enough ??= Deadline.after(timeout);
+        const next = Deadline.after(patience);
+        if (next.at < enough.at) askAnotherAt(next);
+      }
       const at = (first + i) % list.length;
       const endpoint = list[at] as Endpoint;
       try {
-        return await attempt(endpoint);
+        const result = await ask(endpoint);
+        // A poll that ends without an event proves nothing.
+        if (result !== undefined) this.#answered(endpoint);
+        if (this.#current === first) this.#current = at;
+        return result;
       } catch (error) {
-        if (signal.aborted) throw signal.reason;
-        if (!isMembersFault(error)) throw afterUnclear(error, failures);
-        if (this.#current === at) this.#current = (at + 1) % list.length;
-        failures.push({ endpoint: endpoint.url, error });
-        if (repeat === 'never' && error.outcomeUnknown) break;
+        if (signal.aborted) throw error;
+        if (isMembersFault(error)) {
+          this.#failed(list, at);
+          failures.push({ endpoint: endpoint.url, error });
+        } else {
+          this.#answered(endpoint);
+        }
+        throw error;
       }
+    };
+    const goesOn = (error: unknown): boolean =>
+      !signal.aborted && isMembersFault(error) && !(repeat === 'never' && error.outcomeUnknown);
+    try {
+      return await inTurn(attempt, { count: list.length, goesOn });
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      throw isMembersFault(error) ? combine(failures) : afterUnclear(error, failures);
     }
-    throw combine(failures);
   }
 
   /** Closes every connection; no call may be made afterwards. */
   async destroy(): Promise<void> {
     await Promise.all(this.#resolved.map((endpoint) => endpoint.destroy()));
+  }
+
+  #answered(endpoint: Endpoint): void {
+    this.#failing.delete(endpoint);
+    this.pace.up();
+  }
+
+  #failed(list: readonly Endpoint[], at: number): void {
+    this.#failing.add(list[at] as Endpoint);
+    if (this.#failing.size === list.length) this.pace.down();
+    if (this.#current === at) this.#current = (at + 1) % list.length;
   }
 
   #resolve(): Promise<readonly Endpoint[]> {

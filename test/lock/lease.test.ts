@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { EtcdConnectionFailed, EtcdLockExpired, Lock } from '../../src/index.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, EtcdUnusableAnswer, Lock } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
@@ -107,6 +107,24 @@ describe('a lock kept alive', () => {
     );
     expect(seen.body.node.value).toBe(lock.uuid);
     expect(lock.isTaken).toBe(true);
+    await lock.release();
+  });
+
+  test('survives a moment in which every member answers with a page that is not etcd’s', async () => {
+    const client = useClient();
+    const lock = new Lock(client, freshName());
+    await lock.acquire({ lockTtl: 3, keepAlive: true });
+    const renew = client.renew.bind(client);
+    let pages = 0;
+    const renewed = new Promise((resolve) => {
+      client.renew = async (...args) => {
+        if (pages < 2) throw new EtcdUnusableAnswer(`page ${++pages}: 429 "Too Many Requests"`);
+        return renew(...args).finally(() => resolve(undefined));
+      };
+    });
+    await renewed;
+    expect(pages).toBe(2);
+    expect(lock.signal.aborted).toBe(false);
     await lock.release();
   });
 

@@ -114,7 +114,7 @@ describe('a hold that cannot be renewed', () => {
     await queued;
     const [own] = await until(
       () => queueOn(name),
-      ([entry]) => (entry?.ttl ?? 0) <= 4,
+      ([entry]) => (entry?.ttl ?? 0) <= 5,
     );
     open();
     const held = await acquiring;

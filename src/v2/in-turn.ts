@@ -1,0 +1,47 @@
+import { atDeadline, type Deadline, ignore } from '../timing.ts';
+
+export interface InTurnOptions {
+  /** How many attempts there are after failures. */
+  readonly count: number;
+  /** Whether another attempt may be made after this failure. */
+  readonly goesOn: (error: unknown) => boolean;
+}
+
+/**
+ * Makes one attempt after the other until one resolves: the next when one has failed and, beyond the count, when the
+ * deadline that the last one gave to `askAnotherAt` passes, while those before go on. Rejects with the last failure.
+ */
+export function inTurn<T>(
+  attempt: (i: number, askAnotherAt: (deadline: Deadline) => void) => Promise<T>,
+  { count, goesOn }: InTurnOptions,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let begun = 0;
+    let running = 0;
+    let over = false;
+    let cancel: () => void = ignore;
+    const end = (settle: () => void): void => {
+      over = true;
+      cancel();
+      settle();
+    };
+    const begin = (): void => {
+      cancel();
+      running += 1;
+      const askAnotherAt = (deadline: Deadline): void => {
+        cancel();
+        if (!over) cancel = atDeadline(deadline, begin, { ref: false });
+      };
+      attempt(begun++, askAnotherAt).then(
+        (value) => end(() => resolve(value)),
+        (error) => {
+          running -= 1;
+          if (over) return;
+          if (goesOn(error) && begun < count) begin();
+          else if (!goesOn(error) || running === 0) end(() => reject(error));
+        },
+      );
+    };
+    begin();
+  });
+}

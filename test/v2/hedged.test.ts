@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { EtcdConnectionFailed } from '../../src/errors.ts';
+import { connect, rejection, serve, serveSilence } from '../support/clients.ts';
+import { gate } from '../support/gate.ts';
+import { answer, answerAfter, inTurn, silent } from '../support/tcp-server.ts';
+import { file, got, rawAnswer } from '../support/v2-answers.ts';
+
+const KEY = '/_locks/x/00000000000000000004';
+const OTHER = '/_locks/x/00000000000000000005';
+const good = rawAnswer(200, got(KEY));
+
+describe('a read that takes long', () => {
+  test('is asked of the next member, too, and whichever answers first wins', async () => {
+    const { opened, open } = gate();
+    const slow = await serve(answerAfter(opened, good));
+    const fast = await serve(answer(rawAnswer(200, got(OTHER))));
+    const client = connect({ endpoints: [slow.url, fast.url] });
+    expect((await client.get(KEY, { attemptTimeout: 0.1 })).node.key).toBe(OTHER);
+    open();
+    await client.get(KEY);
+    expect([slow.requests.length, fast.requests.length]).toEqual([1, 2]);
+  });
+
+  test('is still waited for when the next member does not answer either', async () => {
+    const { opened, open } = gate();
+    const slow = await serve(answerAfter(opened, good));
+    const dead = await serve(silent);
+    const client = connect({ endpoints: [slow.url, dead.url] });
+    const call = client.get(KEY, { attemptTimeout: 0.1 });
+    await dead.nextRequest();
+    open();
+    expect((await call).node.key).toBe(KEY);
+  });
+
+  test('is asked of the same member again where there is no other: it may have lost the first to an election', async () => {
+    const etcd = await serve(inTurn(silent, answer(good)));
+    await connect({ endpoints: etcd.url }).get(KEY, { attemptTimeout: 0.1 });
+    expect(etcd.requests.length).toBe(2);
+  });
+
+  test('leaves no request behind once one is answered', async () => {
+    const dead = await serveSilence();
+    const fast = await serve(answer(good));
+    const client = connect({ endpoints: [dead.url, fast.url] });
+    await client.get(KEY, { attemptTimeout: 0.1 });
+    expect(dead.requests.length).toBe(1);
+    await dead.allClosed();
+  });
+
+  test('fails in the end, with what each attempt failed with', async () => {
+    const [a, b] = [await serve(silent), await serve(silent)];
+    const client = connect({ endpoints: [a.url, b.url], readTimeout: 0.5 });
+    const error = await rejection(client.get(KEY, { attemptTimeout: 0.1 }), EtcdConnectionFailed);
+    expect(error.failures.length).toBe(a.requests.length + b.requests.length);
+    expect(error.failures.length).toBeGreaterThan(2);
+    for (const failure of error.failures) expect(failure.error.message).toBe('no answer within 0.5 s');
+  });
+});
+
+test('a write is never under way at two members at once', async () => {
+  const { opened, open } = gate();
+  const slow = await serve(answerAfter(opened, rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) })));
+  const fast = await serve(answer(good));
+  const client = connect({ endpoints: [slow.url, fast.url] });
+  const call = client.delete(KEY, { prevValue: 'u1' });
+  await slow.nextRequest();
+  // A read that begins later has been asked of both by the time it is answered.
+  await client.get(OTHER, { attemptTimeout: 0.1 });
+  expect(fast.requests.map((request) => request.split(' ')[0])).toEqual(['GET']);
+  open();
+  await call;
+});
