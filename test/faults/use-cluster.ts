@@ -1,15 +1,15 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { type FaultCluster, type FaultMember, startFaultCluster } from './fault-cluster.ts';
+import { type FaultCluster, type FaultClusterOptions, type FaultMember, startFaultCluster } from './fault-cluster.ts';
 
 /** A cluster for the tests of one file, which finds every test's faults gone by the next one. */
-export function useCluster(): () => FaultCluster {
+export function useCluster(options: FaultClusterOptions = {}): () => FaultCluster {
   let cluster: FaultCluster | undefined;
   const started = (): FaultCluster => {
     if (cluster === undefined) throw new Error('no cluster before the tests begin');
     return cluster;
   };
   beforeAll(async () => {
-    cluster = await startFaultCluster();
+    cluster = await startFaultCluster(options);
   }, 60_000);
   afterEach(() => recover(started()));
   afterAll(() => cluster?.stop());
