@@ -10,6 +10,8 @@ import { httpAnswer } from '../support/tcp-server.ts';
 export const IMPOSTORS: Readonly<Record<string, () => Promise<string>>> = {
   'a server of TLS': () => listen(tls.createServer()),
   'a web server': () => talk(httpAnswer(405, { 'content-type': 'text/html' }, '<h1>405 Not Allowed</h1>')),
+  'a server without TLS, named with https': async () =>
+    (await talk(httpAnswer(400, {}, ''))).replace('http:', 'https:'),
   'a web server that redirects': () => talk(httpAnswer(302, { location: 'https://login.example.org/' }, '')),
   'a proxy without what is behind it': () =>
     talk(httpAnswer(502, { 'content-type': 'text/html' }, '<h1>502 Bad Gateway</h1>')),
