@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Pool } from 'undici';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
-import { Deadline, now, Scope } from '../timing.ts';
+import { Deadline, now, orAborted, Scope } from '../timing.ts';
 import type { ClientSettings } from './options.ts';
 import { describe, heedAlerts, hint, isDistrusted, whyRefused } from './tls.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
@@ -55,7 +55,7 @@ export class Endpoint {
     const sentAt = now();
     try {
       attempt.signal.throwIfAborted();
-      const response = await this.#pool(lane).request({
+      const sent = this.#pool(lane).request({
         method: request.method,
         path: query === '' ? request.path : `${request.path}?${query}`,
         headers: {
@@ -65,6 +65,8 @@ export class Endpoint {
         body: request.form?.toString() ?? null,
         signal: attempt.signal,
       });
+      // While it connects, undici does not see the signal: it would end later, unsent.
+      const response = await orAborted(sent, attempt.signal);
       const head = { status: response.statusCode, headers: response.headers, body: '', sentAt };
       try {
         begun?.(head);
