@@ -98,12 +98,7 @@ export class Contest {
   async #byLock({ by, ttl, timeout = 0 }: Take): Promise<Taken> {
     const lock = new Lock(this.#client(by), this.name);
     await lock.acquire({ lockTtl: ttl, timeout, keepAlive: true });
-    const give = () =>
-      lock.release().catch((error) => {
-        // As promised it goes on in the background.
-        if (!(error instanceof EtcdConnectionFailed)) throw error;
-      });
-    return this.#hold(lock.lockKey, lock.signal, give);
+    return this.#hold(lock.lockKey, lock.signal, () => release(lock));
   }
 
   #byManager({ by, ttl, timeout = 0 }: Take): Promise<Taken> {
@@ -149,6 +144,13 @@ export class Contest {
     };
     return { at: performance.now(), key, signal, give };
   }
+}
+
+/** Where etcd cannot be reached now, the removal goes on in the background, as promised. */
+export async function release(lock: Lock): Promise<void> {
+  await lock.release().catch((error) => {
+    if (!(error instanceof EtcdConnectionFailed)) throw error;
+  });
 }
 
 /** A wait for an event. */
