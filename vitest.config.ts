@@ -26,7 +26,8 @@ export default defineConfig({
             'test/lock/rules.test.ts',
             'test/lock/unclear.test.ts',
             // and these start real ones: with TLS and passwords, to be killed, to be paused.
-            'test/lock/secured.test.ts',
+            'test/lock/tls.test.ts',
+            'test/lock/passwords.test.ts',
             'test/lock/refused-servers.test.ts',
             'test/lock/stale-member.test.ts',
             // This one starts both to compare them.

@@ -9,6 +9,8 @@ export interface ClientOptions {
   /** Seconds. */
   readonly readTimeout?: number;
   readonly versionPrefix?: string;
+  /** Goes to another member where one does not answer. */
+  readonly allowReconnect?: boolean;
 }
 
 /** An exception in Python: `type` is the name of its class. */

@@ -115,6 +115,13 @@ export class EtcdEventIndexCleared extends EtcdException {
 export class EtcdConnectionFailed extends EtcdException {
   override readonly code: string = 'ETCD_CONNECTION_FAILED';
 }
+/**
+ * No member could be spoken to, because of TLS: one side does not trust the other's certificate, or speaks no TLS at all.
+ * Told at once, since more tries would not help.
+ */
+export class EtcdTlsFailed extends EtcdConnectionFailed {
+  override readonly code = 'ETCD_TLS_FAILED';
+}
 /** The client was closed before the call was answered. */
 export class EtcdClientClosed extends EtcdException {
   override readonly code = 'ETCD_CLIENT_CLOSED';
@@ -240,7 +247,7 @@ export const messageOf = (errorCode: number): string => meanings[errorCode]?.mes
 
 /** True where the same call may well succeed later or elsewhere: a lost connection, no leader, a cleared history. */
 export function isTransient(error: unknown): error is EtcdException {
-  if (error instanceof EtcdWatchTimedOut) return false;
+  if (error instanceof EtcdWatchTimedOut || error instanceof EtcdTlsFailed) return false;
   return (
     error instanceof EtcdConnectionFailed ||
     error instanceof EtcdLeaderElectionInProgress ||

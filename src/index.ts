@@ -21,6 +21,7 @@ export {
   EtcdNotFile,
   EtcdRootReadOnly,
   EtcdStaleToken,
+  EtcdTlsFailed,
   EtcdUnusableAnswer,
   EtcdValueError,
   EtcdWatcherCleared,

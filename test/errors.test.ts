@@ -22,6 +22,7 @@ const classes: [keyof typeof errors, string, new (...args: never[]) => Error][] 
   ['EtcdEventIndexCleared', 'ETCD_EVENT_INDEX_CLEARED', EtcdException],
   ['EtcdConnectionFailed', 'ETCD_CONNECTION_FAILED', EtcdException],
   ['EtcdWatchTimedOut', 'ETCD_WATCH_TIMED_OUT', EtcdConnectionFailed],
+  ['EtcdTlsFailed', 'ETCD_TLS_FAILED', EtcdConnectionFailed],
   ['EtcdClientClosed', 'ETCD_CLIENT_CLOSED', EtcdException],
   ['EtcdUnusableAnswer', 'ETCD_UNUSABLE_ANSWER', EtcdException],
   ['EtcdClusterIdChanged', 'ETCD_CLUSTER_ID_CHANGED', EtcdException],

@@ -26,6 +26,7 @@ test('the package exports exactly this', () => {
     'EtcdNotFile',
     'EtcdRootReadOnly',
     'EtcdStaleToken',
+    'EtcdTlsFailed',
     'EtcdUnusableAnswer',
     'EtcdValueError',
     'EtcdWatchTimedOut',

@@ -1,6 +1,8 @@
 import { describe, expect, inject, test } from 'vitest';
+import { makeAuthority } from './support/certificates.ts';
 import { blocks, packageJson } from './support/readme.ts';
 import { runScript } from './support/script.ts';
+import { APP, guard, useTlsEtcd } from './support/secured-etcd.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
 
 /** The file a snippet says it is. */
@@ -38,7 +40,23 @@ describe('the README', () => {
     },
   );
 
-  const [underTest = '', ...itsTests] = js.filter(nameOf);
+  test('the example with TLS and a password takes the lock of an etcd that asks for both', async () => {
+    const [snippet = ''] = js.filter((code) => nameOf(code) === 'locked.js');
+    const authority = makeAuthority();
+    const { etcd, url } = await useTlsEtcd(authority.issue(), authority);
+    await guard(etcd.url);
+    const client = authority.issue();
+    const files = {
+      'ca.pem': authority.ca,
+      'client.pem': client.cert,
+      'client-key.pem': client.key,
+      'locked.js': snippet.replaceAll(/https:\/\/etcd-\d:2379/g, url),
+    };
+    const { code, output } = await runInUserProject(files, [['locked.js']], { ETCD_PASSWORD: APP.password });
+    expect({ code, output }).toEqual({ code: 0, output: 'mine\n' });
+  });
+
+  const [underTest = '', ...itsTests] = js.filter((code) => /report/.test(nameOf(code) ?? ''));
 
   test.each([
     ['Vitest', 'vitest', ['node_modules/vitest/vitest.mjs', 'run']],

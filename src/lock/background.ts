@@ -13,6 +13,14 @@ export async function stopped(running: Running | undefined): Promise<void> {
   await running?.ended;
 }
 
+export interface KeepTryingOptions {
+  /** Seconds between two attempts, at most. */
+  readonly most: number;
+  readonly closing: AbortSignal;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
 /**
  * Attempts again and again, ever more slowly, as long as there is more to do. Closing leaves little time: it cuts the pause
  * under way short, and from then on attempts come at short intervals.
@@ -20,9 +28,9 @@ export async function stopped(running: Running | undefined): Promise<void> {
 export async function keepTrying(
   more: (hurried: boolean) => boolean,
   attempt: () => Promise<void>,
-  { closing, signal }: { readonly closing: AbortSignal; readonly signal: AbortSignal },
+  { most, closing, signal }: KeepTryingOptions,
 ): Promise<void> {
-  let backoff = new Backoff({ first: 500, most: 8000 });
+  let backoff = new Backoff({ first: 500, most: most * 1000 });
   let hurried = false;
   while (more(hurried)) {
     await pause(backoff.next(), signal, ...(hurried ? [] : [closing]));

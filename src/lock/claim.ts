@@ -15,6 +15,10 @@ export type Persist = <T>(call: () => Promise<T>) => Promise<T>;
 
 /** Seconds to look, in the background, for the key of an append that was never answered: until then and once more. */
 const LOOK_FOR = 120;
+/** Seconds between two attempts to remove a key, at most: others wait for it, once an outage is over. */
+const REMOVE_EVERY = 2;
+/** Seconds between two looks for a key that there may never be, at most. */
+const LOOK_EVERY = 8;
 
 export interface TakeOptions {
   readonly signal: AbortSignal;
@@ -245,7 +249,8 @@ export class Claim {
       }
     };
     try {
-      await keepTrying(more, attempt, { closing, signal });
+      const most = this.#owed.length > 0 ? REMOVE_EVERY : LOOK_EVERY;
+      await keepTrying(more, attempt, { most, closing, signal });
     } finally {
       if (unsettled.get(this.#id) === this) unsettled.delete(this.#id);
     }

@@ -76,6 +76,6 @@ export async function contend(
     else backoff.reset();
     // Only an event is a reason to trust this member's own state; silence and trouble are reasons to doubt it.
     quorum = woken.by !== 'event';
-    attemptTimeout = woken.by === 'silence' ? patience(place.ttl) : undefined;
+    attemptTimeout = patience(place.ttl, woken.by);
   }
 }

@@ -29,8 +29,11 @@ export interface Place {
   readonly sentAt: number;
 }
 
-/** Seconds a member gets to queue an entry: one that loses its leader meanwhile may never answer, or after 7. */
-const APPEND_ATTEMPT = 2;
+/**
+ * Seconds a member gets to queue an entry: one that loses its leader meanwhile may never answer, or after 7, and nobody
+ * goes on while the entry is first in line and its owner does not know of it.
+ */
+const appendAttempt = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 6, 2);
 /** Seconds until another member is asked to remove one, too: others wait for it. */
 const REMOVAL_PATIENCE = 0.5;
 
@@ -45,7 +48,7 @@ export async function append(
   ttl: number | null,
   options: CallOptions,
 ): Promise<Place> {
-  const limits = { attemptTimeout: APPEND_ATTEMPT, ...options, ttl };
+  const limits = { attemptTimeout: appendAttempt(ttl), ...options, ttl };
   const { node, clusterId, sentAt } = await keys.createInOrder(path, uuid, limits);
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
   const { key, modifiedIndex } = node;

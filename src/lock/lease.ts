@@ -1,10 +1,17 @@
 import createDebug from 'debug';
-import { EtcdLockExpired, EtcdUnusableAnswer, isTransient } from '../errors.ts';
+import { EtcdLockExpired, EtcdTlsFailed, EtcdUnusableAnswer, isTransient } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { atDeadline, Backoff, Deadline, now, sharedAbortController, sleep } from '../timing.ts';
 import { type Place, renew } from './entry.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
+
+/**
+ * Also a page that is not etcd's and a certificate that is not trusted, from every member, may be a moment's: they say nothing of
+ * the key.
+ */
+const mayPass = (error: unknown): boolean =>
+  isTransient(error) || error instanceof EtcdUnusableAnswer || error instanceof EtcdTlsFailed;
 
 /** Seconds the clocks of the cluster's members may differ by. */
 export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);
@@ -152,8 +159,7 @@ export class Lease {
       this.extend(place);
       this.#options.onRenewal(place);
     } catch (error) {
-      // A page that is not etcd's, from every member, may be a moment's as well: it says nothing of the key.
-      if (signal.aborted || !(isTransient(error) || error instanceof EtcdUnusableAnswer)) throw error;
+      if (signal.aborted || !mayPass(error)) throw error;
       debug('%s: renewal failed: %s', this.#place.key, error);
       this.#trouble = error;
     }

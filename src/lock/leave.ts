@@ -1,4 +1,5 @@
 import createDebug from 'debug';
+import { EtcdWatchTimedOut } from '../errors.ts';
 import { Deadline, Scope } from '../timing.ts';
 import type { Claim } from './claim.ts';
 
@@ -6,10 +7,16 @@ const debug = createDebug('etcd-v2-lock:lock');
 
 /** Seconds a way out waits for its key to be removed, before that goes on in the background. */
 const GRACE = 1;
+/** The same where the caller has set a limit, which has passed. */
+const LATE = 0.3;
 
-/** Gives the place up. Resolves within a moment: to nothing once the key is gone, else to why it could not be removed yet. */
-export async function leave(claim: Claim): Promise<unknown> {
-  const scope = new Scope().abortAt(Deadline.after(GRACE), () => new Error(`not removed within ${GRACE} s`));
+/**
+ * Gives the place up. Resolves within a moment: to nothing once the key is gone, else to why it could not be removed yet.
+ * @param why it is given up, if by an error
+ */
+export async function leave(claim: Claim, why?: unknown): Promise<unknown> {
+  const grace = why instanceof EtcdWatchTimedOut ? LATE : GRACE;
+  const scope = new Scope().abortAt(Deadline.after(grace), () => new Error(`not removed within ${grace} s`));
   try {
     await claim.leave(scope.signal);
     return undefined;

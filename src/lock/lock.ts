@@ -220,7 +220,7 @@ export class Lock {
       this.#lease = undefined;
       const reason = call.explain(error);
       lease?.lose(reason);
-      await leave(this.#claim);
+      await leave(this.#claim, reason);
       throw reason;
     }
   }

@@ -72,7 +72,7 @@ async function attempt(
     return undefined;
   } catch (error) {
     const reason = call.explain(error);
-    await give(claim, lease);
+    await give(claim, lease, reason);
     throw reason;
   }
 }
@@ -92,10 +92,10 @@ function isTaken(
 }
 
 /** Resolves to why the key could not be removed yet, if so. */
-function give(claim: Claim, lease: Lease | undefined): Promise<unknown> {
+function give(claim: Claim, lease: Lease | undefined, why?: unknown): Promise<unknown> {
   lease?.stop();
   alive.delete(claim.uuid);
-  return leave(claim);
+  return leave(claim, why);
 }
 
 /** The time an entry of ours holds its lock. */

@@ -25,8 +25,12 @@ export interface WaitOptions {
 /** Seconds within which a wait whose connection died silently goes on, the look at the queue included. */
 const cap = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
 
-/** After a silent wait: seconds until another member is asked for the queue, should the one that was waited on be silent, too. */
-export const patience = (ttl: number | null): number => cap(ttl) / 8;
+/**
+ * Seconds until another member is asked for the queue, should the one asked be silent. After a silent wait little is left of
+ * the cap.
+ */
+export const patience = (ttl: number | null, after: Woken['by']): number =>
+  Math.min(cap(ttl) / (after === 'silence' ? 8 : 2), 1);
 
 /** Waits until the key may have changed. An event says only that much: a python-etcd renewal is one, too. */
 export async function changed(keys: KeysApi, key: string, { after, ttl, signal }: WaitOptions): Promise<Woken> {

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Pool } from 'undici';
-import { EtcdConnectionFailed } from '../errors.ts';
-import { Deadline, now, Scope } from '../timing.ts';
+import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
+import { Deadline, now, orAborted, Scope } from '../timing.ts';
 import type { ClientSettings } from './options.ts';
+import { describe, heedAlerts, hint, isDistrusted, whyRefused } from './tls.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
 
 /**
@@ -33,6 +34,8 @@ export class Endpoint {
   readonly #sockets = new Set<Socket>();
   /** Failures to connect: what waited for that connection was never sent. */
   readonly #connectErrors = new WeakSet<Error>();
+  /** Those that are about the member's certificate. */
+  readonly #distrusted = new WeakSet<Error>();
 
   constructor(url: string, settings: ClientSettings) {
     this.url = url;
@@ -41,6 +44,7 @@ export class Endpoint {
 
   /**
    * Resolves to the whole answer; undefined when there was none within the timeout.
+   * @throws {EtcdTlsFailed} where TLS stands in the way, so that the member did nothing
    * @throws {EtcdConnectionFailed} without `outcomeUnknown` where nothing can have been sent
    * @throws the signal's reason when that aborts
    */
@@ -52,7 +56,7 @@ export class Endpoint {
     const sentAt = now();
     try {
       attempt.signal.throwIfAborted();
-      const response = await this.#pool(lane).request({
+      const sent = this.#pool(lane).request({
         method: request.method,
         path: query === '' ? request.path : `${request.path}?${query}`,
         headers: {
@@ -62,6 +66,8 @@ export class Endpoint {
         body: request.form?.toString() ?? null,
         signal: attempt.signal,
       });
+      // While it connects, undici does not see the signal: it would end later, unsent.
+      const response = await orAborted(sent, attempt.signal);
       const head = { status: response.statusCode, headers: response.headers, body: '', sentAt };
       try {
         begun?.(head);
@@ -73,8 +79,7 @@ export class Endpoint {
     } catch (error) {
       if (attempt.signal.reason === timedOut) return undefined;
       if (attempt.signal.aborted) throw attempt.signal.reason;
-      const outcomeUnknown = !(error instanceof Error && this.#connectErrors.has(error));
-      throw new EtcdConnectionFailed(describe(error), { cause: error, outcomeUnknown });
+      throw this.#failure(error);
     } finally {
       attempt.dispose();
     }
@@ -84,6 +89,16 @@ export class Endpoint {
     await Promise.all([...this.#lanes.values()].map((pool) => pool.destroy()));
     // A pool forgets connections it made while others failed to connect.
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #failure(error: unknown): EtcdConnectionFailed {
+    const isIn = (set: WeakSet<Error>): boolean => error instanceof Error && set.has(error);
+    const [connecting, distrusted] = [isIn(this.#connectErrors), isIn(this.#distrusted)];
+    const failure = { error, connecting, distrusted };
+    const refused = whyRefused(failure, this.#settings.tls);
+    if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
+    const message = describe(error) + hint(failure, this.url);
+    return new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
   }
 
   #pool(lane: Lane): Pool {
@@ -107,9 +122,12 @@ export class Endpoint {
     return (options, callback) => {
       // Typed as returning nothing; it returns the socket, and only so can one be let go of while it connects.
       const socket = connect(options, (...args) => {
-        if (args[0]) this.#connectErrors.add(args[0]);
+        const [error] = args;
+        if (error) this.#connectErrors.add(error);
+        if (error && isDistrusted(socket)) this.#distrusted.add(error);
         callback(...args);
       }) as unknown as Socket;
+      heedAlerts(socket);
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
       if (lane === 'background') letGo(socket);
@@ -121,11 +139,4 @@ export class Endpoint {
 function letGo(socket: Socket): void {
   socket.unref();
   socket.ref = () => socket;
-}
-
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  const text = error.message || code || error.name;
-  return code && !text.includes(code) ? `${text} (${code})` : text;
 }

@@ -8,6 +8,7 @@ import {
   EtcdEventIndexCleared,
   EtcdException,
   EtcdKeyNotFound,
+  EtcdTlsFailed,
   EtcdUnusableAnswer,
   EtcdWatcherCleared,
   isTransient,
@@ -198,9 +199,10 @@ export async function discover(
   return records.map(({ name: host, port }) => new URL(`${protocol}://${host}:${port}`).origin);
 }
 
-/** Another member may do better: this one did not answer, has no leader, is of another cluster, or is no etcd at all. */
+/** Another member may do better: this one did not answer, has no leader, is of another cluster, no etcd at all, or not to be trusted. */
 function isMembersFault(error: unknown): error is EtcdException {
   return (
+    error instanceof EtcdTlsFailed ||
     error instanceof EtcdUnusableAnswer ||
     error instanceof EtcdClusterIdChanged ||
     (isTransient(error) && !isCleared(error))

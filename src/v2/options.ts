@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { checkSeconds, show } from '../keys/checks.ts';
 import { checkKey, DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
 
@@ -27,6 +29,8 @@ export interface EtcdClientOptions {
   readonly expectedClusterId?: string;
 }
 
+export type TlsSettings = Pick<EtcdClientOptions, 'ca' | 'cert' | 'key'>;
+
 export interface ClientSettings {
   /** Origins, such as `http://127.0.0.1:2379`; undefined: ask DNS. */
   readonly endpoints: readonly string[] | undefined;
@@ -35,7 +39,7 @@ export interface ClientSettings {
   readonly versionPrefix: string;
   readonly readTimeout: number;
   readonly authorization: string | undefined;
-  readonly tls: Pick<EtcdClientOptions, 'ca' | 'cert' | 'key'>;
+  readonly tls: TlsSettings;
   readonly expectedClusterId: string | undefined;
 }
 
@@ -101,8 +105,38 @@ function checkCredentials({ username, password }: EtcdClientOptions): string | u
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 }
 
-function checkTls({ ca, cert, key }: EtcdClientOptions): Pick<EtcdClientOptions, 'ca' | 'cert' | 'key'> {
+function checkTls({ ca, cert, key }: EtcdClientOptions): TlsSettings {
   if ((cert === undefined) !== (key === undefined))
     throw new TypeError(`cert and key go together, got only ${cert === undefined ? 'key' : 'cert'}`);
-  return { ...(ca === undefined ? {} : { ca }), ...(cert === undefined || key === undefined ? {} : { cert, key }) };
+  if (ca !== undefined && !isCertificates(ca))
+    throw new RangeError(`ca must be certificates as PEM text (not the path of a file), got ${showFirstLine(ca)}`);
+  const own = cert === undefined || key === undefined ? {} : { cert, key };
+  try {
+    createSecureContext(own as SecureContextOptions);
+  } catch (error) {
+    throw new RangeError(`cert and key must be a pair as PEM text (not the paths of files), got: ${reasonOf(error)}`);
+  }
+  return { ...(ca === undefined ? {} : { ca }), ...own };
 }
+
+/** Node takes any text for authorities, and overlooks what is none. */
+function isCertificates(ca: Pem): boolean {
+  const list: readonly unknown[] = Array.isArray(ca) ? ca : [ca];
+  return list.length > 0 && list.every((pem) => String(pem).includes('-----BEGIN ') && isCertificate(pem));
+}
+
+function isCertificate(pem: unknown): boolean {
+  try {
+    new X509Certificate(pem as string);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Further lines might be those of a private key. */
+const showFirstLine = (ca: unknown): string => show(typeof ca === 'string' ? ca.split('\n', 1)[0] : ca);
+
+/** OpenSSL's word for it. Node's own message might show a value. */
+const reasonOf = (error: unknown): unknown =>
+  error instanceof Error && 'reason' in error ? error.reason : 'something else';

@@ -4,6 +4,11 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const SIZE = 3;
 
+export interface FaultClusterOptions {
+  /** Appended to the command line of every member. */
+  readonly args?: readonly string[];
+}
+
 export interface FaultMember {
   /** The process; its own URL passes by the proxy. */
   readonly etcd: EtcdMember;
@@ -29,11 +34,12 @@ export interface FaultCluster {
 }
 
 /** A real cluster on loopback, every connection to it and within it open to faults. */
-export async function startFaultCluster(): Promise<FaultCluster> {
+export async function startFaultCluster({ args = [] }: FaultClusterOptions = {}): Promise<FaultCluster> {
   const peers = await startPeerNetwork(SIZE);
   const proxies = await Promise.all(Array.from({ length: SIZE }, () => startTcpProxy()));
   const stopNetwork = () => Promise.all([peers.stop(), ...proxies.map((proxy) => proxy.stop())]);
   const etcds = await startMembers(SIZE, {
+    args,
     advertise(listening, index) {
       const proxy = proxies[index] as TcpProxy;
       proxy.target = listening.url;

@@ -17,6 +17,8 @@ export interface TcpProxy {
   readonly connections: number;
   /** Connections so far, the refused ones too. */
   readonly accepted: number;
+  /** `performance.now()` when each of them came. */
+  readonly acceptedAt: readonly number[];
   /** Every request that has come so far, also those that were lost. TLS shows none. */
   readonly requests: readonly RequestHead[];
   /** Everything takes this long from now on, each way. */
@@ -53,10 +55,10 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   let lost: readonly Direction[] = [];
   let delay = 0;
   let refusing = false;
-  let accepted = 0;
+  const acceptedAt: number[] = [];
 
   const relay = await startRelay((client) => {
-    accepted += 1;
+    acceptedAt.push(performance.now());
     if (refusing || proxy.target === undefined) {
       client.on('error', () => {});
       client.resetAndDestroy();
@@ -94,11 +96,12 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
     url: relay.url,
     target,
     requests,
+    acceptedAt,
     get connections() {
       return relay.links.size;
     },
     get accepted() {
-      return accepted;
+      return acceptedAt.length;
     },
     delay(ms) {
       delay = ms;

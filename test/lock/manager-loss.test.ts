@@ -4,11 +4,12 @@ import {
   EtcdLockExpired,
   EtcdLockLost,
   type Held,
+  LockManager,
   type LockManagerOptions,
 } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { gate } from '../support/gate.ts';
-import { freshName, queueOn, raw, rejection, useProxy } from '../support/locks.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { block, useManager } from '../support/managers.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
@@ -102,19 +103,20 @@ describe('a hold that cannot be renewed', () => {
   });
 
   test('is vouched for from the moment its write was sent, however late the answer comes', async () => {
-    const proxy = await useProxy();
+    const client = useClient();
     const name = freshName();
     const { opened, open } = gate();
-    proxy.intercept((request) => {
-      if (isAppend(request)) return { answerAfter: opened };
-      return isRenewal(request) ? { silent: true } : undefined;
-    });
-    const queued = proxy.next(isAppend, 'answered');
-    const acquiring = useManager({ ttl: 6, margin: 1 }, { endpoints: proxy.url }).acquire(name);
-    await queued;
+    const createInOrder = client.createInOrder.bind(client);
+    client.createInOrder = async (...args) => {
+      const change = await createInOrder(...args);
+      await opened;
+      return change;
+    };
+    const acquiring = new LockManager(client, { ttl: 6, margin: 1 }).acquire(name);
+    await untilQueued(name, 1);
     const [own] = await until(
       () => queueOn(name),
-      ([entry]) => (entry?.ttl ?? 0) <= 5,
+      ([entry]) => (entry?.ttl ?? 0) <= 4,
     );
     open();
     const held = await acquiring;

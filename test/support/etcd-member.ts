@@ -86,9 +86,13 @@ export class EtcdMember {
     await this.#end('SIGKILL');
   }
 
-  /** Starts the process again. `wait: false` where the cluster has no quorum yet, so that nothing could answer. */
-  async restart(options: { wait?: boolean } = {}): Promise<void> {
+  /**
+   * Starts the process again. `wait: false` where nothing could answer, such as for lack of a quorum; `args` are appended
+   * to its command line for good.
+   */
+  async restart(options: { wait?: boolean; args?: readonly string[] } = {}): Promise<void> {
     await this.#end('SIGTERM');
+    this.#args = [...this.#args, ...(options.args ?? [])];
     this.#process = this.#spawn();
     alive.add(this);
     if (options.wait !== false) await this.ready();

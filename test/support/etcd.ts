@@ -107,12 +107,18 @@ export async function stopAll(members: readonly EtcdMember[]): Promise<void> {
   await Promise.all(members.map((member) => member.stop()));
 }
 
-interface SelfStats {
+/** What a member knows of raft: 64-bit numbers as decimal text. */
+interface RaftStatus {
   readonly id: string;
-  readonly leaderInfo: { readonly leader: string };
+  /** undefined while it knows of none. */
+  readonly leader: string | undefined;
+  readonly term: bigint;
 }
 
-/** @param reachable of the members; the others cannot be the leader, nor vote, nor do those that are paused or stopped */
+/**
+ * Whom a majority names in the latest term: a leader of an earlier one is about to step down, though others name it still.
+ * @param reachable of the members; the others cannot be the leader, nor vote, nor do those that are paused or stopped
+ */
 export async function findLeader(
   members: readonly EtcdMember[],
   reachable: () => readonly EtcdMember[] = () => members,
@@ -120,9 +126,12 @@ export async function findLeader(
   const leader = await until(
     async () => {
       const asked = reachable().filter((member) => member.running && !member.paused);
-      const stats = await Promise.all(asked.map(selfStats));
+      const statuses = await Promise.all(asked.map(raftStatus));
+      const terms = statuses.map((status) => status?.term ?? 0n);
+      const latest = terms.reduce((a, b) => (a > b ? a : b), 0n);
       return asked.find((_, index) => {
-        const votes = stats.filter((other) => other !== undefined && other.leaderInfo.leader === stats[index]?.id);
+        const id = statuses[index]?.id;
+        const votes = statuses.filter((other) => id !== undefined && other?.leader === id && other.term === latest);
         return votes.length > members.length / 2;
       });
     },
@@ -133,10 +142,17 @@ export async function findLeader(
   return leader;
 }
 
-async function selfStats(member: EtcdMember): Promise<SelfStats | undefined> {
+/** By the v3 API, which tells the term. */
+async function raftStatus(member: EtcdMember): Promise<RaftStatus | undefined> {
   try {
-    const answer = await fetch(`${member.url}/v2/stats/self`, { signal: AbortSignal.timeout(2_000) });
-    return (await answer.json()) as SelfStats;
+    const signal = AbortSignal.timeout(2_000);
+    const answer = await fetch(`${member.url}/v3/maintenance/status`, { method: 'POST', body: '{}', signal });
+    const { header, leader, raftTerm } = (await answer.json()) as {
+      header: { member_id: string };
+      leader?: string;
+      raftTerm: string;
+    };
+    return { id: header.member_id, leader, term: BigInt(raftTerm) };
   } catch {
     return undefined;
   }

@@ -51,6 +51,20 @@ export async function queueOn(name: string, etcd = inject('etcd')): Promise<RawE
   return body.node?.nodes ?? [];
 }
 
+/** Looks at a key, and returns what waits for its end from then on: `expire`, or how it was removed. */
+export async function endOf(
+  key: string,
+  etcd = inject('etcd'),
+  headers: Record<string, string> = {},
+): Promise<() => Promise<string>> {
+  const url = `${etcd}/v2/keys${key}`;
+  const index = (await fetch(url, { headers })).headers.get('x-etcd-index');
+  return async () => {
+    const response = await fetch(`${url}?wait=true&waitIndex=${Number(index) + 1}`, { headers });
+    return ((await response.json()) as { action: string }).action;
+  };
+}
+
 /** Waits until that many keys are in the queue. */
 export const untilQueued = (name: string, count: number, etcd = inject('etcd')): Promise<RawEntry[]> =>
   until(

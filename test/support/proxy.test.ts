@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { gate } from './gate.ts';
 import { type EtcdProxy, type ProxiedRequest, startProxy } from './proxy.ts';
 import { until } from './until.ts';
 
@@ -61,6 +62,18 @@ test('a held write happens once it is let go, although its client has gone', asy
 test('a held write is answered as usual where its client has waited', async () => {
   proxy.intercept((request) => (isPut(request) ? { hold: Promise.resolve() } : undefined));
   expect((await put(proxy.url, 'x')).statusCode).toBe(201);
+});
+
+test('a late write is answered at once as told, and happens once it is let go', async () => {
+  const { opened, open } = gate();
+  proxy.intercept((request) => (isPut(request) ? { late: opened, status: 500, body: { errorCode: 300 } } : undefined));
+  const answered = proxy.next(isPut, 'answered');
+  const answer = await fetch(`${proxy.url}${key}`, { method: 'PUT', body: new URLSearchParams({ value: 'late' }) });
+  expect([answer.status, await answer.json()]).toEqual([500, { errorCode: 300 }]);
+  expect(await stored()).toBeUndefined();
+  open();
+  expect((await answered).status).toBe(201);
+  expect(await stored()).toBe('late');
 });
 
 test('a refused request never reaches etcd, and a rule taken away no longer counts', async () => {

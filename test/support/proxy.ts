@@ -20,6 +20,8 @@ export type Action =
   | { swallow: true }
   /** Forwards once this resolves, even if the client has gone away meanwhile; `cut` destroys its socket at once. */
   | { hold: Promise<unknown>; cut?: true }
+  /** Answers this as JSON at once; forwards once `late` resolves, and loses etcd's answer. */
+  | { late: Promise<unknown>; status: number; body: unknown }
   /** Forwards at once; passes etcd's answer on once this resolves. */
   | { answerAfter: Promise<unknown> }
   /** Neither forwards nor answers. */
@@ -101,6 +103,12 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
       if (action.cut) incoming.socket.destroy();
       await action.hold;
       await relay(request, incoming, outgoing, stopped.signal);
+    } else if ('late' in action) {
+      // Its connection must not wait until then.
+      outgoing.writeHead(action.status, { connection: 'close' }).end(JSON.stringify(action.body));
+      await action.late;
+      await text(await ask(request, incoming, stopped.signal));
+      answered(request);
     } else if ('answerAfter' in action) {
       const answer = await ask(request, incoming, clientGone(outgoing));
       const body = await text(answer);

@@ -1,8 +1,12 @@
+import { X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { EtcdClient } from '../../src/v2/client.ts';
-import { checkOptions, type EtcdClientOptions } from '../../src/v2/options.ts';
+import { checkOptions, type EtcdClientOptions, type Pem } from '../../src/v2/options.ts';
+import { makeAuthority } from '../support/certificates.ts';
 
-const pem = '-----BEGIN CERTIFICATE-----';
+const authority = makeAuthority();
+const pem = authority.ca;
+const { cert, key } = authority.issue();
 
 test('without options it is the etcd on this host, under the usual prefixes', () => {
   expect(checkOptions({})).toEqual({
@@ -44,7 +48,15 @@ test('an empty password is one', () => {
 
 test('TLS options are those given and no more', () => {
   expect(checkOptions({ ca: pem }).tls).toEqual({ ca: pem });
-  expect(checkOptions({ cert: pem, key: 'k' }).tls).toEqual({ cert: pem, key: 'k' });
+  expect(checkOptions({ cert, key }).tls).toEqual({ cert, key });
+});
+
+test.each<[string, Pem]>([
+  ['several', [pem, cert]],
+  ['several in one text, with remarks', `# ours\n${pem}\n# theirs\n${cert}`],
+  ['bytes', Buffer.from(pem)],
+])('authorities may be %s', (_, ca) => {
+  expect(checkOptions({ ca }).tls).toEqual({ ca });
 });
 
 test.each<[unknown, string]>([
@@ -98,9 +110,29 @@ test.each<[unknown, string]>([
   expect(make).not.toThrow(/secret/);
 });
 
+test.each<[string, unknown, string]>([
+  ['the path of an authority', { ca: '/etc/ca.pem' }, 'got "/etc/ca.pem"'],
+  ['an empty authority', { ca: '' }, 'got ""'],
+  ['no authority', { ca: [] }, 'got [object Array]'],
+  ['half an authority', { ca: [pem, '-----BEGIN CERTIFICATE-----'] }, 'got [object Array]'],
+  ['an authority in other bytes than PEM', { ca: new X509Certificate(pem).raw }, 'got [object Uint8Array]'],
+  ['null for an authority', { ca: null }, 'got null'],
+  ['a private key for an authority', { ca: key }, 'got "-----BEGIN PRIVATE KEY-----"'],
+  ['paths', { cert: 'c.pem', key: 'k.pem' }, 'not the paths of files), got: no start line'],
+  ['the key of another certificate', { cert, key: authority.issue().key }, 'got: key values mismatch'],
+  ['a key that is none', { cert, key: 'secret' }, 'cert and key must be a pair as PEM text'],
+  ['a certificate of the wrong type', { cert: 7, key }, 'cert and key must be a pair as PEM text'],
+  ['a key of the wrong type', { cert, key: ['secret'] }, 'cert and key must be a pair as PEM text'],
+])('TLS options are refused: %s', (_, options, message) => {
+  const make = () => new EtcdClient(options as EtcdClientOptions);
+  expect(make).toThrow(RangeError);
+  expect(make).toThrow(message);
+  expect(make).not.toThrow(/secret|\n/);
+});
+
 test.each<[unknown, string]>([
   [{ srvDomain: 'example.org', endpoints: 'http://a:2379' }, 'endpoints and srvDomain exclude each other'],
-  [{ cert: pem }, 'cert and key go together, got only cert'],
+  [{ cert: 'c' }, 'cert and key go together, got only cert'],
   [{ key: 'k' }, 'cert and key go together, got only key'],
   [{ lockPrefix: 7 }, 'lockPrefix must be a string, got 7'],
   [{ versionPrefix: null }, 'versionPrefix must be a string, got null'],

@@ -1,0 +1,94 @@
+// `npm run faults -- --repeat 20`: every named fault on a real cluster, as often as wanted, until one fails; then how
+// long recoveries took.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root } from './run.mjs';
+
+const USAGE = 'usage: npm run faults -- [--repeat N]';
+/** Tests mostly wait, so that more of them fit than there are processors. */
+const AT_A_TIME = 4;
+
+process.exitCode = faults();
+
+function faults() {
+  let values;
+  try {
+    ({ values } = parseArgs({ options: { repeat: { type: 'string' } } }));
+  } catch (error) {
+    return misuse(error.message);
+  }
+  const { repeat = '1' } = values;
+  if (!/^[1-9]\d*$/.test(repeat)) return misuse(`N must be an integer >= 1, got ${repeat}`);
+
+  const results = new Map();
+  for (let round = 1; round <= Number(repeat); round++) {
+    const start = performance.now();
+    const { output, tests } = runOnce();
+    if (output !== undefined) {
+      console.error(`${output}\nfailed in round ${round} of ${repeat}`);
+      return 1;
+    }
+    for (const { name, recovered } of tests) {
+      const { passes = 0, seconds = [] } = results.get(name) ?? {};
+      results.set(name, { passes: passes + 1, seconds: [...seconds, ...recovered] });
+    }
+    console.log(
+      `${round} of ${repeat}: ${tests.length} passed in ${((performance.now() - start) / 1000).toFixed(0)} s`,
+    );
+  }
+  report(results);
+  return 0;
+}
+
+function misuse(problem) {
+  console.error(`${problem}\n${USAGE}`);
+  return 2;
+}
+
+/** What each test told, or else the output of a run that failed. */
+function runOnce() {
+  const directory = mkdtempSync(join(tmpdir(), 'faults-'));
+  try {
+    const file = join(directory, 'results.json');
+    const args = ['run', '--project=etcd', 'test/faults/', '--exclude=test/faults/campaign.test.ts'];
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
+    const { status, stdout, stderr } = spawnSync(
+      'node_modules/.bin/vitest',
+      [...args, ...reporters, `--maxWorkers=${AT_A_TIME}`],
+      { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
+    );
+    if (status !== 0) return { output: `${stdout}${stderr}` };
+    const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
+    const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+    // Skipped and todo prove nothing.
+    if (tests.length === 0 || tests.some((test) => test.status !== 'passed'))
+      return { output: `${stdout}${stderr}\nnot every test was run` };
+    return { tests: tests.map(outcome) };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+const outcome = ({ ancestorTitles, title, meta }) => ({
+  name: [...ancestorTitles, title].join(': '),
+  recovered: meta.recovered ?? [],
+});
+
+function report(results) {
+  const rows = [...results]
+    .map(([name, { passes, seconds }]) => ({ name, passes, ...summary(seconds) }))
+    .sort((a, b) => a.name.localeCompare(b.name));
+  console.log('passes  recovery in seconds: min, median, max');
+  for (const { name, passes, min, median, max } of rows)
+    console.log(`${String(passes).padStart(6)}  ${[min, median, max].map((s) => s.padStart(6)).join('')}  ${name}`);
+}
+
+function summary(seconds) {
+  if (seconds.length === 0) return { min: '-', median: '-', max: '-' };
+  const sorted = seconds.toSorted((a, b) => a - b);
+  const at = (share) => sorted[Math.floor((sorted.length - 1) * share)].toFixed(2);
+  return { min: at(0), median: at(0.5), max: at(1) };
+}

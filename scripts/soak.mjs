@@ -1,0 +1,31 @@
+// `npm run soak -- --minutes 10 --seed N`: a campaign of random faults on a real cluster, as long as wanted.
+import { randomInt } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { run } from './run.mjs';
+
+const USAGE = 'usage: npm run soak -- [--minutes N] [--seed N]';
+
+process.exitCode = soak();
+
+function soak() {
+  let values;
+  try {
+    ({ values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' } } }));
+  } catch (error) {
+    return misuse(error.message);
+  }
+  const { minutes = '10', seed = String(randomInt(2 ** 31)) } = values;
+  if (!/^\d+(\.\d+)?$/.test(minutes) || Number(minutes) === 0)
+    return misuse(`minutes must be a number > 0, got ${minutes}`);
+  if (!/^\d+$/.test(seed) || Number(seed) >= 2 ** 31)
+    return misuse(`seed must be an integer from 0 to 2 ** 31 - 1, got ${seed}`);
+  console.log(`seed ${seed}`);
+  const env = { SOAK_SEED: seed, SOAK_SECONDS: String(Math.round(Number(minutes) * 60)) };
+  const args = ['run', 'test/faults/campaign.test.ts', '--project=etcd', '--disable-console-intercept'];
+  return run('node_modules/.bin/vitest', args, env) === 0 ? 0 : 1;
+}
+
+function misuse(problem) {
+  console.error(`${problem}\n${USAGE}`);
+  return 2;
+}

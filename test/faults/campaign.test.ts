@@ -1,0 +1,36 @@
+import { randomInt } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Outcome, runCampaign } from './campaign.ts';
+import { reportOn } from './report.ts';
+import { brokenIn, judgeLock } from './verdict.ts';
+
+/** `npm run soak` sets both. */
+const SEED = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 31));
+const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 60);
+/** Seconds to start a cluster, and to let all waiters finish. */
+const AROUND = 240;
+
+/** Where a failure leaves all that is known of it. */
+function keep(outcome: Outcome): string {
+  const file = join(tmpdir(), `etcd-v2-lock-campaign-${outcome.seed}.json`);
+  const plain = (_: string, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value instanceof Map ? Object.fromEntries(value) : value;
+  writeFileSync(file, JSON.stringify(outcome, plain, 1));
+  return file;
+}
+
+test(
+  `${SECONDS} s of random faults (seed ${SEED}) break no promise`,
+  async () => {
+    const outcome = await runCampaign(SEED, SECONDS);
+    const locks = outcome.locks.map(judgeLock);
+    const broken = brokenIn(outcome, locks);
+    // biome-ignore lint/suspicious/noConsole: how long waiters waited for what is seen here only.
+    console.info(reportOn(outcome, locks).join('\n'));
+    if (broken.length > 0) expect.fail([`broken promises (see ${keep(outcome)}):`, ...broken].join('\n'));
+  },
+  (SECONDS + AROUND) * 1000,
+);

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import { EtcdClusterIdChanged, EtcdLockLost, EtcdStaleToken, Fence } from '../../src/index.ts';
+import { sequenceOf } from '../../src/keys/paths.ts';
+import { aborted } from '../suites/lock/locks.ts';
+import { raw, rejection } from '../support/locks.ts';
+import { Contest, isPoll, OURS, type Taken } from './contest.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+/** Seconds. */
+const TTL = 6;
+
+describe('the whole cluster is replaced by another', () => {
+  const cluster = useCluster();
+  const changed = expect.any(EtcdClusterIdChanged);
+
+  test('a hold of Lock is lost by the change, and it can be had on the new cluster', async () => {
+    const { leader } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const held = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+    await cluster().wipe();
+    expect(await aborted(held.signal)).toEqual(changed);
+    await held.give();
+    await takenAnew(contest);
+    await contest.end();
+  });
+
+  test('a hold of LockManager is lost with the change as the cause, and it can be had on the new cluster', async () => {
+    const { leader } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const held = await contest.take('LockManager.request', { by: servedBy(leader, cluster()), ttl: TTL });
+    await cluster().wipe();
+    const reason = await aborted(held.signal);
+    expect(reason).toBeInstanceOf(EtcdLockLost);
+    expect(reason).toHaveProperty('cause', changed);
+    expect(await rejection(held.give())).toBe(reason);
+    await takenAnew(contest);
+    await contest.end();
+  });
+
+  test.for(OURS)('a wait of %s ends by the change, and leaves no key on the new cluster', async (kind) => {
+    const { leader, follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    await cluster().wipe();
+    expect(await rejection(waiting)).toEqual(changed);
+    expect(await contest.queue()).toEqual([]);
+    await aborted(holder.signal);
+    await holder.give();
+    await takenAnew(contest);
+    await contest.end();
+  });
+
+  test('tokens begin anew: a fence refuses those of the new cluster, and takes them once made anew', async () => {
+    const { leader } = await roles(cluster());
+    const [before, after] = [new Contest(cluster()), new Contest(cluster())];
+    // The old cluster has counted further than the new one will have.
+    for (let write = 0; write < 100; write += 1) await raw('PUT', '/counted', { value: '1' }, leader.etcd.url);
+    const old = await before.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+    const fence = new Fence();
+    await fence.accept('resource', tokenOf(old));
+    await cluster().wipe();
+    const next = await after.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+    expect(await rejection(fence.accept('resource', tokenOf(next)))).toBeInstanceOf(EtcdStaleToken);
+    await new Fence().accept('resource', tokenOf(next));
+    await aborted(old.signal);
+    await old.give();
+    await next.give();
+    await before.end();
+    await after.end();
+  });
+
+  async function takenAnew(contest: Contest): Promise<void> {
+    const { leader } = await roles(cluster());
+    for (const kind of OURS) {
+      const held = await contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL });
+      expect(await contest.queue()).toMatchObject([{ key: held.key }]);
+      await held.give();
+    }
+  }
+});
+
+const tokenOf = ({ key }: Taken): bigint => sequenceOf(key) ?? 0n;

@@ -1,0 +1,30 @@
+import { EtcdClient, EtcdLockLost, LockManager } from 'etcd-v2-lock';
+import { guardedStep, orders, takeTurns, tell } from './turns.mjs';
+
+const { who, lock, endpoints, ttl, timeout } = orders;
+const client = new EtcdClient({ endpoints });
+// The identity says in etcd whose entry it is. No two processes of a campaign have the same.
+const locks = new LockManager(client, { ttl, identity: who });
+
+await takeTurns(async () => {
+  let began = false;
+  tell('asks', { timeout });
+  try {
+    await locks.request(lock, { timeout }, async (held) => {
+      began = true;
+      const token = String(held.fencingToken);
+      tell('held', { token });
+      const lose = () => tell('lost', { token, why: String(held.signal.reason) });
+      if (held.signal.aborted) lose();
+      else held.signal.addEventListener('abort', lose);
+      await guardedStep(token, () => held.assertHeld());
+      held.assertHeld();
+      held.signal.removeEventListener('abort', lose);
+      tell('released', { token });
+    });
+  } catch (error) {
+    if (began && !(error instanceof EtcdLockLost)) throw error;
+    if (!began) tell('failed', { why: String(error) });
+  }
+});
+await client.close();

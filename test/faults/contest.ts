@@ -1,0 +1,160 @@
+import { expect, onTestFinished } from 'vitest';
+import { startPython } from '../../compat/python.ts';
+import { type EtcdClient, EtcdConnectionFailed, Lock, LockManager } from '../../src/index.ts';
+import { gate } from '../support/gate.ts';
+import { freshName, queueOn, type RawEntry, useClient } from '../support/locks.ts';
+import { until } from '../support/until.ts';
+import type { FaultCluster, FaultMember } from './fault-cluster.ts';
+import type { RequestHead } from './tcp-proxy.ts';
+
+export const OURS = ['Lock', 'LockManager.request'] as const;
+export const KINDS = [...OURS, 'python-etcd'] as const;
+export type Kind = (typeof KINDS)[number];
+
+export interface Take {
+  /** Members it knows, in the order of preference. python-etcd is told the first, and asks that one for the others. */
+  readonly by: readonly FaultMember[];
+  /** Seconds. */
+  readonly ttl: number;
+  /** Seconds; absent: no limit. */
+  readonly timeout?: number;
+}
+
+/** A lock while it is held. */
+export interface Taken {
+  /** `performance.now()` when it was told to be held. */
+  readonly at: number;
+  readonly key: string;
+  /** Aborts when it is lost. python-etcd is not told. */
+  readonly signal: AbortSignal;
+  /** Gives it back. Rejects with the loss where it is told at the end. */
+  give(): Promise<void>;
+}
+
+/** Those who want one lock of a cluster, each by a client of its own. A second holder beside a live one is a failure. */
+export class Contest {
+  readonly name = freshName();
+  readonly #cluster: FaultCluster;
+  readonly #clients: EtcdClient[] = [];
+  readonly #holders = new Set<string>();
+
+  constructor(cluster: FaultCluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Waits for the lock; ours renew their entries all the time. */
+  take(kind: Kind, options: Take): Promise<Taken> {
+    const taken = this.#take(kind, options);
+    // Awaited later.
+    taken.catch(() => {});
+    return taken;
+  }
+
+  /** The queue by quorum, first in line first. */
+  async queue(): Promise<RawEntry[]> {
+    const { etcd } = await this.#cluster.leader();
+    return queueOn(this.name, etcd.url);
+  }
+
+  async untilQueued(count: number): Promise<RawEntry[]> {
+    return until(
+      () => this.queue(),
+      (queue) => queue.length === count,
+    );
+  }
+
+  /** Resolves once the members have been asked by so many such requests, those asked already included. */
+  async untilAsked(members: readonly FaultMember[], asks: (request: RequestHead) => boolean, count = 1): Promise<void> {
+    const about = `/_locks/${this.name}`;
+    await until(
+      () =>
+        members
+          .flatMap(({ proxy }) => proxy.requests)
+          .filter((request) => request.path.includes(about) && asks(request)).length,
+      (asked) => asked >= count,
+    );
+  }
+
+  /** Resolves once the first in line has renewed its entry again. */
+  async untilRenewed(): Promise<void> {
+    const [before] = await this.queue();
+    await until(
+      () => this.queue(),
+      ([first]) => first?.key !== before?.key || first?.modifiedIndex !== before?.modifiedIndex,
+    );
+  }
+
+  /** Closes what everyone used, and fails where they have left a key. */
+  async end(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.close()));
+    expect(await this.queue()).toEqual([]);
+  }
+
+  #take(kind: Kind, options: Take): Promise<Taken> {
+    if (kind === 'Lock') return this.#byLock(options);
+    return kind === 'python-etcd' ? this.#byPython(options) : this.#byManager(options);
+  }
+
+  async #byLock({ by, ttl, timeout = 0 }: Take): Promise<Taken> {
+    const lock = new Lock(this.#client(by), this.name);
+    await lock.acquire({ lockTtl: ttl, timeout, keepAlive: true });
+    return this.#hold(lock.lockKey, lock.signal, () => release(lock));
+  }
+
+  #byManager({ by, ttl, timeout = 0 }: Take): Promise<Taken> {
+    const locks = new LockManager(this.#client(by), { ttl, timeout });
+    const leaving = gate();
+    return new Promise((resolve, reject) => {
+      const left = locks.request(this.name, async ({ key, signal }) => {
+        const give = async () => {
+          leaving.open();
+          await left;
+        };
+        resolve(this.#hold(key, signal, give));
+        await leaving.opened;
+      });
+      left.catch(reject);
+    });
+  }
+
+  async #byPython({ by: [member], ttl }: Take): Promise<Taken> {
+    if (member === undefined) throw new Error('no member to tell python-etcd');
+    const python = await startPython(member.url, { allowReconnect: true });
+    onTestFinished(() => python.stop());
+    const lock = await python.lock(this.name);
+    await lock.acquire({ lockTtl: ttl });
+    const { lockKey } = await lock.state();
+    return this.#hold(lockKey ?? '', new AbortController().signal, () => lock.release());
+  }
+
+  #client(by: readonly FaultMember[]): EtcdClient {
+    const client = useClient({ endpoints: by.map(({ url }) => url) });
+    this.#clients.push(client);
+    return client;
+  }
+
+  #hold(key: string, signal: AbortSignal, release: () => Promise<void>): Taken {
+    if (this.#holders.size > 0) throw new Error(`${key} is held beside ${[...this.#holders]}`);
+    this.#holders.add(key);
+    const end = () => this.#holders.delete(key);
+    signal.addEventListener('abort', end, { once: true });
+    const give = () => {
+      end();
+      return release();
+    };
+    return { at: performance.now(), key, signal, give };
+  }
+}
+
+/** Where etcd cannot be reached now, the removal goes on in the background, as promised. */
+export async function release(lock: Lock): Promise<void> {
+  await lock.release().catch((error) => {
+    if (!(error instanceof EtcdConnectionFailed)) throw error;
+  });
+}
+
+/** A wait for an event. */
+export const isPoll = ({ path }: RequestHead): boolean => path.includes('wait=true');
+export const isAppend = ({ method }: RequestHead): boolean => method === 'POST';
+export const isRenewal = ({ method }: RequestHead): boolean => method === 'PUT';
+export const isRemoval = ({ method }: RequestHead): boolean => method === 'DELETE';

@@ -1,0 +1,86 @@
+import type { SrvRecord } from 'node:dns';
+import { resolveSrv } from 'node:dns/promises';
+import { afterEach, expect, test, vi } from 'vitest';
+import { EtcdConnectionFailed, EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
+import { connect } from '../support/clients.ts';
+import { rejection } from '../support/locks.ts';
+import { until } from '../support/until.ts';
+import { Contest, isPoll } from './contest.ts';
+import { IMPOSTORS } from './impostors.ts';
+import { recovered, SHOWN } from './recovered.ts';
+import { roles, useCluster } from './use-cluster.ts';
+
+vi.mock('node:dns/promises', async (original) => ({ ...(await original()), resolveSrv: vi.fn() }));
+
+/** Seconds. */
+const TTL = 15;
+const DOMAIN = 'example.org';
+
+const cluster = useCluster();
+
+afterEach(() => {
+  vi.mocked(resolveSrv).mockReset();
+});
+
+/** In the order in which they are to be asked. */
+const records = (...urls: readonly string[]): SrvRecord[] =>
+  urls.map((url, index) => {
+    const { hostname: name, port } = new URL(url);
+    return { name, port: Number(port), priority: index, weight: 1 };
+  });
+
+const unknown = () => Object.assign(new Error('querySrv ESERVFAIL'), { code: 'ESERVFAIL' });
+const dead = () => Promise.all(['a name that is not there', 'a closed port'].map((what) => IMPOSTORS[what]?.() ?? ''));
+
+test('of members found by DNS those that answer serve, though names do not resolve and ports are closed', async (context) => {
+  const { follower, other } = await roles(cluster());
+  vi.mocked(resolveSrv).mockResolvedValue(records(...(await dead()), follower.url, other.url));
+  const contest = new Contest(cluster());
+  const lock = new Lock(connect({ srvDomain: DOMAIN }), contest.name);
+  await lock.acquire({ lockTtl: TTL, timeout: 10 });
+  const locks = new LockManager(connect({ srvDomain: DOMAIN }), { ttl: TTL });
+  const waiting = locks.acquire(contest.name);
+  await contest.untilAsked([follower], isPoll);
+  expect(await contest.queue()).toHaveLength(2);
+  await lock.release();
+  const released = performance.now();
+  const held = await waiting;
+  recovered(context, { from: released, to: performance.now(), limit: SHOWN });
+  expect(await held.release()).toBe(true);
+  await contest.end();
+});
+
+test('a call with a timeout goes on once DNS answers', async (context) => {
+  const { follower } = await roles(cluster());
+  vi.mocked(resolveSrv).mockRejectedValue(unknown());
+  const contest = new Contest(cluster());
+  const lock = new Lock(connect({ srvDomain: DOMAIN }), contest.name);
+  const acquiring = lock.acquire({ lockTtl: TTL, timeout: 20 });
+  await until(
+    () => vi.mocked(resolveSrv).mock.calls.length,
+    (count) => count > 3,
+  );
+  vi.mocked(resolveSrv).mockResolvedValue(records(follower.url));
+  const answered = performance.now();
+  expect(await acquiring).toBe(true);
+  recovered(context, { from: answered, to: performance.now(), limit: SHOWN });
+  await lock.release();
+  await contest.end();
+});
+
+test('while DNS fails, a call ends by its timeout, and one without soon; both say what was looked up', async () => {
+  vi.mocked(resolveSrv).mockRejectedValue(unknown());
+  const [late, soon] = await Promise.all(
+    [1, 0].map((timeout) => rejection(new Lock(connect({ srvDomain: DOMAIN }), 'x').acquire({ timeout }))),
+  );
+  expect(late).toBeInstanceOf(EtcdWatchTimedOut);
+  expect(soon).toBeInstanceOf(EtcdConnectionFailed);
+  for (const error of [late, soon])
+    expect(error).toHaveProperty('message', expect.stringContaining(`_etcd._tcp.${DOMAIN}`));
+});
+
+test('while DNS says nothing, a call ends by its timeout', async () => {
+  vi.mocked(resolveSrv).mockReturnValue(new Promise(() => {}));
+  const acquiring = new Lock(connect({ srvDomain: DOMAIN }), 'x').acquire({ timeout: 1 });
+  expect(await rejection(acquiring)).toBeInstanceOf(EtcdWatchTimedOut);
+});

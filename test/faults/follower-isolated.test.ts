@@ -1,0 +1,3 @@
+import { isolated } from './isolated.ts';
+
+isolated('follower');

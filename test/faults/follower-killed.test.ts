@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest';
+import { Contest, isAppend, isPoll, isRemoval, KINDS, OURS } from './contest.ts';
+import { recovered, SHOWN } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+const TTL = 15;
+
+describe('the follower that serves a client is killed', () => {
+  const cluster = useCluster();
+
+  test.for(KINDS)('a lock released at once goes to its waiter: %s', async (kind, context) => {
+    const { leader, follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    await follower.etcd.kill();
+    await holder.give();
+    const released = performance.now();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: SHOWN });
+    await next.give();
+    await contest.end();
+  });
+
+  test.for(OURS.flatMap((kind) => [[kind, 'carried out'] as const, [kind, 'lost'] as const]))(
+    'a waiter goes on though the follower dies over the release by %s: %s',
+    async ([kind, fate], context) => {
+      const { leader, follower } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+      const waiting = contest.take('LockManager.request', { by: servedBy(leader, cluster()), ttl: TTL });
+      await contest.untilAsked([leader], isPoll);
+      const answered = fate === 'carried out' ? follower.proxy.swallow(isRemoval) : undefined;
+      if (fate === 'lost') follower.proxy.blackHole('requests');
+      const releasing = holder.give();
+      await contest.untilAsked([follower], isRemoval);
+      await answered;
+      await follower.etcd.kill();
+      follower.proxy.cut();
+      const shown = performance.now();
+      const next = await waiting;
+      recovered(context, { from: shown, to: next.at, limit: SHOWN });
+      await releasing;
+      await next.give();
+      await contest.end();
+    },
+  );
+
+  test.for(OURS.flatMap((kind) => [[kind, 'carried out'] as const, [kind, 'lost'] as const]))(
+    '%s queues up once though the follower dies over the request: %s',
+    async ([kind, fate], context) => {
+      const { follower } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const answered = fate === 'carried out' ? follower.proxy.swallow(isAppend) : undefined;
+      if (fate === 'lost') follower.proxy.blackHole('requests');
+      const taking = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL, timeout: 10 });
+      await contest.untilAsked([follower], isAppend);
+      await answered;
+      await follower.etcd.kill();
+      follower.proxy.cut();
+      const shown = performance.now();
+      const held = await taking;
+      recovered(context, { from: shown, to: held.at, limit: SHOWN });
+      expect(await contest.queue()).toMatchObject([{ key: held.key }]);
+      await held.give();
+      await contest.end();
+    },
+  );
+
+  test('no hold is lost that is renewed', async () => {
+    const { follower } = await roles(cluster());
+    const contests = OURS.map((kind) => ({ kind, contest: new Contest(cluster()) }));
+    const holds = await Promise.all(
+      contests.map(({ kind, contest }) => contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL })),
+    );
+    await follower.etcd.kill();
+    await Promise.all(contests.map(({ contest }) => contest.untilRenewed()));
+    expect(holds.map(({ signal }) => signal.aborted)).toEqual([false, false]);
+    await Promise.all(holds.map((held) => held.give()));
+    await Promise.all(contests.map(({ contest }) => contest.end()));
+  });
+
+  test('restarted, it serves those who know no other, in the order they came', async (context) => {
+    const { leader, follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+    const first = contest.take('LockManager.request', { by: [follower], ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    await follower.etcd.kill();
+    const second = contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+    await contest.untilQueued(3);
+    await follower.etcd.restart();
+    await holder.give();
+    const released = performance.now();
+    const next = await first;
+    recovered(context, { from: released, to: next.at, limit: SHOWN });
+    await next.give();
+    await (await second).give();
+    await contest.end();
+  });
+});

@@ -1,0 +1,39 @@
+import type { Event, Span } from './history.ts';
+
+/** One hold of the lock, from the moment its contender knew of it to the moment it knew of the end; Infinity when the history ends first. */
+export interface Hold extends Span {
+  readonly who: string;
+  readonly token: bigint;
+  readonly shared: boolean;
+  /** How it ended, if it did before the history: `expired` where that was known from its beginning. */
+  readonly end: 'released' | 'lost' | 'died' | 'expired' | undefined;
+}
+
+/** Reads the holds out of a history, in the order they began. */
+export function holdsIn(history: readonly Event[]): Hold[] {
+  const ends = new Map<string, End>();
+  const holds: Hold[] = [];
+  // Backwards, so that each meets the end that comes next; of what happens at once the ends first.
+  for (const event of history.toSorted((a, b) => b.at - a.at || Number(isBegin(a)) - Number(isBegin(b)))) {
+    if (event.kind === 'died') ends.set(event.who, event);
+    else if (event.kind === 'lost' || event.kind === 'released') ends.set(`${event.who} ${event.token}`, event);
+    else if (isBegin(event)) holds.push(holdOf(event, ends));
+  }
+  return holds.reverse();
+}
+
+type Begin = Event & { readonly kind: 'held' };
+type End = Event & { readonly kind: 'lost' | 'released' | 'died' };
+
+const isBegin = (event: Event): event is Begin => event.kind === 'held';
+
+function holdOf(
+  { who, token, mode, at, until = Number.POSITIVE_INFINITY }: Begin,
+  ends: ReadonlyMap<string, End>,
+): Hold {
+  const hold = { who, token: BigInt(token), shared: mode === 'shared', from: at };
+  const end = ends.get(`${who} ${token}`) ?? ends.get(who);
+  const told = end?.at ?? Number.POSITIVE_INFINITY;
+  if (until < told) return { ...hold, to: Math.max(until, at), end: 'expired' };
+  return { ...hold, to: told, end: end?.kind };
+}

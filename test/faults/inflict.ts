@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../support/until.ts';
+import type { Contender } from './contender.ts';
+import type { FaultCluster, FaultMember } from './fault-cluster.ts';
+import type { FaultKind } from './history.ts';
+import type { Recorder } from './recorder.ts';
+import type { Planned } from './schedule.ts';
+import type { RequestHead } from './tcp-proxy.ts';
+
+/** What faults are inflicted on. */
+export interface World {
+  readonly cluster: FaultCluster;
+  readonly recorder: Recorder;
+  /** Those that may be stopped or killed. */
+  victims(): readonly Contender[];
+  /** The one of them that holds the lock, if any does. */
+  holder(): Contender | undefined;
+  /** Kills it, and has another come in its place. */
+  replace(kind: FaultKind, contender: Contender): void;
+}
+
+/** Milliseconds each way. */
+const SLOW = 100;
+
+/** Does what is planned, and undoes it once it has lasted long enough. */
+export async function inflict(planned: Planned, world: World): Promise<void> {
+  const { kind, target, lasting } = planned;
+  const { cluster, recorder } = world;
+  const name = (member: FaultMember): string => `m${cluster.members.indexOf(member) + 1}`;
+
+  const during = async (members: readonly FaultMember[], begin: () => unknown, end: () => unknown): Promise<void> => {
+    const over = recorder.begin(kind, members.map(name));
+    await begin();
+    // A fault lasts as long as it is planned to.
+    await sleep(lasting);
+    await end();
+    over();
+  };
+  const oneMember = () => pick(cluster.members, target);
+  const killed = (member: FaultMember) =>
+    during(
+      [member],
+      () => member.etcd.kill(),
+      () => member.etcd.restart(),
+    );
+  const paused = (members: readonly FaultMember[]) =>
+    during(
+      members,
+      () => members.forEach(({ etcd }) => void etcd.pause()),
+      () => members.forEach(({ etcd }) => void etcd.resume()),
+    );
+  const isolated = (member: FaultMember) =>
+    during(
+      [member],
+      () => member.isolate(),
+      () => member.rejoin(),
+    );
+  const network = (begin: (member: FaultMember) => unknown) => {
+    const member = oneMember();
+    return during(
+      [member],
+      () => begin(member),
+      () => member.proxy.heal(),
+    );
+  };
+
+  switch (kind) {
+    case 'member killed':
+      return killed(pick(await cluster.followers(), target));
+    case 'leader killed':
+      return killed(await cluster.leader());
+    case 'member paused':
+      return paused([pick(await cluster.followers(), target)]);
+    case 'leader paused':
+      return paused([await cluster.leader()]);
+    case 'quorum paused':
+      return paused(cluster.members.filter((member) => member !== oneMember()));
+    case 'member isolated':
+      return isolated(pick(await cluster.followers(), target));
+    case 'leader isolated':
+      return isolated(await cluster.leader());
+    case 'connections cut':
+      return network(({ proxy }) => proxy.cut());
+    case 'connections refused':
+      return network(({ proxy }) => {
+        proxy.refuse();
+        proxy.cut();
+      });
+    case 'requests lost':
+      return network(({ proxy }) => proxy.blackHole('requests'));
+    case 'answers lost':
+      return network(({ proxy }) => proxy.blackHole('answers'));
+    case 'both ways lost':
+      return network(({ proxy }) => proxy.blackHole('both'));
+    case 'network slow':
+      return network(({ proxy }) => proxy.delay(SLOW));
+    case 'answer swallowed':
+      return swallowed(planned, world);
+    case 'contender stopped':
+      return stopped(planned, pick(world.victims(), target), recorder);
+    case 'contender killed':
+      return world.replace(kind, pick(world.victims(), target));
+    case 'holder stopped':
+      return stopped(planned, await holder(world), recorder);
+    case 'holder killed':
+      return world.replace(kind, await holder(world));
+  }
+}
+
+/** The next write of that kind, by any way, is carried out and not answered. */
+async function swallowed({ kind, target, lasting }: Planned, { cluster, recorder }: World): Promise<void> {
+  const method = pick(['POST', 'PUT', 'DELETE'], target);
+  let wanted = true;
+  const match = (request: RequestHead): boolean => {
+    const found = wanted && request.method === method && request.path.startsWith('/v2/keys/_locks/');
+    if (found) wanted = false;
+    return found;
+  };
+  const over = recorder.begin(kind, [method]);
+  await Promise.race([...cluster.members.map(({ proxy }) => proxy.swallow(match)), sleep(lasting)]);
+  wanted = false;
+  over();
+}
+
+async function stopped({ kind, lasting }: Planned, contender: Contender, recorder: Recorder): Promise<void> {
+  const over = recorder.begin(kind, [contender.who]);
+  contender.stop();
+  await sleep(lasting);
+  contender.goOn();
+  over();
+}
+
+/** Milliseconds: an outage, and then the TTL of one that was killed. */
+const SOME_HOLD = 60_000;
+
+async function holder(world: World): Promise<Contender> {
+  const found = await until(
+    () => world.holder(),
+    (contender) => contender !== undefined,
+    { timeout: SOME_HOLD },
+  );
+  if (found === undefined) throw new Error('nobody holds the lock');
+  return found;
+}
+
+function pick<T>(all: readonly T[], target: number): T {
+  const one = all[target % all.length];
+  if (one === undefined) throw new Error('there is none to choose from');
+  return one;
+}

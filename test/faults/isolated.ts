@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import { EtcdLockExpired, EtcdLockLost } from '../../src/index.ts';
+import { rejection } from '../support/locks.ts';
+import { Contest, isAppend, isPoll, isRemoval, OURS } from './contest.ts';
+import type { FaultMember } from './fault-cluster.ts';
+import { died, ELECTED, recovered, SHOWN, silent } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+/** Seconds, of holds that have to last. */
+const TTL = 15;
+/** Seconds, of waits: their poll cap is a third. */
+const SHORT_TTL = 6;
+
+/** What holds when a member that serves clients cannot reach the others, nor they it. */
+export const isolated = (role: 'leader' | 'follower') =>
+  describe(`the ${role} that serves a client is cut off from the others`, () => {
+    const cluster = useCluster();
+
+    /** Isolates it once it serves somebody; resolves when the others have a leader. */
+    async function isolate(member: FaultMember): Promise<void> {
+      member.isolate();
+      await cluster().leader();
+    }
+
+    test.for(OURS)('a lock released elsewhere goes to %s within a poll', async (kind, context) => {
+      const { [role]: member, other } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take('LockManager.request', { by: servedBy(other, cluster()), ttl: TTL });
+      const waiting = contest.take(kind, { by: servedBy(member, cluster()), ttl: SHORT_TTL });
+      await contest.untilAsked([member], isPoll);
+      await isolate(member);
+      await holder.give();
+      const released = performance.now();
+      const next = await waiting;
+      recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
+      member.rejoin();
+      await next.give();
+      await contest.end();
+    });
+
+    test.for(OURS)('a lock that %s releases through it goes on', async (kind, context) => {
+      const { [role]: member, other } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL });
+      const waiting = contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
+      await contest.untilAsked([other], isPoll);
+      await isolate(member);
+      const elected = performance.now();
+      const releasing = holder.give();
+      await contest.untilAsked([member], isRemoval);
+      const next = await waiting;
+      recovered(context, { from: elected, to: next.at, limit: role === 'leader' ? ELECTED : SHOWN });
+      await releasing;
+      member.rejoin();
+      await member.etcd.ready();
+      await next.give();
+      await contest.end();
+    });
+
+    test('no hold is lost that knows another member; one that does not is told before its successor holds', async (context) => {
+      const { [role]: member, other } = await roles(cluster());
+      const [kept, gone] = [new Contest(cluster()), new Contest(cluster())];
+      const held = await kept.take('LockManager.request', { by: servedBy(member, cluster()), ttl: TTL });
+      const doomed = await gone.take('LockManager.request', { by: [member], ttl: SHORT_TTL });
+      const waiting = gone.take('Lock', { by: servedBy(other, cluster()), ttl: SHORT_TTL });
+      await gone.untilAsked([other], isPoll);
+      const cutOff = performance.now();
+      await isolate(member);
+      const next = await waiting;
+      expect(doomed.signal.reason).toBeInstanceOf(EtcdLockLost);
+      recovered(context, { from: cutOff, to: next.at, limit: died(SHORT_TTL) });
+      await kept.untilRenewed();
+      expect(held.signal.aborted).toBe(false);
+      member.rejoin();
+      expect(await rejection(doomed.give())).toBe(doomed.signal.reason);
+      await held.give();
+      await next.give();
+      await kept.end();
+      await gone.end();
+    });
+
+    test.for(OURS)('%s queues up once though it is asked first', async (kind, context) => {
+      const { [role]: member } = await roles(cluster());
+      const contest = new Contest(cluster());
+      await isolate(member);
+      const elected = performance.now();
+      const taking = contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL, timeout: 15 });
+      await contest.untilAsked([member], isAppend);
+      const held = await taking;
+      recovered(context, { from: elected, to: held.at, limit: ELECTED });
+      member.rejoin();
+      // It may carry out now what it was asked then.
+      await member.etcd.ready();
+      await held.give();
+      await contest.end();
+    });
+
+    test.for(OURS)(
+      '%s, which knows no other member, loses its place and does not hold by a stale answer',
+      async (kind) => {
+        const { [role]: member, other } = await roles(cluster());
+        const contest = new Contest(cluster());
+        const holder = await contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
+        const waiting = contest.take(kind, { by: [member], ttl: 3 });
+        await contest.untilAsked([member], isPoll);
+        await isolate(member);
+        const ended = rejection(waiting);
+        await contest.untilQueued(1);
+        await holder.give();
+        const next = await contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
+        expect(await ended).toBeInstanceOf(EtcdLockExpired);
+        member.rejoin();
+        await member.etcd.ready();
+        expect(await contest.queue()).toMatchObject([{ key: next.key }]);
+        await next.give();
+        await contest.end();
+      },
+    );
+  });

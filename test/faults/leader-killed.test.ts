@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest';
+import { Contest, isAppend, isPoll, KINDS, OURS } from './contest.ts';
+import { ELECTED, recovered, SHOWN } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+const TTL = 15;
+
+describe('the leader is killed', () => {
+  const cluster = useCluster();
+
+  test.for([...KINDS.map((waiter) => ['LockManager.request', waiter] as const), ['python-etcd', 'Lock'] as const])(
+    'a lock that %s releases afterwards goes to %s, whom the dead one had served',
+    async ([first, second], context) => {
+      const { leader, follower, other } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take(first, { by: servedBy(follower, cluster()), ttl: TTL });
+      const waiting = contest.take(second, { by: servedBy(leader, cluster()), ttl: TTL });
+      await contest.untilAsked([leader], isPoll);
+      await leader.etcd.kill();
+      await contest.untilAsked([follower, other], isPoll);
+      await cluster().leader();
+      await holder.give();
+      const released = performance.now();
+      const next = await waiting;
+      recovered(context, { from: released, to: next.at, limit: SHOWN });
+      await leader.etcd.restart();
+      await next.give();
+      await contest.end();
+    },
+  );
+
+  test.for(OURS)('a lock released before there is another leader goes to %s once there is', async (kind, context) => {
+    const { leader, follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('LockManager.request', { by: servedBy(leader, cluster()), ttl: TTL });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    await leader.etcd.kill();
+    const releasing = holder.give();
+    await cluster().leader();
+    const elected = performance.now();
+    const next = await waiting;
+    recovered(context, { from: elected, to: next.at, limit: ELECTED });
+    await releasing;
+    await next.give();
+    await contest.end();
+  });
+
+  test('no hold is lost that is renewed, whoever served it', async () => {
+    const { leader, follower } = await roles(cluster());
+    const contests = await Promise.all(
+      [leader, follower].flatMap((member) =>
+        OURS.map(async (kind) => {
+          const contest = new Contest(cluster());
+          return { contest, held: await contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL }) };
+        }),
+      ),
+    );
+    await leader.etcd.kill();
+    await cluster().leader();
+    await Promise.all(contests.map(({ contest }) => contest.untilRenewed()));
+    for (const { contest, held } of contests) {
+      expect(held.signal.aborted).toBe(false);
+      await held.give();
+      await contest.end();
+    }
+  });
+
+  test.for(OURS.flatMap((kind) => [[kind, 'carried out'] as const, [kind, 'lost'] as const]))(
+    '%s queues up once though its member, the leader, dies over the request: %s',
+    async ([kind, fate], context) => {
+      const { leader } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const answered = fate === 'carried out' ? leader.proxy.swallow(isAppend) : undefined;
+      if (fate === 'lost') leader.proxy.blackHole('requests');
+      const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
+      await contest.untilAsked([leader], isAppend);
+      await answered;
+      await leader.etcd.kill();
+      leader.proxy.cut();
+      await cluster().leader();
+      const elected = performance.now();
+      const held = await taking;
+      recovered(context, { from: elected, to: held.at, limit: ELECTED });
+      expect(await contest.queue()).toMatchObject([{ key: held.key }]);
+      await held.give();
+      await contest.end();
+    },
+  );
+});

@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { EtcdLockExpired } from '../../src/index.ts';
+import { rejection } from '../support/locks.ts';
+import { Contest, isAppend, isPoll, isRemoval, OURS } from './contest.ts';
+import { ELECTED, recovered, silent } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+/** Milliseconds: the fault, by its definition. */
+const STOPPED = 10_000;
+/** Seconds, of holds that have to last. */
+const TTL = 15;
+/** Seconds, of waits: their poll cap is a third. */
+const SHORT_TTL = 6;
+
+describe('the leader is stopped for 10 s', () => {
+  const cluster = useCluster();
+
+  test.for(OURS)('a lock released meanwhile goes to %s, whom it served', async (kind, context) => {
+    const { leader, follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('LockManager.request', { by: servedBy(follower, cluster()), ttl: TTL });
+    const waiting = contest.take(kind, { by: servedBy(leader, cluster()), ttl: SHORT_TTL });
+    await contest.untilAsked([leader], isPoll);
+    leader.etcd.pause();
+    await cluster().leader();
+    await holder.give();
+    const released = performance.now();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
+    leader.etcd.resume();
+    await next.give();
+    await contest.end();
+  });
+
+  test.for(OURS)('a lock that %s, whom it served, releases at once goes on', async (kind, context) => {
+    const { leader, follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL });
+    const waiting = contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    leader.etcd.pause();
+    const releasing = holder.give();
+    await contest.untilAsked([leader], isRemoval);
+    await cluster().leader();
+    const elected = performance.now();
+    const next = await waiting;
+    recovered(context, { from: elected, to: next.at, limit: ELECTED });
+    await releasing;
+    leader.etcd.resume();
+    await leader.etcd.ready();
+    await next.give();
+    await contest.end();
+  });
+
+  test('no hold is lost that is renewed, whoever served it', async () => {
+    const { leader, follower } = await roles(cluster());
+    const contests = [leader, follower].flatMap((member) =>
+      OURS.map((kind) => ({ contest: new Contest(cluster()), kind, member })),
+    );
+    const holds = await Promise.all(
+      contests.map(({ contest, kind, member }) => contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL })),
+    );
+    leader.etcd.pause();
+    await sleep(STOPPED);
+    leader.etcd.resume();
+    await Promise.all(contests.map(({ contest }) => contest.untilRenewed()));
+    expect(holds.filter(({ signal }) => signal.aborted)).toEqual([]);
+    await Promise.all(holds.map((held) => held.give()));
+    await Promise.all(contests.map(({ contest }) => contest.end()));
+  });
+
+  test.for(OURS)('who asks it first queues up once: %s', async (kind, context) => {
+    const { leader } = await roles(cluster());
+    const contest = new Contest(cluster());
+    leader.etcd.pause();
+    const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
+    await contest.untilAsked([leader], isAppend);
+    await cluster().leader();
+    const elected = performance.now();
+    const held = await taking;
+    recovered(context, { from: elected, to: held.at, limit: ELECTED });
+    leader.etcd.resume();
+    // It may carry out now what it was asked then.
+    await leader.etcd.ready();
+    await held.give();
+    await contest.end();
+  });
+
+  test.for(OURS)('%s, which knows no other member, loses its place and does not hold later', async (kind) => {
+    const { leader, follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
+    const waiting = contest.take(kind, { by: [leader], ttl: 3 });
+    await contest.untilAsked([leader], isPoll);
+    leader.etcd.pause();
+    await cluster().leader();
+    await contest.untilQueued(1);
+    await holder.give();
+    const next = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
+    leader.etcd.resume();
+    expect(await rejection(waiting)).toBeInstanceOf(EtcdLockExpired);
+    expect(await contest.queue()).toMatchObject([{ key: next.key }]);
+    await next.give();
+    await contest.end();
+  });
+});

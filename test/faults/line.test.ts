@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import type { QueueEvent } from './history.ts';
+import { headsIn, ownersIn } from './line.ts';
+
+let index = 0;
+function change(at: number, action: QueueEvent['action'], token: bigint, value: string): QueueEvent {
+  index += 1;
+  return { at, index, lock: 'x', token, action, value };
+}
+
+test('who is first in line follows from what is queued and removed', () => {
+  const queue = [
+    change(1, 'queued', 5n, 'a'),
+    change(2, 'queued', 6n, 'b'),
+    change(3, 'queued', 7n, 'c'),
+    change(4, 'removed', 6n, 'b'),
+    change(5, 'expired', 5n, 'a'),
+    change(6, 'removed', 7n, 'c'),
+    change(9, 'queued', 12n, 'd'),
+  ];
+  expect(headsIn(queue)).toEqual([
+    { token: 5n, value: 'a', queued: 1, from: 1, to: 5, before: undefined },
+    { token: 7n, value: 'c', queued: 3, from: 5, to: 6, before: { value: 'a', expired: true } },
+    { token: 12n, value: 'd', queued: 9, from: 9, to: Number.POSITIVE_INFINITY, before: undefined },
+  ]);
+});
+
+test('what became known late still counts in the order in which it happened', () => {
+  const queued = change(5, 'queued', 5n, 'a');
+  const second = change(2, 'queued', 6n, 'b');
+  const removed = change(7, 'removed', 5n, 'a');
+  expect(headsIn([removed, second, queued])).toMatchObject([
+    { token: 5n, from: 5, to: 7 },
+    { token: 6n, from: 7, before: { value: 'a', expired: false } },
+  ]);
+});
+
+test('an entry belongs to who told its uuid, or has it as identity', () => {
+  const ownerOf = ownersIn([{ at: 0, who: 'steady-lock-1', kind: 'asks', uuid: 'abc' }]);
+  expect([ownerOf('abc'), ownerOf('id:rough-manager-7:def'), ownerOf('def')]).toEqual([
+    'steady-lock-1',
+    'rough-manager-7',
+    undefined,
+  ]);
+});

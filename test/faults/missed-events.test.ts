@@ -1,0 +1,145 @@
+import { describe, expect, test } from 'vitest';
+import { gate } from '../support/gate.ts';
+import { raw, useProxy } from '../support/locks.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+import { failed } from '../support/v2-answers.ts';
+import { Contest, isPoll, OURS } from './contest.ts';
+import type { FaultMember } from './fault-cluster.ts';
+import { recovered, SHOWN, silent } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+/** Seconds: the cap of a poll is 2. */
+const TTL = 6;
+/** Seconds, of waits whose poll is not to end by itself. */
+const LONG_TTL = 60;
+/** Events that etcd remembers, of the whole cluster. */
+const HISTORY = 1000;
+/** Entries that a leader keeps in its log for those who lag behind; beyond, they get a snapshot. */
+const LOG = 5000;
+const SNAPSHOT_EVERY = 200;
+/** etcd 3.4 sends it to nobody: see the snapshot below. */
+const CLEARED = failed(400, 'watcher is cleared due to etcd recovery', '');
+const isWait = ({ query }: ProxiedRequest): boolean => query.has('wait');
+
+const cluster = useCluster({ args: [`--snapshot-count=${SNAPSHOT_EVERY}`] });
+
+describe('more happens elsewhere than etcd remembers', () => {
+  test.for(OURS)(
+    'while the poll of %s dies silently: it goes on within a poll of the release',
+    async (kind, context) => {
+      const { leader, follower, other } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+      await contest.untilAsked([follower], isPoll);
+      follower.proxy.blackHole('both');
+      await holder.give();
+      const released = performance.now();
+      await write(leader, HISTORY + 1);
+      const next = await waiting;
+      recovered(context, { from: released, to: next.at, limit: silent(TTL) });
+      await next.give();
+      await contest.end();
+    },
+  );
+
+  test.for(OURS)(
+    'before the poll of %s comes: it goes on as soon as that is answered with code 401',
+    async (kind, context) => {
+      const { leader, follower, other } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+      const proxy = await useProxy(follower.url);
+      const { opened, open } = gate();
+      const allow = proxy.intercept((request) => (isWait(request) ? { hold: opened } : undefined));
+      const polling = proxy.next(isWait, 'arrived');
+      const waiting = contest.take(kind, { by: [{ ...follower, url: proxy.url }], ttl: LONG_TTL });
+      const poll = await polling;
+      await holder.give();
+      await write(leader, HISTORY + 1);
+      const answered = proxy.next((request) => request === poll, 'answered');
+      allow();
+      open();
+      expect((await answered).status).toBe(400);
+      const told = performance.now();
+      const next = await waiting;
+      recovered(context, { from: told, to: next.at, limit: SHOWN });
+      await next.give();
+      await contest.end();
+    },
+  );
+});
+
+test('waits go on within a poll of the release where their member catches up by a snapshot, which tells of no events', async (context) => {
+  const { leader, follower, other } = await roles(cluster());
+  const waits = await Promise.all(
+    OURS.map(async (kind) => {
+      const contest = new Contest(cluster());
+      const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: LONG_TTL });
+      await contest.untilAsked([follower], isPoll);
+      return { contest, holder, waiting };
+    }),
+  );
+  const before = await snapshotsOf(follower);
+  follower.isolate();
+  await Promise.all(waits.map(({ holder }) => holder.give()));
+  const released = performance.now();
+  await write(leader, LOG + 2 * SNAPSHOT_EVERY);
+  follower.rejoin();
+  await until(
+    () => snapshotsOf(follower),
+    (count) => count > before,
+  );
+  for (const { contest, waiting } of waits) {
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: silent(LONG_TTL) });
+    await next.give();
+    await contest.end();
+  }
+});
+
+test.for(OURS)(
+  '%s goes on at once where its poll is answered with code 400, again and again',
+  async (kind, context) => {
+    const { follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+    const proxy = await useProxy(follower.url);
+    const allow = proxy.intercept((request) =>
+      isWait(request) ? { late: Promise.resolve(), status: 400, body: CLEARED } : undefined,
+    );
+    const waiting = contest.take(kind, { by: [{ ...follower, url: proxy.url }], ttl: LONG_TTL });
+    await until(
+      () => proxy.requests.filter(isWait).length,
+      (polls) => polls >= 5,
+    );
+    await holder.give();
+    const released = performance.now();
+    allow();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: SHOWN });
+    await next.give();
+    await contest.end();
+  },
+);
+
+/** How many the member has been sent. */
+async function snapshotsOf({ etcd }: FaultMember): Promise<number> {
+  const metrics = await (await fetch(`${etcd.url}/metrics`)).text();
+  const counts = [...metrics.matchAll(/^etcd_network_snapshot_receive_success\{.*\} (\d+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+/** Writes to another key, as often as that. */
+async function write({ etcd }: FaultMember, times: number): Promise<void> {
+  let left = times;
+  const lane = async () => {
+    while (left > 0) {
+      left -= 1;
+      await raw('PUT', '/elsewhere', { value: String(left) }, etcd.url);
+    }
+  };
+  await Promise.all(Array.from({ length: 64 }, lane));
+}

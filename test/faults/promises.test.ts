@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import type { Stop } from './checker.ts';
+import type { Event, Span } from './history.ts';
+import type { Hold } from './holds.ts';
+import { answeredLate, lostEarly } from './promises.ts';
+
+const hold: Hold = { who: 'a', token: 1n, shared: false, from: 10_000, to: 40_000, end: 'lost' };
+
+describe('a hold that was lost', () => {
+  test.each<[string, Span[], Stop[]]>([
+    ['beside an outage of five seconds', [{ from: 30_000, to: 35_000 }], []],
+    [
+      'beside two outages with hardly a moment between them',
+      [
+        { from: 30_000, to: 33_000 },
+        { from: 34_000, to: 36_500 },
+      ],
+      [],
+    ],
+    ['after its contender was stopped', [], [{ who: 'a', from: 26_000, to: 39_000 }]],
+  ])('%s broke no promise', (_, outages, stops) => {
+    expect(lostEarly([hold], outages, stops)).toEqual([]);
+  });
+
+  test.each<[string, Span[], Stop[]]>([
+    ['without an outage', [], []],
+    ['beside an outage of less than five seconds', [{ from: 30_000, to: 34_900 }], []],
+    [
+      'beside two outages with time between them',
+      [
+        { from: 28_000, to: 31_000 },
+        { from: 34_000, to: 38_000 },
+      ],
+      [],
+    ],
+    ['long after an outage', [{ from: 15_000, to: 24_900 }], []],
+    ['while another contender was stopped', [], [{ who: 'b', from: 26_000, to: 39_000 }]],
+  ])('%s was lost early', (_, outages, stops) => {
+    expect(lostEarly([hold], outages, stops)).toEqual([hold]);
+  });
+
+  test('but not one that was released, or whose contender was killed', () => {
+    expect(
+      lostEarly(
+        [
+          { ...hold, end: 'released' },
+          { ...hold, end: 'died' },
+          { ...hold, end: 'expired' },
+        ],
+        [],
+        [],
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe('a call with a timeout of 20 s', () => {
+  const asks: Event = { at: 1000, who: 'a', kind: 'asks', timeout: 20 };
+  const failed = (at: number): Event => ({ at, who: 'a', kind: 'failed', why: 'timed out' });
+  const other: Event = { at: 60_000, who: 'b', kind: 'failed', why: 'refused' };
+
+  test.each<[string, Event[], Stop[]]>([
+    ['ended with its timeout', [asks, failed(21_900)], []],
+    ['ended with a hold', [asks, { at: 21_000, who: 'a', kind: 'held', token: '1' }], []],
+    ['whose contender was stopped', [asks, failed(30_000)], [{ who: 'a', from: 15_000, to: 29_000 }]],
+    ['whose contender was killed', [asks, { at: 30_000, who: 'a', kind: 'died' }], []],
+    ['without a timeout', [{ at: 1000, who: 'a', kind: 'asks' }, failed(90_000)], []],
+  ])('%s was answered in time', (_, history, stops) => {
+    expect(answeredLate([...history, other], stops)).toEqual([]);
+  });
+
+  test.each<[string, Event]>([
+    ['an error', failed(23_100)],
+    ['a hold', { at: 23_100, who: 'a', kind: 'held', token: '1' }],
+  ])('that ended with %s two seconds later was answered late', (_, end) => {
+    expect(answeredLate([asks, end], [{ who: 'b', from: 0, to: 90_000 }])).toEqual([
+      { who: 'a', timeout: 20, from: 1000, to: 23_100 },
+    ]);
+  });
+});

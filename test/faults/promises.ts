@@ -1,0 +1,62 @@
+import type { Stop } from './checker.ts';
+import type { Event, Span } from './history.ts';
+import type { Hold } from './holds.ts';
+
+/** A hold of this TTL survives an outage of that length, in milliseconds. */
+export const KEPT = { ttl: 15, outage: 5000 } as const;
+
+/** An attempt between two outages may come too late for the one and too early for the other: the longest pause between two. */
+const PAUSE = 2000;
+
+/**
+ * Holds with a TTL of `KEPT.ttl` seconds that were lost though their contender was not stopped and no outage as long as
+ * `KEPT.outage` was in their last TTL.
+ */
+export function lostEarly(holds: readonly Hold[], outages: readonly Span[], stops: readonly Stop[]): Hold[] {
+  const long = merged(outages).filter(({ from, to }) => to - from >= KEPT.outage);
+  return holds.filter((hold) => {
+    const { who, end, to } = hold;
+    const last = { from: to - KEPT.ttl * 1000, to };
+    const stopped = stops.some((stop) => stop.who === who && overlap(stop, last));
+    return end === 'lost' && !stopped && !long.some((outage) => overlap(outage, last));
+  });
+}
+
+function merged(outages: readonly Span[]): Span[] {
+  const spans: Span[] = [];
+  for (const outage of outages.toSorted((a, b) => a.from - b.from)) {
+    const last = spans.at(-1);
+    if (last && outage.from - last.to < PAUSE) spans[spans.length - 1] = { from: last.from, to: outage.to };
+    else spans.push(outage);
+  }
+  return spans;
+}
+
+const overlap = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
+
+/** Milliseconds after its timeout by which a call must have ended: giving the place up takes up to a second of it. */
+const ENDING = 2000;
+
+/** A call with a timeout, and when it ended. */
+export interface Answer extends Span {
+  readonly who: string;
+  readonly timeout: number;
+}
+
+/** Calls that ended later than their timeout allows, though their contender was neither stopped nor killed. */
+export function answeredLate(history: readonly Event[], stops: readonly Stop[]): Answer[] {
+  const asked = new Map<string, Event & { readonly kind: 'asks' }>();
+  return history
+    .toSorted((a, b) => a.at - b.at)
+    .flatMap((event) => {
+      const { who, kind, at } = event;
+      const question = asked.get(who);
+      asked.delete(who);
+      if (kind === 'asks') asked.set(who, event);
+      if (kind === 'died' || question?.timeout === undefined) return [];
+      const { timeout } = question;
+      const answer = { who, timeout, from: question.at, to: at };
+      const stopped = stops.some((stop) => stop.who === who && overlap(stop, answer));
+      return stopped || at <= question.at + timeout * 1000 + ENDING ? [] : answer;
+    });
+}

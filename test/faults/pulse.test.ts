@@ -1,0 +1,46 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { until } from '../support/until.ts';
+import { startFaultCluster } from './fault-cluster.ts';
+import { now } from './history.ts';
+import { gapsIn, startPulse } from './pulse.ts';
+
+test('gaps last from the last question that was answered before to the next answer', () => {
+  const answered = [
+    { from: 0, to: 10 },
+    { from: 200, to: 210 },
+    { from: 400, to: 2000 },
+    { from: 1900, to: 2001 },
+    { from: 2100, to: 2110 },
+  ];
+  expect(gapsIn(answered, 700)).toEqual([{ from: 200, to: 2001 }]);
+  expect(gapsIn(answered.toReversed(), 700)).toEqual([{ from: 200, to: 2001 }]);
+  expect(gapsIn(answered, 1900)).toEqual([]);
+});
+
+test('a cluster without a quorum has an outage, one with two members of three has none', async () => {
+  const cluster = await startFaultCluster();
+  onTestFinished(() => cluster.stop());
+  const pulse = startPulse(cluster.urls);
+  onTestFinished(() => pulse.stop());
+  const [one, two] = await cluster.followers();
+  one?.etcd.pause();
+  const paused = now();
+  // As long as an outage would have to be to count.
+  await until(now, (time) => time > paused + 1500);
+  expect(pulse.outages().filter(({ to }) => to > paused)).toEqual([]);
+  two?.etcd.pause();
+  const begin = now();
+  const [outage] = await until(
+    () => pulse.outages().filter(({ to }) => to > begin),
+    (outages) => outages.length > 0,
+  );
+  expect(outage?.from).toBeLessThan(begin + 500);
+  two?.etcd.resume();
+  await cluster.leader();
+  const [whole, ...more] = await until(
+    () => pulse.outages().filter(({ to }) => to > begin),
+    ([last]) => last !== undefined && last.to < now() - 500,
+  );
+  expect(more).toEqual([]);
+  expect(whole?.from).toBe(outage?.from);
+});

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/until.ts';
+import { Contest, isPoll, KINDS, OURS } from './contest.ts';
+import { direct } from './lines.ts';
+import { ELECTED, recovered, SHOWN } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+const TTL = 15;
+
+/** How often the line is reset under one wait. */
+const RESETS = 10;
+
+const cluster = useCluster();
+
+describe('the connection of a long poll is reset', () => {
+  test.for(OURS.flatMap((waiter) => KINDS.map((holder) => [holder, waiter] as const)))(
+    'a lock that %s releases at that moment goes to %s',
+    async ([first, second], context) => {
+      const { follower, other } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take(first, { by: [other], ttl: TTL });
+      const waiting = contest.take(second, { by: servedBy(follower, cluster()), ttl: TTL });
+      await contest.untilAsked([follower], isPoll);
+      follower.proxy.cut();
+      await holder.give();
+      const released = performance.now();
+      const next = await waiting;
+      recovered(context, { from: released, to: next.at, limit: SHOWN });
+      await next.give();
+      await contest.end();
+    },
+  );
+
+  test.for(OURS)('%s keeps its place however often that happens', async (kind, context) => {
+    const { follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('python-etcd', { by: [direct(other)], ttl: 60 });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    const [, place] = await contest.untilQueued(2);
+    for (let reset = 1; reset <= RESETS; reset += 1) {
+      // By whichever member it goes on.
+      await contest.untilAsked(cluster().members, isPoll, reset);
+      for (const { proxy } of cluster().members) proxy.cut();
+    }
+    await holder.give();
+    const released = performance.now();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: SHOWN });
+    expect(next.key).toBe(place?.key);
+    await next.give();
+    await contest.end();
+  });
+
+  test.for(OURS)('%s goes on by a member that does not refuse it', async (kind, context) => {
+    const { follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: [other], ttl: TTL });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    for (const { proxy } of cluster().members.filter((member) => member !== other)) {
+      proxy.refuse();
+      proxy.cut();
+    }
+    await holder.give();
+    const released = performance.now();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: SHOWN });
+    await next.give();
+    await contest.end();
+  });
+
+  test.for(OURS)('%s goes on where it was once one of its members accepts it again', async (kind, context) => {
+    const { follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('python-etcd', { by: [direct(other)], ttl: 60 });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    const [, place] = await contest.untilQueued(2);
+    await contest.untilAsked([follower], isPoll);
+    for (const { proxy } of cluster().members) {
+      proxy.refuse();
+      proxy.cut();
+    }
+    await holder.give();
+    await untilRefused();
+    other.proxy.heal();
+    // The end of an outage, as an election is.
+    const healed = performance.now();
+    const next = await waiting;
+    recovered(context, { from: healed, to: next.at, limit: ELECTED });
+    expect(next.key).toBe(place?.key);
+    await next.give();
+    await contest.end();
+  });
+});
+
+/** Resolves once every member has refused a few more connections. */
+async function untilRefused(): Promise<void> {
+  const { members } = cluster();
+  const before = members.map(({ proxy }) => proxy.accepted);
+  await until(
+    () => members.map(({ proxy }, index) => proxy.accepted - (before[index] ?? 0)),
+    (refused) => refused.every((count) => count >= 3),
+  );
+}

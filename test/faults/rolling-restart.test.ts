@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { PythonError, type PythonLock, startPython } from '../../compat/python.ts';
+import { Lock, LockManager } from '../../src/index.ts';
+import { freshName, queueOn, useClient } from '../support/locks.ts';
+import { SharedResource } from '../support/shared-resource.ts';
+import { until } from '../support/until.ts';
+import { release } from './contest.ts';
+import type { FaultMember } from './fault-cluster.ts';
+import { servedBy, useCluster } from './use-cluster.ts';
+
+/** Seconds. */
+const TTL = 15;
+/** Seconds. python-etcd may leave a key where its request was cut off, which then holds up everyone for so long. */
+const PYTHON_TTL = 6;
+/** Seconds before its TTL has passed in which a python-etcd, which does not renew, had better not begin. */
+const TOO_LATE = 2;
+/** What python-etcd calls it when there is nothing to release. */
+const NO_KEY = 'ValueError';
+/** Milliseconds between reading and writing: an update of somebody else's in between would be lost. */
+const WORK = 10;
+/** Milliseconds in which everyone has another turn. */
+const PATIENCE = 20_000;
+
+/** A turn with the lock; resolves to whether there was one. */
+type Turn = (work: () => Promise<void>) => Promise<boolean>;
+
+const ways = {
+  'in an orderly way': ({ etcd }: FaultMember) => etcd.restart(),
+  async 'after a crash'({ etcd }: FaultMember) {
+    await etcd.kill();
+    await etcd.restart();
+  },
+};
+
+describe.for(Object.entries(ways))('all members are restarted one after the other, %s', ([, restart]) => {
+  const cluster = useCluster();
+
+  test('contenders of every kind go on, without an overlap or a lost update', { timeout: 120_000 }, async () => {
+    const name = freshName();
+    const [first, second, third] = cluster().members as [FaultMember, FaultMember, FaultMember];
+    const contenders = await Promise.all([
+      byLock(name, first),
+      byLock(name, second),
+      byManager(name, second),
+      byManager(name, third),
+      byPython(name, first),
+      byPython(name, third),
+    ]);
+    const resource = new SharedResource();
+    let count = 0;
+    const addOne = () =>
+      resource.use('exclusive', async () => {
+        const seen = count;
+        await sleep(WORK);
+        count = seen + 1;
+      });
+    let over = false;
+    const turns = contenders.map(() => 0);
+    const running = contenders.map(async (turn, index) => {
+      while (!over) if (await turn(addOne)) turns[index] = (turns[index] ?? 0) + 1;
+    });
+    const everyoneGoesOn = async (): Promise<void> => {
+      const before = [...turns];
+      const goesOn = until(
+        () => turns.filter((taken, index) => taken > (before[index] ?? 0)).length,
+        (moved) => moved === turns.length,
+        { timeout: PATIENCE },
+      );
+      // Who fails ends the test at once.
+      await Promise.race([goesOn, Promise.all(running)]);
+    };
+    await everyoneGoesOn();
+    for (const member of cluster().members) {
+      await restart(member);
+      await everyoneGoesOn();
+    }
+    over = true;
+    await Promise.all(running);
+    expect(count).toBe(turns.reduce((sum, taken) => sum + taken, 0));
+    const { etcd } = await cluster().leader();
+    await until(
+      () => queueOn(name, etcd.url),
+      (queue) => queue.length === 0,
+    );
+  });
+
+  const clientBy = (member: FaultMember) => useClient({ endpoints: servedBy(member, cluster()).map(({ url }) => url) });
+
+  async function byLock(name: string, member: FaultMember): Promise<Turn> {
+    const lock = new Lock(clientBy(member), name);
+    return async (work) => {
+      await lock.acquire({ lockTtl: TTL, keepAlive: true });
+      await work();
+      expect(lock.signal.aborted).toBe(false);
+      await release(lock);
+      return true;
+    };
+  }
+
+  async function byManager(name: string, member: FaultMember): Promise<Turn> {
+    const locks = new LockManager(clientBy(member), { ttl: TTL });
+    return async (work) => {
+      await locks.request(name, work);
+      return true;
+    };
+  }
+
+  async function byPython(name: string, member: FaultMember): Promise<Turn> {
+    const python = await startPython(member.url, { allowReconnect: true });
+    onTestFinished(() => python.stop());
+    const lock = await python.lock(name);
+    return async (work) => {
+      const began = performance.now();
+      const acquired = await lock.acquire({ lockTtl: PYTHON_TTL }).catch((error) => told(error) && false);
+      const inTime = performance.now() - began < (PYTHON_TTL - TOO_LATE) * 1000;
+      if (acquired && inTime) await work();
+      await released(lock);
+      return acquired && inTime;
+    };
+  }
+});
+
+/** What became of it is python-etcd's caller to deal with, by another try. */
+function told(error: unknown): PythonError {
+  if (error instanceof PythonError) return error;
+  throw error;
+}
+
+/** Resolves once there is no key of this lock that it knows of. */
+async function released(lock: PythonLock): Promise<void> {
+  await until(
+    () =>
+      lock.release().then(
+        () => true,
+        (error) => told(error).type === NO_KEY,
+      ),
+    (done) => done,
+  );
+}

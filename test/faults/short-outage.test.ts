@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { Contest, OURS } from './contest.ts';
+import { outages } from './outages.ts';
+import { useCluster } from './use-cluster.ts';
+
+/** Seconds. */
+const TTL = 15;
+/** Milliseconds from a write to the worst moment: right before the renewal that is due TTL/3 after it. */
+const UNTIL_DUE = 4900;
+/** Milliseconds: what a hold of this TTL bears, by its promise. */
+const OUTAGE = 5000;
+
+describe.for(Object.entries(outages))('for 5 s %s', ([, prepare]) => {
+  const cluster = useCluster();
+
+  test(`no hold with a TTL of ${TTL} s is lost, even if a renewal was due`, async () => {
+    const outage = await prepare(cluster());
+    const holds = await Promise.all(
+      OURS.map(async (kind) => {
+        const contest = new Contest(cluster());
+        return { contest, held: await contest.take(kind, { by: cluster().members, ttl: TTL }) };
+      }),
+    );
+    await sleep(UNTIL_DUE);
+    outage.begin();
+    await sleep(OUTAGE);
+    outage.end();
+    await Promise.all(holds.map(({ contest }) => contest.untilRenewed()));
+    for (const { contest, held } of holds) {
+      expect(held.signal.aborted).toBe(false);
+      await held.give();
+      await contest.end();
+    }
+  });
+});

@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { EtcdWatchTimedOut } from '../../src/index.ts';
+import { rejection } from '../support/locks.ts';
+import { Contest, isAppend, isPoll, OURS } from './contest.ts';
+import { direct, WAYS } from './lines.ts';
+import { recovered, silent } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+/** Seconds: the cap of a poll is a third. */
+const TTL = 6;
+/** Seconds, of those whose poll ends before its cap. */
+const SHORT_TTL = 3;
+/** Seconds, of waits that have to outlast their line. */
+const LONG_TTL = 15;
+/** Milliseconds: the fault lasts over a renewal, which comes after five seconds and may take two and a half. */
+const PAST_RENEWAL = 7500;
+
+const cluster = useCluster();
+
+describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => {
+  test.for(OURS)('a lock released elsewhere goes to %s within a poll', async (kind, context) => {
+    const { follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    follower.proxy.blackHole(way);
+    await holder.give();
+    const released = performance.now();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: silent(TTL) });
+    await next.give();
+    await contest.end();
+  });
+
+  test('waiters who know that line only go on where they were once it works again', async (context) => {
+    const { follower } = await roles(cluster());
+    const waits = await Promise.all(
+      OURS.map(async (kind) => {
+        const contest = new Contest(cluster());
+        const holder = await contest.take('Lock', { by: [direct(follower)], ttl: LONG_TTL });
+        const waiting = contest.take(kind, { by: [follower], ttl: LONG_TTL });
+        const [, place] = await contest.untilQueued(2);
+        await contest.untilAsked([follower], isPoll);
+        return { contest, holder, waiting, place };
+      }),
+    );
+    follower.proxy.blackHole(way);
+    await sleep(PAST_RENEWAL);
+    await Promise.all(waits.map(({ holder }) => holder.give()));
+    follower.proxy.heal();
+    const healed = performance.now();
+    for (const { contest, waiting, place } of waits) {
+      const next = await waiting;
+      recovered(context, { from: healed, to: next.at, limit: silent(LONG_TTL) });
+      expect(next.key).toBe(place?.key);
+      await next.give();
+      await contest.end();
+    }
+  });
+});
+
+test.for(OURS)(
+  '%s hears of a release by a line that carries no requests any more, and goes on',
+  async (kind, context) => {
+    const { follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: [other], ttl: LONG_TTL });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: SHORT_TTL });
+    await contest.untilAsked([follower], isPoll);
+    follower.proxy.blackHole('requests');
+    await holder.give();
+    const released = performance.now();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
+    await next.give();
+    await contest.end();
+  },
+);
+
+test.for(WAYS)('calls begun while the line is silent (%s) end by their timeout and leave no key', async (way) => {
+  const { follower } = await roles(cluster());
+  const contest = new Contest(cluster());
+  follower.proxy.blackHole(way);
+  for (const error of await Promise.all(
+    OURS.map((kind) => rejection(contest.take(kind, { by: [follower], ttl: 60, timeout: 3 }))),
+  ))
+    expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+  await contest.untilAsked([follower], isAppend, 2);
+  follower.proxy.heal();
+  // Long before the TTL has passed.
+  await contest.untilQueued(0);
+  await contest.end();
+});

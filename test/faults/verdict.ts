@@ -1,0 +1,72 @@
+import type { LockOutcome, Outcome } from './campaign.ts';
+import { judge, type Verdict } from './checker.ts';
+import { type Hold, holdsIn } from './holds.ts';
+import { type Answer, answeredLate, KEPT, lostEarly } from './promises.ts';
+import { type Wait, waitsIn } from './waits.ts';
+
+/** One lock of a campaign, judged. */
+export interface JudgedLock extends Verdict {
+  readonly outcome: LockOutcome;
+  readonly holds: readonly Hold[];
+  readonly waits: readonly Wait[];
+  /** Holds that ended too early. */
+  readonly early: readonly Hold[];
+  /** Calls that ended too late. */
+  readonly late: readonly Answer[];
+}
+
+export function judgeLock(outcome: LockOutcome): JudgedLock {
+  const { history, stops, outages, ttl, judged } = outcome;
+  const holds = holdsIn(history).filter(({ from, to }) => from < to);
+  return {
+    ...judge(history, stops),
+    outcome,
+    holds,
+    waits: waitsIn(outcome),
+    early:
+      ttl === KEPT.ttl
+        ? lostEarly(
+            holds.filter(({ who }) => judged(who)),
+            outages,
+            stops,
+          )
+        : [],
+    late: answeredLate(history, stops),
+  };
+}
+
+/** What a campaign broke, one line each. */
+export function brokenIn({ crashes, stuck }: Outcome, locks: readonly JudgedLock[]): string[] {
+  const words = wordsFor(locks);
+  return [
+    ...crashes.map((crash) => `crashed: ${crash}`),
+    ...stuck.map((who) => `stuck: ${who}`),
+    ...locks.flatMap(({ outcome: { sets, leftovers }, ...found }) => [
+      ...found.overlaps.map(([first, second]) => `overlap: ${words.hold(first)}, ${words.hold(second)}`),
+      ...found.disorder.map(([first, second]) => `out of order: ${words.hold(first)}, ${words.hold(second)}`),
+      ...found.waiting.map((who) => `waits at the end: ${who}`),
+      ...found.early.map((hold) => `lost too early: ${words.hold(hold)}`),
+      ...found.waits.filter(({ to, due }) => to > due).map((wait) => `too late: ${words.wait(wait)}`),
+      ...found.late.map((answer) => `answered too late: ${words.answer(answer)}`),
+      ...sets.fenced.lost.map((addition) => `lost in spite of fencing: ${addition}`),
+      ...leftovers.map((key) => `left over: ${key}`),
+    ]),
+  ];
+}
+
+/** Times count from the first thing that anyone told. */
+export function wordsFor(locks: readonly JudgedLock[]) {
+  const start = Math.min(...locks.flatMap(({ outcome }) => outcome.history.map(({ at }) => at)));
+  const at = (moment: number): string => `${((moment - start) / 1000).toFixed(2)} s`;
+  return {
+    hold: ({ who, token, from, to }: Hold): string => `${who} with ${token} from ${at(from)} to ${at(to)}`,
+    wait: ({ who, token, from, to, due, why }: Wait): string => {
+      const reasons = why.length === 0 ? 'nothing in the way' : why.join('; ');
+      return `${who} with ${token} for ${ms(to - from)} from ${at(from)}, due after ${ms(due - from)}: ${reasons}`;
+    },
+    answer: ({ who, timeout, from, to }: Answer): string =>
+      `${who} after ${ms(to - from)} at ${at(to)}, for ${timeout} s`,
+  };
+}
+
+export const ms = (time: number): string => `${Math.round(time)} ms`;

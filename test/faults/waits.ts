@@ -1,0 +1,100 @@
+import { type Allowance, AT_ONCE, forFault, forOutage, forOwnStop } from './allowances.ts';
+import type { Stop } from './checker.ts';
+import type { Event, Fault, QueueEvent, Span } from './history.ts';
+import { headsIn, ownersIn } from './line.ts';
+
+/** All that is known of one lock and of what was done meanwhile. */
+export interface Trial {
+  /** Seconds. */
+  readonly ttl: number;
+  readonly history: readonly Event[];
+  readonly queue: readonly QueueEvent[];
+  readonly faults: readonly Fault[];
+  readonly outages: readonly Span[];
+  readonly stops: readonly Stop[];
+  /** Whether its waits are judged: python-etcd keeps none of these limits. */
+  readonly judged: (who: string) => boolean;
+}
+
+/** How long the first in line took to go on: until it held the lock, or else until its place was gone. */
+export interface Wait extends Span {
+  readonly who: string;
+  readonly token: bigint;
+  /** When it should have gone on by. */
+  readonly due: number;
+  /** What moved that past a second. */
+  readonly why: readonly string[];
+}
+
+/** Milliseconds after the TTL of a holder that died. */
+const AFTER_DEATH = 2000;
+
+/**
+ * Reads the waits out of a trial. A wait begins when etcd made its entry the first in line, and is due a second later.
+ *
+ * Where the entry before it expired because its contender was killed or stopped, it begins a TTL after that already, and is
+ * due two seconds later. Faults move it on (see `allowances.ts`), each for itself, the latest counts: but only those that
+ * had begun before it was due by then. One that comes when the waiter is late already is no excuse.
+ *
+ * A wait also ends where its contender is killed.
+ */
+export function waitsIn(trial: Trial): Wait[] {
+  const { ttl, history, faults, outages, stops, judged } = trial;
+  const ownerOf = ownersIn(history);
+  const deaths = new Map(history.flatMap(({ kind, who, at }) => (kind === 'died' ? [[who, at] as const] : [])));
+  const heldAt = new Map(
+    history.flatMap((event) => (event.kind === 'held' ? [[`${event.who} ${event.token}`, event.at] as const] : [])),
+  );
+  const common = [...faults.flatMap((fault) => forFault(fault, ttl)), ...outages.map(forOutage)];
+
+  return headsIn(trial.queue).flatMap((head) => {
+    const who = ownerOf(head.value);
+    if (who === undefined) throw new Error(`nobody asked for the entry ${head.token}, which carries ${head.value}`);
+    if (!judged(who)) return [];
+    const death = deaths.get(who) ?? Number.POSITIVE_INFINITY;
+    if (death <= head.from) return [];
+    const to = Math.min(death, Math.max(head.from, heldAt.get(`${who} ${head.token}`) ?? head.to));
+    const before = head.before?.expired ? ownerOf(head.before.value) : undefined;
+    const gone = before === undefined ? undefined : lastSeen(before, head.from, { deaths, stops, faults });
+    const from = gone === undefined ? head.from : Math.max(head.queued, Math.min(head.from, gone + ttl * 1000));
+    const own = stops.filter((stop) => stop.who === who).map((stop) => forOwnStop(stop, ttl));
+    const first =
+      gone === undefined
+        ? { due: from + AT_ONCE, why: [] }
+        : { due: from + AFTER_DEATH, why: [`${before} was killed or stopped`] };
+    return { who, token: head.token, from, to, ...dueOf({ from, to }, first, [...common, ...own]) };
+  });
+}
+
+type Due = Pick<Wait, 'due' | 'why'>;
+
+function dueOf({ from: since, to: end }: Span, first: Due, allowances: readonly Allowance[]): Due {
+  let { due } = first;
+  const why = [...first.why];
+  for (;;) {
+    const next = allowances
+      .filter(({ from, to }) => from <= Math.min(due, end) && since <= to)
+      .map((allowance) => ({ due: allowance.due(since), why: allowance.why }))
+      .reduce((a, b) => (b.due > a.due ? b : a), { due, why: '' });
+    if (next.due === due) return { due, why };
+    due = next.due;
+    why.push(next.why);
+  }
+}
+
+/**
+ * When the contender of an entry that expired can have renewed it last, where it was killed or stopped. What it had sent to
+ * a member that was paused is carried out when that one goes on.
+ */
+function lastSeen(
+  who: string,
+  expired: number,
+  { deaths, stops, faults }: { readonly deaths: ReadonlyMap<string, number> } & Pick<Trial, 'stops' | 'faults'>,
+): number | undefined {
+  const stop = stops.find((one) => one.who === who && one.from <= expired && expired <= one.to);
+  const death = deaths.get(who);
+  const at = death !== undefined && death <= expired ? death : stop?.from;
+  if (at === undefined) return undefined;
+  const held = faults.filter(({ kind, from, to }) => kind.endsWith('paused') && from <= at && at <= to);
+  return Math.max(at, ...held.map(({ to }) => to));
+}

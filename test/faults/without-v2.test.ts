@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { EtcdUnusableAnswer } from '../../src/index.ts';
+import { rejection } from '../support/locks.ts';
+import { until } from '../support/until.ts';
+import { Contest, isPoll, KINDS, OURS } from './contest.ts';
+import type { FaultMember } from './fault-cluster.ts';
+import { recovered, SHOWN } from './recovered.ts';
+import { roles, servedBy, useCluster } from './use-cluster.ts';
+
+/** Seconds: renewals come every two. */
+const TTL = 6;
+
+const cluster = useCluster();
+
+describe('a member is started again without --enable-v2', () => {
+  test('those it had served keep their places and their holds, by other members', async (context) => {
+    const { follower, other } = await roles(cluster());
+    const by = servedBy(follower, cluster());
+    const turns = await Promise.all(
+      OURS.flatMap((kind) =>
+        KINDS.map(async (first) => {
+          const contest = new Contest(cluster());
+          // python-etcd does not pass over such a member.
+          const holder = await contest.take(
+            first,
+            first === 'python-etcd' ? { by: [other], ttl: 60 } : { by, ttl: TTL },
+          );
+          const waiting = contest.take(kind, { by, ttl: TTL });
+          await contest.untilAsked([follower], isPoll);
+          return { contest, first, holder, waiting };
+        }),
+      ),
+    );
+    await withoutV2(follower, async () => {
+      await Promise.all(
+        turns.map(({ contest, first }) => (first === 'python-etcd' ? undefined : contest.untilRenewed())),
+      );
+      const handedOn = turns.map(async ({ contest, holder, waiting }) => {
+        expect(holder.signal.aborted).toBe(false);
+        await holder.give();
+        const released = performance.now();
+        const next = await waiting;
+        recovered(context, { from: released, to: next.at, limit: SHOWN });
+        await next.give();
+        await contest.end();
+      });
+      await Promise.all(handedOn);
+    });
+  });
+
+  test.for(OURS)(
+    '%s, who knows it first, gets the lock by another, and without another is told of the flag',
+    async (kind, context) => {
+      const { follower, other } = await roles(cluster());
+      await withoutV2(follower, async () => {
+        const contest = new Contest(cluster());
+        const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+        const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+        await contest.untilQueued(2);
+        const error = await rejection(contest.take(kind, { by: [follower], ttl: TTL, timeout: 5 }));
+        expect(error).toBeInstanceOf(EtcdUnusableAnswer);
+        expect(error).toHaveProperty('message', expect.stringContaining('--enable-v2'));
+        await holder.give();
+        const released = performance.now();
+        const next = await waiting;
+        recovered(context, { from: released, to: next.at, limit: SHOWN });
+        await next.give();
+        await contest.end();
+      });
+    },
+  );
+});
+
+async function withoutV2({ etcd }: FaultMember, work: () => Promise<void>): Promise<void> {
+  await etcd.restart({ wait: false, args: ['--enable-v2=false'] });
+  try {
+    await until(
+      () => statusOf(etcd.url),
+      (status) => status === 404,
+    );
+    await work();
+  } finally {
+    await etcd.restart({ args: ['--enable-v2'] });
+  }
+}
+
+/** Of an answer to a look at its keys; undefined without one. */
+async function statusOf(url: string): Promise<number | undefined> {
+  return fetch(`${url}/v2/keys/`).then(
+    ({ status }) => status,
+    () => undefined,
+  );
+}
