@@ -112,6 +112,7 @@ export class Endpoints {
       return await inTurn(attempt, { count: list.length, goesOn });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
+      if (failures.length === 0) throw error; // not even asked
       throw isMembersFault(error) ? combine(failures) : afterUnclear(error, failures);
     }
   }
@@ -156,7 +157,7 @@ export class Endpoints {
 
   #fails(list: readonly Endpoint[], at: number): void {
     this.#failing.add(list[at] as Endpoint);
-    if (this.#failing.size === list.length) this.pace.down();
+    if (this.#failing.size === list.length) this.pace.down(list.length);
   }
 
   #failed(list: readonly Endpoint[], at: number): void {
@@ -225,7 +226,8 @@ function afterUnclear(error: unknown, failures: readonly EndpointFailure[]): unk
 /** One error for the whole round. */
 function combine(failures: readonly EndpointFailure[]): Error {
   const errors = failures.map(({ error }) => error);
-  const message = failures.map(({ endpoint, error }) => `${endpoint}: ${error.message}`).join('; ');
+  const messages = new Set(failures.map(({ endpoint, error }) => `${endpoint}: ${error.message}`));
+  const message = [...messages].join('; ');
   const [first] = errors;
   const alike = first instanceof EtcdException && errors.every((error) => error.constructor === first.constructor);
   const outcomeUnknown = errors.some(isUnclear);

@@ -1,9 +1,12 @@
-import { now } from '../timing.ts';
+import { EtcdConnectionFailed } from '../errors.ts';
+import { atDeadline, Deadline, now } from '../timing.ts';
 
 /** Requests of one client in any second while no member answers. */
 const MOST_PER_SECOND = 4;
 /** Milliseconds between two of them, at least; up to twice that, so that clients do not fall into step. */
 const BETWEEN = 75;
+/** Seconds a request waits for its turn: with many before it, what they find out counts for all. */
+const LONGEST_QUEUE = 1.5;
 
 /**
  * Spaces out a client's requests while no member of its cluster answers, so that an outage meets no storm of them however
@@ -23,7 +26,11 @@ export class Pace {
     return this.#down;
   }
 
-  /** Resolves when a request may be sent: at once, unless the cluster is down. Rejects with the signal's reason. */
+  /**
+   * Resolves when a request may be sent: at once, unless the cluster is down.
+   * @throws the signal's reason
+   * @throws {EtcdConnectionFailed} when its turn does not come soon
+   */
   turn(signal: AbortSignal, ref: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
@@ -34,6 +41,7 @@ export class Pace {
       if (!this.#down) return go();
       const leave = (): void => {
         signal.removeEventListener('abort', onAbort);
+        cancel();
         this.#queue.delete(take);
         if (ref) this.#refs -= 1;
       };
@@ -41,11 +49,14 @@ export class Pace {
         leave();
         go();
       };
-      const onAbort = (): void => {
+      const giveUp = (reason: unknown): void => {
         leave();
-        reject(signal.reason);
+        reject(reason);
         this.#arm();
       };
+      const onAbort = (): void => giveUp(signal.reason);
+      const tooLate = (): void => giveUp(new EtcdConnectionFailed('no member of the cluster answers'));
+      const cancel = atDeadline(Deadline.after(LONGEST_QUEUE), tooLate, { ref });
       signal.addEventListener('abort', onAbort, { once: true });
       this.#queue.add(take);
       if (ref) this.#refs += 1;
@@ -59,9 +70,12 @@ export class Pace {
     if (this.#recent.length > MOST_PER_SECOND) this.#recent.shift();
   }
 
-  /** No member answers. */
-  down(): void {
+  /** No member answers, as the last so many requests have found out. */
+  down(requests: number): void {
+    if (this.#down) return;
     this.#down = true;
+    // What was sent while it answered is not held against it.
+    this.#recent.splice(0, Math.max(this.#recent.length - requests, 0));
   }
 
   /** A member has answered. */

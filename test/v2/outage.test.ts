@@ -35,9 +35,9 @@ test('nor does one that is the only one left to ask', async () => {
   const first = client.get(KEY, { attemptTimeout: 10, signal: abort.signal }).catch((reason: unknown) => reason);
   await back.nextRequest();
   const known = new Promise<void>((resolve) => {
-    const down = vi.spyOn(Pace.prototype, 'down').mockImplementationOnce(function (this: Pace) {
+    const down = vi.spyOn(Pace.prototype, 'down').mockImplementationOnce(function (this: Pace, requests) {
       down.mockRestore();
-      this.down();
+      this.down(requests);
       resolve();
     });
   });

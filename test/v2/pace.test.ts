@@ -22,7 +22,11 @@ describe('a pace', () => {
   function take(pace: Pace, count: number): number[] {
     const start = performance.now();
     const given: number[] = [];
-    for (let i = 0; i < count; i += 1) void pace.turn(never, true).then(() => given.push(performance.now() - start));
+    for (let i = 0; i < count; i += 1)
+      void pace.turn(never, true).then(
+        () => given.push(performance.now() - start),
+        () => {},
+      );
     return given;
   }
 
@@ -32,21 +36,57 @@ describe('a pace', () => {
     expect(given).toEqual(Array(100).fill(0));
   });
 
-  test('gives at most 4 turns in any second while it does not, in the order they were asked for', async () => {
+  test('gives at most 4 turns in any second while it does not, however many ask for them again and again', async () => {
     const pace = new Pace();
-    take(pace, 3);
-    pace.down();
-    const given = take(pace, 40);
+    const given = take(pace, 3);
+    pace.down(3);
+    const start = performance.now();
+    const abort = sharedAbortController();
+    const ask = async (): Promise<void> => {
+      while (!abort.signal.aborted)
+        await pace.turn(abort.signal, true).then(
+          () => given.push(performance.now() - start),
+          () => {},
+        );
+    };
+    const asking = Array.from({ length: 40 }, ask);
     await vi.advanceTimersByTimeAsync(10_000);
+    abort.abort();
+    await Promise.all(asking);
     expect(given.length).toBeGreaterThan(35);
-    const sent = [0, 0, 0, ...given];
-    for (let i = 4; i < sent.length; i += 1)
-      expect((sent[i] as number) - (sent[i - 4] as number)).toBeGreaterThanOrEqual(1000);
+    for (let i = 4; i < given.length; i += 1)
+      expect((given[i] as number) - (given[i - 4] as number)).toBeGreaterThanOrEqual(1000);
+  });
+
+  test('sends who waits for long away, since others find out the same, and keeps the order', async () => {
+    const pace = new Pace();
+    pace.down(1);
+    const order: number[] = [];
+    const asked = Array.from({ length: 20 }, (_, i) => pace.turn(never, true).then(() => order.push(i)));
+    const ended = Promise.allSettled(asked);
+    await vi.advanceTimersByTimeAsync(1500);
+    const outcomes = await ended;
+    expect(order.length).toBeGreaterThanOrEqual(4);
+    expect(order).toEqual([...order].sort((a, b) => a - b));
+    const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? outcome.reason : []));
+    expect(refused.length).toBe(20 - order.length);
+    for (const error of refused)
+      expect(error).toMatchObject({ message: 'no member of the cluster answers', outcomeUnknown: false });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('does not hold what was sent before against a cluster that has just gone down', async () => {
+    const pace = new Pace();
+    take(pace, 10);
+    pace.down(1);
+    const given = take(pace, 1);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(given.length).toBe(1);
   });
 
   test('counts requests that had no turn', async () => {
     const pace = new Pace();
-    pace.down();
+    pace.down(1);
     for (let i = 0; i < 4; i += 1) pace.sent();
     const given = take(pace, 1);
     await vi.advanceTimersByTimeAsync(999);
@@ -57,7 +97,7 @@ describe('a pace', () => {
 
   test('gives everybody a turn at once when a member answers again', async () => {
     const pace = new Pace();
-    pace.down();
+    pace.down(1);
     const given = take(pace, 100);
     await vi.advanceTimersByTimeAsync(500);
     expect(given.length).toBeLessThanOrEqual(4);
@@ -69,7 +109,7 @@ describe('a pace', () => {
 
   test('loses no turn to a call that has ended', async () => {
     const pace = new Pace();
-    pace.down();
+    pace.down(1);
     for (let i = 0; i < 4; i += 1) pace.sent();
     const abort = sharedAbortController();
     const gone = Array.from({ length: 50 }, () => pace.turn(abort.signal, true).catch((reason: unknown) => reason));
