@@ -256,3 +256,10 @@ export function isTransient(error: unknown): error is EtcdException {
     (error instanceof EtcdException && error.errorCode === RAFT_INTERNAL_ERROR)
   );
 }
+
+/**
+ * True for what may be a moment's outage, also where every member answers with a page that is not etcd's or shows a certificate
+ * that is not trusted: it says nothing of a key that is there already.
+ */
+export const mayPass = (error: unknown): boolean =>
+  isTransient(error) || error instanceof EtcdUnusableAnswer || error instanceof EtcdTlsFailed;

@@ -4,7 +4,7 @@ import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
 import { Deadline, ignore, orAborted } from '../timing.ts';
 import { keepTrying, type Running, stopped } from './background.ts';
-import { append, type Place, placeOf, remove, renew } from './entry.ts';
+import { append, type Place, placeOf, remove, renew, takingAttempt } from './entry.ts';
 import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
 import { UnclearAppends } from './unclear.ts';
 
@@ -144,7 +144,7 @@ export class Claim {
   /** The place with a TTL that counts from now on; undefined when it is gone. */
   async #renewed(place: Place, ttl: number | null, signal: AbortSignal): Promise<Place | undefined> {
     try {
-      const attemptTimeout = ttl === null ? undefined : ttl / 6;
+      const attemptTimeout = ttl === null ? undefined : takingAttempt(ttl);
       this.update(await renew(this.#keys, place, ttl, { signal, attemptTimeout }));
     } catch (error) {
       if (!(error instanceof EtcdLockExpired)) throw error;
@@ -175,6 +175,7 @@ export class Claim {
       return place;
     } catch (error) {
       if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.answered();
+      else this.#unclear.mayLast(ttl);
       throw error;
     }
   }

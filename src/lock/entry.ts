@@ -33,7 +33,11 @@ export interface Place {
  * Seconds a member gets to queue an entry: one that loses its leader meanwhile may never answer, or after 7, and nobody
  * goes on while the entry is first in line and its owner does not know of it.
  */
-const appendAttempt = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 6, 2);
+const appendAttempt = (ttl: number | null): number => Math.min(takingAttempt(ttl), 2);
+
+/** Seconds a member gets to set the TTL of an entry while we wait for it; not so few that a slow cluster never does. */
+export const takingAttempt = (ttl: number | null): number => Math.max((ttl ?? Number.POSITIVE_INFINITY) / 6, 1);
+
 /** Seconds until another member is asked to remove one, too: others wait for it. */
 const REMOVAL_PATIENCE = 0.5;
 

@@ -1,17 +1,10 @@
 import createDebug from 'debug';
-import { EtcdLockExpired, EtcdTlsFailed, EtcdUnusableAnswer, isTransient } from '../errors.ts';
+import { EtcdLockExpired, mayPass } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { atDeadline, Backoff, Deadline, now, sharedAbortController, sleep } from '../timing.ts';
 import { type Place, renew } from './entry.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
-
-/**
- * Also a page that is not etcd's and a certificate that is not trusted, from every member, may be a moment's: they say nothing of
- * the key.
- */
-const mayPass = (error: unknown): boolean =>
-  isTransient(error) || error instanceof EtcdUnusableAnswer || error instanceof EtcdTlsFailed;
 
 /** Seconds the clocks of the cluster's members may differ by. */
 export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);

@@ -25,6 +25,11 @@ export class UnclearAppends {
   sent(last: Key | undefined, ttl: number | null): void {
     if (!this.any) this.#floor = last?.sequence ?? -1n;
     this.#count += 1;
+    this.mayLast(ttl);
+  }
+
+  /** It may have been sent as late as now. */
+  mayLast(ttl: number | null): void {
     this.#lastUntil(ttl === null ? Deadline.never : Deadline.after(ttl));
   }
 
