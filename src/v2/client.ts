@@ -23,7 +23,7 @@ import type {
 import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
-import { Deadline, Scope, sharedAbortController } from '../timing.ts';
+import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
 import type { Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
@@ -58,7 +58,8 @@ export class EtcdClient implements KeysApi {
   readonly #endpoints: Endpoints;
   readonly #destroyed = sharedAbortController();
   #clusterId: string | undefined;
-  #refresh: { readonly endpoint: Endpoint; readonly known: boolean } | undefined;
+  /** What the member asked last says, or will say. */
+  #refresh: { readonly endpoint: Endpoint; readonly known: Promise<boolean> } | undefined;
   #closed: Promise<void> | undefined;
 
   /** @throws {TypeError | RangeError} when an option cannot be used, with its value in the message */
@@ -211,17 +212,21 @@ export class EtcdClient implements KeysApi {
   }
 
   /** Asked again after a change of endpoint: the next one may be older. What tells no version gets no `refresh`. */
-  async #knowsRefresh(sending: Sending): Promise<boolean> {
-    const { endpoint } = sending;
+  #knowsRefresh(sending: Sending): Promise<boolean> {
+    const { endpoint, signal } = sending;
     if (this.#refresh?.endpoint !== endpoint) {
       this.#endpoints.pace.sent();
-      const known = await this.#version(sending).then(wire.knowsRefresh, (error: unknown) => {
+      // Others may wait for it when this call ends early.
+      const version = this.#version({ ...sending, signal: this.#destroyed.signal });
+      const known = version.then(wire.knowsRefresh, (error: unknown) => {
         if (error instanceof EtcdUnusableAnswer || error instanceof EtcdInsufficientPermissions) return false;
+        if (this.#refresh?.known === known) this.#refresh = undefined;
         throw error;
       });
       this.#refresh = { endpoint, known };
     }
-    return this.#refresh.known;
+    const { known } = this.#refresh;
+    return signal ? orAborted(known, signal) : known;
   }
 }
 

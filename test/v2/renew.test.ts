@@ -69,6 +69,15 @@ test('the version is asked for once as long as the member stays the same', async
   expect(nock.isDone()).toBe(true);
 });
 
+test('renewals at the same time ask for the version together', async () => {
+  tells(A, versionBody('3.4.0'));
+  takes(A, SILENT);
+  takes(A, SILENT);
+  const client = connect({ endpoints: A });
+  await Promise.all([client.renew(KEY, options), client.renew(KEY, options)]);
+  expect(nock.isDone()).toBe(true);
+});
+
 test('the version is asked for again after a change of member', async () => {
   const client = connect({ endpoints: [A, B] });
   tells(A, versionBody('3.4.0'));
