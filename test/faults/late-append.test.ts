@@ -84,11 +84,11 @@ describe('an append answered with code 300 is committed only after a second one'
   });
 
   test.for(OURS)('while %s waits: it holds by one of them, and keeps no other', async (kind) => {
-    const { follower, other } = await roles(cluster());
+    const { other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
     const { taking, commit } = await queuedTwice(kind, contest);
-    await contest.untilAsked([follower], isPoll);
+    await contest.untilAsked(cluster().members, isPoll);
     await commit();
     await contest.untilQueued(3);
     await holder.give();

@@ -9,8 +9,8 @@ import type { FaultMember } from './fault-cluster.ts';
 import { recovered, SHOWN, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: the cap of a poll is 2. */
-const TTL = 6;
+/** Seconds: the cap of a poll is 5. */
+const TTL = 15;
 /** Seconds, of waits whose poll is not to end by itself. */
 const LONG_TTL = 60;
 /** Events that etcd remembers, of the whole cluster. */
@@ -76,7 +76,7 @@ test('waits go on within a poll of the release where their member catches up by 
   const waits = await Promise.all(
     OURS.map(async (kind) => {
       const contest = new Contest(cluster());
-      const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+      const holder = await contest.take('Lock', { by: [other], ttl: LONG_TTL });
       const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: LONG_TTL });
       await contest.untilAsked([follower], isPoll);
       return { contest, holder, waiting };
