@@ -9,6 +9,7 @@ export default defineConfig({
         test: {
           name: 'etcd',
           include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
+          exclude: ['test/faults/**'],
           globalSetup: ['test/support/global-build.ts', 'test/support/global-etcd.ts'],
         },
       },
@@ -34,6 +35,17 @@ export default defineConfig({
             'compat/client.test.ts',
           ],
           globalSetup: ['test/support/global-build.ts', 'test/support/global-embedded.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          globalSetup: ['test/support/global-build.ts', 'test/support/global-etcd.ts'],
+          // After the others. They mostly wait, so that more of them fit than there are processors.
+          sequence: { groupOrder: 1 },
+          maxWorkers: 6,
         },
       },
     ],

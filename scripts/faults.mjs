@@ -8,8 +8,6 @@ import { parseArgs } from 'node:util';
 import { root } from './run.mjs';
 
 const USAGE = 'usage: npm run faults -- [--repeat N]';
-/** Tests mostly wait, so that more of them fit than there are processors. */
-const AT_A_TIME = 4;
 
 process.exitCode = faults();
 
@@ -53,13 +51,13 @@ function runOnce() {
   const directory = mkdtempSync(join(tmpdir(), 'faults-'));
   try {
     const file = join(directory, 'results.json');
-    const args = ['run', '--project=etcd', 'test/faults/', '--exclude=test/faults/campaign.test.ts'];
+    const args = ['run', '--project=faults', '--exclude=test/faults/campaign.test.ts'];
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-    const { status, stdout, stderr } = spawnSync(
-      'node_modules/.bin/vitest',
-      [...args, ...reporters, `--maxWorkers=${AT_A_TIME}`],
-      { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
-    );
+    const { status, stdout, stderr } = spawnSync('node_modules/.bin/vitest', [...args, ...reporters], {
+      cwd: root,
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+    });
     if (status !== 0) return { output: `${stdout}${stderr}` };
     const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
     const tests = testResults.flatMap(({ assertionResults }) => assertionResults);

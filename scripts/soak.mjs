@@ -21,7 +21,7 @@ function soak() {
     return misuse(`seed must be an integer from 0 to 2 ** 31 - 1, got ${seed}`);
   console.log(`seed ${seed}`);
   const env = { SOAK_SEED: seed, SOAK_SECONDS: String(Math.round(Number(minutes) * 60)) };
-  const args = ['run', 'test/faults/campaign.test.ts', '--project=etcd', '--disable-console-intercept'];
+  const args = ['run', 'test/faults/campaign.test.ts', '--project=faults', '--disable-console-intercept'];
   return run('node_modules/.bin/vitest', args, env) === 0 ? 0 : 1;
 }
 

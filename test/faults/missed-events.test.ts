@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.ts';
-import { raw, useProxy } from '../support/locks.ts';
+import { freshName, queueOn, raw, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 import { failed } from '../support/v2-answers.ts';
@@ -58,6 +58,8 @@ describe('more happens elsewhere than etcd remembers', () => {
       const poll = await polling;
       await holder.give();
       await write(leader, HISTORY + 1);
+      // By quorum: the follower has them all, too.
+      await queueOn(freshName(), follower.etcd.url);
       const answered = proxy.next((request) => request === poll, 'answered');
       allow();
       open();
