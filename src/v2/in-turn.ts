@@ -12,7 +12,7 @@ export interface InTurnOptions {
  * deadline that the last one gave to `askAnotherAt` passes, while those before go on. Rejects with the last failure.
  */
 export function inTurn<T>(
-  attempt: (i: number, askAnotherAt: (deadline: Deadline) => void) => Promise<T>,
+  attempt: (askAnotherAt: (deadline: Deadline) => void) => Promise<T>,
   { count, goesOn }: InTurnOptions,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -32,7 +32,8 @@ export function inTurn<T>(
         cancel();
         if (!over) cancel = atDeadline(deadline, begin, { ref: false });
       };
-      attempt(begun++, askAnotherAt).then(
+      begun += 1;
+      attempt(askAnotherAt).then(
         (value) => end(() => resolve(value)),
         (error) => {
           running -= 1;
