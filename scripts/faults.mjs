@@ -70,10 +70,9 @@ function runOnce() {
   }
 }
 
-const outcome = ({ ancestorTitles, title, meta }) => ({
-  name: [...ancestorTitles, title].join(': '),
-  recovered: meta.recovered ?? [],
-});
+function outcome({ ancestorTitles, title, meta }) {
+  return { name: [...ancestorTitles, title].join(': '), recovered: meta.recovered ?? [] };
+}
 
 function report(results) {
   const rows = [...results]
