@@ -26,6 +26,7 @@ function faults() {
     const start = performance.now();
     const { output, tests } = runOnce();
     if (output !== undefined) {
+      report(results);
       console.error(`${output}\nfailed in round ${round} of ${repeat}`);
       return 1;
     }
