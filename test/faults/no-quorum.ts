@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { EtcdLockLost, EtcdWatchTimedOut } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { rejection } from '../support/locks.ts';
+import { until } from '../support/until.ts';
 import { Contest, isPoll, OURS, type Taken } from './contest.ts';
 import type { FaultMember } from './fault-cluster.ts';
 import { ELECTED, recovered } from './recovered.ts';
@@ -40,7 +41,7 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
         await meanwhile();
         await sleep(began + OUTAGE - performance.now());
         await Promise.all(failing.map(end));
-        await cluster().leader();
+        await untilAgreed(other);
         return performance.now();
       };
       return { outage, byLeader: servedBy(leader, cluster()), byOther: servedBy(other, cluster()), other };
@@ -114,3 +115,16 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
       await impatient.end();
     });
   });
+
+/** Resolves once there is a leader, as the member that did not fail knows: a stopped one that goes on names its old one first. */
+const untilAgreed = ({ etcd }: FaultMember): Promise<boolean> =>
+  until(
+    async () => {
+      const signal = AbortSignal.timeout(500);
+      const answer = await fetch(`${etcd.url}/v2/keys/?quorum=true`, { signal }).catch(() => undefined);
+      await answer?.text();
+      return answer?.ok === true;
+    },
+    (agreed) => agreed,
+    { timeout: 30_000 },
+  );
