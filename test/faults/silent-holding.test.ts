@@ -78,15 +78,18 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
     );
     const cut = performance.now();
     for (const { proxy } of members) proxy.blackHole(way);
+    const givings: Promise<void>[] = [];
     const successions = contests.map(async ({ holder, waiting }) => {
       const lost = new Promise((resolve) => holder.signal.addEventListener('abort', resolve, { once: true }));
       // `Contest` fails where the next one holds before the loss is told.
-      const [next] = await Promise.all([waiting, lost.then(() => holder.give().catch(() => {}))]);
+      givings.push(lost.then(() => holder.give()).catch(() => {}));
+      const next = await waiting;
       recovered(context, { from: cut, to: next.at, limit: died(TTL) });
       await next.give();
     });
     await Promise.all(successions);
     for (const { proxy } of members) proxy.heal();
+    await Promise.all(givings);
     for (const { contest } of contests) await contest.end();
   });
 });
