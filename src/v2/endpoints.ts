@@ -2,9 +2,9 @@ import { resolveSrv } from 'node:dns/promises';
 import { type EndpointFailure, EtcdConnectionFailed } from '../errors.ts';
 import { atDeadline, Deadline, ignore, orAborted } from '../timing.ts';
 import { Endpoint } from './endpoint.ts';
-import { afterOthers, combine, isMembersFault } from './failures.ts';
+import { afterOthers, combine, isMembersFault, stillSilent } from './failures.ts';
 import { inTurn } from './in-turn.ts';
-import { Members } from './members.ts';
+import { type Asked, Members } from './members.ts';
 import type { ClientSettings } from './options.ts';
 import { Pace } from './pace.ts';
 
@@ -47,9 +47,9 @@ export class Endpoints {
     const members = await orAborted(this.#members(), signal);
     const before = new Set<number>();
     const failures: EndpointFailure[] = [];
-    let underWay = 0;
+    const underWay = new Set<Asked>();
     let first: number | undefined;
-    let enough: Deadline | undefined;
+    let end: Deadline | undefined;
     const attempt = async (askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
       // In an outage, whom it asked before says nothing, and the one that is left may be the one that stays dead.
       if (this.pace.isDown) before.clear();
@@ -57,14 +57,15 @@ export class Endpoints {
       const asked = members.choose(before, first);
       first = asked.first;
       let cancel: () => void = ignore;
-      if (repeat === 'hedged') {
-        enough ??= Deadline.after(timeout);
+      // Each member gets its time.
+      end ??= Deadline.after(timeout + patience * (members.count - 1));
+      if (repeat === 'hedged' && patience < timeout) {
         const next = Deadline.after(patience);
         // First, so that the next one already waits for its turn if this was the last one hoped for.
         cancel = atDeadline(next, () => members.overdue(asked), { ref: false });
-        if (next.at < enough.at) askAnotherAt(next);
+        askAnotherAt(next);
       }
-      underWay += 1;
+      underWay.add(asked);
       try {
         const result = await ask(asked.endpoint);
         // A poll that ends without an event proves nothing.
@@ -74,24 +75,25 @@ export class Endpoints {
         if (signal.aborted) throw error;
         if (!isMembersFault(error)) {
           members.answered(asked);
-          throw afterOthers(error, failures, underWay > 1);
+          throw afterOthers(error, failures, underWay.size > 1);
         }
         members.failed(asked, error.cause);
         failures.push({ endpoint: asked.endpoint.url, error });
         throw error;
       } finally {
-        underWay -= 1;
+        underWay.delete(asked);
         cancel();
       }
     };
     const goesOn = (error: unknown): boolean =>
       !signal.aborted && isMembersFault(error) && !(repeat === 'never' && error.outcomeUnknown);
     try {
-      return await inTurn(attempt, { count: members.count, goesOn });
+      return await inTurn(attempt, { count: members.count, goesOn, isLate: () => end?.passed ?? false });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       // Without a failure no turn came.
-      throw isMembersFault(error) && failures.length > 0 ? combine(failures) : error;
+      if (!isMembersFault(error) || failures.length === 0) throw error;
+      throw combine([...failures, ...[...underWay].map(stillSilent)]);
     }
   }
 

@@ -12,6 +12,8 @@ import {
   EtcdWatcherCleared,
   isTransient,
 } from '../errors.ts';
+import { now } from '../timing.ts';
+import type { Asked } from './members.ts';
 
 /** Another member may do better: this one did not answer, has no leader, is of another cluster, no etcd at all, or not to be trusted. */
 export function isMembersFault(error: unknown): error is EtcdException {
@@ -37,6 +39,12 @@ export function afterOthers(error: unknown, failures: readonly EndpointFailure[]
   if (!conditionFailed || !(underWay || failures.some((failure) => isUnclear(failure.error)))) return error;
   return rebuild(error, error.message, { failures, outcomeUnknown: true });
 }
+
+/** What a member has failed with whose answer is not waited for any more. */
+export const stillSilent = ({ endpoint, since }: Asked): EndpointFailure => {
+  const message = `no answer for ${((now() - since) / 1000).toFixed(1)} s`;
+  return { endpoint: endpoint.url, error: new EtcdConnectionFailed(message, { outcomeUnknown: true }) };
+};
 
 /** One error for the whole round. */
 export function combine(failures: readonly EndpointFailure[]): Error {

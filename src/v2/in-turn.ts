@@ -5,6 +5,8 @@ export interface InTurnOptions {
   readonly count: number;
   /** Whether another attempt may be made after this failure. */
   readonly goesOn: (error: unknown) => boolean;
+  /** Whether those under way are not waited for after a failure. */
+  readonly isLate: () => boolean;
 }
 
 /**
@@ -13,7 +15,7 @@ export interface InTurnOptions {
  */
 export function inTurn<T>(
   attempt: (askAnotherAt: (deadline: Deadline) => void) => Promise<T>,
-  { count, goesOn }: InTurnOptions,
+  { count, goesOn, isLate }: InTurnOptions,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     let begun = 0;
@@ -39,7 +41,7 @@ export function inTurn<T>(
           running -= 1;
           if (over) return;
           if (goesOn(error) && begun < count) begin();
-          else if (!goesOn(error) || running === 0) end(() => reject(error));
+          else if (!goesOn(error) || running === 0 || isLate()) end(() => reject(error));
         },
       );
     };
