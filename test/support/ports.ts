@@ -1,15 +1,28 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 // Below the range the kernel hands out to outgoing connections: a stopped server finds its port free when it restarts.
 const lowest = 15_000;
 const highest = 30_000;
 
-/** Distinct loopback ports that were free a moment ago. Another process may take one meanwhile: be ready to ask again. */
+/** A file for each port that a test process has: a server that is stopped for long finds its port free of other tests' servers. */
+const taken = join(tmpdir(), 'etcd-v2-lock-ports');
+const mine = new Set<string>();
+process.on('exit', () => {
+  for (const file of mine) rmSync(file, { force: true });
+});
+
+/**
+ * Distinct loopback ports that were free a moment ago, kept from other tests until this process ends. Something else may take one
+ * meanwhile: be ready to ask again.
+ */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   while (ports.size < count) {
     const port = lowest + Math.floor(Math.random() * (highest - lowest));
-    if (!ports.has(port) && (await isFree(port))) ports.add(port);
+    if (!ports.has(port) && reserve(port) && (await isFree(port))) ports.add(port);
   }
   return [...ports];
 }
@@ -20,4 +33,34 @@ function isFree(port: number): Promise<boolean> {
     server.once('error', () => resolve(false));
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
+}
+
+function reserve(port: number): boolean {
+  mkdirSync(taken, { recursive: true });
+  const file = join(taken, String(port));
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' });
+  } catch {
+    if (isRunning(ownerOf(file))) return false;
+    rmSync(file, { force: true }); // for the next one who draws it
+    return false;
+  }
+  mine.add(file);
+  return true;
+}
+
+function ownerOf(file: string): number {
+  try {
+    return Number(readFileSync(file, 'utf8'));
+  } catch {
+    return 0;
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return pid === 0 || process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
