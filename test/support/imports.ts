@@ -18,6 +18,7 @@ const mayEnter: Readonly<Record<string, readonly string[]>> = {
 
 /** Who may import a package; one that is not here is for nobody. */
 const mayUse: Readonly<Record<string, readonly string[]>> = {
+  commander: ['cli'],
   undici: ['v2'],
   uuid: ['lock/entry.ts'],
   debug: ['v2', 'lock', 'server', 'cli'],

@@ -1,0 +1,8 @@
+import { InvalidArgumentError } from 'commander';
+
+/** Reads a flag's value as a number. What range it must be in is for those to say who use it. */
+export function number(text: string): number {
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  if (Number.isNaN(value)) throw new InvalidArgumentError(`It must be a number, got ${JSON.stringify(text)}.`);
+  return value;
+}

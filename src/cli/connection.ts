@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import { type Command, Option } from 'commander';
+import type { EtcdClientOptions } from '../v2/options.ts';
+import { UsageError } from './exit-codes.ts';
+
+/** Where etcd is and who we are, as the command line has it. Flags win over the environment. */
+export interface ConnectionOptions {
+  readonly endpoints?: string;
+  readonly discoverySrv?: string;
+  readonly cacert?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly user?: string;
+  readonly password?: string;
+  readonly passwordFile?: string;
+  readonly lockPrefix?: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+interface Setting {
+  readonly name: keyof ConnectionOptions;
+  /** etcdctl's, of API 3 and of API 2 where they differ; of two long flags the last names the option. */
+  readonly flags: string;
+  readonly description: string;
+  /** The first of these that is set counts where the flag is absent. */
+  readonly env?: readonly string[];
+}
+
+const settings: readonly Setting[] = [
+  {
+    name: 'endpoints',
+    flags: '--endpoints <urls>',
+    description: 'members of the cluster, separated by commas (default: http://127.0.0.1:2379)',
+    env: ['ETCD_ENDPOINTS', 'ETCDCTL_ENDPOINTS'],
+  },
+  {
+    name: 'discoverySrv',
+    flags: '-D, --discovery-srv <domain>',
+    description: 'look the members up as SRV records of _etcd._tcp.<domain> instead',
+    env: ['ETCDCTL_DISCOVERY_SRV'],
+  },
+  {
+    name: 'cacert',
+    flags: '--ca-file, --cacert <file>',
+    description: 'PEM file of the authorities to trust',
+    env: ['ETCDCTL_CACERT', 'ETCDCTL_CA_FILE'],
+  },
+  {
+    name: 'cert',
+    flags: '--cert-file, --cert <file>',
+    description: 'PEM file of the client certificate',
+    env: ['ETCDCTL_CERT', 'ETCDCTL_CERT_FILE'],
+  },
+  {
+    name: 'key',
+    flags: '--key-file, --key <file>',
+    description: 'PEM file of its private key',
+    env: ['ETCDCTL_KEY', 'ETCDCTL_KEY_FILE'],
+  },
+  {
+    name: 'user',
+    flags: '--username, --user <name[:password]>',
+    description: 'user of etcd; better without the password, which anyone on the machine could read',
+    env: ['ETCDCTL_USER', 'ETCDCTL_USERNAME'],
+  },
+  { name: 'passwordFile', flags: '--password-file <file>', description: 'file whose first line is the password' },
+  {
+    name: 'password',
+    flags: '--password <text>',
+    description: 'the password itself; better in a file or in the environment',
+    env: ['ETCDCTL_PASSWORD'],
+  },
+  { name: 'lockPrefix', flags: '--lock-prefix <key>', description: 'directory of all locks (default: /_locks)' },
+];
+
+/** Adds the flags that every command understands, before and after its name. */
+export function addConnectionOptions(command: Command): void {
+  command.optionsGroup('Options for every command:');
+  for (const { flags, description, env } of settings)
+    command.addOption(new Option(flags, env ? `${description} (env: ${env.join(', ')})` : description));
+}
+
+/**
+ * What a client is made with.
+ * @throws {UsageError} for what contradicts itself, and for a file that cannot be read
+ */
+export function clientOptions(flags: ConnectionOptions, env: Environment = process.env): EtcdClientOptions {
+  const given = (name: keyof ConnectionOptions): string | undefined => {
+    const names = settings.find((setting) => setting.name === name)?.env ?? [];
+    return flags[name] ?? names.map((variable) => env[variable] || undefined).find((value) => value !== undefined);
+  };
+  const files = { ca: given('cacert'), cert: given('cert'), key: given('key') };
+  const srvDomain = flags.endpoints === undefined ? given('discoverySrv') : flags.discoverySrv;
+  const endpoints = srvDomain === undefined || flags.endpoints !== undefined ? given('endpoints') : undefined;
+  const scheme = Object.values(files).some((file) => file !== undefined) ? 'https' : 'http';
+  return {
+    ...defined({ srvDomain, lockPrefix: flags.lockPrefix }),
+    ...(endpoints === undefined ? {} : { endpoints: urlsOf(endpoints, scheme) }),
+    ...credentials(given('user'), flags, env),
+    ...defined({ ca: read(files.ca), cert: read(files.cert), key: read(files.key) }),
+  };
+}
+
+/** etcdctl takes members without a scheme, too. */
+function urlsOf(list: string, scheme: string): string[] {
+  const urls = list.split(',').map((url) => url.trim());
+  return urls.filter((url) => url !== '').map((url) => (url.includes('://') ? url : `${scheme}://${url}`));
+}
+
+function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): EtcdClientOptions {
+  const { password, passwordFile } = flags;
+  if (password !== undefined && passwordFile !== undefined)
+    throw new UsageError('--password and --password-file exclude each other');
+  const fromFile = passwordFile === undefined ? undefined : readFirstLine(passwordFile);
+  if (user === undefined) {
+    if ((password ?? fromFile) !== undefined) throw new UsageError('a password goes with --user');
+    return {};
+  }
+  const [, username = user, behind] = /^([^:]*):(.*)$/s.exec(user) ?? [];
+  const found = password ?? fromFile ?? behind ?? (env['ETCDCTL_PASSWORD'] || undefined);
+  if (found === undefined)
+    throw new UsageError(`user ${JSON.stringify(username)} needs a password: ETCDCTL_PASSWORD or --password-file`);
+  return { username, password: found };
+}
+
+const readFirstLine = (file: string): string | undefined => read(file)?.split(/\r?\n/, 1)[0];
+
+function read(file: string | undefined): string | undefined {
+  if (file === undefined) return undefined;
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`cannot read a file: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function defined<T extends object>(values: T): { [K in keyof T]: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+}

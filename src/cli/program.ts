@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { serveCommand } from './commands/serve.ts';
+import { addConnectionOptions } from './connection.ts';
+import { ExitCode } from './exit-codes.ts';
+import { endWithReader } from './streams.ts';
+
+const CONNECTING = '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
+
+/** All commands, ready to parse; `docs/cli.md` is made from their help. */
+export function program(): Command {
+  const all = new Command('etcd-v2-lock')
+    .description('Locks on etcd v2, in the same queue as python-etcd: run jobs under them, and see who holds what.')
+    .version(versionOf(), '-V, --version')
+    .helpCommand('help [command]', 'tell more of a command')
+    .helpOption('-h, --help', 'tell what there is')
+    .exitOverride();
+  addConnectionOptions(all);
+  for (const command of [serveCommand()])
+    all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
+  return all;
+}
+
+/** Runs one command line; the exit code is in `process.exitCode`. */
+export async function main(argv: readonly string[]): Promise<void> {
+  endWithReader();
+  try {
+    await program().parseAsync(argv);
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Said already. Help that was asked for is no mistake.
+    process.exitCode = error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+  }
+}
+
+function versionOf(): string {
+  const file = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
