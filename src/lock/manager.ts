@@ -125,11 +125,15 @@ export class LockManager {
     let turn: Turn | undefined;
     let stay: Stay | undefined;
     try {
-      turn = await queue.enter(mode, call.signal);
-      turn.holder = () => call.holder;
+      const mine = await queue.enter(mode, call.signal);
+      turn = mine;
+      mine.holder = () => call.holder;
       call.waitsBehind();
-      stay = await begin(keys, call, { ...request, path }, turn.queued);
-      return stay && new Hold({ keys, name, stay, turn, trace });
+      stay = await begin(keys, call, { ...request, path }, (place) => {
+        trace.queues(place);
+        mine.queued();
+      });
+      return stay && new Hold({ keys, name, stay, turn: mine, trace });
     } catch (error) {
       // Ended while it waited for its turn; later errors come explained.
       throw error === call.signal.reason ? call.explain(error) : error;

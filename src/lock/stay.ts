@@ -29,13 +29,13 @@ export interface StayOptions {
 /**
  * Queues up with a fresh entry, kept alive from now on, and waits until the lock is ours. Resolves to nothing when it is
  * not available and must not be waited for. No key stays behind on any way out but a hold.
- * @param onQueued called once our place in the queue is taken
+ * @param onQueued called with our place in the queue once it is taken
  */
 export function begin(
   keys: KeysApi,
   call: Call,
   options: StayOptions,
-  onQueued: () => void,
+  onQueued: (place: Place) => void,
 ): Promise<Stay | undefined> {
   const begun = attempt(keys, call, options, onQueued);
   keys.cleanups.add(options.path, begun.then(ignore, ignore));
@@ -46,7 +46,7 @@ async function attempt(
   keys: KeysApi,
   call: Call,
   { path, mode, identity, ttl, margin, ifAvailable }: StayOptions,
-  onQueued: () => void,
+  onQueued: (place: Place) => void,
 ): Promise<Stay | undefined> {
   call.assertGoesOn(); // it may have ended as its turn came
   const { signal, persist } = call;
@@ -63,7 +63,7 @@ async function attempt(
     lease = new Lease(keys, place, { margin, onRenewal: (renewed) => claim.update(renewed) });
     call.follow(lease.signal);
     lease.keepAlive();
-    onQueued();
+    onQueued(place);
     const rule = mode === 'shared' ? shared : exclusive;
     const held = await contend(keys, { path, rule, lease, claim, call, isLeftOver }, !ifAvailable);
     call.assertGoesOn();

@@ -1,6 +1,7 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { now } from '../timing.ts';
-import type { LockMode } from './entry-value.ts';
+import type { Place } from './entry.ts';
+import { type LockMode, parseValue } from './entry-value.ts';
 import type { Held } from './held.ts';
 
 const NAME = 'etcd-v2-lock:request';
@@ -21,9 +22,10 @@ export interface RequestTrace {
   readonly name: string;
   readonly mode: LockMode;
   readonly identity: string | undefined;
-  /** From `held` on, as are the next two. */
+  /** Its entry in etcd's queue, as soon as it has one; a wait inside the process has none. */
   readonly key: string | undefined;
   readonly uuid: string | undefined;
+  /** From `held` on. */
   readonly fencingToken: bigint | undefined;
   /** Seconds from the request to the hold; from `held` on. */
   readonly waited: number | undefined;
@@ -66,6 +68,11 @@ export class Trace implements RequestTrace {
 
   waits(): void {
     events.wait.publish(this);
+  }
+
+  queues({ key, uuid }: Place): void {
+    this.key = key;
+    this.uuid = parseValue(uuid).uuid;
   }
 
   holds({ key, uuid, fencingToken }: Held): void {
