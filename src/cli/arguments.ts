@@ -6,3 +6,11 @@ export function number(text: string): number {
   if (Number.isNaN(value)) throw new InvalidArgumentError(`It must be a number, got ${JSON.stringify(text)}.`);
   return value;
 }
+
+/** Reads a flag's value as an exit code. */
+export function exitCode(text: string): number {
+  const value = number(text);
+  if (!Number.isInteger(value) || value < 0 || value > 255)
+    throw new InvalidArgumentError(`An exit code must be an integer from 0 to 255, got ${text}.`);
+  return value;
+}

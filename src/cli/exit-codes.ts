@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import {
   EtcdConnectionFailed,
   EtcdInsufficientPermissions,
@@ -31,10 +32,24 @@ export const ExitCode = {
 } as const;
 
 /** Ended by a signal, or on behalf of one: 128 and its number, as shells tell it. */
-export const exitCodeOfSignal = (number: number): number => 128 + number;
+export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
+
+/** Something that only the command line can go wrong with. */
+export class CliError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 /** Something the user has to mend before the command can be tried again. */
-export class UsageError extends Error {}
+export class UsageError extends CliError {
+  constructor(message: string) {
+    super(message, ExitCode.usage);
+  }
+}
 
 /** A subclass comes before its base. */
 const codes = [
@@ -44,11 +59,11 @@ const codes = [
   [EtcdInsufficientPermissions, ExitCode.refused],
   [EtcdLockLost, ExitCode.lost],
   [EtcdLockExpired, ExitCode.lost],
-  [UsageError, ExitCode.usage],
   // What the package says of a value it cannot use, before any request.
   [RangeError, ExitCode.usage],
 ] as const;
 
 export function exitCodeOf(error: unknown): number {
+  if (error instanceof CliError) return error.exitCode;
   return codes.find(([type]) => error instanceof type)?.[1] ?? ExitCode.failed;
 }

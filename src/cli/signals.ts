@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { constants } from 'node:os';
 import { exitCodeOfSignal } from './exit-codes.ts';
 
 /** What people and supervisors end a program with. */
@@ -16,7 +15,7 @@ export async function untilSignalled(work: (signal: AbortSignal) => Promise<numb
   for (const signal of ENDING) process.on(signal, onSignal);
   try {
     const code = await work(end.signal);
-    return by === undefined ? code : exitCodeOfSignal(constants.signals[by]);
+    return by === undefined ? code : exitCodeOfSignal(by);
   } finally {
     for (const signal of ENDING) process.off(signal, onSignal);
   }

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { ignore } from '../timing.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -46,10 +47,11 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
   return [styled('bold', first ?? ''), ...others];
 }
 
-/** Whoever reads our output may have seen enough, as `head` does: not an error. */
+/** Whoever reads our output may have seen enough, as `head` does, or be gone with the terminal: not an error. */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
     process.exit(0);
   });
+  process.stderr.on('error', ignore);
 }

@@ -9,6 +9,8 @@ export interface FencedResource {
   readonly url: string;
   /** The tokens of the writes let through, in order. */
   readonly written: readonly bigint[];
+  /** The tokens of the writes it refused. */
+  readonly refused: readonly bigint[];
   write(token: bigint): Promise<void>;
 }
 
@@ -16,17 +18,19 @@ export interface FencedResource {
 export async function fencedResource(): Promise<FencedResource> {
   const fence = new Fence();
   const written: bigint[] = [];
+  const refused: bigint[] = [];
   const write = async (token: bigint): Promise<void> => {
     await fence.accept('resource', token);
     written.push(token);
   };
   const server = http.createServer(async ({ url = '' }, answer) => {
     const token = BigInt(new URL(url, 'http://resource').searchParams.get('token') ?? '');
-    const refused = await write(token).then(
+    const trouble = await write(token).then(
       () => undefined,
       (error: unknown) => error,
     );
-    answer.writeHead(refused instanceof EtcdStaleToken ? 409 : refused ? 500 : 200).end();
+    if (trouble) refused.push(token);
+    answer.writeHead(trouble instanceof EtcdStaleToken ? 409 : trouble ? 500 : 200).end();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -34,5 +38,5 @@ export async function fencedResource(): Promise<FencedResource> {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, written, write };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, written, refused, write };
 }

@@ -1,0 +1,84 @@
+import { Command } from 'commander';
+import { EtcdWatchTimedOut } from '../../errors.ts';
+import type { OpenHeld } from '../../lock/held.ts';
+import { LockManager } from '../../lock/manager.ts';
+import type { EtcdClient } from '../../v2/client.ts';
+import { exitCode, number } from '../arguments.ts';
+import { ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
+import { checkCommand } from '../job/command.ts';
+import { guard } from '../job/guard.ts';
+import { Job } from '../job/job.ts';
+import { withProgress } from '../job/progress.ts';
+import { Relay } from '../job/relay.ts';
+import { withClient } from '../session.ts';
+import { complain, plain } from '../streams.ts';
+
+interface Flags {
+  readonly shared?: boolean;
+  readonly ttl: number;
+  readonly timeout: number;
+  readonly ifAvailable?: boolean;
+  readonly identity?: string;
+  readonly conflictExitCode?: number;
+}
+
+/** `etcd-v2-lock run`: a job under a lock. */
+export function runCommand(): Command {
+  return new Command('run')
+    .usage('[options] <name> -- <command> [args...]')
+    .description('Run a command while holding a lock, which is kept alive meanwhile. Its exit code is ours.')
+    .argument('<name>', 'the lock')
+    .argument('<command...>', 'what to run; no shell is in between')
+    .option('--shared', 'hold the lock beside others that share it')
+    .option('--ttl <seconds>', 'when others may go on after this process has died', number, 30)
+    .option('--timeout <seconds>', 'wait no longer than that; 0: no limit', number, 0)
+    .option('--if-available', 'do not wait at all')
+    .option('--identity <id>', 'a name that no other live process has: what it left in the queue is removed first')
+    .option('-E, --conflict-exit-code <number>', 'exit code when the lock was not to be had in time', exitCode)
+    .action(withClient(run));
+}
+
+async function run(client: EtcdClient, command: Command): Promise<number> {
+  const [name = '', ...job] = command.args;
+  const flags = command.opts<Flags>();
+  checkCommand(job[0] ?? '');
+  const relay = new Relay();
+  try {
+    const held = await acquire(new LockManager(client), name, flags, relay.ending);
+    if (held === null) return taken(name, flags);
+    try {
+      await relay.ready();
+      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, relay);
+    } finally {
+      await held.release();
+    }
+  } catch (error) {
+    if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
+    if (flags.conflictExitCode === undefined || !(error instanceof EtcdWatchTimedOut)) throw error;
+    complain(error.message);
+    return flags.conflictExitCode;
+  } finally {
+    relay.end();
+  }
+}
+
+function acquire(locks: LockManager, name: string, flags: Flags, signal: AbortSignal): Promise<OpenHeld | null> {
+  const { shared = false, ttl, timeout, ifAvailable = false, identity } = flags;
+  const mode = shared ? 'shared' : 'exclusive';
+  return withProgress(locks, name, () => locks.acquire(name, { mode, ttl, timeout, ifAvailable, identity, signal }));
+}
+
+async function runUnder(held: OpenHeld, command: readonly string[], ttl: number, relay: Relay): Promise<number> {
+  const job = await Job.start(command, held, !relay.terminal);
+  relay.to(job);
+  const { code, evicted } = await guard(job, held, ttl);
+  if (evicted === undefined) return code;
+  complain(`${evicted}; ${plain(command[0] ?? '')} was stopped`);
+  return ExitCode.lost;
+}
+
+/** As silent as flock(1) where nobody looks on. */
+function taken(name: string, { conflictExitCode = ExitCode.no }: Flags): number {
+  if (process.stderr.isTTY) complain(`${plain(name)} is taken`);
+  return conflictExitCode;
+}

@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+
+export interface Process {
+  readonly pid: number;
+  readonly parent: number;
+}
+
+/** All processes that run or are stopped. */
+export function processes(): Process[] {
+  const all = existsSync('/proc/self/stat') ? fromProc() : fromPs();
+  return all.flatMap(({ state, ...process }) => (state.startsWith('Z') ? [] : process));
+}
+
+/** Whether a process was started with this in its environment, or forked from one that was; false where that cannot be known. */
+export function hasInEnvironment(pid: number, variable: string): boolean {
+  const environment = readProc(`${pid}/environ`);
+  return environment?.split('\0').includes(variable) ?? false;
+}
+
+interface Listed extends Process {
+  readonly state: string;
+}
+
+function fromProc(): Listed[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.flatMap((pid) => {
+    // The command, in brackets, may contain anything.
+    const [state, parent] = /.*\) (\S) (\d+)/s.exec(readProc(`${pid}/stat`) ?? '')?.slice(1) ?? [];
+    return state === undefined ? [] : { pid: Number(pid), parent: Number(parent), state };
+  });
+}
+
+function fromPs(): Listed[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' });
+  const lines = (stdout ?? '').trim().split('\n');
+  return lines.map((line) => {
+    const [pid, parent, state = ''] = line.trim().split(/\s+/);
+    return { pid: Number(pid), parent: Number(parent), state };
+  });
+}
+
+/** undefined when the process is gone, or is not ours to look at. */
+function readProc(file: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${file}`, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,61 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { LockManager } from '../../lock/manager.ts';
+import type { LockInfo } from '../../lock/query.ts';
+import type { RequestTrace } from '../../lock/trace.ts';
+import { pause } from '../../timing.ts';
+import { plain } from '../streams.ts';
+
+/** Milliseconds: a shorter wait needs no words. */
+const PATIENCE = 1000;
+/** Milliseconds between two looks at the queue. */
+const LOOK = 2000;
+
+/** Back to the begin of the line, and away with the rest of it. */
+const CLEAR = '\r\u001b[K';
+
+const WAITS = 'tracing:etcd-v2-lock:request:wait';
+
+/** Tells people on a terminal what a wait is for, in one line of stderr that is gone when the wait is over. */
+export async function withProgress<T>(locks: LockManager, name: string, wait: () => Promise<T>): Promise<T> {
+  if (!process.stderr.isTTY) return wait();
+  let trace: RequestTrace | undefined;
+  const onWait = (message: unknown): void => {
+    trace = message as RequestTrace;
+  };
+  const over = new AbortController();
+  subscribe(WAITS, onWait);
+  void tell(locks, name, () => trace?.uuid, over.signal);
+  try {
+    return await wait();
+  } finally {
+    unsubscribe(WAITS, onWait);
+    over.abort();
+    process.stderr.write(CLEAR);
+  }
+}
+
+async function tell(locks: LockManager, name: string, uuid: () => string | undefined, over: AbortSignal) {
+  await pause(PATIENCE, over);
+  while (!over.aborted) {
+    const line = await lineOf(locks, name, uuid());
+    if (over.aborted) break;
+    process.stderr.write(CLEAR + line.slice(0, (process.stderr.columns || 80) - 1));
+    await pause(LOOK, over);
+  }
+}
+
+async function lineOf(locks: LockManager, name: string, uuid: string | undefined): Promise<string> {
+  const waiting = `waiting for ${plain(name)}`;
+  try {
+    const { held, pending } = await locks.query(name);
+    const queue = [...held, ...pending];
+    const holders = held.filter((entry) => entry.uuid !== uuid).map(labelOf);
+    const position = queue.findIndex((entry) => entry.uuid === uuid) + 1;
+    const by = holders.length > 0 ? `, held by ${holders.join(', ')}` : '';
+    return position > 0 ? `${waiting}${by}, position ${position} of ${queue.length}` : `${waiting}${by}`;
+  } catch (error) {
+    return `${waiting}: ${plain(error instanceof Error ? error.message : String(error))}`;
+  }
+}
+
+const labelOf = ({ identity, uuid }: LockInfo): string => plain(identity ?? uuid);

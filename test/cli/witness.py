@@ -1,0 +1,51 @@
+"""A job that writes down what happens to it: `witness.py FILE CHILDREN [--stubborn] [--spin]`.
+
+Appends lines `PID WHAT` to the file: `begin`, then the name of each signal it gets. It has that many children, each with
+one fewer; the last one has none. The first signal that asks for an end ends it, with exit code 0, once its child has
+ended; with --stubborn only SIGKILL does. With --spin it goes on writing `at NANOSECONDS` of the monotonic clock, and has
+a file of its own for that, FILE.PID.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+NAMES = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"]
+
+
+def main():
+    path, children = sys.argv[1], int(sys.argv[2])
+    flags = sys.argv[3:]
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    ending = []
+
+    def note(what):
+        os.write(log, f"{os.getpid()} {what}\n".encode())
+
+    def on_signal(number, _frame):
+        name = signal.Signals(number).name
+        note(name)
+        if not name.startswith("SIGUSR") and "--stubborn" not in flags:
+            ending.append(name)
+
+    for name in NAMES:
+        signal.signal(getattr(signal, name), on_signal)
+    child = children > 0 and subprocess.Popen([sys.executable, __file__, path, str(children - 1), *flags])
+    note("begin")
+    if "--spin" in flags:
+        spin(f"{path}.{os.getpid()}", ending)
+    while not ending:
+        time.sleep(0.01)
+    if child:
+        child.wait()
+
+
+def spin(path, ending):
+    own = os.open(path, os.O_WRONLY | os.O_CREAT)
+    while not ending:
+        os.pwrite(own, b"%020d" % time.monotonic_ns(), 0)
+
+
+main()

@@ -1,0 +1,13 @@
+"""A job that heeds nobody: `writer.py HOST PORT` posts with the token of its lock, again and again, until SIGKILL."""
+
+import http.client
+import os
+import signal
+import sys
+
+for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"):
+    signal.signal(getattr(signal, name), signal.SIG_IGN)
+resource = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]))
+while True:
+    resource.request("POST", f"/?token={os.environ['ETCD_LOCK_TOKEN']}")
+    resource.getresponse().read()

@@ -1,0 +1,39 @@
+"""Runs a command as the leader of a session on a new terminal: `terminal.py COMMAND ARGS...`.
+
+stdin is typed on the terminal, stdout gets what it shows; the end of stdin is a hang-up. Ends with the command's exit
+code, 128 + n when a signal ended it.
+"""
+
+import os
+import pty
+import select
+import sys
+
+
+def main():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvp(sys.argv[1], sys.argv[1:])
+    relay(terminal)
+    os.close(terminal)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+def relay(terminal):
+    while True:
+        ready, _, _ = select.select([terminal, 0], [], [])
+        if terminal in ready:
+            try:
+                shown = os.read(terminal, 65536)
+            except OSError:
+                return
+            os.write(1, shown)
+        if 0 in ready:
+            typed = os.read(0, 65536)
+            if not typed:
+                return
+            os.write(terminal, typed)
+
+
+main()

@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { findPython } from '../../scripts/find.mjs';
+import { until } from './until.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface OnTerminal {
+  /** All that the terminal has shown. */
+  readonly shown: () => string;
+  type(text: string): void;
+  /** Waits until the terminal shows something like it. */
+  shows(text: RegExp): Promise<string>;
+  /** Takes the terminal away. */
+  hangUp(): void;
+  /** Exit code of the command; 128 + n when a signal ended it. */
+  readonly ended: Promise<number>;
+}
+
+/** Runs a command as the leader of a session on a new terminal, in the root of the package. */
+export function startOnTerminal(command: readonly string[], env: Readonly<Record<string, string>> = {}): OnTerminal {
+  const program = fileURLToPath(new URL('terminal.py', import.meta.url));
+  const child = spawn(findPython() ?? 'python3', [program, ...command], {
+    cwd: ROOT,
+    env: { ...process.env, NODE_OPTIONS: '', TERM: 'xterm', ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let shown = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text;
+  });
+  child.stdin.on('error', () => {}); // the command has ended
+  const ended = once(child, 'exit').then(([code]) => code as number);
+  onTestFinished(async () => {
+    // That hangs up, too; what heeds no hang-up is for others to end.
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    shown: () => shown,
+    type: (text) => void child.stdin.write(text),
+    shows: (text) =>
+      until(
+        () => shown,
+        (all) => text.test(all),
+      ),
+    hangUp: () => void child.stdin.end(),
+    ended,
+  };
+}
