@@ -2,10 +2,13 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { serveCommand } from './commands/serve.ts';
 import { addConnectionOptions } from './connection.ts';
-import { ExitCode } from './exit-codes.ts';
+import { type Ending, ExitCode, endings } from './exit-codes.ts';
+import { explain } from './help.ts';
 import { endWithReader } from './streams.ts';
 
-const CONNECTING = '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
+/** The end of every command's help. */
+export const CONNECTING =
+  '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
@@ -16,6 +19,7 @@ export function program(): Command {
     .helpOption('-h, --help', 'tell what there is')
     .exitOverride();
   addConnectionOptions(all);
+  explain(all, { endings: Object.keys(endings) as Ending[] });
   for (const command of [serveCommand()])
     all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
   return all;
