@@ -75,12 +75,28 @@ export const connectionSettings: readonly Setting[] = [
   { name: 'lockPrefix', flags: '--lock-prefix <key>', description: 'directory of all locks (default: /_locks)' },
 ];
 
-/** Adds the flags that every command understands, before and after its name. */
-export function addConnectionOptions(command: Command): void {
-  command.optionsGroup('Options for every command:');
+/** Adds the flags that every command understands, for before its name. */
+export function addConnectionOptions(program: Command): void {
+  program.optionsGroup('Options for every command:');
   for (const { flags, description, env } of connectionSettings)
-    command.addOption(new Option(flags, env ? `${description} (env: ${env.join(', ')})` : description));
+    program.addOption(new Option(flags, env ? `${description} (env: ${env.join(', ')})` : description));
 }
+
+/** Has a command understand them behind its name, too, except for a flag that it has itself. */
+export function acceptConnectionOptions(command: Command): void {
+  const own = command.options.flatMap(({ short, long }) => [short, long]);
+  for (const { name, flags } of connectionSettings) {
+    const [, names = '', value] = /^(.*) (<.*>)$/.exec(flags) ?? [];
+    const free = names.split(', ').filter((flag) => !own.includes(flag));
+    const option = new Option(`${free.join(', ')} ${value}`).hideHelp();
+    // Whichever flag is left.
+    option.attributeName = () => name;
+    command.addOption(option);
+  }
+}
+
+/** What the flags before and behind a command's name say; the latter count. */
+export const connectionOf = (command: Command): ConnectionOptions => ({ ...command.parent?.opts(), ...command.opts() });
 
 /**
  * What a client is made with.

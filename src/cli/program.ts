@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { serveCommand } from './commands/serve.ts';
-import { addConnectionOptions } from './connection.ts';
+import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { type Ending, ExitCode, endings } from './exit-codes.ts';
 import { explain } from './help.ts';
 import { endWithReader } from './streams.ts';
@@ -10,6 +10,8 @@ import { endWithReader } from './streams.ts';
 export const CONNECTING =
   '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
+const COMMANDS = [serveCommand];
+
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
   const all = new Command('etcd-v2-lock')
@@ -17,11 +19,15 @@ export function program(): Command {
     .version(versionOf(), '-V, --version')
     .helpCommand('help [command]', 'tell more of a command')
     .helpOption('-h, --help', 'tell what there is')
+    .enablePositionalOptions()
     .exitOverride();
   addConnectionOptions(all);
   explain(all, { endings: Object.keys(endings) as Ending[] });
-  for (const command of [serveCommand()])
+  for (const make of COMMANDS) {
+    const command = make();
+    acceptConnectionOptions(command);
     all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
+  }
   return all;
 }
 
