@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { inspectCommand } from './commands/inspect.ts';
+import { lsCommand } from './commands/ls.ts';
 import { serveCommand } from './commands/serve.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { type Ending, ExitCode, endings } from './exit-codes.ts';
@@ -10,7 +12,7 @@ import { endWithReader } from './streams.ts';
 export const CONNECTING =
   '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
-const COMMANDS = [serveCommand];
+const COMMANDS = [lsCommand, inspectCommand, serveCommand];
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
