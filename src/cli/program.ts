@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { inspectCommand } from './commands/inspect.ts';
 import { lsCommand } from './commands/ls.ts';
 import { serveCommand } from './commands/serve.ts';
+import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { type Ending, ExitCode, endings } from './exit-codes.ts';
 import { explain } from './help.ts';
@@ -12,7 +13,7 @@ import { endWithReader } from './streams.ts';
 export const CONNECTING =
   '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
-const COMMANDS = [lsCommand, inspectCommand, serveCommand];
+const COMMANDS = [lsCommand, inspectCommand, watchCommand, serveCommand];
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
