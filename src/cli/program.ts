@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { inspectCommand } from './commands/inspect.ts';
 import { lsCommand } from './commands/ls.ts';
+import { releaseCommand } from './commands/release.ts';
 import { serveCommand } from './commands/serve.ts';
 import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
@@ -13,7 +14,7 @@ import { endWithReader } from './streams.ts';
 export const CONNECTING =
   '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
-const COMMANDS = [lsCommand, inspectCommand, watchCommand, serveCommand];
+const COMMANDS = [lsCommand, inspectCommand, watchCommand, releaseCommand, serveCommand];
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
