@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { inspectCommand } from './commands/inspect.ts';
 import { lsCommand } from './commands/ls.ts';
+import { pruneCommand } from './commands/prune.ts';
 import { releaseCommand } from './commands/release.ts';
 import { serveCommand } from './commands/serve.ts';
 import { watchCommand } from './commands/watch.ts';
@@ -14,7 +15,7 @@ import { endWithReader } from './streams.ts';
 export const CONNECTING =
   '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
-const COMMANDS = [lsCommand, inspectCommand, watchCommand, releaseCommand, serveCommand];
+const COMMANDS = [lsCommand, inspectCommand, watchCommand, releaseCommand, pruneCommand, serveCommand];
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
