@@ -61,7 +61,7 @@ test('watch tells of python-etcd’s contenders and of ours as they come, hold a
   await lock.acquire({ lockTtl: 600 });
   const { uuid, lockKey } = await lock.state();
   await told(watch, 2);
-  const waiting = useManager({ ttl: 3 }).acquire(name);
+  const waiting = useManager({ ttl: 6 }).acquire(name);
   await untilQueued(name, 2);
   await told(watch, 3);
   // Held already, it renews by writing its value anew.
@@ -90,8 +90,9 @@ test('watch tells of python-etcd’s contenders and of ours as they come, hold a
 test('watch tells of an expiry, of a key made again as python-etcd does, and of values that change', async () => {
   const name = useLockName();
   const watch = await watching(name);
-  const key = await enqueue(name, 'u1', { ttl: '1' });
+  const key = await enqueue(name, 'u1');
   await enqueue(name, 'u2');
+  await raw('PUT', key, { value: 'u1', ttl: '1' });
   const beginning = ['queued u1', 'acquired u1', 'queued u2', 'expired u1', 'acquired u2'];
   expect(await told(watch, 5)).toEqual(beginning);
   await raw('PUT', key, { value: 'u1', ttl: '600' });
@@ -110,7 +111,6 @@ test('watch misses nothing and tells nothing twice where etcd’s history does n
   const written = gate();
   const stop = proxy.intercept((request) => (isPoll(request) ? { hold: written.opened } : undefined));
   const polled = proxy.next(isPoll, 'arrived');
-  const cleared = proxy.next((request) => isPoll(request) && request.status === 400, 'answered');
   const watch = startWatch([name, '--json'], proxy.url);
   await polled;
   stop();
@@ -118,6 +118,7 @@ test('watch misses nothing and tells nothing twice where etcd’s history does n
   await enqueue(name, 'u3', { etcd: etcd.url });
   for (let write = 0; write < 1000; write += 100)
     await Promise.all(Array.from({ length: 100 }, () => raw('PUT', '/other', { value: 'x' }, etcd.url)));
+  const cleared = proxy.next((request) => isPoll(request) && request.status === 400, 'answered');
   written.open();
   await cleared;
   await told(watch, 5);
