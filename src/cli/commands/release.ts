@@ -10,10 +10,10 @@ import { JSON_FLAG, withClient } from '../session.ts';
 import { complain, plain, print, printJson } from '../streams.ts';
 
 const ABOUT = `
-The entry is shown first, then removed if it has not changed meanwhile. One that holds the lock is removed with --force
-only: the next in line gets the lock at once, while the holder does not know until it renews next (this package: within a
-third of its TTL; python-etcd: never) and goes on working. Two jobs are then at work, unless a fencing token stops the
-earlier one; so end the holder first.
+The entry is shown first, with --json too, then removed if it has not changed meanwhile; the exit code tells.
+One that holds the lock is removed with --force only: the next in line gets the lock at once, while the holder does not
+know until it renews next (this package: within a third of its TTL; python-etcd: never) and goes on working. Two jobs are
+then at work, unless a fencing token stops the earlier one; so end the holder first.
 ${ABOUT_OWNERS}
 To this command --key is the entry; etcdctl's --key, the private key, is --key-file here, or goes before "release".`;
 
