@@ -27,7 +27,8 @@ interface Setting {
   readonly env?: readonly string[];
 }
 
-const settings: readonly Setting[] = [
+/** All that tells which etcd, and as whom; the manual tells of them, too. */
+export const connectionSettings: readonly Setting[] = [
   {
     name: 'endpoints',
     flags: '--endpoints <urls>',
@@ -74,12 +75,28 @@ const settings: readonly Setting[] = [
   { name: 'lockPrefix', flags: '--lock-prefix <key>', description: 'directory of all locks (default: /_locks)' },
 ];
 
-/** Adds the flags that every command understands, before and after its name. */
-export function addConnectionOptions(command: Command): void {
-  command.optionsGroup('Options for every command:');
-  for (const { flags, description, env } of settings)
-    command.addOption(new Option(flags, env ? `${description} (env: ${env.join(', ')})` : description));
+/** Adds the flags that every command understands, for before its name. */
+export function addConnectionOptions(program: Command): void {
+  program.optionsGroup('Options for every command:');
+  for (const { flags, description, env } of connectionSettings)
+    program.addOption(new Option(flags, env ? `${description} (env: ${env.join(', ')})` : description));
 }
+
+/** Has a command understand them behind its name, too, except for a flag that it has itself. */
+export function acceptConnectionOptions(command: Command): void {
+  const own = command.options.flatMap(({ short, long }) => [short, long]);
+  for (const { name, flags } of connectionSettings) {
+    const [, names = '', value] = /^(.*) (<.*>)$/.exec(flags) ?? [];
+    const free = names.split(', ').filter((flag) => !own.includes(flag));
+    const option = new Option(`${free.join(', ')} ${value}`).hideHelp();
+    // Whichever flag is left.
+    option.attributeName = () => name;
+    command.addOption(option);
+  }
+}
+
+/** What the flags before and behind a command's name say; the latter count. */
+export const connectionOf = (command: Command): ConnectionOptions => ({ ...command.parent?.opts(), ...command.opts() });
 
 /**
  * What a client is made with.
@@ -87,19 +104,32 @@ export function addConnectionOptions(command: Command): void {
  */
 export function clientOptions(flags: ConnectionOptions, env: Environment = process.env): EtcdClientOptions {
   const given = (name: keyof ConnectionOptions): string | undefined => {
-    const names = settings.find((setting) => setting.name === name)?.env ?? [];
+    const names = connectionSettings.find((setting) => setting.name === name)?.env ?? [];
     return flags[name] ?? names.map((variable) => env[variable] || undefined).find((value) => value !== undefined);
   };
-  const files = { ca: given('cacert'), cert: given('cert'), key: given('key') };
-  const srvDomain = flags.endpoints === undefined ? given('discoverySrv') : flags.discoverySrv;
-  const endpoints = srvDomain === undefined || flags.endpoints !== undefined ? given('endpoints') : undefined;
-  const scheme = Object.values(files).some((file) => file !== undefined) ? 'https' : 'http';
+  const { endpoints, srvDomain } = members(flags, given);
+  const tls = { ca: given('cacert'), cert: given('cert'), key: given('key') };
+  if ((tls.cert === undefined) !== (tls.key === undefined))
+    throw new UsageError(`--cert and --key go together, got only ${tls.cert ?? tls.key}`);
+  const scheme = Object.values(tls).some((file) => file !== undefined) ? 'https' : 'http';
   return {
     ...defined({ srvDomain, lockPrefix: flags.lockPrefix }),
     ...(endpoints === undefined ? {} : { endpoints: urlsOf(endpoints, scheme) }),
     ...credentials(given('user'), flags, env),
-    ...defined({ ca: read(files.ca), cert: read(files.cert), key: read(files.key) }),
+    ...defined({ ca: readPem(tls.ca), cert: readPem(tls.cert), key: readPem(tls.key) }),
   };
+}
+
+/** A flag of either kind outdoes variables of both. */
+function members(
+  flags: ConnectionOptions,
+  given: (name: keyof ConnectionOptions) => string | undefined,
+): { endpoints?: string | undefined; srvDomain?: string | undefined } {
+  if (flags.endpoints !== undefined && flags.discoverySrv !== undefined)
+    throw new UsageError('--endpoints and --discovery-srv exclude each other');
+  if (flags.endpoints !== undefined) return { endpoints: flags.endpoints };
+  const srvDomain = given('discoverySrv');
+  return srvDomain === undefined ? { endpoints: given('endpoints') } : { srvDomain };
 }
 
 /** etcdctl takes members without a scheme, too. */
@@ -112,26 +142,40 @@ function credentials(user: string | undefined, flags: ConnectionOptions, env: En
   const { password, passwordFile } = flags;
   if (password !== undefined && passwordFile !== undefined)
     throw new UsageError('--password and --password-file exclude each other');
-  const fromFile = passwordFile === undefined ? undefined : readFirstLine(passwordFile);
+  const byFlag = passwordFile === undefined ? password : readFirstLine(passwordFile);
   if (user === undefined) {
-    if ((password ?? fromFile) !== undefined) throw new UsageError('a password goes with --user');
+    if (byFlag !== undefined) throw new UsageError('a password goes with --user');
     return {};
   }
   const [, username = user, behind] = /^([^:]*):(.*)$/s.exec(user) ?? [];
-  const found = password ?? fromFile ?? behind ?? (env['ETCDCTL_PASSWORD'] || undefined);
+  if (byFlag !== undefined && behind !== undefined && flags.user !== undefined)
+    throw new UsageError(`two passwords for ${JSON.stringify(username)}: one in --user, one by --password or its file`);
+  const found = byFlag ?? behind ?? (env['ETCDCTL_PASSWORD'] || undefined);
   if (found === undefined)
     throw new UsageError(`user ${JSON.stringify(username)} needs a password: ETCDCTL_PASSWORD or --password-file`);
   return { username, password: found };
 }
 
-const readFirstLine = (file: string): string | undefined => read(file)?.split(/\r?\n/, 1)[0];
+function readFirstLine(file: string): string {
+  const [line = ''] = read(file).split(/\r?\n/, 1);
+  if (line === '') throw new UsageError(`the first line of ${file} is empty: it should be the password`);
+  return line;
+}
 
-function read(file: string | undefined): string | undefined {
+function readPem(file: string | undefined): string | undefined {
   if (file === undefined) return undefined;
+  const text = read(file);
+  if (!text.includes('-----BEGIN ')) throw new UsageError(`${file} is no PEM file: it has no "-----BEGIN …" line`);
+  return text;
+}
+
+function read(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new UsageError(`cannot read a file: ${error instanceof Error ? error.message : error}`);
+    // Node's own words name the file in some cases only.
+    const [reason] = (error instanceof Error ? error.message : String(error)).split(', ');
+    throw new UsageError(`cannot read ${JSON.stringify(file)}: ${reason}`);
   }
 }
 

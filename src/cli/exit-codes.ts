@@ -11,25 +11,40 @@ import {
 /** What a command ends with: flock(1)'s and timeout(1)'s numbers where they have one, sysexits.h's for the rest. */
 export const ExitCode = {
   ok: 0,
-  /** The answer is no: the lock is taken, nothing was found, something is wrong with the cluster. */
   no: 1,
-  /** The command line cannot be understood, or a value in it not be used (EX_USAGE, as flock). */
+  /** EX_USAGE, as flock. */
   usage: 64,
-  /** etcd cannot be reached, or what answers is no etcd that speaks v2 (EX_UNAVAILABLE). */
+  /** EX_UNAVAILABLE. */
   unreachable: 69,
-  /** The lock was lost, or about to be (EX_TEMPFAIL). */
+  /** EX_TEMPFAIL. */
   lost: 75,
-  /** User, password or certificate are refused (EX_NOPERM). */
+  /** EX_NOPERM. */
   refused: 77,
-  /** The timeout passed (as timeout). */
   timedOut: 124,
-  /** Something else went wrong (as timeout). */
   failed: 125,
-  /** The job's command was found, but cannot be run (as timeout). */
   cannotRun: 126,
-  /** The job's command was not found (as timeout). */
   notFound: 127,
 } as const;
+
+/** What each means, for the help and the manual. */
+export const endings = {
+  ok: 'all is well',
+  no: 'the answer is no: the lock is taken, nothing was found, something is wrong',
+  usage: 'the command line cannot be understood, or a value in it not be used',
+  unreachable: 'no etcd can be reached, or what answers has no v2 API',
+  lost: 'the lock was lost, or was about to be',
+  refused: 'user, password or certificate are refused',
+  timedOut: 'the timeout passed',
+  failed: 'something else went wrong',
+  cannotRun: 'the command to run was found, but cannot be run',
+  notFound: 'the command to run was not found',
+  signalled: 'ended by signal n',
+} as const satisfies Record<keyof typeof ExitCode | 'signalled', string>;
+
+export type Ending = keyof typeof endings;
+
+/** The number of an ending, or what it is made of. */
+export const codeOf = (ending: Ending): string => (ending === 'signalled' ? '128+n' : String(ExitCode[ending]));
 
 /** Ended by a signal, or on behalf of one: 128 and its number, as shells tell it. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

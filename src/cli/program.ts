@@ -1,12 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { inspectCommand } from './commands/inspect.ts';
+import { lsCommand } from './commands/ls.ts';
+import { pruneCommand } from './commands/prune.ts';
+import { releaseCommand } from './commands/release.ts';
 import { runCommand } from './commands/run.ts';
 import { serveCommand } from './commands/serve.ts';
-import { addConnectionOptions } from './connection.ts';
-import { ExitCode } from './exit-codes.ts';
+import { watchCommand } from './commands/watch.ts';
+import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
+import { type Ending, ExitCode, endings } from './exit-codes.ts';
+import { explain } from './help.ts';
 import { endWithReader } from './streams.ts';
 
-const CONNECTING = '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
+/** The end of every command's help. */
+export const CONNECTING =
+  '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
+
+const COMMANDS = [runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, pruneCommand, serveCommand];
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
@@ -15,10 +25,15 @@ export function program(): Command {
     .version(versionOf(), '-V, --version')
     .helpCommand('help [command]', 'tell more of a command')
     .helpOption('-h, --help', 'tell what there is')
+    .enablePositionalOptions()
     .exitOverride();
   addConnectionOptions(all);
-  for (const command of [runCommand(), serveCommand()])
+  explain(all, { endings: Object.keys(endings) as Ending[] });
+  for (const make of COMMANDS) {
+    const command = make();
+    acceptConnectionOptions(command);
     all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
+  }
   return all;
 }
 

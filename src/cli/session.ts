@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { EtcdKeysLeft } from '../errors.ts';
 import { EtcdClient } from '../v2/client.ts';
-import { type ConnectionOptions, clientOptions } from './connection.ts';
-import { exitCodeOf } from './exit-codes.ts';
+import { clientOptions, connectionOf } from './connection.ts';
+import { exitCodeOf, UsageError } from './exit-codes.ts';
 import { complain } from './streams.ts';
 
 /** The `--json` of the commands that print data. */
@@ -18,7 +18,7 @@ export function withClient(
   return async (...args) => {
     const command = args.at(-1) as Command;
     process.exitCode = await outcome(async () => {
-      const client = new EtcdClient(clientOptions(command.optsWithGlobals<ConnectionOptions>()));
+      const client = connect(command);
       try {
         return await action(client, command);
       } finally {
@@ -26,6 +26,16 @@ export function withClient(
       }
     });
   };
+}
+
+/** @throws {UsageError} for what no client can be made of */
+function connect(command: Command): EtcdClient {
+  const options = clientOptions(connectionOf(command));
+  try {
+    return new EtcdClient(options);
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** Runs an action; what it fails with is told on stderr, and becomes the exit code. */

@@ -13,6 +13,11 @@ export function complain(line: string): void {
   process.stderr.write(`etcd-v2-lock: ${line}\n`);
 }
 
+/** What only someone who looks on wants to know. */
+export function remark(line: string): void {
+  if (process.stderr.isTTY) complain(line);
+}
+
 /** One value on stdout, for programs to read: the same for every command that has `--json`. */
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part)));

@@ -1,5 +1,5 @@
 import { EtcdKeyNotFound, type LockHolder } from '../errors.ts';
-import type { GetOptions, KeysApi, Node, Snapshot } from '../keys/api.ts';
+import type { GetOptions, KeysApi, Node } from '../keys/api.ts';
 import { sequenceOf } from '../keys/paths.ts';
 
 /** One place in the queue of a lock. */
@@ -23,21 +23,29 @@ export interface Queue {
   readonly clusterId: string | undefined;
 }
 
-/** Reads the queue of the lock at `path`; a lock nobody ever wanted has an empty one. */
-export async function readQueue(keys: KeysApi, path: string, options: GetOptions): Promise<Queue> {
-  try {
-    return queueOf(await keys.get(path, { ...options, recursive: true }));
-  } catch (error) {
-    if (!(error instanceof EtcdKeyNotFound)) throw error;
-    return { entries: [], index: error.index ?? 0, clusterId: keys.clusterId };
-  }
+/** What a directory had, as one listing showed it. */
+export interface Directory {
+  readonly nodes: readonly Node[];
+  readonly index: number;
+  readonly clusterId: string | undefined;
 }
 
-export const queueOf = ({ node, index, clusterId }: Snapshot): Queue => ({
-  entries: contendersAmong(node.nodes),
-  index,
-  clusterId,
-});
+/** Reads the queue of the lock at `path`; a lock nobody ever wanted has an empty one. */
+export async function readQueue(keys: KeysApi, path: string, options: GetOptions): Promise<Queue> {
+  const { nodes, ...listing } = await readDirectory(keys, path, { ...options, recursive: true });
+  return { entries: contendersAmong(nodes), ...listing };
+}
+
+/** Reads a directory; one that was never made is empty. */
+export async function readDirectory(keys: KeysApi, path: string, options: GetOptions): Promise<Directory> {
+  try {
+    const { node, index, clusterId } = await keys.get(path, options);
+    return { nodes: node.nodes, index, clusterId };
+  } catch (error) {
+    if (!(error instanceof EtcdKeyNotFound)) throw error;
+    return { nodes: [], index: error.index ?? 0, clusterId: keys.clusterId };
+  }
+}
 
 /** Of what a lock's directory has, the files named by a number, in text order; nothing else is an entry of this lock. */
 export const contendersAmong = (nodes: readonly Node[]): Contender[] =>

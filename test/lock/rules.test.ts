@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Node } from '../../src/index.ts';
 import { isShared } from '../../src/lock/entry-value.ts';
-import { type Contender, queueOf } from '../../src/lock/queue.ts';
+import { type Contender, contendersAmong } from '../../src/lock/queue.ts';
 import { type Decision, exclusive, holdsUp, shared } from '../../src/lock/rules.ts';
 
 const DIR = '/_locks/x';
@@ -18,8 +18,7 @@ const file = (name: string, value = 'v'): Node => ({
 const directory = (name: string): Node => ({ ...file(name), dir: true, nodes: [file(`${name}/${wide(1n)}`)] });
 const wide = (n: bigint): string => n.toString().padStart(20, '0');
 
-const listing = (nodes: Node[]): readonly Contender[] =>
-  queueOf({ node: { ...directory(''), key: DIR, nodes }, index: 1, clusterId: 'c', sentAt: 0 }).entries;
+const listing = (nodes: Node[]): readonly Contender[] => contendersAmong(nodes);
 
 const ours = fc.uniqueArray(fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }), { minLength: 1, maxLength: 30 });
 /** Whatever else may lie in the directory: old bare numbers, too wide ones, other names, directories. */

@@ -6,6 +6,7 @@ const read = (file: string): string => readFileSync(new URL(file, root), 'utf8')
 export const readme = read('README.md');
 
 export const packageJson = JSON.parse(read('package.json')) as {
+  readonly version: string;
   readonly scripts: Readonly<Record<string, string>>;
   readonly files: readonly string[];
 };

@@ -2,27 +2,41 @@ import { Command } from 'commander';
 import { EmbeddedEtcd } from '../../server/embedded.ts';
 import { number } from '../arguments.ts';
 import { ExitCode } from '../exit-codes.ts';
+import { explain } from '../help.ts';
 import { outcome } from '../session.ts';
 import { aborted, untilSignalled } from '../signals.ts';
 import { print } from '../streams.ts';
 
 /** `etcd-v2-lock serve`: the embedded server, until a signal ends it. */
 export function serveCommand(): Command {
-  return new Command('serve')
+  const command = new Command('serve')
     .description('Serve an etcd v2 in memory, for tests and try-outs. It prints its URL; all is gone when it ends.')
     .option('--port <number>', 'TCP port to listen on, 0 for any free one', number, 2379)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .action(async ({ port, host }: { port: number; host: string }) => {
       process.exitCode = await outcome(() => serve(port, host));
     });
+  return explain(command, {
+    endings: ['signalled'],
+    examples: [['etcd-v2-lock serve --port 0', 'on any free port, which the printed URL tells']],
+  });
 }
 
 function serve(port: number, host: string): Promise<number> {
   return untilSignalled(async (signal) => {
-    const server = await EmbeddedEtcd.start({ port, host });
+    const server = await listen(port, host);
     print(server.url);
     await aborted(signal);
     await server.stop();
     return ExitCode.ok;
   });
+}
+
+async function listen(port: number, host: string): Promise<EmbeddedEtcd> {
+  try {
+    return await EmbeddedEtcd.start({ port, host });
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw new Error(`cannot listen on ${host} port ${port}: ${error.message}. Try another --port or --host.`);
+  }
 }

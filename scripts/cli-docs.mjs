@@ -1,0 +1,135 @@
+// `npm run docs`: writes docs/cli.md, or the file that is named, from the help texts of the built command line.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectionSettings } from '../dist/cli/connection.js';
+import { codeOf, endings } from '../dist/cli/exit-codes.js';
+import { CONNECTING, program } from '../dist/cli/program.js';
+import { root } from './run.mjs';
+
+const [file = join(root, 'docs/cli.md')] = process.argv.slice(2);
+const all = program();
+const commands = all.commands.filter((command) => command.name() !== 'help');
+writeFileSync(file, manual());
+
+function manual() {
+  const ofEvery = ({ helpGroupHeading }) => helpGroupHeading === 'Options for every command:';
+  const options = all.createHelp().visibleOptions(all);
+  const variables = connectionSettings.filter(({ env }) => env);
+  return `# etcd-v2-lock(1)
+
+[//]: # (Made by "npm run docs" from the help texts: change it there.)
+
+## NAME
+
+etcd-v2-lock - ${proof(all.description())}
+
+## SYNOPSIS
+
+${code([...commands, all].map(usageOf))}
+
+## DESCRIPTION
+
+Each command tells by its exit code what it came to. Data is on stdout, as JSON with \`--json\`; what went wrong is one line on stderr.
+Colours are on terminals only.
+
+${options
+  .filter((option) => !ofEvery(option))
+  .map(itemOfOption)
+  .join('\n')}
+
+## COMMANDS
+
+${commands.map(chapterOf).join('\n\n')}
+
+## OPTIONS FOR EVERY COMMAND
+
+Before the name of the command or behind it. Flags win over the environment, whose empty variables count as unset.
+
+${options.filter(ofEvery).map(itemOfOption).join('\n')}
+
+## ENVIRONMENT
+
+${variables.map(({ env, flags }) => item(env, `in the place of \`${flags.split(' ').at(-2)}\`${env.length > 1 ? '; the first one that is set' : ''}`)).join('\n')}
+${item(['NO_COLOR'], 'no colours, on terminals either')}
+${item(['DEBUG'], '`etcd-v2-lock:*` tells of each request on stderr, never of a password')}
+
+## EXIT STATUS
+
+The numbers are those of flock(1), timeout(1) and sysexits.h.
+
+| code | |
+| --- | --- |
+${Object.entries(endings)
+  .map(([ending, meaning]) => `| ${codeOf(ending)} | ${meaning} |`)
+  .join('\n')}
+
+## EXAMPLES
+
+${code(commands.flatMap((command) => sectionsAfter(command).get('Examples') ?? []))}
+
+## SEE ALSO
+
+flock(1), timeout(1), etcdctl(1)
+`;
+}
+
+/** One command: how it is called, what it does and takes, and what else its help says. */
+function chapterOf(command) {
+  const help = command.createHelp();
+  const taken = [
+    ...help.visibleArguments(command).map((argument) => item([argument.name()], help.argumentDescription(argument))),
+    ...help
+      .visibleOptions(command)
+      .filter(({ long }) => long !== '--help')
+      .map(itemOfOption),
+  ];
+  const sections = [...sectionsAfter(command)].filter(([title]) => title !== 'Examples');
+  return [
+    `### ${command.name()}`,
+    code([usageOf(command)]),
+    proof(command.description()),
+    taken.join('\n'),
+    ...sections.map(([title, lines]) => (title === '' ? lines.join('\n') : `${title}:\n\n${code(lines)}`)),
+  ].join('\n\n');
+}
+
+/** What a command's help says behind its lists, by heading; the empty one is for plain text. */
+function sectionsAfter(command) {
+  let text = '';
+  const writeOut = (part) => {
+    text += part;
+  };
+  command.configureOutput({ writeOut, getOutHelpWidth: () => 80, getOutHasColors: () => false });
+  command.outputHelp();
+  const after = text.slice(command.helpInformation().length).replace(CONNECTING, '');
+  const sections = new Map();
+  let title = '';
+  for (const line of after.split('\n')) {
+    const heading = /^(\S.*):$/.exec(line)?.[1];
+    if (heading !== undefined) title = heading;
+    else if (line !== '') sections.set(title, [...(sections.get(title) ?? []), line.replace(/^ {2}/, '')]);
+  }
+  return sections;
+}
+
+function usageOf(command) {
+  return command.createHelp().commandUsage(command);
+}
+
+function itemOfOption(option) {
+  const help = all.createHelp();
+  return item([help.optionTerm(option)], help.optionDescription(option));
+}
+
+function item(terms, text) {
+  return `- ${terms.map((term) => `\`${term}\``).join(', ')}: ${proof(text)}`;
+}
+
+/** Outside of code, what Markdown would take for a tag or for emphasis. */
+function proof(text) {
+  return text.replace(/`[^`]*`|(?<!\w)[<_*]/g, (part) => (part.startsWith('`') ? part : `\\${part}`));
+}
+
+function code(lines) {
+  return ['```text', ...lines, '```'].join('\n');
+}

@@ -1,0 +1,79 @@
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { startPython } from '../../compat/python.ts';
+import { raw, untilQueued } from '../support/locks.ts';
+import { useManager } from '../support/managers.ts';
+import { ask, askJson, enqueue, type Told, useLockName } from '../support/queues.ts';
+
+interface Inspected {
+  readonly name: string;
+  readonly index: number;
+  readonly entries: readonly (Told & { readonly position: number; readonly state: string })[];
+  readonly ignored: readonly string[];
+}
+
+test('inspect shows the queue in its order, with python-etcd’s contenders as what they are', async () => {
+  const name = useLockName();
+  const held = await useManager({ ttl: 600 }).acquire(name, { mode: 'shared' });
+  const python = await startPython(inject('etcd'));
+  onTestFinished(() => python.kill());
+  const lock = await python.lock(name);
+  void lock.acquire({ lockTtl: 300 }).catch(() => {});
+  const [, waiter] = await untilQueued(name, 2);
+  const last = await enqueue(name, 'shared:id:pod-1:u3', { ttl: '' });
+  const { uuid } = await lock.state();
+  const { entries, index, ignored } = await askJson<Inspected>(['inspect', name]);
+  expect(entries).toMatchObject([
+    { position: 1, state: 'holds', mode: 'shared', identity: null, uuid: held.uuid, key: held.key },
+    { position: 2, state: 'waits', mode: 'exclusive', identity: null, uuid, key: waiter?.key },
+    { position: 3, state: 'waits', mode: 'shared', identity: 'pod-1', uuid: 'u3', key: last, ttl: null },
+  ]);
+  expect(entries[1]?.ttl).toBeGreaterThan(200);
+  expect(entries[1]?.ttl).toBeLessThanOrEqual(300);
+  expect(entries.map(({ age }) => age)).toEqual(entries.map(({ key }) => index - Number(key.slice(-20))));
+  expect(ignored).toEqual([]);
+  await held.release();
+});
+
+test('inspect shows those who share as holding together', async () => {
+  const name = useLockName();
+  for (const value of ['shared:u1', 'shared:u2', 'u3', 'shared:u4']) await enqueue(name, value);
+  const { entries } = await askJson<Inspected>(['inspect', name]);
+  expect(entries.map(({ uuid, state }) => `${uuid} ${state}`)).toEqual([
+    'u1 holds',
+    'u2 holds',
+    'u3 waits',
+    'u4 waits',
+  ]);
+});
+
+test('inspect names what never expires, what is no entry, and what has lost its value', async () => {
+  const name = useLockName();
+  const key = await enqueue(name, 'u\n1', { ttl: '' });
+  await enqueue(name, '');
+  await enqueue(`${name}/inside`);
+  await raw('PUT', `/_locks/${name}/foo`, { value: 'u' });
+  const { code, stdout, stderr } = await ask(['inspect', name]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const [head, first, second, ...notes] = stdout.split('\n');
+  expect(head?.split(/ {2,}/)).toEqual(['#', 'STATE', 'KIND', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY']);
+  expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +u\\u\{a\}1 +never +\d+ +\/_locks\//);
+  expect(second).toMatch(/^2 {2}waits {2}exclusive {2}- +\(no value\) +\d+ +\d+ +\/_locks\//);
+  expect(notes).toEqual([
+    `${key} never expires: only a release ends it.`,
+    `/_locks/${name}/foo is no entry, since no number names it: locks ignore it.`,
+    '',
+  ]);
+  expect(await askJson(['inspect', name])).toMatchObject({ ignored: [`/_locks/${name}/foo`] });
+});
+
+test('inspect of a lock that nobody ever wanted shows nobody', async () => {
+  const name = useLockName();
+  expect(await ask(['inspect', name])).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  expect(await askJson(['inspect', name])).toMatchObject({ name, entries: [] });
+});
+
+test.each(['', 'a//b', '..'])('inspect refuses the name %j', async (name) => {
+  const { code, stderr } = await ask(['inspect', name]);
+  expect(code).toBe(64);
+  expect(stderr).toContain('lock name must');
+});

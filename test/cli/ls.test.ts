@@ -1,0 +1,95 @@
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { startPython } from '../../compat/python.ts';
+import { raw } from '../support/locks.ts';
+import { useManager } from '../support/managers.ts';
+import { ask, askJson, enqueue, type Told, useLockName } from '../support/queues.ts';
+
+interface ToldLock {
+  readonly name: string;
+  readonly mode: string;
+  readonly holders: readonly Told[];
+  readonly waiters: number;
+}
+
+test('ls tells who holds which lock and how many wait, by name', async () => {
+  const name = useLockName();
+  await enqueue(`${name}/b`, 'id:pod-1:u1', { ttl: '' });
+  await enqueue(`${name}/b`, 'u2');
+  const holders = [
+    await enqueue(`${name}/a`, 'shared:u3', { ttl: '100' }),
+    await enqueue(`${name}/a`, 'shared:u4', { ttl: '500' }),
+  ];
+  await enqueue(`${name}/a`, 'u5');
+  const { code, stdout, stderr } = await ask(['ls', name]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+    ['NAME', 'HOLDER', 'MODE', 'WAITERS', 'TTL', 'AGE'],
+    [`${name}/a`, 'u3 and 1 more', 'shared', '1', expect.stringMatching(/^[45]\d\d$/), expect.stringMatching(/^\d+$/)],
+    [`${name}/b`, 'pod-1', 'exclusive', '1', 'never', expect.stringMatching(/^\d+$/)],
+    [''],
+  ]);
+  const [a, b] = await askJson<ToldLock[]>(['ls', `${name}/`]);
+  expect(a).toMatchObject({ name: `${name}/a`, mode: 'shared', waiters: 1 });
+  expect(a?.holders.map(({ key }) => key)).toEqual(holders);
+  expect(b).toMatchObject({ waiters: 1, holders: [{ identity: 'pod-1', uuid: 'u1', ttl: null }] });
+});
+
+test('ls counts the age by changes of the store since the append, whatever renewals there were', async () => {
+  const prefix = `/_ls-${useLockName()}`;
+  const post = await raw('POST', `${prefix}/x`, { value: 'u1' });
+  await raw('PUT', post.body.node.key, { value: 'u1', ttl: '600' });
+  onTestFinished(async () => {
+    await raw('DELETE', `${prefix}?recursive=true`);
+  });
+  const [lock] = await askJson<ToldLock[]>(['--lock-prefix', prefix, 'ls']);
+  expect(lock).toMatchObject({ name: 'x', holders: [{ uuid: 'u1' }] });
+  expect(lock?.holders[0]?.age).toBeGreaterThanOrEqual(1);
+});
+
+test('ls shows python-etcd’s holder by its uuid, and this package’s beside it', async () => {
+  const name = useLockName();
+  const python = await startPython(inject('etcd'));
+  onTestFinished(() => python.stop());
+  const lock = await python.lock(`${name}-python`);
+  await lock.hold({ lockTtl: 600 });
+  const held = await useManager({ ttl: 600, identity: 'pod-1' }).acquire(`${name}-ours`);
+  const { uuid } = await lock.state();
+  const [ours, theirs] = await askJson<ToldLock[]>(['ls', `${name}-`]);
+  expect(theirs).toMatchObject({ name: `${name}-python`, mode: 'exclusive', holders: [{ uuid, identity: null }] });
+  expect(ours).toMatchObject({ name: `${name}-ours`, holders: [{ uuid: held.uuid, identity: 'pod-1' }] });
+  await held.release();
+  await lock.release();
+});
+
+test('ls of locks that nobody holds prints nothing, and is no failure', async () => {
+  const name = useLockName();
+  const key = await enqueue(name);
+  await raw('DELETE', key);
+  expect(await ask(['ls', name])).toMatchObject({ code: 0, stdout: '', stderr: '' });
+  expect(await askJson(['ls', name])).toEqual([]);
+});
+
+test('ls lists hidden locks where their part is named', async () => {
+  const name = useLockName();
+  await enqueue(`${name}/_hidden/x`);
+  expect(await askJson(['ls', `${name}/`])).toEqual([]);
+  expect(await askJson(['ls', `${name}/_hidden/`])).toMatchObject([{ name: `${name}/_hidden/x` }]);
+});
+
+test('ls moves no cursor by what others wrote, and alters nothing for programs', async () => {
+  const name = useLockName();
+  const evil = '\u001b[2Jwiped\r';
+  await enqueue(name, `id:${evil}:u1`);
+  expect((await ask(['ls', name])).stdout).toContain(String.raw`\u{1b}[2Jwiped\u{d}`);
+  expect(await askJson(['ls', name])).toMatchObject([{ holders: [{ identity: evil }] }]);
+});
+
+test('ls refuses a prefix that no name can begin with', async () => {
+  expect(await ask(['ls', 'a//b'])).toMatchObject({ code: 64, stdout: '' });
+});
+
+test('ls tells that etcd cannot be reached', async () => {
+  const { code, stdout, stderr } = await ask(['ls'], 'http://127.0.0.1:1');
+  expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
+  expect(stderr).toMatch(/^etcd-v2-lock: .*127\.0\.0\.1:1/);
+});

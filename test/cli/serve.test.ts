@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { constants } from 'node:os';
+import { expect, onTestFinished, test } from 'vitest';
+import { startPython } from '../../compat/python.ts';
+import { Lock } from '../../src/index.ts';
+import { runCli, startCli } from '../support/cli.ts';
+import { closedEndpoint } from '../support/clients.ts';
+import { queueOn, useClient } from '../support/locks.ts';
+import type { RunningScript } from '../support/script.ts';
+
+interface Served extends RunningScript {
+  /** What it printed. */
+  readonly url: string;
+}
+
+/** Serves until the test is over, if nothing ends it before. */
+async function serve(...args: string[]): Promise<Served> {
+  const cli = startCli(['serve', ...args]);
+  onTestFinished(() => void cli.process.kill('SIGKILL'));
+  const [line] = await Promise.race([
+    once(cli.process.stdout, 'data') as Promise<[Buffer]>,
+    cli.result.then(({ code, stderr }) => expect.unreachable(`exit code ${code}: ${stderr}`)),
+  ]);
+  return { ...cli, url: String(line).trimEnd() };
+}
+
+/** A port that something else has until the test is over. */
+async function takenPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const address = server.address();
+  return address !== null && typeof address === 'object' ? address.port : expect.unreachable();
+}
+
+test('serve prints one line, its URL, and answers there as etcd does', async () => {
+  const { url } = await serve('--port', '0');
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+  const body = new URLSearchParams({ value: 'hello' });
+  const put = await fetch(`${url}/v2/keys/message`, { method: 'PUT', body });
+  expect([put.status, await put.json()]).toMatchObject([201, { action: 'set', node: { value: 'hello' } }]);
+  const get = await fetch(`${url}/v2/keys/message`);
+  expect([get.status, await get.json()]).toMatchObject([200, { action: 'get', node: { value: 'hello' } }]);
+});
+
+test('python-etcd and this package take turns on it', async () => {
+  const { url } = await serve('--port', '0');
+  const python = await startPython(url);
+  onTestFinished(() => python.kill());
+  const name = randomUUID();
+  const theirs = await python.lock(name);
+  expect(await theirs.acquire({ lockTtl: 60 })).toBe(true);
+  const ours = new Lock(useClient({ endpoints: url }), name);
+  expect(await ours.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
+  await theirs.release();
+  expect(await ours.acquire({ timeout: 20 })).toBe(true);
+  await ours.release();
+  expect(await queueOn(name, url)).toEqual([]);
+});
+
+test('it listens on the port it is told, of the address it is told', async () => {
+  const { port } = new URL(await closedEndpoint());
+  const { url } = await serve('--host', 'localhost', '--port', port);
+  expect(new URL(url).port).toBe(port);
+  expect((await fetch(`${url}/version`)).status).toBe(200);
+});
+
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const)(
+  '%s ends it, with 128 and its number; the port is free and nobody is left waiting',
+  async (signal) => {
+    const { process, result, url } = await serve('--port', '0');
+    const watch = await fetch(`${url}/v2/keys/x?wait=true`);
+    process.kill(signal);
+    await expect(watch.text()).rejects.toThrow();
+    expect(await result).toEqual({
+      code: 128 + constants.signals[signal],
+      signal: null,
+      stdout: `${url}\n`,
+      stderr: '',
+    });
+    expect((await serve('--port', new URL(url).port)).url).toBe(url);
+  },
+);
+
+test('a port that is taken is told, with what to do', async () => {
+  const port = await takenPort();
+  const { code, stdout, stderr } = await runCli(['serve', '--port', String(port)]);
+  expect({ code, stdout }).toEqual({ code: 125, stdout: '' });
+  expect(stderr).toMatch(`etcd-v2-lock: cannot listen on 127.0.0.1 port ${port}: listen EADDRINUSE`);
+  expect(stderr).toMatch(/Try another --port or --host\.\n$/);
+});
+
+test('an address that this machine does not have is told', async () => {
+  const { code, stderr } = await runCli(['serve', '--port', '0', '--host', '192.0.2.1']);
+  expect(code).toBe(125);
+  expect(stderr).toMatch(/^etcd-v2-lock: cannot listen on 192\.0\.2\.1 port 0: listen EADDRNOTAVAIL/);
+});
+
+test('a port that is none is bad usage', async () => {
+  const { code, stderr } = await runCli(['serve', '--port', '65536']);
+  expect({ code, stderr }).toEqual({ code: 64, stderr: 'etcd-v2-lock: port must be at most 65535, got 65536\n' });
+});

@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const execute = promisify(execFile);
+
+/** The package as a user gets it: packed, and installed in a project that was empty; besides, Node in several versions. */
+export interface Installed {
+  /** The user's project. */
+  readonly dir: string;
+  readonly tarball: string;
+  /** What is in the tarball. */
+  readonly files: readonly string[];
+  /** What a command line of the user's needs to run on that Node. */
+  on(version: string): { readonly cwd: string; readonly env: NodeJS.ProcessEnv };
+  remove(): void;
+}
+
+/**
+ * Packs the package as it is built, and installs it with its dependencies from npm's registry.
+ * @param versions of Node: numbers or ranges as npm takes them
+ */
+export async function installPackage(versions: readonly string[]): Promise<Installed> {
+  const dir = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-installed-'));
+  const [project, nodes] = [join(dir, 'project'), join(dir, 'nodes')];
+  const { filename, files } = await pack(dir);
+  const tarball = join(dir, filename);
+  await install(project, [tarball]);
+  // One package for each platform; `node` itself is a script that picks it.
+  const platform = `${process.platform}-${process.arch}`;
+  await install(
+    nodes,
+    versions.map((version) => `${nameOf(version)}@npm:node-${platform}@${version}`),
+  );
+  return {
+    dir: project,
+    tarball,
+    files: files.map(({ path }) => path),
+    on: (version) => {
+      const path = [join(nodes, 'node_modules', nameOf(version), 'bin'), process.env['PATH']].join(delimiter);
+      return { cwd: project, env: { ...environment(), PATH: path } };
+    },
+    remove: () => rmSync(dir, { recursive: true, force: true }),
+  };
+}
+
+const nameOf = (version: string): string => `node-${version}`;
+
+/** Lets a project have one of our packages, too. */
+export function lend(project: string, name: string): void {
+  const link = join(project, 'node_modules', name);
+  mkdirSync(dirname(link), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules', name), link, 'dir');
+}
+
+async function pack(into: string): Promise<{ filename: string; files: { path: string }[] }> {
+  // Without its scripts, which build again, under the feet of other tests.
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', into];
+  const { stdout } = await execute('npm', args, { cwd: ROOT, env: environment() });
+  return JSON.parse(stdout)[0];
+}
+
+async function install(project: string, packages: readonly string[]): Promise<void> {
+  mkdirSync(project);
+  writeFileSync(join(project, 'package.json'), '{}');
+  const args = ['install', '--no-audit', '--no-fund', '--prefer-offline', ...packages];
+  await execute('npm', args, { cwd: project, env: environment() });
+}
+
+/** As in a shell of the user's: neither `npm test` nor Vitest runs, and nothing tells of an etcd. */
+function environment(): NodeJS.ProcessEnv {
+  const ours =
+    /^(?:npm_(?:package|lifecycle)_|npm_config_local_prefix$|npm_command$|VITEST|NODE_(?:ENV|OPTIONS)$|ETCD)/;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
+}
