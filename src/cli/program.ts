@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { doctorCommand } from './commands/doctor.ts';
 import { serveCommand } from './commands/serve.ts';
 import { addConnectionOptions } from './connection.ts';
 import { ExitCode } from './exit-codes.ts';
@@ -16,7 +17,7 @@ export function program(): Command {
     .helpOption('-h, --help', 'tell what there is')
     .exitOverride();
   addConnectionOptions(all);
-  for (const command of [serveCommand()])
+  for (const command of [doctorCommand(), serveCommand()])
     all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
   return all;
 }
