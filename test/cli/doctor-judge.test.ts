@@ -69,6 +69,11 @@ describe('trouble with one member is a warning while locks can be had by another
   });
 });
 
+test('a test key that could not be made is a warning, where all that locks need works', () => {
+  const failing = { testKey: undefined, testWrite: failed };
+  expect(troubles(facts(three({}, failing)))).toMatchObject([{ level: 'warn', about: 'test-key', endpoint: url(2) }]);
+});
+
 test('a member that calls itself unhealthy, but does all that locks need, is a warning', () => {
   const alone = facts([member(1, { members: undefined, healthy: false })]);
   expect(troubles(alone)).toMatchObject([{ level: 'warn', about: 'health', text: 'it calls itself unhealthy' }]);
@@ -76,10 +81,11 @@ test('a member that calls itself unhealthy, but does all that locks need, is a w
 
 describe('what makes locks unsafe or impossible is a failure, though other members are well:', () => {
   test.each<[string, Partial<EndpointFacts>, string, RegExp]>([
-    ['v2 is off', { v2: { on: false } }, 'v2', /v2 API is off/],
+    ['v2 is off', { v2: { on: false, absent: true, message: 'none' } }, 'v2', /v2 API is off/],
     ['names are bare numbers', { testKey: '/_etcd-v2-lock-doctor/7' }, 'names', /lock-doctor\/7,.*python-etcd/],
     ['reading is refused', { read: refused }, 'access', /everybody may not read below \/_locks/],
     ['writing is refused', { write: refused, auth: true }, 'access', /no password may not write below/],
+    ['something else is served', { v2: { on: false, absent: false, message: 'hi' } }, 'v2', /no v2 API: hi/],
     ['another cluster answers', { clusterId: 'c2', leader: undefined }, 'cluster-id', /10\.0\.0\.2:2379 of c2/],
     ['its clock is behind', { clock: clock(-4) }, 'clocks', /differ by 4\.00 s, but locks allow for 3\.00 s/],
   ])('%s', (_, change, about, text) => {

@@ -209,6 +209,20 @@ test('where no endpoint can be reached each says why', async () => {
   ]);
 });
 
+test('what is wrong and what to do is told in two lines', async () => {
+  const closed = await closedEndpoint();
+  const { code, stdout } = await runCli(['doctor', '--endpoints', closed]);
+  expect(code).toBe(1);
+  expect(stdout.split('\n')).toEqual([
+    closed,
+    matching(/^ {2}fail {2}nothing listens there: connect ECONNREFUSED/),
+    '        -> start etcd there, or mend --endpoints',
+    '',
+    'Locks are unsafe or impossible: one thing to mend.',
+    '',
+  ]);
+});
+
 /** Whether it says its version, be it without v2. */
 const answers = (url: string): Promise<boolean> =>
   fetch(`${url}/version`).then(

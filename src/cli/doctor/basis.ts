@@ -18,13 +18,15 @@ export interface Basis {
 /** etcd tells what an entry has left, not the TTL it was given: that is the same or longer. */
 export function basisOf({ ttl: given, endpoints, lockPrefix }: Facts): Basis {
   const left = endpoints.flatMap(({ ttls = [] }) => ttls);
-  const shortest = left.length === 0 ? undefined : Math.max(1, Math.min(...left));
-  const ttl = given ?? shortest ?? USUAL_TTL;
-  const from =
-    given !== undefined
-      ? 'as --ttl says'
-      : shortest !== undefined
-        ? `the shortest that an entry below ${lockPrefix} has left; --ttl says what yours have`
-        : 'the usual one, as there are no entries; --ttl says what yours have';
-  return { ttl, margin: defaultMargin(ttl), renewalMs: (ttl * 1000) / 6, from };
+  if (given !== undefined) return basis(given, 'as --ttl says');
+  if (left.length === 0) return basis(USUAL_TTL, 'the usual one, as there are no entries; --ttl says what yours have');
+  const from = `the shortest that an entry below ${lockPrefix} has left; --ttl says what yours have`;
+  return basis(Math.max(1, Math.min(...left)), from);
 }
+
+const basis = (ttl: number, from: string): Basis => ({
+  ttl,
+  margin: defaultMargin(ttl),
+  renewalMs: (ttl * 1000) / 6,
+  from,
+});

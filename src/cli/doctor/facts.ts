@@ -25,8 +25,11 @@ export interface EndpointFacts {
   /** All else is unknown then. */
   readonly unreachable?: Unreachable | undefined;
   readonly version?: Version | undefined;
-  /** Whether `/v2/keys` is served; `message` is what came instead. */
-  readonly v2?: { readonly on: boolean; readonly message?: string } | undefined;
+  /** Whether `/v2/keys` is served; `message` is what came instead, and `absent` that there is no such page. */
+  readonly v2?:
+    | { readonly on: true }
+    | { readonly on: false; readonly absent: boolean; readonly message: string }
+    | undefined;
   readonly id?: string | undefined;
   readonly name?: string | undefined;
   readonly clusterId?: string | undefined;

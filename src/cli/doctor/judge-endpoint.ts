@@ -22,11 +22,11 @@ export function judgeEndpoint(member: EndpointFacts, around: Around): Finding[] 
   if (member.unreachable) return [say(trouble, 'reachable', ...cannotBeAsked(member.unreachable))];
   const answers = say('ok', 'reachable', described(member));
   if (!member.v2) return [answers, say(trouble, 'v2', 'it did not say in time whether it serves the v2 API', HEALTH)];
-  if (!member.v2.on) return [answers, withoutV2(member, say)];
+  if (!member.v2.on) return [answers, withoutV2(member.v2, member.version, say)];
   return [
     answers,
     say('ok', 'v2', 'the v2 API is on'),
-    health(member, around, say),
+    ...health(member, around, say),
     ...access(member, around, say),
     ...guest(member, say),
     ...testKey(member, say),
@@ -62,27 +62,28 @@ function described({ name, version }: EndpointFacts): string {
   return `it answers: ${who}etcd ${version.server}${version.cluster === undefined ? '' : ` (cluster ${version.cluster})`}`;
 }
 
-function withoutV2({ version, v2 }: EndpointFacts, say: Say): Finding {
+function withoutV2(v2: { absent: boolean; message: string }, version: EndpointFacts['version'], say: Say): Finding {
   const [major = 0, minor = 0] = (version?.server ?? '').split('.').map(Number);
-  if (major > 3 || (major === 3 && minor >= 6))
+  if (v2.absent && (major > 3 || (major === 3 && minor >= 6)))
     return say('fail', 'v2', 'it has no v2 API: etcd 3.6 removed it', 'stay on etcd 3.5, started with --enable-v2');
-  if (major === 3 && minor >= 4) return say('fail', 'v2', 'the v2 API is off', 'start it with --enable-v2');
-  return say('fail', 'v2', `it serves no v2 API: ${v2?.message}`, 'see that this is etcd, and no proxy in between');
+  if (v2.absent && major === 3 && minor >= 4)
+    return say('fail', 'v2', 'the v2 API is off', 'start it with --enable-v2');
+  return say('fail', 'v2', `it serves no v2 API: ${v2.message}`, 'see that this is etcd, and what stands in between');
 }
 
-function health({ healthy, read, quorumReadMs }: EndpointFacts, { works, basis }: Around, say: Say): Finding {
+function health({ healthy, read, quorumReadMs }: EndpointFacts, { works, basis }: Around, say: Say): Finding[] {
   const trouble = works ? 'warn' : 'fail';
   if (read?.is === 'failed') {
     const says = healthy === false ? ', and it calls itself unhealthy' : '';
     const advice = `start the members that are missing: more than half are needed; ${HEALTH}`;
-    return say(trouble, 'health', `it finds no quorum: a quorum read gave ${read.message}${says}`, advice);
+    return [say(trouble, 'health', `it finds no quorum: a quorum read gave ${read.message}${says}`, advice)];
   }
-  if (healthy === false) return say(trouble, 'health', 'it calls itself unhealthy', HEALTH);
-  if (quorumReadMs === undefined) return say('ok', 'health', 'it is healthy');
+  if (healthy === false) return [say(trouble, 'health', 'it calls itself unhealthy', HEALTH)];
+  if (quorumReadMs === undefined) return healthy ? [say('ok', 'health', 'it is healthy')] : [];
   const takes = `a quorum read takes ${milliseconds(quorumReadMs)}`;
-  if (quorumReadMs <= basis.renewalMs / 2) return say('ok', 'health', `it is healthy; ${takes}`);
+  if (quorumReadMs <= basis.renewalMs / 2) return [say('ok', 'health', `it is healthy; ${takes}`)];
   const limit = `an attempt to renew a TTL of ${basis.ttl} s gets ${milliseconds(basis.renewalMs)}`;
-  return say('warn', 'health', `it is slow: ${takes}, and ${limit}`, 'use longer TTLs, or a faster disk and network');
+  return [say('warn', 'health', `it is slow: ${takes}, and ${limit}`, 'use longer TTLs, or a faster disk and network')];
 }
 
 /** Locks need both. Where no quorum is found nothing can be told of either. */
@@ -116,8 +117,10 @@ function guest({ guest: may }: EndpointFacts, say: Say): Finding[] {
   return [say('warn', 'guest', text, 'take that from the role guest, unless you want it so')];
 }
 
-function testKey({ testKey: key, testWrite }: EndpointFacts, say: Say): Finding[] {
+function testKey({ testKey: key, testWrite, write }: EndpointFacts, say: Say): Finding[] {
   if (key !== undefined) return [hasFullWidth(key) ? inOrder(say) : outOfOrder(key, say)];
+  if (testWrite?.is === 'failed' && write?.is === 'done')
+    return [say('warn', 'test-key', `a test key could not be made: ${testWrite.message}`, HEALTH)];
   if (testWrite?.is !== 'refused') return [];
   const text = `a test key in ${TEST_DIR} is refused: how it names keys is not known, its clock to a second only`;
   return [say('warn', 'test-key', text, `let a role write ${TEST_DIR}/*, and be doctor with it`)];

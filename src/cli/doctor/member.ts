@@ -84,4 +84,4 @@ export async function outcomeOf(asked: Promise<unknown>): Promise<Outcome> {
   }
 }
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

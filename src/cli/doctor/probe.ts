@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { EtcdInsufficientPermissions, EtcdKeyNotFound, EtcdUnusableAnswer } from '../../errors.ts';
+import { EtcdKeyNotFound, EtcdUnusableAnswer } from '../../errors.ts';
 import type { Node } from '../../keys/api.ts';
 import { contendersAmong } from '../../lock/queue.ts';
 import { Deadline } from '../../timing.ts';
@@ -8,7 +8,7 @@ import { parseObject } from '../../v2/wire/json.ts';
 import * as wire from '../../v2/wire.ts';
 import { byDateHeader } from './clock.ts';
 import type { EndpointFacts, Outcome } from './facts.ts';
-import { AskedMember, messageOf, outcomeOf, type TimedAnswer, unreachable } from './member.ts';
+import { AskedMember, outcomeOf, type TimedAnswer, unreachable } from './member.ts';
 import { tryTestKey } from './test-key.ts';
 
 /** How many quorum reads the time is the median of. */
@@ -66,7 +66,7 @@ async function tryAll(
   // What is not there can be read and removed by whoever may read and write there.
   const absent = `${settings.lockPrefix}/${randomUUID()}`;
   const [reading, write, guest, test] = await Promise.all([
-    timeReads(member, absent, deadline, settings.readTimeout),
+    timeReads(member, absent, deadline, settings.readTimeout / 2),
     writes(member, absent, deadline),
     auth && settings.authorization !== undefined ? asGuest(member.url, settings, absent, deadline) : undefined,
     tryTestKey(member, deadline),
@@ -74,25 +74,19 @@ async function tryAll(
   return { ...reading, write, guest, ...test, clock: test.clock ?? clock };
 }
 
-async function timeReads(member: AskedMember, key: string, deadline: Deadline, readTimeout: number) {
+/** @param least seconds that must be left for a further one, so that it is not cut off for those before it */
+async function timeReads(member: AskedMember, key: string, deadline: Deadline, least: number) {
   const times: number[] = [];
-  let read: Outcome = { is: 'done' };
-  // None is begun so late that it would be cut off for those before it.
-  for (
-    let half = 0;
-    read.is === 'done' && times.length < READS && deadline.remaining > half;
-    half = readTimeout * 500
-  ) {
-    const asked = member.ask(wire.encodeGet(key, { quorum: true }), deadline);
-    read = await outcomeOf(
-      asked.then((answer) => {
-        times.push(answer.answeredAt - answer.sentAt);
-        wire.decodeSnapshot(answer);
-      }),
-    );
-  }
-  const [quorumReadMs] = times.sort((a, b) => a - b).slice(Math.floor(times.length / 2));
-  return { read, quorumReadMs: read.is === 'done' ? quorumReadMs : undefined };
+  const readOnce = async (): Promise<void> => {
+    const answer = await member.ask(wire.encodeGet(key, { quorum: true }), deadline);
+    times.push(answer.answeredAt - answer.sentAt);
+    wire.decodeSnapshot(answer);
+  };
+  let read: Outcome;
+  do read = await outcomeOf(readOnce());
+  while (read.is === 'done' && times.length < READS && deadline.remaining > least * 1000);
+  const [median] = times.sort((a, b) => a - b).slice(Math.floor(times.length / 2));
+  return { read, quorumReadMs: read.is === 'done' ? median : undefined };
 }
 
 const writes = (member: AskedMember, key: string, deadline: Deadline): Promise<Outcome> =>
@@ -113,15 +107,15 @@ async function asGuest(url: string, settings: ClientSettings, key: string, deadl
 }
 
 function keysOf(answer: TimedAnswer | Error): Pick<EndpointFacts, 'v2' | 'ttls'> {
+  if (answer instanceof Error) return { v2: undefined };
   try {
-    if (answer instanceof Error) throw answer;
     return { v2: { on: true }, ttls: ttlsBelow(wire.decodeSnapshot(answer).node) };
   } catch (error) {
-    if (error instanceof EtcdKeyNotFound) return { v2: { on: true }, ttls: [] };
-    if (error instanceof EtcdInsufficientPermissions) return { v2: { on: true } };
-    if (error instanceof EtcdUnusableAnswer) return { v2: { on: false, message: messageOf(error) } };
-    // It serves something there, however badly: what locks need is tried next.
-    return answer instanceof Error ? { v2: undefined } : { v2: { on: true } };
+    if (error instanceof EtcdUnusableAnswer)
+      return { v2: { on: false, absent: error.status === 404, message: error.message } };
+    if (!(error instanceof EtcdKeyNotFound)) return { v2: { on: true } }; // what locks need is tried next
+    if (answer.headers['x-etcd-index'] !== undefined) return { v2: { on: true }, ttls: [] };
+    return { v2: { on: false, absent: false, message: 'its answers have no X-Etcd-Index (does a proxy drop it?)' } };
   }
 }
 

@@ -24,7 +24,7 @@ function linesOf({ level, text, advice }: Finding): string[] {
 function verdict(findings: readonly Finding[]): string {
   const count = (wanted: Finding['level']) => findings.filter(({ level }) => level === wanted).length;
   const warnings = count('warn');
-  const also = warnings === 0 ? '' : `, and ${things(warnings)} to look at`;
+  const also = warnings === 0 ? '' : `; ${things(warnings)} to look at`;
   if (!isWell(findings))
     return styled('red', `Locks are unsafe or impossible: ${things(count('fail'))} to mend${also}.`);
   return styled(warnings === 0 ? 'green' : 'yellow', `Locks can be relied upon${also}.`);
