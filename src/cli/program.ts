@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { doctorCommand } from './commands/doctor.ts';
 import { inspectCommand } from './commands/inspect.ts';
 import { lsCommand } from './commands/ls.ts';
 import { pruneCommand } from './commands/prune.ts';
@@ -16,7 +17,16 @@ import { endWithReader } from './streams.ts';
 export const CONNECTING =
   '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
-const COMMANDS = [runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, pruneCommand, serveCommand];
+const COMMANDS = [
+  runCommand,
+  lsCommand,
+  inspectCommand,
+  watchCommand,
+  releaseCommand,
+  pruneCommand,
+  doctorCommand,
+  serveCommand,
+];
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {

@@ -5,6 +5,7 @@ import { LockManager } from '../../lock/manager.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import { exitCode, number } from '../arguments.ts';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
+import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
 import { guard } from '../job/guard.ts';
 import { Job } from '../job/job.ts';
@@ -22,9 +23,22 @@ interface Flags {
   readonly conflictExitCode?: number;
 }
 
+const ABOUT = `
+The command finds ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN in its environment. The token grows
+with every acquisition: what refuses a lower one than it has seen is safe from a job that lost its lock.
+
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 reach the command and its children once. Without a controlling
+terminal it has a session of its own; with one it can use that.
+
+Where the lock can be renewed no more, the command gets SIGTERM when a sixth of the TTL is left, and with its children
+SIGKILL when a thirtieth is left: before another can have the lock. Where someone removed its entry, which the next
+renewal finds out: SIGKILL at once. On Linux it dies with this process, where setpriv(1) is there; its children may not.
+What it leaves in the background goes on without the lock. While it is all stopped (^Z) nothing is renewed: do not let
+that last for longer than the TTL.`;
+
 /** `etcd-v2-lock run`: a job under a lock. */
 export function runCommand(): Command {
-  return new Command('run')
+  const command = new Command('run')
     .usage('[options] <name> -- <command> [args...]')
     .description('Run a command while holding a lock, which is kept alive meanwhile. Its exit code is ours.')
     .argument('<name>', 'the lock')
@@ -35,7 +49,16 @@ export function runCommand(): Command {
     .option('--if-available', 'do not wait at all')
     .option('--identity <id>', 'a name that no other live process has: what it left in the queue is removed first')
     .option('-E, --conflict-exit-code <number>', 'exit code when the lock was not to be had in time', exitCode)
+    .addHelpText('after', ABOUT)
     .action(withClient(run));
+  return explain(command, {
+    endings: ['no', ...ASKING, 'lost', 'timedOut', 'cannotRun', 'notFound', 'signalled'],
+    examples: [
+      ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while it is held'],
+      ['etcd-v2-lock run backup --if-available -- backup /srv', 'where another machine does it already: not here'],
+      ['etcd-v2-lock run index --shared --timeout 60 -- search "some words"', 'beside others that share the lock'],
+    ],
+  });
 }
 
 async function run(client: EtcdClient, command: Command): Promise<number> {

@@ -2,8 +2,18 @@ import { decodeError, unusable } from './errors.ts';
 import { etcdJson, isRecord, parseObject } from './json.ts';
 import { params, type WireAnswer, type WireRequest } from './values.ts';
 
-/** A question about the cluster itself. `/version` alone is served beside the version prefix, not below it. */
-export function encodeInfo(path: '/version' | '/machines' | '/members'): WireRequest {
+/** What a member can be asked of itself and its cluster. */
+export type InfoPath =
+  | '/version'
+  | '/health'
+  | '/machines'
+  | '/members'
+  | '/members/leader'
+  | '/stats/self'
+  | '/auth/enable';
+
+/** A question about the cluster itself. `/version` and `/health` are served beside the version prefix, not below it. */
+export function encodeInfo(path: InfoPath): WireRequest {
   return { method: 'GET', path, query: params({}) };
 }
 

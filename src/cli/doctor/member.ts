@@ -1,0 +1,87 @@
+import { EtcdConnectionFailed, EtcdInsufficientPermissions, EtcdKeyNotFound, EtcdTlsFailed } from '../../errors.ts';
+import { type Deadline, now } from '../../timing.ts';
+import { Endpoint } from '../../v2/endpoint.ts';
+import type { ClientSettings } from '../../v2/options.ts';
+import type { InfoPath, WireAnswer, WireRequest } from '../../v2/wire.ts';
+import { encodeInfo } from '../../v2/wire.ts';
+import type { Outcome, Unreachable } from './facts.ts';
+
+/** An answer, and when it was there: milliseconds on the monotonic clock. */
+export interface TimedAnswer extends WireAnswer {
+  readonly answeredAt: number;
+}
+
+/** No answer in time, though the connection may stand. */
+class Silent extends EtcdConnectionFailed {}
+
+const BESIDE_PREFIX: readonly string[] = ['/version', '/health'];
+
+/** One member, asked by itself: no other one is asked in its place, and nothing twice. */
+export class AskedMember {
+  readonly #endpoint: Endpoint;
+  readonly #settings: ClientSettings;
+
+  constructor(url: string, settings: ClientSettings) {
+    this.#endpoint = new Endpoint(url, settings);
+    this.#settings = settings;
+  }
+
+  get url(): string {
+    return this.#endpoint.url;
+  }
+
+  /** @throws {EtcdConnectionFailed} without an answer by the deadline, or where no connection could be made */
+  async ask(request: WireRequest, deadline: Deadline): Promise<TimedAnswer> {
+    const { versionPrefix, readTimeout } = this.#settings;
+    const path = BESIDE_PREFIX.includes(request.path) ? request.path : versionPrefix + request.path;
+    const how = { lane: 'call', timeout: deadline.remaining / 1000, signal: undefined } as const;
+    const answer = await this.#endpoint.send({ ...request, path }, how);
+    if (!answer) throw new Silent(`no answer within ${readTimeout} s`);
+    return { ...answer, answeredAt: now() };
+  }
+
+  info(path: InfoPath, deadline: Deadline): Promise<TimedAnswer> {
+    return this.ask(encodeInfo(path), deadline);
+  }
+
+  destroy(): Promise<void> {
+    return this.#endpoint.destroy();
+  }
+}
+
+/** What stands between us and a member that gave no answer. */
+export function unreachable(error: unknown): Unreachable {
+  return { reason: reasonOf(error), message: messageOf(error) };
+}
+
+function reasonOf(error: unknown): Unreachable['reason'] {
+  if (error instanceof EtcdTlsFailed) return 'tls';
+  if (error instanceof Silent) return 'silent';
+  const cause = error instanceof Error ? (error.cause as { code?: unknown } | undefined) : undefined;
+  switch (cause?.code) {
+    case 'ECONNREFUSED':
+      return 'refused';
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'name';
+    case 'UND_ERR_CONNECT_TIMEOUT':
+    case 'ETIMEDOUT':
+      return 'silent';
+    default:
+      return 'other';
+  }
+}
+
+/** What became of a request on a key that is not there: to be told so is to be let in. */
+export async function outcomeOf(asked: Promise<unknown>): Promise<Outcome> {
+  try {
+    await asked;
+    return { is: 'done' };
+  } catch (error) {
+    if (error instanceof EtcdKeyNotFound) return { is: 'done' };
+    const is = error instanceof EtcdInsufficientPermissions ? 'refused' : 'failed';
+    return { is, message: messageOf(error) };
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,42 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { inject, onTestFinished } from 'vitest';
+
+export interface AlteredAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** What is said instead of etcd's own answer; undefined leaves that as it is. */
+export type Alter = (asked: string, answer: AlteredAnswer) => Partial<AlteredAnswer> | undefined;
+
+/** A member that passes all on to a real one, but says something else of it; stopped when the test ends. */
+export async function useAlteredMember(alter: Alter, target = inject('etcd')): Promise<string> {
+  const server = createServer(async (incoming, outgoing) => {
+    const answer = await forward(incoming, target);
+    const asked = `${incoming.method} ${new URL(incoming.url ?? '/', target).pathname}`;
+    const { status, headers, body } = { ...answer, ...alter(asked, answer) };
+    outgoing.writeHead(status, headers).end(body);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function forward(incoming: IncomingMessage, target: string): Promise<AlteredAnswer> {
+  const { method = 'GET', url = '/' } = incoming;
+  const body = await text(incoming);
+  const headers = { 'content-type': incoming.headers['content-type'] ?? 'text/plain' };
+  const answer = await fetch(new URL(url, target), { method, headers, ...(body === '' ? {} : { body }) });
+  const told = [...answer.headers].filter(([name]) => !/^(content-length|connection|transfer-encoding)$/.test(name));
+  return { status: answer.status, headers: Object.fromEntries(told), body: await answer.text() };
+}

@@ -1,0 +1,26 @@
+import type { EndpointFacts, Finding } from '../../src/cli/doctor/facts.ts';
+import { runCli } from './cli.ts';
+
+export interface Diagnosis {
+  readonly code: number | null;
+  readonly stderr: string;
+  readonly ok: boolean;
+  readonly basis: { readonly ttl: number; readonly margin: number };
+  readonly endpoints: readonly EndpointFacts[];
+  readonly findings: readonly Finding[];
+}
+
+/** What `doctor --json` says of these endpoints. */
+export async function diagnose(
+  endpoints: string | readonly string[],
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Diagnosis> {
+  const urls = [endpoints].flat().join(',');
+  const { code, stdout, stderr } = await runCli(['doctor', '--json', '--endpoints', urls, ...args], env);
+  return { code, stderr, ...JSON.parse(stdout) };
+}
+
+/** All that is not well. */
+export const troubles = ({ findings }: Pick<Diagnosis, 'findings'>): Finding[] =>
+  findings.filter(({ level }) => level !== 'ok');
