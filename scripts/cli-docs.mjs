@@ -89,7 +89,7 @@ function chapterOf(command) {
     code([usageOf(command)]),
     proof(command.description()),
     taken.join('\n'),
-    ...sections.map(([title, lines]) => (title === '' ? lines.join('\n') : `${title}:\n\n${code(lines)}`)),
+    ...sections.map(([title, lines]) => (title === '' ? proof(lines.join('\n')) : `${title}:\n\n${code(lines)}`)),
   ].join('\n\n');
 }
 
