@@ -9,69 +9,37 @@ import { root } from './run.mjs';
 const [file = join(root, 'docs/cli.md')] = process.argv.slice(2);
 const all = program();
 const commands = all.commands.filter((command) => command.name() !== 'help');
-writeFileSync(file, manual());
+const options = all.createHelp().visibleOptions(all);
+const isForEvery = ({ helpGroupHeading }) => helpGroupHeading === 'Options for every command:';
 
-function manual() {
-  const ofEvery = ({ helpGroupHeading }) => helpGroupHeading === 'Options for every command:';
-  const options = all.createHelp().visibleOptions(all);
-  const variables = connectionSettings.filter(({ env }) => env);
-  return `# etcd-v2-lock(1)
+const chapters = {
+  NAME: `etcd-v2-lock - ${proof(all.description())}`,
+  SYNOPSIS: code([...commands, all].map(usageOf)),
+  DESCRIPTION: `Each command tells by its exit code what it came to. Data is on stdout, as JSON with \`--json\`; what went wrong is one line
+on stderr. Colours are on terminals only.
 
-[//]: # (Made by "npm run docs" from the help texts: change it there.)
+${lines(options.filter((option) => !isForEvery(option)).map(itemOfOption))}`,
+  COMMANDS: commands.map(chapterOf).join('\n\n'),
+  'OPTIONS FOR EVERY COMMAND': `Before the name of the command or behind it. Flags win over the environment, whose empty variables count as unset.
 
-## NAME
-
-etcd-v2-lock - ${proof(all.description())}
-
-## SYNOPSIS
-
-${code([...commands, all].map(usageOf))}
-
-## DESCRIPTION
-
-Each command tells by its exit code what it came to. Data is on stdout, as JSON with \`--json\`; what went wrong is one line on stderr.
-Colours are on terminals only.
-
-${options
-  .filter((option) => !ofEvery(option))
-  .map(itemOfOption)
-  .join('\n')}
-
-## COMMANDS
-
-${commands.map(chapterOf).join('\n\n')}
-
-## OPTIONS FOR EVERY COMMAND
-
-Before the name of the command or behind it. Flags win over the environment, whose empty variables count as unset.
-
-${options.filter(ofEvery).map(itemOfOption).join('\n')}
-
-## ENVIRONMENT
-
-${variables.map(({ env, flags }) => item(env, `in the place of \`${flags.split(' ').at(-2)}\`${env.length > 1 ? '; the first one that is set' : ''}`)).join('\n')}
-${item(['NO_COLOR'], 'no colours, on terminals either')}
-${item(['DEBUG'], '`etcd-v2-lock:*` tells of each request on stderr, never of a password')}
-
-## EXIT STATUS
-
-The numbers are those of flock(1), timeout(1) and sysexits.h.
+${lines(options.filter(isForEvery).map(itemOfOption))}`,
+  ENVIRONMENT: lines([
+    ...connectionSettings.flatMap(itemOfVariables),
+    item(['NO_COLOR'], 'no colours, on terminals either'),
+    item(['DEBUG'], '`etcd-v2-lock:*` tells of each request on stderr, never of a password'),
+  ]),
+  'EXIT STATUS': `The numbers are those of flock(1), timeout(1) and sysexits.h.
 
 | code | |
 | --- | --- |
-${Object.entries(endings)
-  .map(([ending, meaning]) => `| ${codeOf(ending)} | ${meaning} |`)
-  .join('\n')}
+${lines(Object.entries(endings).map(([ending, meaning]) => `| ${codeOf(ending)} | ${meaning} |`))}`,
+  EXAMPLES: code(commands.flatMap((command) => sectionsAfter(command).get('Examples') ?? [])),
+  'SEE ALSO': 'flock(1), timeout(1), etcdctl(1)',
+};
 
-## EXAMPLES
-
-${code(commands.flatMap((command) => sectionsAfter(command).get('Examples') ?? []))}
-
-## SEE ALSO
-
-flock(1), timeout(1), etcdctl(1)
-`;
-}
+const HEAD = '# etcd-v2-lock(1)\n\n[//]: # (Made by "npm run docs" from the help texts: change it there.)\n';
+const parts = Object.entries(chapters).map(([title, text]) => `\n## ${title}\n\n${text}\n`);
+writeFileSync(file, HEAD + parts.join(''));
 
 /** One command: how it is called, what it does and takes, and what else its help says. */
 function chapterOf(command) {
@@ -88,8 +56,8 @@ function chapterOf(command) {
     `### ${command.name()}`,
     code([usageOf(command)]),
     proof(command.description()),
-    taken.join('\n'),
-    ...sections.map(([title, lines]) => (title === '' ? lines.join('\n') : `${title}:\n\n${code(lines)}`)),
+    lines(taken),
+    ...sections.map(([title, found]) => (title === '' ? proof(found) : `${title}:\n\n${code([found])}`)),
   ].join('\n\n');
 }
 
@@ -104,12 +72,14 @@ function sectionsAfter(command) {
   const after = text.slice(command.helpInformation().length).replace(CONNECTING, '');
   const sections = new Map();
   let title = '';
-  for (const line of after.split('\n')) {
-    const heading = /^(\S.*):$/.exec(line)?.[1];
-    if (heading !== undefined) title = heading;
-    else if (line !== '') sections.set(title, [...(sections.get(title) ?? []), line.replace(/^ {2}/, '')]);
+  const rows = after.split('\n');
+  for (const [index, row] of rows.entries()) {
+    const isHeading = /^\S.*:$/.test(row) && rows[index + 1]?.startsWith('  ');
+    if (isHeading) title = row.slice(0, -1);
+    else if (/^\S/.test(row)) title = '';
+    if (!isHeading) sections.set(title, `${sections.get(title) ?? ''}${row.replace(/^ {2}/, '')}\n`);
   }
-  return sections;
+  return new Map([...sections].map(([heading, found]) => [heading, found.trim()]).filter(([, found]) => found !== ''));
 }
 
 function usageOf(command) {
@@ -121,6 +91,12 @@ function itemOfOption(option) {
   return item([help.optionTerm(option)], help.optionDescription(option));
 }
 
+function itemOfVariables({ env, flags }) {
+  if (env === undefined) return [];
+  const flag = flags.split(' ').at(-2);
+  return [item(env, `in the place of \`${flag}\`${env.length > 1 ? '; the first one that is set' : ''}`)];
+}
+
 function item(terms, text) {
   return `- ${terms.map((term) => `\`${term}\``).join(', ')}: ${proof(text)}`;
 }
@@ -130,6 +106,10 @@ function proof(text) {
   return text.replace(/`[^`]*`|(?<!\w)[<_*]/g, (part) => (part.startsWith('`') ? part : `\\${part}`));
 }
 
-function code(lines) {
-  return ['```text', ...lines, '```'].join('\n');
+function code(rows) {
+  return lines(['```text', ...rows, '```']);
+}
+
+function lines(rows) {
+  return rows.join('\n');
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { type Installed, installPackage, lend } from './support/installed.ts';
+import { freshName, raw } from './support/locks.ts';
 import { packageJson } from './support/readme.ts';
 import { COMPILE, strictTsconfig } from './support/user-project.ts';
 
@@ -77,6 +78,14 @@ describe.each(versions)('on Node %s', (version) => {
 
   test('npx finds the command, which knows its version', async () => {
     expect(await run('npx', 'etcd-v2-lock', '--version')).toBe(`${packageJson.version}\n`);
+  });
+
+  test('npx lists the locks of an etcd', async () => {
+    const name = freshName();
+    const { key } = (await raw('POST', `/_locks/${name}`, { value: 'theirs', ttl: '600' })).body.node;
+    onTestFinished(async () => void (await raw('DELETE', key)));
+    const [listed] = JSON.parse(await run('npx', 'etcd-v2-lock', 'ls', name, '--json'));
+    expect(listed).toMatchObject({ name, holders: [{ key, uuid: 'theirs' }] });
   });
 
   test('the command serves an etcd', async () => {

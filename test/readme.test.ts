@@ -1,8 +1,12 @@
-import { describe, expect, inject, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { EmbeddedEtcd } from '../src/server/index.ts';
 import { makeAuthority } from './support/certificates.ts';
+import { raw } from './support/locks.ts';
 import { blocks, packageJson } from './support/readme.ts';
 import { runScript } from './support/script.ts';
 import { APP, guard, useTlsEtcd } from './support/secured-etcd.ts';
+import { runInShell } from './support/shell.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
 
 /** The file a snippet says it is. */
@@ -72,11 +76,25 @@ describe('the README', () => {
     });
   });
 
+  test.each(numbered(codeIn('sh').filter((code) => code.startsWith('etcd-v2-lock'))))(
+    'the command lines of snippet $n end well, and tell of who holds the lock',
+    async ({ code }) => {
+      const etcd = await EmbeddedEtcd.start();
+      onTestFinished(() => etcd.stop());
+      const holder = randomUUID();
+      await raw('POST', '/_locks/nightly-report', { value: holder, ttl: '600' }, etcd.url);
+      const { stdout, stderr } = await runInShell(code, { ETCD_ENDPOINTS: etcd.url });
+      expect(stderr).toBe('');
+      expect(stdout).toContain(holder);
+    },
+  );
+
   test('has only snippets that are run, and two commands that exist', () => {
     expect(new Set(blocks.map(({ language }) => language))).toEqual(new Set(['sh', 'js', 'ts']));
     expect(snippets.length).toBeGreaterThan(2);
-    const commands = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm));
+    const commands = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm) ?? []);
     expect(commands).toEqual(['npm run demo', 'npm test']);
+    for (const code of codeIn('sh')) expect(code).toMatch(/^(?:(?:npm|etcd-v2-lock) .*\n)+$/);
     expect(packageJson.scripts).toMatchObject({ demo: expect.any(String), test: expect.any(String) });
   });
 });

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { makeAuthority } from '../support/certificates.ts';
+import { runCli } from '../support/cli.ts';
+import { closedEndpoint } from '../support/clients.ts';
+import { makeDataDir, removeDataDir } from '../support/data-dir.ts';
+import { type EtcdMember, startEtcd } from '../support/etcd.ts';
+import { raw } from '../support/locks.ts';
+import { APP, guard, useTlsEtcd } from '../support/secured-etcd.ts';
+
+/** Puts an entry into the queue of a lock that only this test knows, to be told from other etcds by it. */
+async function useHeldLock(etcd = inject('etcd'), prefix = '/_locks'): Promise<string> {
+  const name = randomUUID();
+  await raw('POST', `${prefix}/${name}`, { value: randomUUID(), ttl: '600' }, etcd);
+  onTestFinished(async () => {
+    await raw('DELETE', `${prefix}/${name}?recursive=true`, undefined, etcd).catch(() => {});
+  });
+  return name;
+}
+
+/** Files with these texts; resolves to their paths. */
+function useFiles(...texts: string[]): string[] {
+  const dir = makeDataDir();
+  onTestFinished(() => removeDataDir(dir));
+  return texts.map((text, index) => {
+    const file = join(dir, String(index));
+    writeFileSync(file, text);
+    return file;
+  });
+}
+
+/** The command line shows the lock, so it has asked this etcd. */
+async function expectFound(name: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { code, stdout, stderr } = await runCli(args, env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain(name);
+}
+
+async function expectRefused(code: number, message: RegExp, args: readonly string[], env: Record<string, string> = {}) {
+  const ended = await runCli(args, env);
+  expect({ code: ended.code, stdout: ended.stdout }).toEqual({ code, stdout: '' });
+  expect(ended.stderr).toMatch(message);
+  expect(ended.stderr.split('\n')).toEqual([expect.stringMatching(/^etcd-v2-lock: /), '']);
+  return ended.stderr;
+}
+
+describe('etcd is found', () => {
+  const here = inject('etcd');
+  const bare = new URL(here).host;
+
+  test.each<[string, (nowhere: string) => [args: string[], env?: Record<string, string>]]>([
+    ['by ETCD_ENDPOINTS', () => [['ls'], { ETCD_ENDPOINTS: here }]],
+    ['by ETCDCTL_ENDPOINTS', () => [['ls'], { ETCDCTL_ENDPOINTS: here }]],
+    ['by --endpoints before the command', (nowhere) => [['--endpoints', here, 'ls'], { ETCD_ENDPOINTS: nowhere }]],
+    ['by --endpoints behind it', (nowhere) => [['ls', '--endpoints', here], { ETCD_ENDPOINTS: nowhere }]],
+    ['without a scheme', () => [['ls', `--endpoints=${bare}`]]],
+    ['behind a member that is down', (nowhere) => [['ls', '--endpoints', `${nowhere}, ${bare}`]]],
+  ])('%s', async (_, commandLine) => {
+    const name = await useHeldLock();
+    await expectFound(name, ...commandLine(await closedEndpoint()));
+  });
+
+  test('with the locks in another directory', async () => {
+    const prefix = `/_${randomUUID()}`;
+    const name = await useHeldLock(here, prefix);
+    await expectFound(name, ['ls', '--lock-prefix', prefix], { ETCD_ENDPOINTS: here });
+  });
+});
+
+test('no etcd is exit code 69, and the address is told', async () => {
+  const nowhere = await closedEndpoint();
+  expect(await expectRefused(69, /ECONNREFUSED/, ['ls', '--endpoints', nowhere])).toContain(nowhere);
+});
+
+test('an address that is none is bad usage, and hides what may be a password', async () => {
+  const refusal = await expectRefused(64, /endpoint must carry no credentials/, ['ls', '--endpoints', 'a:secret@b:1']);
+  expect(refusal).not.toContain('secret');
+});
+
+describe('an etcd with passwords', () => {
+  let etcd: EtcdMember;
+  let env: Record<string, string>;
+  const name = randomUUID();
+
+  beforeAll(async () => {
+    etcd = await startEtcd();
+    await raw('POST', `/_locks/${name}`, { value: randomUUID() }, etcd.url);
+    await guard(etcd.url);
+    env = { ETCD_ENDPOINTS: etcd.url };
+  }, 60_000);
+
+  afterAll(() => etcd.stop());
+
+  test('is asked with a password from a flag, a file or the environment', async () => {
+    const both = `${APP.username}:${APP.password}`;
+    const [file = ''] = useFiles(`${APP.password}\n`);
+    await expectFound(name, ['ls', '--user', both], env);
+    await expectFound(name, ['--username', both, 'ls'], env);
+    await expectFound(name, ['--user', APP.username, 'ls', '--password', APP.password], env);
+    await expectFound(name, ['ls', '--user', APP.username, '--password-file', file], env);
+    await expectFound(name, ['ls', '--user', APP.username], { ...env, ETCDCTL_PASSWORD: APP.password });
+    await expectFound(name, ['ls'], { ...env, ETCDCTL_USER: both });
+    await expectFound(name, ['ls'], { ...env, ETCDCTL_USERNAME: APP.username, ETCDCTL_PASSWORD: APP.password });
+    await expectFound(name, ['ls', '--user', both], { ...env, ETCDCTL_USER: 'app:guessed' });
+  }, 60_000);
+
+  test('that is wrong, or missing, is exit code 77; it is never shown', async () => {
+    const loud = { ...env, DEBUG: 'etcd-v2-lock:*', DEBUG_COLORS: '0' };
+    for (const args of [
+      ['ls', '--user', 'app:guessed'],
+      ['ls', '--user', 'app', '--password', 'guessed'],
+    ]) {
+      expect(await expectRefused(77, /Insufficient credentials/, args, env)).not.toContain('guessed');
+      const { code, stderr } = await runCli(args, loud);
+      expect(code).toBe(77);
+      expect(stderr).toContain('etcd-v2-lock:client');
+      expect(stderr).not.toMatch(/guessed|Basic|YXBwOmd1ZXNzZWQ/);
+    }
+    await expectRefused(77, /Insufficient credentials/, ['ls'], env);
+  }, 60_000);
+});
+
+describe('an etcd behind TLS that asks for client certificates', () => {
+  const [authority, stranger] = [makeAuthority(), makeAuthority()];
+
+  async function useGuarded() {
+    const { cert, key } = authority.issue();
+    const { etcd, url } = await useTlsEtcd(authority.issue(), authority);
+    const name = await useHeldLock(etcd.url);
+    const [ca = '', certFile = '', keyFile = '', otherCa = ''] = useFiles(authority.ca, cert, key, stranger.ca);
+    return { name, url, ca, cert: certFile, key: keyFile, otherCa };
+  }
+
+  test('is asked with files that flags of either etcdctl name, or the environment; https goes without saying', async () => {
+    const { name, url, ca, cert, key } = await useGuarded();
+    const endpoints = new URL(url).host;
+    const env = { ETCDCTL_ENDPOINTS: endpoints };
+    const fromEnv = { ...env, ETCDCTL_CACERT: ca, ETCDCTL_CERT: cert, ETCDCTL_KEY: key };
+    await expectFound(name, ['ls', '--cacert', ca, '--cert', cert, '--key', key], env);
+    await expectFound(name, ['--ca-file', ca, '--cert-file', cert, '--key-file', key, 'ls'], env);
+    await expectFound(name, ['ls'], fromEnv);
+  });
+
+  test('that is not trusted, or does not get a certificate, is exit code 69', async () => {
+    const { url, ca, cert, key, otherCa } = await useGuarded();
+    const env = { ETCD_ENDPOINTS: url };
+    await expectRefused(
+      69,
+      /its certificate is not trusted/,
+      ['ls', '--cacert', otherCa, '--cert', cert, '--key', key],
+      env,
+    );
+    await expectRefused(69, /asks for a client certificate/, ['ls', '--cacert', ca], env);
+  });
+
+  test('is not asked with files that are not there or do not belong together: bad usage, told with the path', async () => {
+    const { url, cert, key } = await useGuarded();
+    const env = { ETCD_ENDPOINTS: url };
+    expect(await expectRefused(64, /ENOENT/, ['ls', '--cacert', '/no/such.pem'], env)).toContain('"/no/such.pem"');
+    expect(await expectRefused(64, /go together/, ['ls', '--cert', cert], env)).toContain(cert);
+    await expectRefused(64, /must be a pair/, ['ls', '--cert', cert, '--key', cert], env);
+    await expectRefused(
+      64,
+      /exclude each other/,
+      ['ls', '--user', 'a', '--password', 'b', '--password-file', key],
+      env,
+    );
+  });
+});

@@ -1,0 +1,24 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const execute = promisify(execFile);
+
+/** Runs command lines in a shell that finds `etcd-v2-lock`; resolves to what they print, if all of them end well. */
+export async function runInShell(
+  script: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ stdout: string; stderr: string }> {
+  const dir = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-shell-'));
+  try {
+    writeFileSync(join(dir, 'etcd-v2-lock'), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`, { mode: 0o755 });
+    const path = [dir, process.env['PATH']].join(delimiter);
+    return await execute('sh', ['-euc', script], { cwd: dir, env: { ...process.env, ...env, PATH: path } });
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
