@@ -88,6 +88,14 @@ describe.each(versions)('on Node %s', (version) => {
     expect(listed).toMatchObject({ name, holders: [{ key, uuid: 'theirs' }] });
   });
 
+  test('npx runs a command under a lock', async () => {
+    const tell = 'console.log(process.version, process.env.ETCD_LOCK_NAME)';
+    const name = freshName();
+    const [node, told] = (await run('npx', 'etcd-v2-lock', 'run', name, '--', 'node', '-e', tell)).trim().split(' ');
+    expect(`${node}.`).toMatch(`v${version}.`);
+    expect(told).toBe(name);
+  });
+
   test('the command serves an etcd', async () => {
     const { cwd, env } = installed.on(version);
     const server = spawn('node_modules/.bin/etcd-v2-lock', ['serve', '--port', '0'], { cwd, env });

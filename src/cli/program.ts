@@ -11,22 +11,15 @@ import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { type Ending, ExitCode, endings } from './exit-codes.ts';
 import { explain } from './help.ts';
+import { outcome } from './session.ts';
 import { endWithReader } from './streams.ts';
 
 /** The end of every command's help. */
 export const CONNECTING =
   '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
 
-const COMMANDS = [
-  runCommand,
-  lsCommand,
-  inspectCommand,
-  watchCommand,
-  releaseCommand,
-  pruneCommand,
-  doctorCommand,
-  serveCommand,
-];
+/** The commands that ask etcd. */
+const ASKING = [runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, pruneCommand, doctorCommand];
 
 /** All commands, ready to parse; `docs/cli.md` is made from their help. */
 export function program(): Command {
@@ -39,11 +32,12 @@ export function program(): Command {
     .exitOverride();
   addConnectionOptions(all);
   explain(all, { endings: Object.keys(endings) as Ending[] });
-  for (const make of COMMANDS) {
+  for (const make of ASKING) {
     const command = make();
     acceptConnectionOptions(command);
     all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
   }
+  all.addCommand(serveCommand().copyInheritedSettings(all));
   return all;
 }
 
@@ -53,9 +47,9 @@ export async function main(argv: readonly string[]): Promise<void> {
   try {
     await program().parseAsync(argv);
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    // Said already. Help that was asked for is no mistake.
-    process.exitCode = error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+    // Commander has said it already. Help that was asked for is no mistake.
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+    else process.exitCode = await outcome(() => Promise.reject(error));
   }
 }
 
