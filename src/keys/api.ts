@@ -39,6 +39,15 @@ export interface Change extends Answer {
   readonly prevNode?: Node;
 }
 
+/** What an append did. */
+export interface Append extends Change {
+  /**
+   * The recursive listing that was asked for; undefined where there is none. Settles soon, and never rejects. It shows the
+   * new file, unless something between here and the store has changed the order of requests.
+   */
+  readonly listing: Promise<Snapshot | undefined>;
+}
+
 /** What a watch saw. */
 export interface KeyEvent extends Change {
   /** Watch on with `after: event.index`. */
@@ -85,6 +94,8 @@ export interface CreateOptions extends CallOptions {
   readonly ttl?: number | null | undefined;
   /** Makes a directory. Goes without a value. */
   readonly dir?: boolean;
+  /** Asks for a listing of the directory, too, as it is right after; in the same round trip where the store can do that. Default false. */
+  readonly listing?: boolean;
 }
 
 export interface RenewOptions extends CallOptions {
@@ -131,7 +142,7 @@ export interface KeysApi {
   get(key: string, options?: GetOptions): Promise<Snapshot>;
   set(key: string, value: string | undefined, options?: SetOptions): Promise<Change>;
   /** Adds a file (or a directory) to a directory under a name greater than every earlier one. */
-  createInOrder(dir: string, value: string | undefined, options?: CreateOptions): Promise<Change>;
+  createInOrder(dir: string, value: string | undefined, options?: CreateOptions): Promise<Append>;
   /** Moves the expiry of a file on, if it is unchanged; wakes no watcher where the store can do that. */
   renew(key: string, options: RenewOptions): Promise<Change>;
   delete(key: string, options?: DeleteOptions): Promise<Change>;

@@ -51,6 +51,7 @@ export class Claim {
   readonly #chosen: boolean;
   #place: Place | undefined;
   #last: Place | undefined;
+  #fresh: Promise<Queue | undefined> | undefined;
   #appending: Running | undefined;
   readonly #unclear = new UnclearAppends();
   /** Places given up that may still be in the queue. */
@@ -74,10 +75,18 @@ export class Claim {
     return this.#last;
   }
 
+  /** The queue as it was right after our place was taken; told once, and only where nothing has happened to our place since. */
+  async fresh(): Promise<Queue | undefined> {
+    const queue = this.#fresh;
+    this.#fresh = undefined;
+    return queue;
+  }
+
   /** Notes what a renewal made of our place. */
   update(place: Place): void {
     this.#place = place;
     this.#last = place;
+    this.#fresh = undefined;
   }
 
   /** Takes over the place that stands in the queue under our uuid, if there is one: the lowest, as read by quorum. */
@@ -169,9 +178,10 @@ export class Claim {
   async #append(ttl: number | null, signal: AbortSignal): Promise<Place> {
     this.#unclear.sent(this.#last, ttl);
     try {
-      const place = await append(this.#keys, this.path, this.uuid, ttl, { signal });
+      const { place, queue } = await append(this.#keys, this.path, this.uuid, ttl, { signal });
       this.#unclear.answered(place);
       this.update(place);
+      this.#fresh = queue;
       return place;
     } catch (error) {
       if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.answered();

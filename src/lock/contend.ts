@@ -1,6 +1,6 @@
 import createDebug from 'debug';
 import type { KeysApi } from '../keys/api.ts';
-import { Backoff, sleep } from '../timing.ts';
+import { Backoff, orAborted, sleep } from '../timing.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
 import { lost } from './entry.ts';
@@ -42,7 +42,8 @@ export async function contend(
   let seen = 0;
   let attemptTimeout: number | undefined;
   const read = async (byQuorum: boolean): Promise<Queue> => {
-    const listing = await readQueue(keys, path, { quorum: byQuorum, signal, attemptTimeout });
+    const fresh = await orAborted(claim.fresh(), signal);
+    const listing = fresh ?? (await readQueue(keys, path, { quorum: byQuorum, signal, attemptTimeout }));
     call.saw(listing, lease.place.key);
     await claim.tidy(listing, { signal });
     return listing;

@@ -10,7 +10,7 @@ import {
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { sequenceOf } from '../keys/paths.ts';
 import { parseValue } from './entry-value.ts';
-import type { Contender } from './queue.ts';
+import { type Contender, type Queue, queueOf } from './queue.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
 
@@ -44,6 +44,12 @@ const REMOVAL_PATIENCE = 0.5;
 /** A fresh identity in python-etcd's form: 32 hex digits. */
 export const freshUuid = (): string => v4().replaceAll('-', '');
 
+/** A place just taken, and the queue as it was right after, where that is known. */
+export interface Appended {
+  readonly place: Place;
+  readonly queue: Promise<Queue | undefined>;
+}
+
 /** Queues once. Never repeated here: when the outcome is unknown, the caller has to look for the uuid first. */
 export async function append(
   keys: KeysApi,
@@ -51,12 +57,13 @@ export async function append(
   uuid: string,
   ttl: number | null,
   options: CallOptions,
-): Promise<Place> {
-  const limits = { attemptTimeout: appendAttempt(ttl), ...options, ttl };
-  const { node, clusterId, sentAt } = await keys.createInOrder(path, uuid, limits);
+): Promise<Appended> {
+  const limits = { attemptTimeout: appendAttempt(ttl), ...options, ttl, listing: true };
+  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, limits);
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
   const { key, modifiedIndex } = node;
-  return { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, clusterId, ttl, sentAt };
+  const place = { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, clusterId, ttl, sentAt };
+  return { place, queue: listing.then((found) => found && queueOf(found)) };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { EtcdKeyNotFound, type LockHolder } from '../errors.ts';
-import type { GetOptions, KeysApi, Node } from '../keys/api.ts';
+import type { GetOptions, KeysApi, Node, Snapshot } from '../keys/api.ts';
 import { sequenceOf } from '../keys/paths.ts';
 
 /** One place in the queue of a lock. */
@@ -31,16 +31,19 @@ export interface Directory {
 }
 
 /** Reads the queue of the lock at `path`; a lock nobody ever wanted has an empty one. */
-export async function readQueue(keys: KeysApi, path: string, options: GetOptions): Promise<Queue> {
-  const { nodes, ...listing } = await readDirectory(keys, path, { ...options, recursive: true });
-  return { entries: contendersAmong(nodes), ...listing };
-}
+export const readQueue = async (keys: KeysApi, path: string, options: GetOptions): Promise<Queue> =>
+  queueAmong(await readDirectory(keys, path, { ...options, recursive: true }));
+
+export const queueOf = (listing: Snapshot): Queue => queueAmong(directoryOf(listing));
+
+const queueAmong = ({ nodes, ...listing }: Directory): Queue => ({ entries: contendersAmong(nodes), ...listing });
+
+const directoryOf = ({ node: { nodes }, index, clusterId }: Snapshot): Directory => ({ nodes, index, clusterId });
 
 /** Reads a directory; one that was never made is empty. */
 export async function readDirectory(keys: KeysApi, path: string, options: GetOptions): Promise<Directory> {
   try {
-    const { node, index, clusterId } = await keys.get(path, options);
-    return { nodes: node.nodes, index, clusterId };
+    return directoryOf(await keys.get(path, options));
   } catch (error) {
     if (!(error instanceof EtcdKeyNotFound)) throw error;
     return { nodes: [], index: error.index ?? 0, clusterId: keys.clusterId };

@@ -1,5 +1,6 @@
 import { EtcdClientClosed, EtcdKeysLeft } from '../errors.ts';
 import type {
+  Append,
   CallOptions,
   Change,
   CreateOptions,
@@ -46,10 +47,12 @@ export class MemoryStore implements KeysApi {
     return this.#change(this.#store.set(key, value, options));
   }
 
-  async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Change> {
+  async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Append> {
     check.checkCreateInOrder(dir, value, options);
     this.#admit(options);
-    return this.#change(this.#store.createInOrder(dir, value, options));
+    const change = this.#change(this.#store.createInOrder(dir, value, options));
+    const listing = options.listing ? this.get(dir, { recursive: true }).catch(() => undefined) : undefined;
+    return { ...change, listing: Promise.resolve(listing) };
   }
 
   async renew(key: string, options: RenewOptions): Promise<Change> {

@@ -8,6 +8,7 @@ import {
   EtcdUnusableAnswer,
 } from '../errors.ts';
 import type {
+  Append,
   CallOptions,
   Change,
   CreateOptions,
@@ -24,7 +25,7 @@ import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
 import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
-import type { Endpoint, Lane, SendOptions } from './endpoint.ts';
+import type { Behind, Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { longPoll } from './watch.ts';
@@ -32,6 +33,7 @@ import * as wire from './wire.ts';
 
 /** Seconds a hedged call waits for one member before it asks another one, too: etcd answers within milliseconds. */
 const PATIENCE = 1;
+const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('etcd-v2-lock:client');
@@ -85,8 +87,14 @@ export class EtcdClient implements KeysApi {
     return this.#ask(isConditional(options) ? 'safe' : 'never', request, wire.decodeChange, options);
   }
 
-  async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Change> {
-    return this.#ask('never', wire.encodeCreateInOrder(dir, value, options), wire.decodeChange, options);
+  async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Append> {
+    const create = wire.encodeCreateInOrder(dir, value, options);
+    return this.#call('never', options, async (sending) => {
+      // A cluster that does not answer is asked one thing at a time.
+      if (options.listing && !options.background && !this.#endpoints.pace.isDown)
+        return this.#appendAndList(sending, create, wire.encodeGet(dir, { recursive: true }), options.signal);
+      return { ...wire.decodeChange(await this.#answer(sending, create)), listing: NO_LISTING };
+    });
   }
 
   async renew(key: string, options: RenewOptions): Promise<Change> {
@@ -161,6 +169,35 @@ export class EtcdClient implements KeysApi {
     return this.#call(repeat, options, async (sending) => decode(await this.#answer(sending, request)));
   }
 
+  async #appendAndList(
+    sending: Sending,
+    create: wire.WireRequest,
+    list: wire.WireRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<Append> {
+    // It outlives the call, which ends with the answer to the append.
+    const scope = new Scope(this.#destroyed.signal, signal);
+    let listing = NO_LISTING;
+    const behind: Behind = {
+      request: list,
+      timeout: sending.timeout + PATIENCE,
+      signal: scope.signal,
+      sent: (answer) => {
+        listing = answer.then((found) => found && wire.decodeSnapshot(found)).catch(() => undefined);
+      },
+    };
+    try {
+      const change = wire.decodeChange(await this.#answer({ ...sending, behind }, create));
+      scope.abortAt(Deadline.after(PATIENCE), () => 'late', { ref: false });
+      return { ...change, listing };
+    } catch (error) {
+      scope.abort(error);
+      throw error;
+    } finally {
+      void listing.then(() => scope.dispose());
+    }
+  }
+
   /** One round over the members. Closing admits background work only; what is under way then goes on until the very end. */
   async #call<T>(repeat: Repeat, options: CallOptions, attempt: (sending: Sending) => Promise<T>): Promise<T> {
     const { readTimeout } = this.#settings;
@@ -189,22 +226,33 @@ export class EtcdClient implements KeysApi {
     throw new EtcdConnectionFailed(`no answer within ${sending.timeout} s`, { outcomeUnknown: true });
   }
 
-  async #send(sending: Sending, request: wire.WireRequest): Promise<wire.WireAnswer | undefined> {
-    const { endpoint, ...how } = sending;
-    const { versionPrefix, expectedClusterId } = this.#settings;
-    const path = request.path === VERSION.path ? request.path : versionPrefix + request.path;
-    const begun = (head: wire.WireAnswer) => {
-      const clusterId = wire.clusterIdOf(head);
-      if (clusterId !== undefined && expectedClusterId !== undefined && clusterId !== expectedClusterId)
-        throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${clusterId} answered`, {
-          outcomeUnknown: true,
-        });
-      this.#clusterId = clusterId ?? this.#clusterId;
+  async #send({ endpoint, behind, ...how }: Sending, request: wire.WireRequest): Promise<wire.WireAnswer | undefined> {
+    const begun = (head: wire.WireAnswer): void => {
+      this.#heedCluster(head);
       how.begun?.(head);
     };
-    const answer = await endpoint.send({ ...request, path }, { ...how, begun });
-    debug('%s %s%s: %s', request.method, endpoint.url, path, answer?.status ?? `no answer within ${how.timeout} s`);
+    const second = behind && { ...behind, request: this.#addressed(behind.request), begun };
+    const addressed = this.#addressed(request);
+    const answer = await endpoint.send(addressed, { ...how, begun, ...(second ? { behind: second } : {}) });
+    const outcome = answer?.status ?? `no answer within ${how.timeout} s`;
+    debug('%s %s%s: %s', request.method, endpoint.url, addressed.path, outcome);
     return answer;
+  }
+
+  #addressed(request: wire.WireRequest): wire.WireRequest {
+    if (request.path === VERSION.path) return request;
+    return { ...request, path: this.#settings.versionPrefix + request.path };
+  }
+
+  /** @throws {EtcdClusterIdChanged} for an answer of another cluster than the one expected */
+  #heedCluster(head: wire.WireAnswer): void {
+    const { expectedClusterId } = this.#settings;
+    const clusterId = wire.clusterIdOf(head);
+    if (clusterId !== undefined && expectedClusterId !== undefined && clusterId !== expectedClusterId)
+      throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${clusterId} answered`, {
+        outcomeUnknown: true,
+      });
+    this.#clusterId = clusterId ?? this.#clusterId;
   }
 
   async #version(sending: Sending): Promise<wire.Version> {
