@@ -26,6 +26,7 @@ test('a member that stays dead holds up few of those who wait for the others', a
 });
 
 test('nor does one that is the only one left to ask', async () => {
+  const turns = Pace.prototype.turn;
   let handlers: [TcpHandler, TcpHandler, TcpHandler] = [refuse, silent, silent];
   const dead = await serve((...args) => handlers[0](...args));
   const back = await serve((...args) => handlers[1](...args));
@@ -34,15 +35,18 @@ test('nor does one that is the only one left to ask', async () => {
   const abort = sharedAbortController();
   const first = client.get(KEY, { attemptTimeout: 10, signal: abort.signal }).catch((reason: unknown) => reason);
   await back.nextRequest();
-  const known = new Promise<void>((resolve) => {
-    const down = vi.spyOn(Pace.prototype, 'down').mockImplementationOnce(function (this: Pace, requests) {
-      down.mockRestore();
-      this.down(requests);
-      resolve();
-    });
+  // Whoever finds out only after that has one member left to ask.
+  const spaced = new Set<AbortSignal>();
+  const turn = vi.spyOn(Pace.prototype, 'turn').mockImplementation(function (this: Pace, signal, ref) {
+    if (this.isDown) spaced.add(signal);
+    return turns.call(this, signal, ref);
   });
+  onTestFinished(() => turn.mockRestore());
   const calls = Array.from({ length: 20 }, () => client.get(KEY, { attemptTimeout: 0.1 }));
-  await known;
+  await until(
+    () => spaced.size,
+    (size) => size >= calls.length,
+  );
   handlers = [silent, good, silent];
   await Promise.all(calls);
   expect(dead.requests.length).toBeLessThan(10);
