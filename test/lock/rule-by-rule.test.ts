@@ -1,15 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
+  type EtcdClient,
   EtcdClusterIdChanged,
   EtcdException,
   EtcdInsufficientPermissions,
   EtcdLeaderElectionInProgress,
   EtcdLockExpired,
   Lock,
+  type Snapshot,
 } from '../../src/index.ts';
 import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { block } from '../support/managers.ts';
 import { until } from '../support/until.ts';
+
+/** Has a client's appends bring another listing than the one they got. */
+function onListing(client: EtcdClient, change: (listing: Snapshot) => Snapshot | undefined): void {
+  const append = client.createInOrder.bind(client);
+  client.createInOrder = async (...args) => {
+    const appended = await append(...args);
+    return { ...appended, listing: appended.listing.then((listing) => listing && change(listing)) };
+  };
+}
 
 describe('validity', () => {
   test('is counted from when the append was sent, not from when it was answered', async () => {
@@ -35,6 +47,7 @@ describe('a plain listing without our own entry', () => {
   test('is confirmed by quorum before the lock is called lost', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
+    await lock.acquire();
     const get = client.get.bind(client);
     const asked: (boolean | undefined)[] = [];
     client.get = async (key, options) => {
@@ -45,20 +58,49 @@ describe('a plain listing without our own entry', () => {
     expect(await lock.acquire()).toBe(true);
     expect(asked).toEqual([false, true]);
   });
+
+  test('is confirmed so also when it came with the append', async () => {
+    const client = useClient();
+    onListing(client, (snapshot) => ({ ...snapshot, node: { ...snapshot.node, nodes: [] } }));
+    const get = vi.spyOn(client, 'get');
+    expect(await new Lock(client, freshName()).acquire()).toBe(true);
+    expect(get.mock.calls.map(([, options]) => options?.quorum)).toEqual([true]);
+  });
+});
+
+describe('an append without a listing', () => {
+  test('is followed by one that is asked for', async () => {
+    const client = useClient();
+    onListing(client, () => undefined);
+    const get = vi.spyOn(client, 'get');
+    expect(await new Lock(client, freshName()).acquire()).toBe(true);
+    expect(get.mock.calls.map(([, options]) => options?.quorum)).toEqual([false]);
+  });
 });
 
 describe('a listing that comes too late', () => {
+  // The event loop stands still until the deadline has passed, so that no timer can have told.
   test('is not believed, though it shows our entry first in line', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
+    await lock.acquire({ lockTtl: 2 });
     const get = client.get.bind(client);
-    // The event loop stands still until the deadline has passed, so that no timer can have told.
     client.get = async (...args) => {
       const snapshot = await get(...args);
-      const end = performance.now() + 2500;
-      while (performance.now() < end);
+      block(2.5);
       return snapshot;
     };
+    expect(await rejection(lock.acquire({ lockTtl: 2 }))).toBeInstanceOf(EtcdLockExpired);
+    expect(lock.isTaken).toBe(false);
+  });
+
+  test('is not believed when it came with the append', async () => {
+    const client = useClient();
+    const lock = new Lock(client, freshName());
+    onListing(client, (snapshot) => {
+      block(2.5);
+      return snapshot;
+    });
     expect(await rejection(lock.acquire({ lockTtl: 2 }))).toBeInstanceOf(EtcdLockExpired);
     expect(lock.isTaken).toBe(false);
   });

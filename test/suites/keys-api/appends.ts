@@ -34,6 +34,17 @@ export function appends(test: StoreTest): void {
       expect(new Set(keysOf(node.nodes)).size).toBe(20);
     });
 
+    test('brings a listing with the new file in it where that is wanted', async ({ keys, dir }) => {
+      const first = await keys.createInOrder(`${dir}/inner`, 'v');
+      const { node, listing } = await keys.createInOrder(dir, 'w', { listing: true });
+      const found = await listing;
+      expect(found?.index).toBeGreaterThanOrEqual(node.modifiedIndex);
+      expect(found?.node.nodes.flatMap(({ nodes, ...child }) => [child.key, ...keysOf(nodes)]).sort()).toEqual(
+        [node.key, `${dir}/inner`, first.node.key].sort(),
+      );
+      expect(await first.listing).toBeUndefined();
+    });
+
     test('sets a TTL', async ({ keys, dir }) => {
       const made = await keys.createInOrder(dir, 'v', { ttl: 60 });
       expectExpiry(made, 60);

@@ -24,7 +24,7 @@ export function available(test: ManagerTest): void {
         const calls = callsOn(b.keys);
         const got = await b.locks.request(lockName, { mode: wanted, ifAvailable }, (mine) => mine);
         expect(got?.mode).toBe(mode === 'shared' && wanted === 'shared' ? 'shared' : undefined);
-        expect(calls()).toEqual(got ? ['get', 'get', 'createInOrder', 'delete'] : ['get']);
+        expect(calls()).toEqual(got ? ['get', 'createInOrder', 'delete'] : ['get']);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
         await held.release();
       },
@@ -38,7 +38,7 @@ export function available(test: ManagerTest): void {
         const got = await a.locks.request(lockName, { mode: wanted, ifAvailable }, (mine) => mine);
         expect(got?.mode).toBe(mode === 'shared' && wanted === 'shared' ? 'shared' : undefined);
         const inVain = mode === 'exclusive' ? [] : ['get'];
-        expect(calls()).toEqual(got ? ['get', 'get', 'createInOrder', 'delete'] : inVain);
+        expect(calls()).toEqual(got ? ['get', 'createInOrder', 'delete'] : inVain);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
         await held.release();
       },
