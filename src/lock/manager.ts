@@ -125,7 +125,7 @@ export class LockManager {
     return queryLocks(this.#keys, name);
   }
 
-  /** Not `async`: very many may wait for their turns here, and what one such function keeps is more than all the rest. */
+  /** Not `async`: very many may wait for their turns here, and such a function keeps half a kilobyte for each. */
   #take(name: string, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
     const { mode, ifAvailable, timeout, signal } = request;
     const path = `${this.#keys.lockPrefix}/${name}`;
