@@ -22,10 +22,12 @@ export default defineConfig({
             // These ask no server at all,
             'test/lock/entry-value.test.ts',
             'test/lock/fence.test.ts',
+            'test/lock/line.test.ts',
             'test/lock/local-queue.test.ts',
             'test/lock/manager-options.test.ts',
             'test/lock/rules.test.ts',
             'test/lock/unclear.test.ts',
+            'test/lock/waiter.test.ts',
             // and these start real ones: with TLS and passwords, to be killed, to be paused.
             'test/lock/tls.test.ts',
             'test/lock/passwords.test.ts',

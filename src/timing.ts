@@ -41,7 +41,7 @@ export interface TimerOptions {
 
 /** Calls `fn` once, at or after the deadline, however far away it is. Returns what cancels it. */
 export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: TimerOptions = {}): () => void {
-  if (deadline.at === Number.POSITIVE_INFINITY) return () => {};
+  if (deadline.at === Number.POSITIVE_INFINITY) return ignore;
   let timer: NodeJS.Timeout;
   const arm = () => {
     // Timers count whole milliseconds and may fire a little early: round up, then look again.
@@ -113,12 +113,47 @@ export function sharedAbortController(): AbortController {
   return controller;
 }
 
+/** Is told the reason of the signal that aborts. */
+export type OnAbort = (reason: unknown) => void;
+
+/** All who follow one signal by one listener on it. */
+interface Followers {
+  readonly all: Set<OnAbort>;
+  readonly tell: () => void;
+}
+
+const followers = new WeakMap<AbortSignal, Followers>();
+
+/**
+ * Calls `onAbort` when the signal aborts, unless it is unfollowed before. Any number of followers are one listener: a
+ * signal looks through all it has each time one comes or goes.
+ */
+export function follow(signal: AbortSignal, onAbort: OnAbort): void {
+  const known = followers.get(signal);
+  if (known) return void known.all.add(onAbort);
+  const all = new Set([onAbort]);
+  const tell = () => {
+    for (const told of all) told(signal.reason);
+    followers.delete(signal);
+  };
+  followers.set(signal, { all, tell });
+  signal.addEventListener('abort', tell, { once: true });
+}
+
+export function unfollow(signal: AbortSignal, onAbort: OnAbort): void {
+  const known = followers.get(signal);
+  if (!known?.all.delete(onAbort) || known.all.size > 0) return;
+  followers.delete(signal);
+  signal.removeEventListener('abort', known.tell);
+}
+
 /**
  * One abort signal out of several causes, which leaves no listener or timer behind once disposed of.
  * (`AbortSignal.any` keeps its listeners until the sources are collected.)
  */
 export class Scope {
   readonly #controller = new AbortController();
+  readonly #onAbort = (reason: unknown): void => this.abort(reason);
   readonly #undo: (() => void)[] = [];
 
   /** Aborts with the reason of whichever of `signals` aborts first. */
@@ -137,11 +172,8 @@ export class Scope {
   /** Also aborts when this signal does, with its reason. */
   follow(signal: AbortSignal): this {
     if (signal.aborted) this.abort(signal.reason);
-    // One signal may end any number of calls; none of them leaves its listener there, so there is no leak to warn of.
-    setMaxListeners(0, signal);
-    const onAbort = () => this.abort(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    this.#undo.push(() => signal.removeEventListener('abort', onAbort));
+    follow(signal, this.#onAbort);
+    this.#undo.push(() => unfollow(signal, this.#onAbort));
     return this;
   }
 

@@ -6,8 +6,6 @@ import { holderOf, type Queue } from './queue.ts';
 /** How often a call that must not wait tries over what may pass, such as a lost answer. */
 const IMPATIENT_TRIES = 3;
 
-const nobody = (): undefined => undefined;
-
 export interface CallLimits {
   /** Whether it may wait. */
   readonly blocking: boolean;
@@ -16,28 +14,44 @@ export interface CallLimits {
   readonly signal: AbortSignal | undefined;
 }
 
+export interface CallCircumstances {
+  /** Aborts when the lock is released meanwhile. */
+  readonly released?: AbortSignal;
+  /** When the timeout is over, where it began earlier. */
+  readonly deadline?: Deadline;
+}
+
+/** When a limit of so many seconds from now is over; 0: never. */
+export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
+
+/** Tells who stands in the way, and what went wrong last, if anything did. */
+export function timedOut(path: string, timeout: number, holder?: LockHolder, cause?: Error): EtcdWatchTimedOut {
+  const left = holder?.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`;
+  const who = holder ? `; held by ${holder.value} (${holder.key}, ${left})` : '';
+  const trouble = cause ? `; ${cause.message}` : '';
+  return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${trouble}`, { holder, cause });
+}
+
 /** One call of `acquire`: what ends it, what it waits out, and what its error tells. */
 export class Call {
   readonly #keys: KeysApi;
-  readonly #path: string;
   readonly #options: CallLimits;
   readonly #causes: Scope;
   readonly #ended = new AbortController();
-  #holder: () => LockHolder | undefined = nobody;
+  #holder: LockHolder | undefined;
   /** What the last request failed with, if it did. */
   #trouble: Error | undefined;
 
-  /** @param released aborts when the lock is released meanwhile */
-  constructor(keys: KeysApi, path: string, options: CallLimits, released?: AbortSignal) {
+  /** @param circumstances what is not as for a call that begins now */
+  constructor(keys: KeysApi, path: string, options: CallLimits, circumstances: CallCircumstances = {}) {
+    const { released, deadline = limitOf(options.timeout) } = circumstances;
     this.#keys = keys;
-    this.#path = path;
     this.#options = options;
     this.#causes = new Scope(options.signal, released, keys.cleanups.closing);
     const { signal } = this.#causes;
     signal.addEventListener('abort', () => this.#ended.abort(), { once: true });
     if (signal.aborted) this.#ended.abort(); // the client is closed already
-    const deadline = options.timeout === 0 ? Deadline.never : Deadline.after(options.timeout);
-    this.#causes.abortAt(deadline, () => this.#timedOut());
+    this.#causes.abortAt(deadline, () => timedOut(path, options.timeout, this.holder, this.#trouble));
   }
 
   /**
@@ -61,17 +75,12 @@ export class Call {
   /** Notes who is first in line, unless that is ourselves. */
   saw(queue: Queue, ownKey: string): void {
     const holder = holderOf(queue);
-    this.#holder = () => (holder?.key === ownKey ? undefined : holder);
-  }
-
-  /** Notes whom to ask, until a queue is seen, for who stands in the way. */
-  waitsBehind(holder: () => LockHolder | undefined = nobody): void {
-    this.#holder = holder;
+    this.#holder = holder?.key === ownKey ? undefined : holder;
   }
 
   /** Who stands in the way, as far as that is known. */
   get holder(): LockHolder | undefined {
-    return this.#holder();
+    return this.#holder;
   }
 
   /** Calls again, ever more slowly, while the failure is one that passes. */
@@ -106,15 +115,5 @@ export class Call {
   /** Without a limit, a cluster that never answered is more likely a wrong address than an outage. */
   get #isPatient(): boolean {
     return this.#options.blocking && (this.#options.timeout > 0 || this.#keys.clusterId !== undefined);
-  }
-
-  #timedOut(): EtcdWatchTimedOut {
-    const { holder } = this;
-    const cause = this.#trouble;
-    const left = holder?.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`;
-    const who = holder ? `; held by ${holder.value} (${holder.key}, ${left})` : '';
-    const trouble = cause ? `; ${cause.message}` : '';
-    const message = `${this.#path} not acquired within ${this.#options.timeout} s${who}${trouble}`;
-    return new EtcdWatchTimedOut(message, { holder, cause });
   }
 }

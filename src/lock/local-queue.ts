@@ -1,6 +1,8 @@
 import type { LockHolder } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import type { LockMode } from './entry-value.ts';
+import { Line } from './line.ts';
+import { type Patience, Waiter } from './waiter.ts';
 
 /** A request of this process that may stand in etcd's queue. */
 export interface Turn {
@@ -12,19 +14,13 @@ export interface Turn {
   end(): void;
 }
 
-/** A request that waits for its turn. */
-interface Waiter {
-  readonly mode: LockMode;
-  readonly enter: () => void;
-}
-
 /**
  * The requests of this process for one lock, first come first served. A request for it alone enters etcd's queue when no
  * earlier one of this process is in there for it alone; requests to share it enter together. So any number of them cost one
  * key, and other processes get their turn in between.
  */
 export class LocalQueue {
-  readonly #waiting = new Set<Waiter>();
+  readonly #waiting = new Line<Waiter<Turn>>();
   readonly #inside = new Set<Turn>();
   readonly #onIdle: () => void;
   #hasWriter = false;
@@ -37,7 +33,7 @@ export class LocalQueue {
 
   /** Whether {@link LocalQueue.enter} would not wait. */
   admits(mode: LockMode): boolean {
-    return this.#waiting.size === 0 && this.#mayEnter(mode);
+    return !this.#waiting.first && this.#mayEnter(mode);
   }
 
   /** Who stands in the way of those that wait here. */
@@ -48,32 +44,32 @@ export class LocalQueue {
 
   /**
    * Waits for its turn.
-   * @throws the signal's reason when it aborts before
+   * @throws what ended the wait before
    */
-  enter(mode: LockMode, signal: AbortSignal): Promise<Turn> {
+  enter(mode: LockMode, patience: Patience): Promise<Turn> {
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        this.#waiting.delete(waiter);
-        reject(signal.reason);
-        this.#admit();
-      };
-      const enter = () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve(this.#turnOf(mode));
-      };
-      const waiter = { mode, enter };
-      if (signal.aborted) return onAbort();
-      signal.addEventListener('abort', onAbort, { once: true });
+      const ended = [patience.signal, patience.closing].find((signal) => signal?.aborted);
+      if (ended) {
+        reject(ended.reason);
+        return this.#admit();
+      }
+      if (this.admits(mode)) return resolve(this.#turnOf(mode));
+      const waiter = new Waiter<Turn>(mode, patience, {
+        enter: resolve,
+        leave: (reason) => {
+          this.#waiting.remove(waiter);
+          reject(reason);
+          this.#admit();
+        },
+      });
       this.#waiting.add(waiter);
-      this.#admit();
     });
   }
 
   #admit(): void {
-    for (const waiter of this.#waiting) {
-      if (!this.#mayEnter(waiter.mode)) return;
-      this.#waiting.delete(waiter);
-      waiter.enter();
+    for (let { first } = this.#waiting; first && this.#mayEnter(first.mode); first = this.#waiting.first) {
+      this.#waiting.remove(first);
+      first.enter(this.#turnOf(first.mode));
     }
     if (this.#inside.size === 0) this.#onIdle();
   }

@@ -111,7 +111,7 @@ export class Lock {
     const checked = checkAcquire(options, this.#margin);
     checked.signal?.throwIfAborted();
     const released = this.#calls.signal;
-    const call = new Call(this.#keys, this.path, checked, released);
+    const call = new Call(this.#keys, this.path, checked, { released });
     this.#callsUnderWay += 1;
     try {
       const held = await this.#inTurn(() => this.#acquire(call, checked), call.signal);

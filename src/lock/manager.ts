@@ -1,6 +1,7 @@
 import type { KeysApi } from '../keys/api.ts';
 import { show } from '../keys/checks.ts';
-import { Call } from './call.ts';
+import type { Deadline } from '../timing.ts';
+import { Call, limitOf, timedOut } from './call.ts';
 import type { Held, OpenHeld } from './held.ts';
 import { Hold } from './hold.ts';
 import { localQueue, type Turn } from './local-queue.ts';
@@ -19,6 +20,17 @@ import { Trace } from './trace.ts';
 
 /** A request's would pass for them but for this: there is no inside to be reentrant in. */
 type OpenHoldOptions = HoldOptions & { readonly reentrant?: never };
+
+/** A request whose turn has come in this process. */
+interface Entered {
+  readonly name: string;
+  /** Where the queue is. */
+  readonly path: string;
+  readonly request: CheckedRequest;
+  readonly deadline: Deadline;
+  readonly trace: Trace;
+  readonly turn: Turn;
+}
 
 type Callback<H, T> = (held: H) => T | PromiseLike<T>;
 
@@ -113,33 +125,39 @@ export class LockManager {
     return queryLocks(this.#keys, name);
   }
 
-  async #take(name: string, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
-    const keys = this.#keys;
+  /** Not `async`: very many may wait for their turns here, and such a function keeps half a kilobyte for each. */
+  #take(name: string, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
     const { mode, ifAvailable, timeout, signal } = request;
-    const path = `${keys.lockPrefix}/${name}`;
-    const queue = localQueue(keys, path);
-    if (ifAvailable && !queue.admits(mode)) return undefined;
-    const call = new Call(keys, path, { blocking: !ifAvailable, timeout, signal });
-    call.waitsBehind(queue.holder);
+    const path = `${this.#keys.lockPrefix}/${name}`;
+    const queue = localQueue(this.#keys, path);
+    if (ifAvailable && !queue.admits(mode)) return Promise.resolve(undefined);
+    const deadline = limitOf(timeout);
     trace.waits();
-    let turn: Turn | undefined;
+    return queue
+      .enter(mode, {
+        signal,
+        closing: this.#keys.cleanups.closing,
+        deadline,
+        timedOut: () => timedOut(path, timeout, queue.holder()),
+      })
+      .then((turn) => this.#hold({ name, path, request, deadline, trace, turn }));
+  }
+
+  async #hold({ name, path, request, deadline, trace, turn }: Entered): Promise<Hold | undefined> {
+    const keys = this.#keys;
+    const { ifAvailable, timeout, signal } = request;
+    const call = new Call(keys, path, { blocking: !ifAvailable, timeout, signal }, { deadline });
+    turn.holder = () => call.holder;
     let stay: Stay | undefined;
     try {
-      const mine = await queue.enter(mode, call.signal);
-      turn = mine;
-      mine.holder = () => call.holder;
-      call.waitsBehind();
       stay = await begin(keys, call, { ...request, path }, (place) => {
         trace.queues(place);
-        mine.queued();
+        turn.queued();
       });
-      return stay && new Hold({ keys, name, stay, turn: mine, trace });
-    } catch (error) {
-      // Ended while it waited for its turn; later errors come explained.
-      throw error === call.signal.reason ? call.explain(error) : error;
+      return stay && new Hold({ keys, name, stay, turn, trace });
     } finally {
       call.dispose();
-      if (!stay) turn?.end();
+      if (!stay) turn.end();
     }
   }
 }

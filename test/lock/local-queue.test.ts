@@ -3,8 +3,19 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LockMode } from '../../src/lock/entry-value.ts';
 import { LocalQueue, localQueue, type Turn } from '../../src/lock/local-queue.ts';
+import type { Patience } from '../../src/lock/waiter.ts';
 import { MemoryStore } from '../../src/server/memory.ts';
+import { Deadline } from '../../src/timing.ts';
 import { listenersOf } from '../support/leaks.ts';
+
+/** Never ends a wait but by what is given. */
+const patience = (given: Partial<Patience> = {}): Patience => ({
+  signal: undefined,
+  closing: new AbortController().signal,
+  deadline: Deadline.never,
+  timedOut: () => new Error('out of time'),
+  ...given,
+});
 
 /** One request, and what has become of it. */
 class Request {
@@ -25,6 +36,7 @@ class Request {
 /** A queue driven by hand. */
 class Driven {
   readonly requests: Request[] = [];
+  readonly closing = new AbortController();
   /** Whether it said so since anybody was inside. */
   isIdle = true;
   readonly queue = new LocalQueue(() => {
@@ -35,7 +47,8 @@ class Driven {
     const request = new Request(mode);
     this.requests.push(request);
     if (abort) request.abort.abort('reason');
-    void this.queue.enter(mode, request.abort.signal).then(
+    const limits = patience({ signal: request.abort.signal, closing: this.closing.signal });
+    void this.queue.enter(mode, limits).then(
       (turn) => {
         this.isIdle = false;
         request.turn = turn;
@@ -75,7 +88,7 @@ class Driven {
 }
 
 /** What must be so at any time. */
-function check({ requests, queue, isIdle }: Driven): void {
+function check({ requests, queue, closing, isIdle }: Driven): void {
   const inside = requests.filter((request) => request.isInside);
   const [writer, ...others] = inside.filter(({ mode }) => mode === 'exclusive');
   // One writer at the most, and the last inside: those before it stand in etcd's queue already.
@@ -94,6 +107,7 @@ function check({ requests, queue, isIdle }: Driven): void {
   for (const mode of ['exclusive', 'shared'] as const) expect(queue.admits(mode)).toBe(!first && !mustWait(mode));
 
   for (const { state, abort } of requests) expect(listenersOf(abort.signal)).toBe(state === 'waiting' ? 1 : 0);
+  expect(listenersOf(closing.signal)).toBe(first ? 1 : 0);
   expect(isIdle).toBe(inside.length === 0);
 }
 
@@ -198,9 +212,24 @@ describe('a local queue', () => {
   });
 });
 
-describe('the local queue of a lock', () => {
-  const { signal } = new AbortController();
+describe('a client that is closed', () => {
+  test('ends the waits in its queues in their order, and those that would begin', async () => {
+    const driven = new Driven();
+    const { queue, closing } = driven;
+    await driven.enter('exclusive');
+    const reasons: string[] = [];
+    const ended = [1, 2, 3].map((which) =>
+      queue.enter('exclusive', patience({ closing: closing.signal })).catch((reason) => reasons.push(which + reason)),
+    );
+    closing.abort(' closed');
+    await Promise.all(ended);
+    expect(reasons).toEqual(['1 closed', '2 closed', '3 closed']);
+    expect(listenersOf(closing.signal)).toBe(0);
+    await expect(queue.enter('shared', patience({ closing: closing.signal }))).rejects.toBe(' closed');
+  });
+});
 
+describe('the local queue of a lock', () => {
   test('is one for each client and path', () => {
     const [keys, other] = [new MemoryStore(), new MemoryStore()];
     const queue = localQueue(keys, '/a');
@@ -212,8 +241,8 @@ describe('the local queue of a lock', () => {
   test('is kept while anybody is inside, and forgotten then', async () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys, '/a');
-    const first = await queue.enter('exclusive', signal);
-    const waiting = queue.enter('exclusive', signal);
+    const first = await queue.enter('exclusive', patience());
+    const waiting = queue.enter('exclusive', patience());
     first.end();
     const second = await waiting;
     expect(localQueue(keys, '/a')).toBe(queue);
@@ -224,7 +253,8 @@ describe('the local queue of a lock', () => {
   test('is forgotten, too, when nobody ever came in', async () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys, '/a');
-    await expect(queue.enter('exclusive', AbortSignal.abort('reason'))).rejects.toBe('reason');
+    const signal = AbortSignal.abort('reason');
+    await expect(queue.enter('exclusive', patience({ signal }))).rejects.toBe('reason');
     expect(localQueue(keys, '/a')).not.toBe(queue);
   });
 });

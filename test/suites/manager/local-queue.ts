@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { describe, expect } from 'vitest';
 import { EtcdWatchTimedOut } from '../../../src/errors.ts';
@@ -152,6 +153,16 @@ export function localQueue(test: ManagerTest): void {
       await held.release();
       await ended;
       expect(calls()).toEqual(['delete']);
+    });
+
+    test('runs its callback in the context of its caller, whoever hands the turn on', async ({ lockName, a }) => {
+      const context = new AsyncLocalStorage<string>();
+      const held = await context.run('first', () => a.locks.acquire(lockName));
+      const seen = ['second', 'third'].map((who) =>
+        context.run(who, () => a.locks.request(lockName, () => context.getStore())),
+      );
+      await context.run('release', () => held.release());
+      expect(await Promise.all(seen)).toEqual(['second', 'third']);
     });
 
     test('lets those behind it go on when it ends', async ({ lockName, queue, a }) => {

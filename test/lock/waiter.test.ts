@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Waiter } from '../../src/lock/waiter.ts';
+import { Deadline } from '../../src/timing.ts';
+import { listenersOf } from '../support/leaks.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** One that waits for a second, and what has become of it. */
+function setUp() {
+  const [caller, client] = [new AbortController(), new AbortController()];
+  const ways: string[] = [];
+  const { signal } = caller;
+  const patience = { signal, closing: client.signal, deadline: Deadline.after(1), timedOut: () => 'out of time' };
+  const waiter = new Waiter<string>('exclusive', patience, {
+    enter: (turn) => ways.push(`enters with ${turn}`),
+    leave: (reason) => ways.push(`leaves: ${reason}`),
+  });
+  return {
+    ways,
+    held: () => ({ listeners: [signal, client.signal].map(listenersOf), timers: vi.getTimerCount() }),
+    ends: {
+      'its turn': () => waiter.enter('its turn'),
+      'its signal': () => caller.abort('aborted'),
+      'a closed client': () => client.abort('closed'),
+      'its deadline': () => vi.advanceTimersByTime(1000),
+    },
+  };
+}
+
+type End = keyof ReturnType<typeof setUp>['ends'];
+
+test.each<[End, string]>([
+  ['its turn', 'enters with its turn'],
+  ['its signal', 'leaves: aborted'],
+  ['a closed client', 'leaves: closed'],
+  ['its deadline', 'leaves: out of time'],
+])('a wait that ends by %s ends once, and leaves no listener and no timer', (end, way) => {
+  const { ways, held, ends } = setUp();
+  expect({ ways, ...held() }).toEqual({ ways: [], listeners: [1, 1], timers: 1 });
+  ends[end]();
+  expect({ ways, ...held() }).toEqual({ ways: [way], listeners: [0, 0], timers: 0 });
+  for (const later of ['its signal', 'a closed client', 'its deadline'] as const) ends[later]();
+  expect(ways).toEqual([way]);
+});
