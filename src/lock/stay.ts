@@ -1,6 +1,6 @@
 import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { ignore, sharedAbortController } from '../timing.ts';
+import { follow, ignore, sharedAbortController, unfollow } from '../timing.ts';
 import { alive } from './alive.ts';
 import type { Call } from './call.ts';
 import { Claim } from './claim.ts';
@@ -105,7 +105,7 @@ export class Stay {
   readonly #lease: Lease;
   /** What is done under a lock may be many things at once. */
   readonly #lost = sharedAbortController();
-  readonly #onClosing = (): void => this.#lease.lose(this.#keys.cleanups.closing.reason);
+  readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
   #left: Promise<unknown> | undefined;
   #tellLeft: () => void = ignore;
 
@@ -115,7 +115,7 @@ export class Stay {
     this.#lease = lease;
     lease.signal.addEventListener('abort', () => this.#lost.abort(this.#lossBy(lease.signal.reason)), { once: true });
     // What cannot be renewed any more is told at once, while there is time to end the work and remove the key.
-    keys.cleanups.closing.addEventListener('abort', this.#onClosing, { once: true });
+    follow(keys.cleanups.closing, this.#onClosing);
     keys.cleanups.add(this.place.key, new Promise((resolve) => (this.#tellLeft = resolve)));
   }
 
@@ -150,7 +150,7 @@ export class Stay {
   }
 
   async #leave(): Promise<unknown> {
-    this.#keys.cleanups.closing.removeEventListener('abort', this.#onClosing);
+    unfollow(this.#keys.cleanups.closing, this.#onClosing);
     const trouble = await give(this.#claim, this.#lease);
     this.#tellLeft();
     return trouble;

@@ -9,8 +9,8 @@ import { runScript } from '../support/script.ts';
 const WAITERS = 10_000;
 /** Bytes of heap that one of them may take, with a timeout and a signal. */
 const ROOM = 4096;
-/** For calls, one of which may begin before the connection of the last one is free again, and for reads. */
-const SOCKETS = 3;
+/** One for calls, one for reads. */
+const SOCKETS = 2;
 
 /** Lets them all wait behind a hold of the same process, looks at what they take, and lets them go. */
 const SCRIPT = `
