@@ -8,7 +8,7 @@ import { ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
 import { guard } from '../job/guard.ts';
-import { Job } from '../job/job.ts';
+import { diesWithUs, Job } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
 import { withClient } from '../session.ts';
@@ -65,13 +65,15 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
   checkCommand(job[0] ?? '');
+  // Not later: nobody is told of a signal while this is found out, and between the lock and the start a job could miss it.
+  const wrapper = diesWithUs();
   const relay = new Relay();
   try {
     const held = await acquire(new LockManager(client), name, flags, relay.ending);
     if (held === null) return taken(name, flags);
     try {
       await relay.ready();
-      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, relay);
+      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, { relay, wrapper });
     } finally {
       await held.release();
     }
@@ -91,8 +93,13 @@ function acquire(locks: LockManager, name: string, flags: Flags, signal: AbortSi
   return withProgress(locks, name, () => locks.acquire(name, { mode, ttl, timeout, ifAvailable, identity, signal }));
 }
 
-async function runUnder(held: OpenHeld, command: readonly string[], ttl: number, relay: Relay): Promise<number> {
-  const job = await Job.start(command, held, !relay.terminal);
+async function runUnder(
+  held: OpenHeld,
+  command: readonly string[],
+  ttl: number,
+  { relay, wrapper }: { relay: Relay; wrapper: readonly string[] },
+): Promise<number> {
+  const job = await Job.start(command, held, { wrapper, grouped: !relay.terminal });
   relay.to(job);
   const { code, evicted } = await guard(job, held, ttl);
   if (evicted === undefined) return code;
