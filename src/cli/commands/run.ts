@@ -28,7 +28,8 @@ The command finds ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TO
 with every acquisition: what refuses a lower one than it has seen is safe from a job that lost its lock.
 
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 reach the command and its children once. Without a controlling
-terminal it has a session of its own; with one it can use that.
+terminal it has a session of its own; with one it can use that. nohup(1) goes before the command, not before "run", which
+would pass a hang-up on; a systemd unit needs KillMode=mixed, else the command gets its signals from systemd, too.
 
 Where the lock can be renewed no more, the command gets SIGTERM when a sixth of the TTL is left, and with its children
 SIGKILL when a thirtieth is left: before another can have the lock. Where someone removed its entry, which the next
