@@ -48,7 +48,10 @@ export function runCommand(): Command {
     .option('--ttl <seconds>', 'when others may go on after this process has died', number, 30)
     .option('--timeout <seconds>', 'wait no longer than that; 0: no limit', number, 0)
     .option('--if-available', 'do not wait at all')
-    .option('--identity <id>', 'a name that no other live process has: what it left in the queue is removed first')
+    .option(
+      '--identity <id>',
+      'your name in the queue. Entries that have it are removed first: never run two at a time with one',
+    )
     .option('-E, --conflict-exit-code <number>', 'exit code when the lock was not to be had in time', exitCode)
     .addHelpText('after', ABOUT)
     .action(withClient(run));
