@@ -35,10 +35,15 @@ export function program(): Command {
   for (const make of ASKING) {
     const command = make();
     acceptConnectionOptions(command);
-    all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
+    add(all, command).addHelpText('after', CONNECTING);
   }
-  all.addCommand(serveCommand().copyInheritedSettings(all));
+  add(all, serveCommand());
   return all;
+}
+
+function add(all: Command, command: Command): Command {
+  all.addCommand(command.copyInheritedSettings(all));
+  return command.showHelpAfterError(`usage: ${all.name()} ${command.name()} ${command.usage()}`);
 }
 
 /** Runs one command line; the exit code is in `process.exitCode`. */
