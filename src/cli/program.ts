@@ -29,6 +29,7 @@ export function program(): Command {
     .helpCommand('help [command]', 'tell more of a command')
     .helpOption('-h, --help', 'tell what there is')
     .enablePositionalOptions()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error:/, 'etcd-v2-lock:')) })
     .exitOverride();
   addConnectionOptions(all);
   explain(all, { endings: Object.keys(endings) as Ending[] });

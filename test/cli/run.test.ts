@@ -141,6 +141,7 @@ describe('without the lock nothing runs', () => {
     ['a TTL that is no number', ['x', '--ttl', 'soon', '--', 'true'], /It must be a number, got "soon"/],
     ['a TTL that is too small', ['x', '--ttl', '0', '--', 'true'], /ttl must be an integer from 1 .* got 0/],
     ['a timeout below 0', ['x', '--timeout', '-1', '--', 'true'], /timeout must be .* got -1/],
+    ['two minds about waiting', ['x', '--if-available', '--timeout', '5', '--', 'true'], /cannot be used with/],
     [
       'an exit code that is none',
       ['x', '-E', '256', '--', 'true'],

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import type { OpenHeld } from '../../lock/held.ts';
 import { LockManager } from '../../lock/manager.ts';
@@ -34,6 +34,7 @@ would pass a hang-up on; a systemd unit needs KillMode=mixed, else the command g
 Where the lock can be renewed no more, the command gets SIGTERM when a sixth of the TTL is left, and with its children
 SIGKILL when a thirtieth is left: before another can have the lock. Where someone removed its entry, which the next
 renewal finds out: SIGKILL at once. On Linux it dies with this process, where setpriv(1) is there; its children may not.
+What has another user cannot be ended so: sudo(8) goes before "run", not before the command.
 What it leaves in the background goes on without the lock. While it is all stopped (^Z) nothing is renewed: do not let
 that last for longer than the TTL.`;
 
@@ -47,7 +48,7 @@ export function runCommand(): Command {
     .option('--shared', 'hold the lock beside others that share it')
     .option('--ttl <seconds>', 'when others may go on after this process has died', number, 30)
     .option('--timeout <seconds>', 'wait no longer than that; 0: no limit', number, 0)
-    .option('--if-available', 'do not wait at all')
+    .addOption(new Option('--if-available', 'do not wait at all').conflicts('timeout'))
     .option(
       '--identity <id>',
       'your name in the queue. Entries that have it are removed first: never run two at a time with one',
