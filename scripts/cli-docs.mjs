@@ -15,8 +15,8 @@ const isForEvery = ({ helpGroupHeading }) => helpGroupHeading === 'Options for e
 const chapters = {
   NAME: `etcd-v2-lock - ${proof(all.description())}`,
   SYNOPSIS: code([...commands, all].map(usageOf)),
-  DESCRIPTION: `Each command tells by its exit code what it came to. Data is on stdout, as JSON with \`--json\`; what went wrong is one line
-on stderr. Colours are on terminals only.
+  DESCRIPTION: `Each command tells by its exit code what it came to. Data is on stdout, as JSON with \`--json\`; what went wrong is told on
+stderr. Colours are on terminals only.
 
 ${lines(options.filter((option) => !isForEvery(option)).map(itemOfOption))}`,
   COMMANDS: commands.map(chapterOf).join('\n\n'),

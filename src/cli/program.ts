@@ -29,16 +29,22 @@ export function program(): Command {
     .helpCommand('help [command]', 'tell more of a command')
     .helpOption('-h, --help', 'tell what there is')
     .enablePositionalOptions()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error:/, 'etcd-v2-lock:')) })
     .exitOverride();
   addConnectionOptions(all);
   explain(all, { endings: Object.keys(endings) as Ending[] });
   for (const make of ASKING) {
     const command = make();
     acceptConnectionOptions(command);
-    all.addCommand(command.copyInheritedSettings(all).addHelpText('after', CONNECTING));
+    add(all, command).addHelpText('after', CONNECTING);
   }
-  all.addCommand(serveCommand().copyInheritedSettings(all));
+  add(all, serveCommand());
   return all;
+}
+
+function add(all: Command, command: Command): Command {
+  all.addCommand(command.copyInheritedSettings(all));
+  return command.showHelpAfterError(`usage: ${all.name()} ${command.name()} ${command.usage()}`);
 }
 
 /** Runs one command line; the exit code is in `process.exitCode`. */

@@ -5,7 +5,7 @@ import { LockManager } from '../../src/index.ts';
 import { startTcpProxy, type TcpProxy } from '../faults/tcp-proxy.ts';
 import { fencedResource } from '../support/fenced-resource.ts';
 import { freshName, queueOn, raw, untilQueued, useClient } from '../support/locks.ts';
-import { isThere, statOf } from '../support/processes.ts';
+import { isThere, statOf, untilGone } from '../support/processes.ts';
 import { startOnTerminal } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
 import { startRunOn } from './running.ts';
@@ -140,6 +140,23 @@ describe('a lock that is lost', () => {
     expect(code).toBe(75);
     expect(stderr).toContain(`${name} is held no more`);
     expect(pids.map(isThere)).toEqual([false, false]);
+  });
+
+  test.each([
+    [
+      'a `run` inside it',
+      (job: readonly string[]) => [process.execPath, 'dist/cli/main.js', 'run', freshName(), '--', ...job],
+    ],
+    ['a shell', (job: readonly string[]) => ['sh', '-c', 'env -i setsid "$@" & wait', 'sh', ...job]],
+  ])('ends also what %s started in another session, with another environment', async (_, inside) => {
+    const name = freshName();
+    const job = witness(1, '--stubborn');
+    const { result } = startRunOn(inject('etcd'), name, '--ttl', String(TTL), '--', ...inside(job.command));
+    const pids = await job.begun();
+    const [entry] = await queueOn(name);
+    await raw('DELETE', entry?.key ?? '');
+    expect(await result).toMatchObject({ code: 75 });
+    for (const pid of pids) await untilGone(pid);
   });
 
   test('wakes a stopped job to end it', async () => {

@@ -1,7 +1,10 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPython } from '../../scripts/find.mjs';
 import { freshName, queueOn, untilQueued } from '../support/locks.ts';
 import { groupMembers, isThere, statOf, untilGone, untilStopped } from '../support/processes.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 import { type OnTerminal, startOnTerminal } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
 import { onEtcd, startRun } from './running.ts';
@@ -137,6 +140,52 @@ describe('on a terminal', () => {
       (queue) => queue.length === 0,
     );
     expect(job.signals()).toEqual([['SIGINT'], ['SIGINT']]);
+  });
+
+  test('continued alone after ^Z, run still ends its command', async () => {
+    const job = witness(1);
+    const shell = await shellOnTerminal();
+    shell.type(`${lineOf(freshName(), '--', ...job.command)}\n`);
+    const pids = await job.begun();
+    const run = runOf(pids[0]);
+    shell.type(CTRL_Z);
+    await untilStopped([run, ...pids]);
+    process.kill(run, 'SIGTERM');
+    process.kill(run, 'SIGCONT');
+    for (const pid of [run, ...pids]) await untilGone(pid);
+    expect(job.signals()).toEqual([['SIGTERM'], ['SIGTERM']]);
+  });
+
+  test('a signal for whatever has the name of the package reaches the command, as pkill -f sends it', async () => {
+    const job = witness(1, '--stubborn');
+    runOnTerminal(freshName(), '--', ...job.command);
+    const [pid = 0] = await job.begun();
+    const run = runOf(pid);
+    for (const member of groupMembers(run))
+      if (readFileSync(`/proc/${member}/cmdline`, 'utf8').includes('dist/cli/')) process.kill(member, 'SIGTERM');
+    await untilSignalled(job);
+    expect(await signalsBefore('SIGUSR1', job, run)).toEqual([['SIGTERM'], ['SIGTERM']]);
+  });
+
+  test('^C while it finds out how to start the command is not lost', async () => {
+    const directory = temporaryDirectory();
+    const [probing, go] = [join(directory, 'probing'), join(directory, 'go')];
+    const slow = `#!/bin/sh
+trap '' INT
+touch ${probing}
+until [ -e ${go} ]; do sleep 0.05; done
+shift 2; [ "$1" = -- ] && shift
+exec "$@"
+`;
+    writeFileSync(join(directory, 'setpriv'), slow, { mode: 0o755 });
+    const path = `${directory}:${process.env['PATH']}`;
+    const terminal = startOnTerminal([...RUN, freshName(), '--', 'echo', 'it', 'ran'], { ...onEtcd(), PATH: path });
+    await until(() => existsSync(probing), Boolean);
+    terminal.type(CTRL_C);
+    await terminal.shows(/\^C/);
+    writeFileSync(go, '');
+    expect(await terminal.ended).toBe(130);
+    expect(terminal.shown()).not.toContain('it ran');
   });
 
   test('a shell ends it in the background, once', async () => {

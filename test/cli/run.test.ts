@@ -136,10 +136,12 @@ describe('without the lock nothing runs', () => {
   test.each([
     ['no name', [], /missing required argument 'name'/],
     ['no command', ['x'], /missing required argument 'command'/],
+    ['options of the command and no --', ['x', 'ls', '-l'], /unknown option '-l'.*<name> -- <command>/s],
     ['a name that etcd would change', ['a//b', '--', 'true'], /lock name must have no empty.*"a\/\/b"/],
     ['a TTL that is no number', ['x', '--ttl', 'soon', '--', 'true'], /It must be a number, got "soon"/],
     ['a TTL that is too small', ['x', '--ttl', '0', '--', 'true'], /ttl must be an integer from 1 .* got 0/],
     ['a timeout below 0', ['x', '--timeout', '-1', '--', 'true'], /timeout must be .* got -1/],
+    ['two minds about waiting', ['x', '--if-available', '--timeout', '5', '--', 'true'], /cannot be used with/],
     [
       'an exit code that is none',
       ['x', '-E', '256', '--', 'true'],
@@ -157,6 +159,15 @@ describe('without the lock nothing runs', () => {
     expect({ code, stderr }).toEqual({ code: 127, stderr: 'etcd-v2-lock: "no-such-command" was not found\n' });
     // Its directory would stay.
     expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('where the command is a directory: 126', async () => {
+    const directory = temporaryDirectory();
+    const { code, stderr } = await run(freshName(), '--', directory);
+    expect({ code, stderr }).toEqual({
+      code: 126,
+      stderr: `etcd-v2-lock: ${directory} cannot be run: it is no file\n`,
+    });
   });
 
   test('where the command is no program: 126', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runCli } from '../support/cli.ts';
 
 test.each([
-  [['nosuch'], /unknown command 'nosuch'/],
+  [['nosuch'], /^etcd-v2-lock: unknown command 'nosuch'/],
   [['serve', '--port', 'abc'], /It must be a number, got "abc"/],
   [['serve', '--port', '-1'], /port must be an integer/],
 ])('%j is bad usage, and says what came', async (args, message) => {

@@ -72,7 +72,7 @@ describe('when the password is changed on the server', () => {
 
   test('a request whose work goes on ends with the loss, which says why', async () => {
     const { app, changePassword, refused } = await useGuardedEtcd();
-    const request = useManager({ ttl: 3 }, app).request(freshName(), async ({ signal }) => {
+    const request = useManager({ ttl: 9 }, app).request(freshName(), async ({ signal }) => {
       await changePassword('changed');
       await aborted(signal);
     });

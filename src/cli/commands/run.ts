@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import type { OpenHeld } from '../../lock/held.ts';
 import { LockManager } from '../../lock/manager.ts';
@@ -8,7 +8,7 @@ import { ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
 import { guard } from '../job/guard.ts';
-import { Job } from '../job/job.ts';
+import { diesWithUs, Job } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
 import { withClient } from '../session.ts';
@@ -28,11 +28,13 @@ The command finds ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TO
 with every acquisition: what refuses a lower one than it has seen is safe from a job that lost its lock.
 
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 reach the command and its children once. Without a controlling
-terminal it has a session of its own; with one it can use that.
+terminal it has a session of its own; with one it can use that. nohup(1) goes before the command, not before "run", which
+would pass a hang-up on; a systemd unit needs KillMode=mixed, else the command gets its signals from systemd, too.
 
 Where the lock can be renewed no more, the command gets SIGTERM when a sixth of the TTL is left, and with its children
 SIGKILL when a thirtieth is left: before another can have the lock. Where someone removed its entry, which the next
 renewal finds out: SIGKILL at once. On Linux it dies with this process, where setpriv(1) is there; its children may not.
+What has another user cannot be ended so: sudo(8) goes before "run", not before the command.
 What it leaves in the background goes on without the lock. While it is all stopped (^Z) nothing is renewed: do not let
 that last for longer than the TTL.`;
 
@@ -46,8 +48,11 @@ export function runCommand(): Command {
     .option('--shared', 'hold the lock beside others that share it')
     .option('--ttl <seconds>', 'when others may go on after this process has died', number, 30)
     .option('--timeout <seconds>', 'wait no longer than that; 0: no limit', number, 0)
-    .option('--if-available', 'do not wait at all')
-    .option('--identity <id>', 'a name that no other live process has: what it left in the queue is removed first')
+    .addOption(new Option('--if-available', 'do not wait at all').conflicts('timeout'))
+    .option(
+      '--identity <id>',
+      'your name in the queue. Entries that have it are removed first: never run two at a time with one',
+    )
     .option('-E, --conflict-exit-code <number>', 'exit code when the lock was not to be had in time', exitCode)
     .addHelpText('after', ABOUT)
     .action(withClient(run));
@@ -65,13 +70,15 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
   checkCommand(job[0] ?? '');
+  // Not later: nobody is told of a signal while this is found out, and between the lock and the start a job could miss it.
+  const wrapper = diesWithUs();
   const relay = new Relay();
   try {
     const held = await acquire(new LockManager(client), name, flags, relay.ending);
     if (held === null) return taken(name, flags);
     try {
       await relay.ready();
-      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, relay);
+      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, { relay, wrapper });
     } finally {
       await held.release();
     }
@@ -91,8 +98,13 @@ function acquire(locks: LockManager, name: string, flags: Flags, signal: AbortSi
   return withProgress(locks, name, () => locks.acquire(name, { mode, ttl, timeout, ifAvailable, identity, signal }));
 }
 
-async function runUnder(held: OpenHeld, command: readonly string[], ttl: number, relay: Relay): Promise<number> {
-  const job = await Job.start(command, held, !relay.terminal);
+async function runUnder(
+  held: OpenHeld,
+  command: readonly string[],
+  ttl: number,
+  { relay, wrapper }: { relay: Relay; wrapper: readonly string[] },
+): Promise<number> {
+  const job = await Job.start(command, held, { wrapper, grouped: !relay.terminal });
   relay.to(job);
   const { code, evicted } = await guard(job, held, ttl);
   if (evicted === undefined) return code;

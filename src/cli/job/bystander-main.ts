@@ -2,6 +2,9 @@
 import { createInterface } from 'node:readline';
 import { RELAYED, type Relayed } from './relayed.ts';
 
+// `pkill -f etcd-v2-lock` and `killall node` are not for it: it would take them for signals to the group.
+process.title = 'lock-bystander';
+
 let seen: Relayed[] = [];
 for (const signal of RELAYED) process.on(signal, () => seen.push(signal));
 

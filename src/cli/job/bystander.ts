@@ -42,6 +42,8 @@ export class Bystander {
   /** Whether a signal that has just arrived here went to the whole group. */
   async saw(signal: Relayed): Promise<boolean> {
     const arrived = now();
+    // It may have been stopped with us, and not been continued.
+    this.#process.kill('SIGCONT');
     const line = await this.#ask();
     const fresh = line.split(' ').filter((name) => name !== '') as Relayed[];
     this.#sightings.push(...fresh.map((name) => ({ signal: name, at: now() })));
@@ -52,7 +54,7 @@ export class Bystander {
   }
 
   end(): void {
-    this.#process.stdin.end();
+    this.#process.kill('SIGKILL');
   }
 
   #ask(): Promise<string> {

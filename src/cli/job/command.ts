@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { CliError, ExitCode } from '../exit-codes.ts';
 
@@ -12,6 +12,9 @@ const DEFAULT_PATH = '/bin:/usr/bin';
 export function checkCommand(command: string, path = process.env['PATH'] ?? DEFAULT_PATH): void {
   const places = command.includes('/') ? [command] : path.split(delimiter).map((directory) => join(directory, command));
   const files = command === '' ? [] : places.filter(isFile);
+  // Along PATH a directory is passed over.
+  if (files.length === 0 && command.includes('/') && existsSync(command))
+    throw new CliError(`${command} cannot be run: it is no file`, ExitCode.cannotRun);
   if (files.length === 0) throw new CliError(`${JSON.stringify(command)} was not found`, ExitCode.notFound);
   if (!files.some(isExecutable))
     throw new CliError(`${files[0]} cannot be run: it is not executable`, ExitCode.cannotRun);

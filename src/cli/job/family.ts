@@ -13,6 +13,8 @@ export interface FamilyOptions {
 /** The processes of a job: the one that was started, and all that came of it. */
 export class Family {
   readonly #options: FamilyOptions;
+  /** When each of those met so far was started. */
+  readonly #met = new Map<number, string>();
 
   constructor(options: FamilyOptions) {
     this.#options = options;
@@ -21,13 +23,19 @@ export class Family {
   /** Sends a signal to each once: by the group where they have one, so that also those are met that are just being forked. */
   send(signal: NodeJS.Signals): void {
     const { leader, grouped } = this.#options;
+    // In any case, since a parent may end by the signal.
+    const members = this.#members();
     if (grouped) kill(-leader, signal);
-    else for (const pid of this.#members()) kill(pid, signal);
+    else for (const pid of members) kill(pid, signal);
   }
 
-  /** Kills them all, also those that left the group. A stopped process forks no more, so none can escape in between. */
+  /**
+   * Kills them all, also those that left the group. All are stopped first: a stopped process forks no more, and does not
+   * leave its children to others, who could not be told for the job's then.
+   */
   kill(): void {
-    if (this.#options.grouped) kill(-this.#options.leader, 'SIGKILL');
+    const { leader, grouped } = this.#options;
+    if (grouped) kill(-leader, 'SIGSTOP');
     const stopped = new Set<number>();
     for (;;) {
       const fresh = this.#members().filter((pid) => !stopped.has(pid));
@@ -37,6 +45,7 @@ export class Family {
         kill(pid, 'SIGSTOP');
       }
     }
+    if (grouped) kill(-leader, 'SIGKILL');
     for (const pid of stopped) kill(pid, 'SIGKILL');
   }
 
@@ -45,23 +54,24 @@ export class Family {
     return this.#members().length > 0;
   }
 
-  /** Parents first. Whoever lost its parent is known by the mark. */
+  /** Parents first. Whoever lost its parent is known by the mark, or because it was met before. */
   #members(): number[] {
     const { leader, mark } = this.#options;
     const all = processes();
     const found = new Set<number>();
-    const collect = (pid: number): void => {
+    const collect = ({ pid, started }: Process): void => {
       if (found.has(pid)) return;
       found.add(pid);
-      for (const child of childrenOf(pid, all)) collect(child);
+      this.#met.set(pid, started);
+      for (const child of all) if (child.parent === pid) collect(child);
     };
-    for (const { pid } of all) if (pid === leader || hasInEnvironment(pid, mark)) collect(pid);
+    for (const process of all) {
+      const { pid, started } = process;
+      if (pid === leader || this.#met.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
+    }
     return [...found];
   }
 }
-
-const childrenOf = (pid: number, all: readonly Process[]): number[] =>
-  all.filter(({ parent }) => parent === pid).map((child) => child.pid);
 
 function kill(pid: number, signal: NodeJS.Signals): void {
   try {

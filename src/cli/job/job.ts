@@ -24,12 +24,17 @@ export class Job {
   }
 
   /**
+   * @param wrapper what the command is started by, such as {@link diesWithUs}
    * @param grouped whether it gets a session and a process group of its own
    * @throws {CliError} when it cannot be started
    */
-  static async start(command: readonly string[], held: Held, grouped: boolean): Promise<Job> {
+  static async start(
+    command: readonly string[],
+    held: Held,
+    { wrapper, grouped }: { wrapper: readonly string[]; grouped: boolean },
+  ): Promise<Job> {
     const environment = environmentOf(held);
-    const [program = '', ...args] = [...diesWithUs(), ...command];
+    const [program = '', ...args] = [...wrapper, ...command];
     const child = spawn(program, args, {
       detached: grouped,
       env: { ...process.env, ...environment },
@@ -49,7 +54,7 @@ export class Job {
 }
 
 /** Linux kills the command when the process that started it has died, where util-linux' setpriv can ask it to. */
-function diesWithUs(): string[] {
+export function diesWithUs(): string[] {
   const asking = ['setpriv', '--pdeathsig', 'KILL'] as const;
   const [program, ...args] = asking;
   return spawnSync(program, [...args, 'true'], { stdio: 'ignore' }).status === 0 ? [...asking, '--'] : [];

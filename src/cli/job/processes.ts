@@ -4,6 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 export interface Process {
   readonly pid: number;
   readonly parent: number;
+  /** When it was started, in whatever unit: tells it from a later one that got its number. */
+  readonly started: string;
 }
 
 /** All processes that run or are stopped. */
@@ -22,21 +24,23 @@ interface Listed extends Process {
   readonly state: string;
 }
 
+/** State, parent and time of the start. The command before them, in brackets, may contain anything. */
+const STAT = /.*\) (\S) (\d+) (?:\S+ ){17}(\d+)/s;
+
 function fromProc(): Listed[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
-    // The command, in brackets, may contain anything.
-    const [state, parent] = /.*\) (\S) (\d+)/s.exec(readProc(`${pid}/stat`) ?? '')?.slice(1) ?? [];
-    return state === undefined ? [] : { pid: Number(pid), parent: Number(parent), state };
+    const [state = '', parent, started] = STAT.exec(readProc(`${pid}/stat`) ?? '')?.slice(1) ?? [];
+    return started === undefined ? [] : { pid: Number(pid), parent: Number(parent), started, state };
   });
 }
 
 function fromPs(): Listed[] {
-  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' });
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat=,lstart='], { encoding: 'utf8' });
   const lines = (stdout ?? '').trim().split('\n');
   return lines.map((line) => {
-    const [pid, parent, state = ''] = line.trim().split(/\s+/);
-    return { pid: Number(pid), parent: Number(parent), state };
+    const [pid, parent, state = '', ...started] = line.trim().split(/\s+/);
+    return { pid: Number(pid), parent: Number(parent), started: started.join(' '), state };
   });
 }
 
