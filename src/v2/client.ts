@@ -90,8 +90,9 @@ export class EtcdClient implements KeysApi {
   async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Append> {
     const create = wire.encodeCreateInOrder(dir, value, options);
     return this.#call('never', options, async (sending) => {
-      // A cluster that does not answer is asked one thing at a time.
-      if (options.listing && !options.background && !this.#endpoints.pace.isDown)
+      // One thing at a time is asked of a cluster that has not answered yet, or does no more.
+      const answers = this.#clusterId !== undefined && !this.#endpoints.pace.isDown;
+      if (options.listing && !options.background && answers)
         return this.#appendAndList(sending, create, wire.encodeGet(dir, { recursive: true }), options.signal);
       return { ...wire.decodeChange(await this.#answer(sending, create)), listing: NO_LISTING };
     });

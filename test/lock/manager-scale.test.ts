@@ -37,12 +37,11 @@ const SCRIPT = `
   // What is made only once is there before.
   for (let i = 0; i < 100; i += 1) await wait(process.env.NAME, () => {});
   const held = await locks.acquire(process.env.NAME);
-  const listening = listeners(client.cleanups.closing);
   const [served, all] = [[], new Array(${WAITERS})];
   const before = await heap();
   for (let i = 0; i < all.length; i += 1) all[i] = wait(process.env.NAME, () => { served.push(i); });
   const room = ((await heap()) - before) / all.length;
-  const waiting = { signal: listeners(signal), closing: listeners(client.cleanups.closing) - listening };
+  const waiting = { signal: listeners(signal), closing: listeners(client.cleanups.closing) };
   await held.release();
   await Promise.all(all);
   const after = { signal: listeners(signal), closing: listeners(client.cleanups.closing) };

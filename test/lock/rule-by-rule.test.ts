@@ -14,8 +14,9 @@ import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, 
 import { block } from '../support/managers.ts';
 import { until } from '../support/until.ts';
 
-/** Has a client's appends bring another listing than the one they got. */
-function onListing(client: EtcdClient, change: (listing: Snapshot) => Snapshot | undefined): void {
+/** Has a client's appends bring another listing than the one they got; they ask for one once etcd has answered. */
+async function onListing(client: EtcdClient, change: (listing: Snapshot) => Snapshot | undefined): Promise<void> {
+  await client.members();
   const append = client.createInOrder.bind(client);
   client.createInOrder = async (...args) => {
     const appended = await append(...args);
@@ -61,7 +62,7 @@ describe('a plain listing without our own entry', () => {
 
   test('is confirmed so also when it came with the append', async () => {
     const client = useClient();
-    onListing(client, (snapshot) => ({ ...snapshot, node: { ...snapshot.node, nodes: [] } }));
+    await onListing(client, (snapshot) => ({ ...snapshot, node: { ...snapshot.node, nodes: [] } }));
     const get = vi.spyOn(client, 'get');
     expect(await new Lock(client, freshName()).acquire()).toBe(true);
     expect(get.mock.calls.map(([, options]) => options?.quorum)).toEqual([true]);
@@ -71,7 +72,7 @@ describe('a plain listing without our own entry', () => {
 describe('an append without a listing', () => {
   test('is followed by one that is asked for', async () => {
     const client = useClient();
-    onListing(client, () => undefined);
+    await onListing(client, () => undefined);
     const get = vi.spyOn(client, 'get');
     expect(await new Lock(client, freshName()).acquire()).toBe(true);
     expect(get.mock.calls.map(([, options]) => options?.quorum)).toEqual([false]);
@@ -97,7 +98,7 @@ describe('a listing that comes too late', () => {
   test('is not believed when it came with the append', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
-    onListing(client, (snapshot) => {
+    await onListing(client, (snapshot) => {
       block(2.5);
       return snapshot;
     });

@@ -48,7 +48,7 @@ const paths: readonly Path[] = [
     title: 'an append whose answer was lost',
     taken: true,
     firstAppend: { swallow: true },
-    requests: [APPEND, LIST, LOOK, VERSION, RENEW, LIST, WAIT],
+    requests: [APPEND, LOOK, VERSION, RENEW, LIST, WAIT],
   },
 ];
 
