@@ -14,7 +14,9 @@ export interface FamilyOptions {
 export class Family {
   readonly #options: FamilyOptions;
   /** When each of those met so far was started. */
-  readonly #met = new Map<number, string>();
+  readonly #met = new Map<number, number>();
+  /** Those that were there when they were last looked for. */
+  #present: readonly number[] = [];
 
   constructor(options: FamilyOptions) {
     this.#options = options;
@@ -36,7 +38,9 @@ export class Family {
   kill(): void {
     const { leader, grouped } = this.#options;
     if (grouped) kill(-leader, 'SIGSTOP');
-    const stopped = new Set<number>();
+    // At once, since to look for more takes a while.
+    for (const pid of this.#present) kill(pid, 'SIGSTOP');
+    const stopped = new Set(this.#present);
     for (;;) {
       const fresh = this.#members().filter((pid) => !stopped.has(pid));
       if (fresh.length === 0) break;
@@ -55,9 +59,11 @@ export class Family {
   }
 
   /** Parents first. Whoever lost its parent is known by the mark, or because it was met before. */
-  #members(): number[] {
+  #members(): readonly number[] {
     const { leader, mark } = this.#options;
     const all = processes();
+    // Whoever is older cannot come of it.
+    const born = this.#met.get(leader) ?? all.find(({ pid }) => pid === leader)?.started ?? 0;
     const found = new Set<number>();
     const collect = ({ pid, started }: Process): void => {
       if (found.has(pid)) return;
@@ -67,9 +73,11 @@ export class Family {
     };
     for (const process of all) {
       const { pid, started } = process;
+      if (started < born) continue;
       if (pid === leader || this.#met.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
     }
-    return [...found];
+    this.#present = [...found];
+    return this.#present;
   }
 }
 

@@ -31,8 +31,11 @@ export async function guard(job: Job, held: Held, ttl: number): Promise<JobEndin
   job.family.send('SIGTERM');
   // A stopped one could not obey.
   job.family.send('SIGCONT');
-  while (!end.passed && !held.signal.aborted && job.family.alive)
+  for (let alive = true; alive && !end.passed && !held.signal.aborted; ) {
     await pause(Math.min(LOOK, end.remaining), held.signal);
+    // A look takes a while: none when the time is nearly up.
+    alive = end.remaining < LOOK || job.family.alive;
+  }
   job.family.kill();
   return { code: await job.ended, evicted: reasonOf(held) };
 }

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 export interface Process {
   readonly pid: number;
   readonly parent: number;
-  /** When it was started, in whatever unit: tells it from a later one that got its number. */
-  readonly started: string;
+  /** When it was started, in whatever unit: tells it from a later one that got its number, and children from their elders. */
+  readonly started: number;
 }
 
 /** All processes that run or are stopped. */
@@ -31,7 +31,7 @@ function fromProc(): Listed[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
     const [state = '', parent, started] = STAT.exec(readProc(`${pid}/stat`) ?? '')?.slice(1) ?? [];
-    return started === undefined ? [] : { pid: Number(pid), parent: Number(parent), started, state };
+    return started === undefined ? [] : { pid: Number(pid), parent: Number(parent), started: Number(started), state };
   });
 }
 
@@ -40,7 +40,7 @@ function fromPs(): Listed[] {
   const lines = (stdout ?? '').trim().split('\n');
   return lines.map((line) => {
     const [pid, parent, state = '', ...started] = line.trim().split(/\s+/);
-    return { pid: Number(pid), parent: Number(parent), started: started.join(' '), state };
+    return { pid: Number(pid), parent: Number(parent), started: Date.parse(started.join(' ')), state };
   });
 }
 
