@@ -38,7 +38,7 @@ export class MemoryStore implements KeysApi {
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
     check.checkGet(key);
     this.#admit(options);
-    return { ...this.#answer(), index: this.#store.index, node: this.#store.get(key, options) };
+    return this.#snapshot(key, options);
   }
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
@@ -51,7 +51,7 @@ export class MemoryStore implements KeysApi {
     check.checkCreateInOrder(dir, value, options);
     this.#admit(options);
     const change = this.#change(this.#store.createInOrder(dir, value, options));
-    const listing = options.listing ? this.get(dir, { recursive: true }).catch(() => undefined) : undefined;
+    const listing = options.listing ? this.#snapshot(dir, { recursive: true }) : undefined;
     return { ...change, listing: Promise.resolve(listing) };
   }
 
@@ -115,6 +115,10 @@ export class MemoryStore implements KeysApi {
     if (attemptTimeout !== undefined) checkSeconds('attemptTimeout', attemptTimeout);
     (background ? this.#closed.signal : this.cleanups.closing).throwIfAborted();
     signal?.throwIfAborted();
+  }
+
+  #snapshot(key: string, options: GetOptions): Snapshot {
+    return { ...this.#answer(), index: this.#store.index, node: this.#store.get(key, options) };
   }
 
   #answer() {
