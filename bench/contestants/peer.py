@@ -46,6 +46,11 @@ class Peer:
     def hold(self, name):
         self.holder = etcd.Lock(self.client, name)
         self.holder.acquire(lock_ttl=TTL)
+        self.expect()
+
+    def expect(self):
+        """Contenders that `queue` from now on; they give the lock back at once, but for one that `pass_on` lets keep it."""
+        self.draining = True
         self.served = []
         self.waiters = []
 
@@ -78,15 +83,20 @@ class Peer:
         self.holder.release()
 
     def drain(self):
-        """Milliseconds until the last waiter had the lock, and what this process has used so far."""
-        self.draining = True
+        """Milliseconds until the last waiter had the lock."""
         start = time.monotonic()
         self.holder.release()
-        for _, thread in self.waiters:
-            thread.join()
+        self.join()
         return (self.served[-1] - start) * 1000
 
+    def join(self):
+        """How many were served once all are."""
+        for _, thread in self.waiters:
+            thread.join()
+        return len(self.served)
+
     def usage(self):
+        """Milliseconds of CPU time and bytes of resident memory so far."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         with open("/proc/self/statm") as statm:
             resident = int(statm.read().split()[1]) * resource.getpagesize()

@@ -16,7 +16,10 @@ export async function startEtcd() {
   const inMemory = hasRoom('/dev/shm');
   const dataDir = mkdtempSync(join(inMemory ? '/dev/shm' : tmpdir(), 'etcd-v2-lock-bench-'));
   const [url, peerUrl] = (await freePorts(2)).map((port) => `http://127.0.0.1:${port}`);
-  const server = spawn(etcd, commandLine({ dataDir, url, peerUrl }), { stdio: 'ignore', env: { PATH: process.env.PATH } });
+  const server = spawn(etcd, commandLine({ dataDir, url, peerUrl }), {
+    stdio: 'ignore',
+    env: { PATH: process.env.PATH },
+  });
   const removeAll = () => {
     server.kill('SIGKILL');
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 3 });
