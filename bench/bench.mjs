@@ -5,7 +5,7 @@ import { text, write } from './report/report.mjs';
 import { contenders } from './sections/contenders.mjs';
 import { debugCost } from './sections/debug.mjs';
 import { countDrain, drain } from './sections/drain.mjs';
-import { handOver } from './sections/hand-over.mjs';
+import { countHandOver, handOver } from './sections/hand-over.mjs';
 import { idle } from './sections/idle.mjs';
 import { countCycles, uncontended } from './sections/uncontended.mjs';
 import { waiters } from './sections/waiters.mjs';
@@ -41,6 +41,9 @@ const FAR_SIZES = 100;
 const DRAIN_ROUNDS = 3;
 
 const print = (line) => process.stdout.write(`${line}\n`);
+
+// Whatever was started is stopped when this process exits; a signal alone would not have it do so.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 process.exitCode = await main();
 
@@ -91,6 +94,7 @@ async function timed(etcd, near, far, plan) {
       far: await step('uncontended, 2 ms added', () => uncontended(far.url, { rounds, times: farTimes })),
     },
     handOver: {
+      counts: await step('requests of a hand-over', () => countHandOver(etcd)),
       direct: await step('hand-over', () => handOver(etcd, etcd.url, { rounds, times: handOvers })),
       far: await step('hand-over, 2 ms added', () => handOver(etcd, far.url, { rounds, times: handOvers / 2 })),
     },

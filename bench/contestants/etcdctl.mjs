@@ -19,6 +19,10 @@ export function etcdctl(url) {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { PATH: process.env.PATH, ETCDCTL_API: '3' },
     });
+    // A contender that is left behind would wait for a server that is gone.
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
+    child.once('exit', () => process.off('exit', kill));
     return { child, acquired: once(child.stdout, 'data') };
   };
   const end = async ({ child }) => {

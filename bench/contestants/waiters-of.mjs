@@ -13,7 +13,11 @@ export function waitersOfOurs(face, url) {
     settle: () => crowd.ask('settle'),
     queue: (name, count) => crowd.ask(face, { name, count }),
     usage: () => crowd.ask('usage'),
-    served: () => crowd.ask('served'),
+    async served() {
+      const { inOrder, ...others } = await crowd.ask('served');
+      // Appends that go out together may arrive in any order.
+      return face === 'manager' ? { inOrder, ...others } : others;
+    },
     stop: () => crowd.stop(),
   };
 }

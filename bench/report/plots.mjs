@@ -14,7 +14,6 @@ export function ranges(title, sections) {
   return svg({
     data: { values },
     facet: { row: { field: 'leg', title: null, header: { labelAngle: 0, labelAlign: 'left' } } },
-    resolve: { scale: { y: 'independent' } },
     spec: {
       width: 480,
       encoding: {

@@ -18,7 +18,10 @@ export function text(results) {
       'Uncontended: acquire + release',
       legs(results.uncontended, { floor: 'writes', counts: results.uncontended.counts }),
     ],
-    ['Hand-over: release to the next acquire', legs(results.handOver, { floor: 'event', unit: 'hand-over' })],
+    [
+      'Hand-over: release to the next acquire',
+      legs(results.handOver, { floor: 'event', unit: 'hand-over', counts: results.handOver.counts }),
+    ],
     ['8 contenders in 8 processes', `${legs(results.contenders, {})}\n\n${fairness(results.contenders)}`],
     ['Draining a queue', drainLegs(results.drain)],
     ['Waiters of one process', waiterCosts(results.waiters)],
@@ -78,8 +81,12 @@ const fairness = ({ direct: { titles, fairness } }) =>
 
 function debugText({ cut, rounds, cpu }) {
   const shown = (of) => `${number(of.median)} (${number(of.low)} – ${number(of.high)})`;
-  return `The package as it is, against a copy from which its ${cut} calls of \`debug\` were cut out, in alternating rounds: time per cycle
-${shown(ratio(rounds.with, rounds.without))} times, CPU time per cycle ${shown(ratio(cpu.with, cpu.without))} times that of the copy.`;
+  const besides = (id) =>
+    `time per cycle ${shown(ratio(rounds.with, rounds[id]))}, CPU time per cycle ${shown(ratio(cpu.with, cpu[id]))}`;
+  return `The package as it is, in alternating rounds with two copies of it:
+
+- ÷ a copy from which its ${cut} calls of \`debug\` were cut out: ${besides('without')}
+- ÷ a copy that is just the same: ${besides('alike')}`;
 }
 
 function losses({ uncontended, handOver, contenders, drain }) {

@@ -12,7 +12,7 @@ export function timings({ titles, rounds }, { floor, counts, unit = 'cycle' }) {
     ['', ({ title }) => title],
     [`ms per ${unit}, median`, (row) => number(row.median)],
     ['medians of rounds', span],
-    ['p99', ({ p99 }) => number(p99)],
+    ['p99', ({ own, p99 }) => (own.some((samples) => samples.length > 1) ? number(p99) : '–')],
     ['per second', (row) => number(1000 / row.median)],
     ['time ÷ that of `Lock`', ({ own }) => withSpan(ratio(own, rounds.lock))],
   ];

@@ -8,6 +8,8 @@ import { alternate } from './rounds.mjs';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** In here, so that copies find the same dependencies. */
 const COPIES = join(ROOT, 'node_modules/.cache/etcd-v2-lock-bench');
+/** Two of them are alike: what lies between these is the machine's. */
+const IDS = ['with', 'alike', 'without'];
 const CALL = /^\s*debug\(.*\);$/gm;
 
 /** The package as it is, `debug` being off, next to a copy from which its calls were cut out. */
@@ -15,10 +17,7 @@ export async function debugCost(url, { rounds, times }) {
   const copies = join(COPIES, String(process.pid));
   try {
     const cut = makeCopies(copies);
-    const contestants = [
-      await load(join(copies, 'with'), 'with', url),
-      await load(join(copies, 'without'), 'without', url),
-    ];
+    const contestants = await Promise.all(IDS.map((id) => load(join(copies, id), id, url)));
     for (const contestant of contestants) await cycles(contestant, times);
     const samples = await alternate(contestants, rounds, (contestant) => cycles(contestant, times));
     for (const { client } of contestants) await client.close();
@@ -33,7 +32,7 @@ export async function debugCost(url, { rounds, times }) {
 /** How many calls were cut out. */
 function makeCopies(directory) {
   mkdirSync(directory, { recursive: true });
-  for (const copy of ['with', 'without']) cpSync(join(ROOT, 'dist'), join(directory, copy), { recursive: true });
+  for (const copy of IDS) cpSync(join(ROOT, 'dist'), join(directory, copy), { recursive: true });
   const without = join(directory, 'without');
   let cut = 0;
   for (const file of readdirSync(without, { recursive: true, encoding: 'utf8' })) {

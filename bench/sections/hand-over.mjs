@@ -28,15 +28,15 @@ export function handOver(etcd, url, { rounds, times }) {
 export async function countHandOver(etcd) {
   const proxy = await startProxy(etcd.url);
   try {
-    return await among([ours('lock', proxy.url), ours('manager', proxy.url)], async (all) => {
+    return await among([ours('lock', proxy.url), ours('manager', proxy.url), pythonEtcd(proxy.url)], async (all) => {
       const counted = {};
       for (const contestant of all) {
         await contestant.hold();
         await queued(etcd, contestant);
         await proxy.take();
         await contestant.passOn();
-        const { requests, kinds } = await proxy.take();
-        counted[contestant.id] = { requests, kinds };
+        const { requests, trips, kinds } = await proxy.take();
+        counted[contestant.id] = { requests, trips, kinds };
         await contestant.giveBack();
       }
       return counted;
