@@ -3,6 +3,13 @@ import { compile } from 'vega-lite';
 import { summary } from './stats.mjs';
 
 const LEGS = { direct: 'one machine', far: '2 ms added each way' };
+/** One above the other, each under its name. */
+const LEG = {
+  field: 'leg',
+  title: null,
+  sort: Object.values(LEGS),
+  header: { labelOrient: 'top', labelAnchor: 'start', labelFontWeight: 'bold' },
+};
 const plain = (title) => title.replaceAll('`', '');
 
 /** A dot for the median of each contestant, a line from the lowest to the highest median of a round. */
@@ -13,7 +20,7 @@ export function ranges(title, sections) {
   const x = { type: 'quantitative', scale: { type: 'log' }, title };
   return svg({
     data: { values },
-    facet: { row: { field: 'leg', title: null, header: { labelAngle: 0, labelAlign: 'left' } } },
+    facet: { row: LEG },
     spec: {
       width: 480,
       encoding: {
@@ -48,27 +55,24 @@ export function growth(title, sections) {
   );
   return svg({
     data: { values },
-    width: 480,
-    height: 260,
-    encoding: {
-      x: {
-        field: 'size',
-        type: 'quantitative',
-        scale: { type: 'log' },
-        title: 'waiters',
-        axis: { values: [10, 100, 1000] },
-      },
-      color: { field: 'who', type: 'nominal', title: null },
-    },
-    layer: [
-      {
-        mark: { type: 'line', point: true },
-        encoding: {
-          y: { field: 'median', type: 'quantitative', title, scale: { zero: true } },
-          strokeDash: { field: 'leg', type: 'nominal', title: null },
+    facet: { row: LEG },
+    resolve: { scale: { y: 'independent' } },
+    spec: {
+      width: 480,
+      height: 160,
+      mark: { type: 'line', point: true },
+      encoding: {
+        x: {
+          field: 'size',
+          type: 'quantitative',
+          scale: { type: 'log' },
+          title: 'waiters',
+          axis: { values: [10, 100, 1000] },
         },
+        y: { field: 'median', type: 'quantitative', title, scale: { zero: true } },
+        color: { field: 'who', type: 'nominal', title: null },
       },
-    ],
+    },
   });
 }
 

@@ -22,7 +22,7 @@ const contestants = (url) => [
 /** Milliseconds per acquire and release of a lock that nobody else wants. */
 export function uncontended(url, { rounds, times }) {
   return among(contestants(url), async (all) => {
-    for (const contestant of all) await cycles(contestant, Math.ceil(times / 4));
+    for (const contestant of all) await cycles(contestant, times);
     return { titles: titlesOf(all), rounds: await alternate(all, rounds, (contestant) => cycles(contestant, times)) };
   });
 }
