@@ -1,0 +1,131 @@
+// `npm run bench`: this package against what people would use instead, in one run on one real etcd.
+import { parseArgs } from 'node:util';
+import { machine } from './report/machine.mjs';
+import { text, write } from './report/report.mjs';
+import { contenders } from './sections/contenders.mjs';
+import { debugCost } from './sections/debug.mjs';
+import { countDrain, drain } from './sections/drain.mjs';
+import { countHandOver, handOver } from './sections/hand-over.mjs';
+import { idle } from './sections/idle.mjs';
+import { countCycles, uncontended } from './sections/uncontended.mjs';
+import { waiters } from './sections/waiters.mjs';
+import { startEtcd } from './setting/etcd.mjs';
+import { startProxy } from './setting/proxy.mjs';
+
+const USAGE = `npm run bench -- [--short]
+Writes bench/report.md and its plots.
+  --short  a minute's try: few and short rounds, small queues; prints only`;
+
+const FULL = {
+  rounds: 7,
+  times: 300,
+  farTimes: 60,
+  handOvers: 40,
+  seconds: 3,
+  sizes: [10, 100, 1000],
+  waiters: 10_000,
+  alone: 1000,
+};
+const SHORT = {
+  rounds: 2,
+  times: 60,
+  farTimes: 15,
+  handOvers: 8,
+  seconds: 0.5,
+  sizes: [10, 50],
+  waiters: 1000,
+  alone: 50,
+};
+const FAR_SIZES = 100;
+/** Draining takes the longest, and is about growth by far more than a machine's noise. */
+const DRAIN_ROUNDS = 3;
+
+const print = (line) => process.stdout.write(`${line}\n`);
+
+// Whatever was started is stopped when this process exits; a signal alone would not have it do so.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
+process.exitCode = await main();
+
+async function main() {
+  let values;
+  try {
+    ({ values } = parseArgs({ options: { short: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } }));
+  } catch (error) {
+    process.stderr.write(`${error.message}\n${USAGE}\n`);
+    return 2;
+  }
+  if (values.help) {
+    print(USAGE);
+    return 0;
+  }
+  const results = await measure(values.short ? SHORT : FULL);
+  for (const line of results.machine) print(line);
+  for (const [heading, body] of text(results)) print(`\n${heading}\n\n${body}`);
+  if (values.short) return 0;
+  await write(results, new URL('./', import.meta.url));
+  print('\nwritten to bench/report.md');
+  return 0;
+}
+
+async function measure(plan) {
+  const etcd = await startEtcd();
+  const near = await startProxy(etcd.url);
+  const far = await startProxy(etcd.url, { delay: 2 });
+  try {
+    const about = await machine(etcd);
+    return { machine: about, ...(await timed(etcd, near, far, plan)), ...(await costs(etcd, plan)) };
+  } finally {
+    await far.stop();
+    await near.stop();
+    await etcd.stop();
+  }
+}
+
+async function timed(etcd, near, far, plan) {
+  const { rounds, times, farTimes, handOvers, seconds, sizes } = plan;
+  const farSizes = sizes.filter((size) => size <= FAR_SIZES);
+  const drainRounds = Math.min(rounds, DRAIN_ROUNDS);
+  return {
+    uncontended: {
+      counts: await step('requests of a cycle', () => countCycles(etcd)),
+      direct: await step('uncontended', () => uncontended(etcd.url, { rounds, times })),
+      near: await step('uncontended, through the proxy', () => uncontended(near.url, { rounds, times: farTimes })),
+      far: await step('uncontended, 2 ms added', () => uncontended(far.url, { rounds, times: farTimes })),
+    },
+    handOver: {
+      counts: await step('requests of a hand-over', () => countHandOver(etcd)),
+      direct: await step('hand-over', () => handOver(etcd, etcd.url, { rounds, times: handOvers })),
+      far: await step('hand-over, 2 ms added', () => handOver(etcd, far.url, { rounds, times: handOvers / 2 })),
+    },
+    contenders: {
+      direct: await step('8 processes', () => contenders(etcd.url, { rounds, seconds })),
+      far: await step('8 processes, 2 ms added', () => contenders(far.url, { rounds, seconds })),
+    },
+    drain: {
+      counts: await step('requests of a drain', () => countDrain(etcd, sizes)),
+      direct: await step('draining', () => drain(etcd, etcd.url, sizes, drainRounds)),
+      far: await step('draining, 2 ms added', () => drain(etcd, far.url, farSizes, drainRounds)),
+    },
+  };
+}
+
+async function costs(etcd, plan) {
+  return {
+    waiters: [
+      await step('local waiters', () => waiters(etcd, 'manager', plan.waiters)),
+      await step('waiters with entries of their own', () => waiters(etcd, 'lock', plan.alone)),
+      await step("python-etcd's waiters", () => waiters(etcd, 'python', plan.alone)),
+    ],
+    idle: await step('at rest', () => idle(etcd)),
+    debug: await step('debug', () => debugCost(etcd.url, { rounds: plan.rounds, times: plan.times })),
+  };
+}
+
+/** Tells on stderr what goes on, for a run takes minutes. */
+async function step(name, work) {
+  const start = performance.now();
+  const result = await work();
+  process.stderr.write(`${name}: ${((performance.now() - start) / 1000).toFixed(1)} s\n`);
+  return result;
+}

@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { onPath } from '../../scripts/find.mjs';
+import { clocked } from '../setting/clock.mjs';
+
+/**
+ * `etcdctl lock`, on the v3 API of the same server. Each contender is a process that waits from before the clock runs,
+ * tells of the lock by printing its key, and gives it back when asked to end.
+ */
+export function etcdctl(url) {
+  const [program] = onPath('etcdctl');
+  if (program === undefined) throw new Error('etcdctl not found: apt-get install etcd-client');
+  const name = `hand-over-${randomUUID()}`;
+  let held;
+  let waiting;
+  const contend = () => {
+    const child = spawn(program, [`--endpoints=${url}`, 'lock', '--ttl=600', name], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { PATH: process.env.PATH, ETCDCTL_API: '3' },
+    });
+    // A contender that is left behind would wait for a server that is gone.
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
+    child.once('exit', () => process.off('exit', kill));
+    return { child, acquired: once(child.stdout, 'data') };
+  };
+  const end = async ({ child }) => {
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exited;
+  };
+  return {
+    id: 'etcdctl',
+    title: '`etcdctl lock`',
+    waitsBy: 'v3',
+    async hold() {
+      held = contend();
+      await held.acquired;
+    },
+    async queue() {
+      waiting = contend();
+    },
+    async passOn() {
+      let ended;
+      const took = await clocked(async () => {
+        ended = end(held);
+        await waiting.acquired;
+      });
+      await ended;
+      held = waiting;
+      return took;
+    },
+    giveBack: () => end(held),
+    stop: async () => {},
+  };
+}

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { EtcdClient, Lock, LockManager } from 'etcd-v2-lock';
+import { clocked } from '../setting/clock.mjs';
+
+const TTL = 600;
+
+/** Two faces of this package, so far as a contestant sees: take it, and get something to give it back with. */
+const faces = {
+  lock: {
+    title: 'this package, `Lock`',
+    on: (client) => async (name) => {
+      const lock = new Lock(client, name);
+      await lock.acquire({ lockTtl: TTL });
+      return lock;
+    },
+  },
+  manager: {
+    title: 'this package, `LockManager`',
+    on: (client) => {
+      const locks = new LockManager(client, { ttl: TTL });
+      return (name) => locks.acquire(name);
+    },
+  },
+};
+
+/** @param face 'lock' or 'manager' */
+export function ours(face, url) {
+  const { title, on } = faces[face];
+  const clients = [0, 1].map(() => new EtcdClient({ endpoints: [url] }));
+  const [take, takeElsewhere] = clients.map(on);
+  return {
+    id: face,
+    title,
+    async cycle(name) {
+      const held = await take(name);
+      await held.release();
+    },
+    ...handOver(take, takeElsewhere),
+    stop: () => Promise.all(clients.map((client) => client.close())),
+  };
+}
+
+/** The lock goes to and fro between two clients, as between two processes, but on one clock. */
+function handOver(take, takeElsewhere) {
+  const name = `hand-over-${randomUUID()}`;
+  let takers = [take, takeElsewhere];
+  let held;
+  let waiting;
+  return {
+    async hold() {
+      held = await takers[0](name);
+    },
+    async queue() {
+      takers = takers.toReversed();
+      waiting = takers[0](name);
+    },
+    async passOn() {
+      let released;
+      let next;
+      const took = await clocked(async () => {
+        released = held.release();
+        next = await waiting;
+      });
+      await released;
+      held = next;
+      return took;
+    },
+    giveBack: () => held.release(),
+  };
+}

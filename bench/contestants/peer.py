@@ -1,0 +1,119 @@
+"""python-etcd's Lock, driven by JSON lines and timed in here, so that the pipe to it costs nothing.
+
+    peer.py HOST PORT
+
+One command at a time. `queue` starts contenders that wait in threads; `drain` releases the holder before them.
+"""
+import json
+import resource
+import sys
+import threading
+import time
+import traceback
+
+import etcd
+
+HOST, PORT = sys.argv[1], int(sys.argv[2])
+TTL = 600
+
+
+def connect():
+    return etcd.Client(host=HOST, port=PORT, read_timeout=120)
+
+
+class Peer:
+    def __init__(self):
+        self.client = connect()
+
+    def cycles(self, name, times):
+        took = []
+        for _ in range(times):
+            start = time.monotonic()
+            lock = etcd.Lock(self.client, name)
+            lock.acquire(lock_ttl=TTL)
+            lock.release()
+            took.append((time.monotonic() - start) * 1000)
+        return took
+
+    def contend(self, name, seconds):
+        end = time.monotonic() + seconds
+        done = 0
+        while time.monotonic() < end:
+            self.cycles(name, 1)
+            done += 1
+        return done
+
+    def hold(self, name):
+        self.holder = etcd.Lock(self.client, name)
+        self.holder.acquire(lock_ttl=TTL)
+        self.expect()
+
+    def expect(self):
+        """Contenders that `queue` from now on; they give the lock back at once, but for one that `pass_on` lets keep it."""
+        self.draining = True
+        self.served = []
+        self.waiters = []
+
+    def queue(self, name):
+        """One more contender; the caller sees in etcd that it waits."""
+        lock = etcd.Lock(connect(), name)
+
+        def wait():
+            lock.acquire(lock_ttl=TTL)
+            self.served.append(time.monotonic())
+            if self.draining:
+                lock.release()
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        self.waiters.append((lock, thread))
+
+    def pass_on(self):
+        """Milliseconds from the call of release to the acquire of the one waiter, who holds it afterwards."""
+        self.draining = False
+        start = time.monotonic()
+        self.holder.release()
+        [(lock, thread)] = self.waiters
+        thread.join()
+        took = (self.served[0] - start) * 1000
+        self.holder, self.waiters, self.served = lock, [], []
+        return took
+
+    def give_back(self):
+        self.holder.release()
+
+    def drain(self):
+        """Milliseconds until the last waiter had the lock."""
+        start = time.monotonic()
+        self.holder.release()
+        self.join()
+        return (self.served[-1] - start) * 1000
+
+    def join(self):
+        """How many were served once all are."""
+        for _, thread in self.waiters:
+            thread.join()
+        return len(self.served)
+
+    def usage(self):
+        """Milliseconds of CPU time and bytes of resident memory so far."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        with open("/proc/self/statm") as statm:
+            resident = int(statm.read().split()[1]) * resource.getpagesize()
+        return {"cpu": (used.ru_utime + used.ru_stime) * 1000, "resident": resident}
+
+
+def main():
+    peer = Peer()
+    for line in sys.stdin:
+        command = json.loads(line)
+        answer = {"id": command.pop("id")}
+        try:
+            answer["result"] = getattr(peer, command.pop("op"))(**command)
+        except Exception:
+            answer["error"] = traceback.format_exc()
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+main()

@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { findPython } from '../../scripts/find.mjs';
+import { JsonProcess } from '../setting/json-process.mjs';
+
+const PEER = fileURLToPath(new URL('peer.py', import.meta.url));
+
+/** A process with python-etcd in it. */
+export function startPython(url) {
+  const python = findPython();
+  if (python === undefined) throw new Error('no python3 can import etcd: apt-get install python3-etcd');
+  const { hostname, port } = new URL(url);
+  return new JsonProcess(python, [PEER, hostname, port]);
+}
+
+export function pythonEtcd(url) {
+  const peer = startPython(url);
+  const name = `hand-over-${randomUUID()}`;
+  return {
+    id: 'python',
+    title: 'python-etcd `Lock`',
+    /** Timed over there. */
+    cycles: (lock, times) => peer.ask('cycles', { name: lock, times }),
+    hold: () => peer.ask('hold', { name }),
+    queue: () => peer.ask('queue', { name }),
+    passOn: () => peer.ask('pass_on'),
+    giveBack: () => peer.ask('give_back'),
+    stop: () => peer.stop(),
+  };
+}

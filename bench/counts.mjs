@@ -1,0 +1,16 @@
+// Everything that can be counted, as JSON: `node bench/counts.mjs ETCD_URL`. The same numbers at any speed.
+import { countDrain } from './sections/drain.mjs';
+import { countHandOver } from './sections/hand-over.mjs';
+import { idle } from './sections/idle.mjs';
+import { countCycles } from './sections/uncontended.mjs';
+import { waiters } from './sections/waiters.mjs';
+
+const etcd = { url: process.argv[2] };
+const counts = {
+  cycles: await countCycles(etcd),
+  handOver: await countHandOver(etcd),
+  drain: await countDrain(etcd, [5, 30]),
+  waiters: await waiters(etcd, 'manager', 300),
+  idle: await idle(etcd),
+};
+process.stdout.write(JSON.stringify(counts));

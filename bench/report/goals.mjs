@@ -1,0 +1,95 @@
+import { number, span, table } from './format.mjs';
+import { median, ratio, summary } from './stats.mjs';
+
+/** What was set out to be reached, and what was: a row each of goal, measured, and whether that is enough. */
+export function goals(results) {
+  return [...speedGoals(results), ...scaleGoals(results)];
+}
+
+export const goalTable = (rows) =>
+  table(
+    [
+      ['goal', ({ goal }) => goal],
+      ['measured', ({ measured }) => measured],
+      ['reached', ({ reached }) => (reached ? 'yes' : '**no**')],
+    ],
+    rows,
+  );
+
+function speedGoals({ uncontended: { direct, near, far, counts }, handOver }) {
+  const { lock, writes, python, etcd3 } = direct.rounds;
+  const trips = (far && near && (summary(far.rounds.lock).median - summary(near.rounds.lock).median) / 4) ?? Number.NaN;
+  return [
+    atLeast('uncontended: cycles per second ÷ those of two bare writes', ratio(writes, lock), 0.85),
+    atLeast("uncontended: cycles per second ÷ python-etcd's", ratio(python, lock), 1.9),
+    atLeast("uncontended: cycles per second ÷ npm etcd3's", ratio(etcd3, lock), 2.5),
+    exactly('uncontended: requests and round trips', `${counts.lock.requests} and ${counts.lock.trips}`, '3 and 2'),
+    within('uncontended: round trips by what 2 ms each way add ÷ 4 ms', number(trips), trips, 2.15),
+    atMost(
+      'hand-over: time ÷ that of a bare DELETE → event + GET',
+      ratio(handOver.direct.rounds.lock, handOver.direct.rounds.event),
+      1.3,
+    ),
+  ];
+}
+
+function scaleGoals({ drain, waiters, idle, debug }) {
+  const sizes = Object.keys(drain.direct.bySize);
+  const perHandOver = sizes.map((size) => drain.counts.lock[size].perHandOver);
+  const [least, most] = [sizes[0], sizes.at(-1)].map((size) => summary(drain.direct.bySize[size].lock).median);
+  const { count, keys, sockets, heapEach, inOrder } = waiters.find(({ face }) => face === 'manager');
+  const many = `${count} waiters of a \`LockManager\``;
+  const alike = ratio(debug.cpu.with, debug.cpu.alike);
+  return [
+    within(
+      'draining: requests per hand-over, any number of waiters',
+      perHandOver.map(number).join(', '),
+      Math.max(...perHandOver),
+      4,
+    ),
+    within(
+      `draining: time per hand-over of ${sizes.at(-1)} waiters ÷ that of ${sizes[0]}`,
+      number(most / least),
+      most / least,
+      3,
+    ),
+    exactly(`${many}: keys in etcd`, keys, 1),
+    within(`${many}: sockets`, sockets, sockets, 2),
+    within(`${many}: KiB of heap each`, number(heapEach / 1024), heapEach / 1024, 4),
+    exactly(`${many}: served in order`, inOrder, true),
+    idleGoal('a held lock: one request per TTL/3', idle.holder, { renewal: idle.thirds }),
+    idleGoal(
+      'a lock waited for: one renewal and one poll per TTL/3',
+      idle.waiter,
+      { renewal: idle.thirds, poll: idle.thirds },
+      ['read'],
+    ),
+    {
+      goal: '`debug` off: CPU time per cycle ÷ that without the calls, no more than between two copies alike',
+      measured: `${shown(ratio(debug.cpu.with, debug.cpu.without))}; alike: ${shown(alike)}`,
+      reached: ratio(debug.cpu.with, debug.cpu.without).median <= alike.high,
+    },
+  ];
+}
+
+const shown = (of) => `${number(of.median)} (${span(of)})`;
+const atLeast = (goal, of, limit) => ({ goal: `${goal} ≥ ${limit}`, measured: shown(of), reached: of.median >= limit });
+const atMost = (goal, of, limit) => ({ goal: `${goal} ≤ ${limit}`, measured: shown(of), reached: of.median <= limit });
+const within = (goal, measured, value, limit) => ({ goal: `${goal} ≤ ${limit}`, measured, reached: value <= limit });
+const exactly = (goal, measured, wanted) => ({ goal: `${goal}: ${wanted}`, measured, reached: measured === wanted });
+
+/** @param read kinds of requests that come with the others, as a look at the queue does after each poll */
+function idleGoal(goal, { kinds }, most, besides = []) {
+  const reached = Object.entries(kinds).every(([kind, count]) => besides.includes(kind) || count <= (most[kind] ?? 0));
+  const per = Object.entries(kinds).map(([kind, count]) => `${number(count / most.renewal)} × ${kind}`);
+  return { goal, measured: per.join(', '), reached };
+}
+
+/** Peers that took less time than `Lock`: by leg and section. */
+export function lostTo({ titles, rounds }) {
+  const mine = rounds.lock.map(median);
+  return Object.entries(rounds)
+    .filter(([id]) => ['python', 'etcd3', 'etcdctl'].includes(id))
+    .map(([id, own]) => ({ id, title: titles[id], share: median(own.map((samples, i) => median(samples) / mine[i])) }))
+    .filter(({ share }) => share < 1);
+}

@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import { findPython, onPath } from '../../scripts/find.mjs';
+
+const require = createRequire(import.meta.url);
+
+/** What the figures were measured on and of what versions, as a list of lines. */
+export async function machine(etcd) {
+  const { etcdserver } = await (await fetch(`${etcd.url}/version`)).json();
+  const [cpu] = os.cpus();
+  const memory = Math.round(os.totalmem() / 1024 ** 3);
+  return [
+    `${new Date().toISOString().slice(0, 10)}, ${os.cpus().length} × ${cpu.model.trim()}, ${memory} GiB, ${os.type()} ${os.release()}; load ${os.loadavg()[0].toFixed(1)} when it began`,
+    `Node ${process.versions.node}, undici ${versionOf('undici')}, etcd ${etcdserver} with its data ${etcd.inMemory ? 'in memory' : 'on disk'}`,
+    `python-etcd ${pythonEtcdVersion()}, npm etcd3 ${versionOf('etcd3')}, ${etcdctlVersion()}`,
+  ];
+}
+
+const versionOf = (name) => require(`${name}/package.json`).version;
+
+function pythonEtcdVersion() {
+  const ask =
+    "from importlib.metadata import version; import sys; print(version('python-etcd'), 'on Python', sys.version.split()[0])";
+  return spawnSync(findPython(), ['-c', ask], { encoding: 'utf8' }).stdout.trim();
+}
+
+const etcdctlVersion = () => spawnSync(onPath('etcdctl')[0], ['version'], { encoding: 'utf8' }).stdout.split('\n')[0];

@@ -1,0 +1,35 @@
+/** Why a peer can take less time than this package, by what is measured. */
+export const WHY = {
+  uncontended: {
+    python:
+      'It waits for the answer to each of its four requests, but a cycle of it costs less CPU time than one that is cancellable, has deadlines and settles unclear writes.',
+    etcd3:
+      'Its lock is no queue: one transaction creates a key or fails, and no listing has to be read. Over a slow network its round trips count, of which it has few.',
+  },
+  handOver: {
+    python:
+      'Both do the same: a removal, an event, one listing. python-etcd does it on plain blocking sockets, each contender in a thread that does nothing else; here promises, deadlines and abort signals lie between the event and the listing.',
+    etcdctl:
+      'A watch of the v3 API is a stream that stands already, so the winner learns of the removal without another request.',
+  },
+  contenders: {
+    python:
+      'With more processes than processors the CPU time of a cycle decides, not its round trips. A process of Node spends more of it per cycle: undici, abort signals, deadlines.',
+  },
+  drain: {
+    python: 'Requests per hand-over are the same; its contenders spend less CPU time on each of them.',
+  },
+};
+
+export const HOW = `Every figure comes from one run of \`npm run bench\` on one etcd. Contestants take turns in alternating rounds, each
+round beginning with another one; a ratio is taken within a round, and what stands here is the median of the rounds, with the lowest and the
+highest in parentheses. So ratios hold where a noisy machine moves the times. p99 is over all samples of all rounds.
+
+- The **floors** are bare undici requests that no lock on etcd's v2 API can do without.
+- Requests, round trips and sockets are counted at a byte-level proxy in a process of its own. A request that arrives before any answer to the
+  round trip under way was passed on belongs to that round trip.
+- "2 ms added each way" is the same proxy holding every byte back for 2 ms in each direction, without a limit on what is under way.
+- **Hand-over** is from the call of \`release()\` to the next contender's \`acquire\` resolved, on one clock. The next one is in etcd's books as
+  waiting before the clock starts. python-etcd's is timed in its own process, between two threads.
+- \`etcdctl lock\` gives the lock back when its process is asked to end, so its hand-over has that signal, one more read and the pipe of its
+  output in it. npm etcd3's lock cannot wait, so it takes part in nothing but the uncontended cycle.`;

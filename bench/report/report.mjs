@@ -1,0 +1,113 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { number } from './format.mjs';
+import { goals, goalTable, lostTo } from './goals.mjs';
+import { growth, ranges } from './plots.mjs';
+import { HOW, WHY } from './prose.mjs';
+import { ratio } from './stats.mjs';
+import { drains, idleCosts, timings, waiterCosts } from './timings.mjs';
+
+const LEGS = { direct: 'One machine', near: 'Through the proxy, nothing added', far: '2 ms added each way' };
+const legsOf = (section) => Object.entries(LEGS).filter(([leg]) => section[leg]);
+
+/** The whole of it, as text that also reads well on a terminal. */
+export function text(results) {
+  return [
+    ['Goals', goalTable(goals(results))],
+    ['Where a peer wins, and why', losses(results)],
+    [
+      'Uncontended: acquire + release',
+      legs(results.uncontended, { floor: 'writes', counts: results.uncontended.counts }),
+    ],
+    [
+      'Hand-over: release to the next acquire',
+      legs(results.handOver, { floor: 'event', unit: 'hand-over', counts: results.handOver.counts }),
+    ],
+    ['8 contenders in 8 processes', `${legs(results.contenders, {})}\n\n${fairness(results.contenders)}`],
+    ['Draining a queue', drainLegs(results.drain)],
+    ['Waiters of one process', waiterCosts(results.waiters)],
+    [
+      'At rest',
+      `TTL ${results.idle.ttl} s, so that a poll is capped at ${number(results.idle.ttl / 3)} s.\n\n${idleCosts(results.idle)}`,
+    ],
+    ['`debug` off', debugText(results.debug)],
+  ];
+}
+
+/** Writes report.md and its plots. */
+export async function write(results, directory) {
+  const plots = new URL('plots/', directory);
+  mkdirSync(plots, { recursive: true });
+  const drawn = {
+    uncontended: await ranges('ms per cycle', pickLegs(results.uncontended)),
+    'hand-over': await ranges('ms per hand-over', pickLegs(results.handOver)),
+    contenders: await ranges('ms per cycle of 8 processes', pickLegs(results.contenders)),
+    draining: await growth('ms per hand-over', pickLegs(results.drain)),
+  };
+  for (const [name, svg] of Object.entries(drawn)) writeFileSync(new URL(`${name}.svg`, plots), svg);
+  const pictures = {
+    Uncontended: 'uncontended',
+    'Hand-over': 'hand-over',
+    '8 contenders': 'contenders',
+    Draining: 'draining',
+  };
+  const sections = text(results).map(([heading, body]) => {
+    const plot = Object.entries(pictures).find(([start]) => heading.startsWith(start))?.[1];
+    return `## ${heading}\n\n${plot ? `![${heading}](plots/${plot}.svg)\n\n` : ''}${body}\n`;
+  });
+  const about = results.machine.map((line) => `- ${line}`).join('\n');
+  const head = `# Speed and scale\n\nWritten by \`npm run bench\`.\n\n${about}\n\n${HOW}\n`;
+  writeFileSync(new URL('report.md', directory), [head, ...sections].join('\n'));
+}
+
+const pickLegs = ({ direct, far }) => ({ direct, far });
+
+const legs = (section, options) =>
+  legsOf(section)
+    .map(([leg, title]) => `**${title}**\n\n${timings(section[leg], options)}`)
+    .join('\n\n');
+
+const drainLegs = (section) =>
+  legsOf(section)
+    .map(([leg, title]) => `**${title}**\n\n${drains(section[leg], leg === 'direct' ? section.counts : undefined)}`)
+    .join('\n\n');
+
+const fairness = ({ direct: { titles, fairness } }) =>
+  Object.entries(fairness)
+    .map(
+      ([id, shares]) =>
+        `- ${titles[id]}: whoever had the fewest turns had ${shares.map((share) => `${Math.round(share * 100)} %`).join(', ')} of those of whoever had the most`,
+    )
+    .join('\n');
+
+function debugText({ cut, rounds, cpu }) {
+  const shown = (of) => `${number(of.median)} (${number(of.low)} – ${number(of.high)})`;
+  const besides = (id) =>
+    `time per cycle ${shown(ratio(rounds.with, rounds[id]))}, CPU time per cycle ${shown(ratio(cpu.with, cpu[id]))}`;
+  return `The package as it is, in alternating rounds with two copies of it:
+
+- ÷ a copy from which its ${cut} calls of \`debug\` were cut out: ${besides('without')}
+- ÷ a copy that is just the same: ${besides('alike')}`;
+}
+
+function losses({ uncontended, handOver, contenders, drain }) {
+  const drained = (leg) =>
+    Object.entries(leg.bySize).map(([size, rounds]) => [
+      `a queue of ${size} draining`,
+      'drain',
+      { titles: leg.titles, rounds },
+    ]);
+  const all = Object.entries({ direct: 'on one machine', far: 'with 2 ms each way' }).flatMap(([leg, where]) =>
+    [
+      ['uncontended', 'uncontended', uncontended[leg]],
+      ['hand-over', 'handOver', handOver[leg]],
+      ['8 processes', 'contenders', contenders[leg]],
+      ...drained(drain[leg]),
+    ].flatMap(([what, section, measured]) =>
+      lostTo(measured).map(
+        ({ id, title, share }) =>
+          `- ${what}, ${where}: ${title} takes ${number(share)} times our time. ${WHY[section][id]}`,
+      ),
+    ),
+  );
+  return all.length > 0 ? all.join('\n') : 'Nowhere, in this run.';
+}

@@ -1,0 +1,20 @@
+/** The nearest-rank percentile, of numbers in any order. */
+export function percentile(numbers, share) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+}
+
+export function median(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const middle = sorted.length / 2;
+  return sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** Of the numbers, each of which comes from one round. */
+export const spread = (numbers) => ({ median: median(numbers), low: Math.min(...numbers), high: Math.max(...numbers) });
+
+/** The median of the rounds' medians and how far these go, and the 99th percentile of all samples. */
+export const summary = (rounds) => ({ ...spread(rounds.map(median)), p99: percentile(rounds.flat(), 0.99) });
+
+/** Ratios hold within a round, whatever the machine was at: one of each, and their spread. */
+export const ratio = (over, under) => spread(over.map((samples, round) => median(samples) / median(under[round])));

@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import { queueOfLocks, queueOfPython } from '../contestants/queues.mjs';
+import { pollsAt } from '../setting/etcd.mjs';
+import { startProxy } from '../setting/proxy.mjs';
+import { until } from '../setting/until.mjs';
+import { alternate, among, titlesOf } from './rounds.mjs';
+
+/** So many appends and listings at once, while a queue is made. */
+const AT_ONCE = 50;
+
+/** Milliseconds per hand-over while a queue of so many entries empties, for each size. */
+export function drain(etcd, url, sizes, rounds) {
+  return among([queueOfLocks(url), queueOfPython(url)], async (queues) => {
+    for (const queue of queues) await drainOnce(etcd, queue, 10);
+    const bySize = {};
+    for (const size of sizes)
+      bySize[size] = await alternate(queues, rounds, async (queue) => [
+        (await drainOnce(etcd, queue, size)).took / size,
+      ]);
+    return { titles: titlesOf(queues), bySize };
+  });
+}
+
+/** Requests per hand-over, by the size of the queue. */
+export async function countDrain(etcd, sizes) {
+  const proxy = await startProxy(etcd.url);
+  try {
+    const counted = {};
+    for (const makeQueue of [queueOfLocks, queueOfPython])
+      for (const size of sizes)
+        await among([makeQueue(proxy.url)], async ([queue]) => {
+          const { sockets, passed } = await drainOnce(etcd, queue, size, proxy);
+          counted[queue.id] = {
+            ...counted[queue.id],
+            [size]: { perHandOver: passed.requests / size, kinds: passed.kinds, sockets },
+          };
+        });
+    return counted;
+  } finally {
+    await proxy.stop();
+  }
+}
+
+async function drainOnce(etcd, queue, size, proxy) {
+  await queue.hold(`drained-${randomUUID()}`);
+  const before = await pollsAt(etcd.url);
+  for (let begun = 0; begun < size; begun += AT_ONCE) {
+    const more = Math.min(AT_ONCE, size - begun);
+    for (let i = 0; i < more; i += 1) await queue.queue();
+    await until(
+      () => pollsAt(etcd.url),
+      (polls) => polls >= before + begun + more,
+    );
+  }
+  const { open: sockets } = (await proxy?.take()) ?? {};
+  const took = await queue.drain();
+  return { took, sockets, passed: await proxy?.take() };
+}

@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import { EtcdClient, LockManager } from 'etcd-v2-lock';
+import { startProxy } from '../setting/proxy.mjs';
+import { until } from '../setting/until.mjs';
+
+const TTL = 3;
+const RENEWALS = 6;
+
+/** Requests by kind per TTL/3, counted over several of them, of a lock that is held and of one that is waited for. */
+export async function idle(etcd) {
+  const proxies = [await startProxy(etcd.url), await startProxy(etcd.url)];
+  const clients = proxies.map(({ url }) => new EtcdClient({ endpoints: [url] }));
+  const [holding, waiting] = clients.map((client) => new LockManager(client, { ttl: TTL }));
+  const name = `idle-${randomUUID()}`;
+  try {
+    const held = await holding.acquire(name);
+    const asked = waiting.acquire(name);
+    const [holder, waiter] = await Promise.all(proxies.map(perThirdOfTtl));
+    await held.release();
+    await (await asked).release();
+    return { ttl: TTL, thirds: RENEWALS, holder, waiter };
+  } finally {
+    await Promise.all(clients.map((client) => client.close()));
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
+  }
+}
+
+/** From one renewal to a later one: the first asks for the version, too. */
+async function perThirdOfTtl(proxy) {
+  const kinds = {};
+  const renewed = async (count) =>
+    until(
+      async () => {
+        for (const [kind, more] of Object.entries((await proxy.take()).kinds)) kinds[kind] = (kinds[kind] ?? 0) + more;
+        return kinds.renewal ?? 0;
+      },
+      (renewals) => renewals >= count,
+    );
+  await renewed(1);
+  for (const kind of Object.keys(kinds)) delete kinds[kind];
+  const start = performance.now();
+  await renewed(RENEWALS);
+  const thirds = (performance.now() - start) / ((TTL / 3) * 1000);
+  return { kinds, perThird: Object.fromEntries(Object.entries(kinds).map(([kind, count]) => [kind, count / thirds])) };
+}

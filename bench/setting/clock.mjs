@@ -1,0 +1,6 @@
+/** Milliseconds that the work takes, on the monotonic clock. */
+export async function clocked(work) {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}

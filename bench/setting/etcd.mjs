@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onPath } from '../../scripts/find.mjs';
+import { until } from './until.mjs';
+
+const ROOM_NEEDED = 1024 ** 3;
+
+/** One real etcd with an empty store: in memory where there is room, so that no disk decides the figures. */
+export async function startEtcd() {
+  const [etcd] = onPath('etcd');
+  if (etcd === undefined) throw new Error('etcd not found: apt-get install etcd-server');
+  const inMemory = hasRoom('/dev/shm');
+  const dataDir = mkdtempSync(join(inMemory ? '/dev/shm' : tmpdir(), 'etcd-v2-lock-bench-'));
+  const [url, peerUrl] = (await freePorts(2)).map((port) => `http://127.0.0.1:${port}`);
+  const server = spawn(etcd, commandLine({ dataDir, url, peerUrl }), {
+    stdio: 'ignore',
+    env: { PATH: process.env.PATH },
+  });
+  const removeAll = () => {
+    server.kill('SIGKILL');
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 3 });
+  };
+  process.on('exit', removeAll);
+  await until(() => answers(url, server), Boolean);
+  return {
+    url,
+    inMemory,
+    async stop() {
+      const exited = once(server, 'exit');
+      server.kill('SIGKILL');
+      await exited;
+      removeAll();
+      process.off('exit', removeAll);
+    },
+  };
+}
+
+const commandLine = ({ dataDir, url, peerUrl }) => [
+  '--enable-v2',
+  '--name=bench',
+  `--data-dir=${dataDir}`,
+  `--listen-client-urls=${url}`,
+  `--advertise-client-urls=${url}`,
+  `--listen-peer-urls=${peerUrl}`,
+  `--initial-advertise-peer-urls=${peerUrl}`,
+  `--initial-cluster=bench=${peerUrl}`,
+];
+
+async function answers(url, server) {
+  if (server.exitCode !== null) throw new Error(`etcd ended with ${server.exitCode} before it was ready`);
+  try {
+    const answer = await fetch(`${url}/v2/keys/_ready`, { method: 'PUT', body: new URLSearchParams({ value: '1' }) });
+    await answer.text();
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Long polls of the v2 API that etcd knows of: a state to wait for instead of a time. */
+export async function pollsAt(url) {
+  const { watchers } = await (await fetch(`${url}/v2/stats/store`)).json();
+  return watchers;
+}
+
+/** The same for watches of the v3 API. */
+export async function watchesAt(url) {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^etcd_debugging_mvcc_watcher_total (\S+)$/m.exec(metrics)?.[1]);
+}
+
+/** The entries in the queue of a lock. */
+export async function entriesOf(url, name) {
+  const { node } = await (await fetch(`${url}/v2/keys/_locks/${name}?quorum=true`)).json();
+  return node?.nodes ?? [];
+}
+
+async function freePorts(count) {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  await Promise.all(servers.map((server) => once(server, 'listening')));
+  const ports = servers.map((server) => server.address().port);
+  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  return ports;
+}
+
+function hasRoom(directory) {
+  try {
+    const { bavail, bsize } = statfsSync(directory);
+    return bavail * bsize >= ROOM_NEEDED;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,4 @@
+export class Pacer {
+  constructor(delay: number);
+  pass(action: () => void): void;
+}

@@ -1,0 +1,12 @@
+export interface Taken {
+  readonly requests: number;
+  readonly kinds: Readonly<Record<string, number>>;
+  readonly trips: number;
+  readonly connections: number;
+  readonly open: number;
+}
+
+export class Tally {
+  connection(): { request(chunk: Buffer): void; answer(chunk: Buffer): void; closed(): void };
+  take(): Taken;
+}

@@ -1,0 +1,91 @@
+import { HTTPParser } from 'http-parser-js';
+import { Http2Frames, PREFACE } from './http2-frames.mjs';
+
+/** Counts what passes a proxy. */
+export class Tally {
+  #kinds = {};
+  #trips = 0;
+  #connections = 0;
+  #open = 0;
+  #answered = true;
+
+  /**
+   * The ways of one connection: each takes every chunk, requests as they arrive, answers as they are passed on.
+   */
+  connection() {
+    this.#connections += 1;
+    this.#open += 1;
+    let ways;
+    return {
+      request: (chunk) => {
+        ways ??= isHttp2(chunk) ? this.#http2() : this.#http1();
+        ways.request(chunk);
+      },
+      answer: (chunk) => ways?.answer(chunk),
+      closed: () => {
+        this.#open -= 1;
+      },
+    };
+  }
+
+  /** Requests by kind, round trips and connections since the last call, and the connections open now. */
+  take() {
+    const kinds = this.#kinds;
+    const requests = Object.values(kinds).reduce((sum, count) => sum + count, 0);
+    const taken = { requests, kinds, trips: this.#trips, connections: this.#connections, open: this.#open };
+    this.#kinds = {};
+    this.#trips = 0;
+    this.#connections = 0;
+    this.#answered = true;
+    return taken;
+  }
+
+  /** What arrives before any answer to the requests of a trip belongs to that trip. */
+  #asked(kind) {
+    this.#kinds[kind] = (this.#kinds[kind] ?? 0) + 1;
+    if (this.#answered) this.#trips += 1;
+    this.#answered = false;
+  }
+
+  #http1() {
+    return {
+      request: parser(HTTPParser.REQUEST, ({ method, url }) => this.#asked(kindOf(HTTPParser.methods[method], url))),
+      answer: parser(HTTPParser.RESPONSE, () => {
+        this.#answered = true;
+      }),
+    };
+  }
+
+  #http2() {
+    const asked = new Http2Frames({ skip: PREFACE.length, onStreamBegun: () => this.#asked('rpc') });
+    const answered = new Http2Frames({
+      skip: 0,
+      onStreamEnded: () => {
+        this.#answered = true;
+      },
+    });
+    return { request: (chunk) => asked.take(chunk), answer: (chunk) => answered.take(chunk) };
+  }
+}
+
+const isHttp2 = (chunk) => chunk.subarray(0, 3).toString('latin1') === PREFACE.slice(0, 3);
+
+function parser(type, onMessage) {
+  const parsing = new HTTPParser(type);
+  let head;
+  parsing[HTTPParser.kOnHeadersComplete] = (info) => {
+    head = info;
+  };
+  parsing[HTTPParser.kOnMessageComplete] = () => onMessage(head);
+  return (chunk) => {
+    const problem = parsing.execute(chunk);
+    if (problem instanceof Error) throw problem;
+  };
+}
+
+function kindOf(method, url) {
+  const { pathname, searchParams } = new URL(url, 'http://etcd');
+  if (!pathname.startsWith('/v2/keys')) return 'other';
+  if (method !== 'GET') return { POST: 'append', PUT: 'renewal', DELETE: 'removal' }[method];
+  return searchParams.get('wait') === 'true' ? 'poll' : 'read';
+}

@@ -1,0 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Reads again and again until the value is accepted, and returns it. Times are milliseconds. */
+export async function until(read, accept, { timeout = 60_000, every = 5 } = {}) {
+  const end = performance.now() + timeout;
+  for (;;) {
+    const value = await read();
+    if (accept(value)) return value;
+    if (performance.now() >= end) throw new Error(`not accepted within ${timeout} ms, last value: ${value}`);
+    await sleep(every);
+  }
+}

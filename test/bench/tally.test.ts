@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { Tally } from '../../bench/setting/tally.mjs';
+
+const GET = Buffer.from('GET /v2/keys/_locks/x?recursive=true HTTP/1.1\r\nhost: a\r\n\r\n');
+const POLL = Buffer.from('GET /v2/keys/_locks/x/1?wait=true&waitIndex=2 HTTP/1.1\r\nhost: a\r\n\r\n');
+const POST = Buffer.from('POST /v2/keys/_locks/x HTTP/1.1\r\nhost: a\r\ncontent-length: 7\r\n\r\nvalue=a');
+const DELETE = Buffer.from('DELETE /v2/keys/_locks/x/1 HTTP/1.1\r\nhost: a\r\n\r\n');
+const ANSWER = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
+const BEGUN = Buffer.from('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+
+test('a request sent after an answer is a round trip of its own', () => {
+  const tally = new Tally();
+  const connection = tally.connection();
+  for (const request of [POST, GET, DELETE]) {
+    connection.request(request);
+    connection.answer(ANSWER);
+  }
+  expect(tally.take()).toMatchObject({ requests: 3, trips: 3, kinds: { append: 1, read: 1, removal: 1 } });
+});
+
+test('a request right behind another belongs to its round trip, on one connection or two', () => {
+  const tally = new Tally();
+  const [one, two] = [tally.connection(), tally.connection()];
+  one.request(Buffer.concat([POST, GET]));
+  two.request(GET);
+  one.answer(Buffer.concat([ANSWER, ANSWER]));
+  two.answer(ANSWER);
+  expect(tally.take()).toMatchObject({ requests: 3, trips: 1, connections: 2 });
+});
+
+test('messages are counted once, however their bytes are cut', () => {
+  const tally = new Tally();
+  const connection = tally.connection();
+  for (const byte of POST) connection.request(Buffer.of(byte));
+  for (const byte of ANSWER) connection.answer(Buffer.of(byte));
+  connection.request(DELETE);
+  expect(tally.take()).toMatchObject({ requests: 2, trips: 2, kinds: { append: 1, removal: 1 } });
+});
+
+test('the headers of a long poll are no answer yet', () => {
+  const tally = new Tally();
+  const [poll, call] = [tally.connection(), tally.connection()];
+  poll.request(POLL);
+  poll.answer(BEGUN);
+  call.request(DELETE);
+  expect(tally.take()).toMatchObject({ requests: 2, trips: 1, kinds: { poll: 1, removal: 1 } });
+  poll.answer(Buffer.from('2\r\n{}\r\n0\r\n\r\n'));
+  poll.request(GET);
+  expect(tally.take()).toMatchObject({ requests: 1, trips: 1 });
+});
+
+test('connections count when they are made, and as open until they are closed', () => {
+  const tally = new Tally();
+  const [first] = [tally.connection(), tally.connection()];
+  first.closed();
+  expect(tally.take()).toMatchObject({ connections: 2, open: 1 });
+  expect(tally.take()).toMatchObject({ connections: 0, open: 1 });
+});
+
+test('a call over HTTP/2 is one request, whatever frames it takes', () => {
+  const tally = new Tally();
+  const connection = tally.connection();
+  const [settings, headers, data, trailers] = [frame(4, 0, 0), frame(1, 4, 1), frame(0, 0, 1, 'x'), frame(1, 5, 1)];
+  connection.request(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings, headers, data]));
+  connection.answer(Buffer.concat([settings, headers, data, trailers]));
+  connection.request(frame(1, 4, 3));
+  expect(tally.take()).toMatchObject({ requests: 2, trips: 2, kinds: { rpc: 2 } });
+});
+
+function frame(type: number, flags: number, stream: number, payload = ''): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, Buffer.from(payload)]);
+}
