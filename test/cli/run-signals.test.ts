@@ -100,7 +100,7 @@ describe('without a terminal', () => {
   });
 });
 
-const TTL = 2;
+const TTL = 5;
 
 describe('killed by -9', () => {
   test('run takes its command with it, and the next one waits no longer than the TTL', async () => {

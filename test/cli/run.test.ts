@@ -74,7 +74,7 @@ describe('a command under a lock', () => {
   test('keeps its place as long as it runs, also for longer than the TTL', async () => {
     const name = freshName();
     const job = witness(0);
-    const { process: child, result } = startRun(name, '--ttl', '1', '--', ...job.command);
+    const { process: child, result } = startRun(name, '--ttl', '3', '--', ...job.command);
     await job.begun();
     const [first] = await queueOn(name);
     const expiry = Date.parse(first?.expiration ?? '');
