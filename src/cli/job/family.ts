@@ -22,13 +22,15 @@ export class Family {
     this.#options = options;
   }
 
-  /** Sends a signal to each once: by the group where they have one, so that also those are met that are just being forked. */
-  send(signal: NodeJS.Signals): void {
+  /**
+   * Sends signals to each, each once: by the group where they have one, so that also those are met that are just being
+   * forked.
+   */
+  send(...signals: readonly NodeJS.Signals[]): void {
     const { leader, grouped } = this.#options;
     // In any case, since a parent may end by the signal.
     const members = this.#members();
-    if (grouped) kill(-leader, signal);
-    else for (const pid of members) kill(pid, signal);
+    for (const pid of grouped ? [-leader] : members) for (const signal of signals) kill(pid, signal);
   }
 
   /**

@@ -28,9 +28,8 @@ export async function guard(job: Job, held: Held, ttl: number): Promise<JobEndin
   await leaseBelow(ttl * NOTICE, held, over.signal);
   if (over.signal.aborted) return { code: await job.ended, evicted: undefined };
   const end = new Deadline(now() + Math.max(0, held.expiresIn() - ttl * LAST) * 1000);
-  job.family.send('SIGTERM');
   // A stopped one could not obey.
-  job.family.send('SIGCONT');
+  job.family.send('SIGTERM', 'SIGCONT');
   for (let alive = true; alive && !end.passed && !held.signal.aborted; ) {
     await pause(Math.min(LOOK, end.remaining), held.signal);
     // A look takes a while: none when the time is nearly up.

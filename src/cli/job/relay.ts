@@ -60,8 +60,8 @@ export class Relay {
 
   async #pass(signal: Relayed, { family }: Job): Promise<void> {
     if (await this.#bystander?.saw(signal)) return;
-    family.send(signal);
     // As timeout(1) does: a stopped job could not end.
-    if (ENDING.includes(signal)) family.send('SIGCONT');
+    if (ENDING.includes(signal)) family.send(signal, 'SIGCONT');
+    else family.send(signal);
   }
 }
