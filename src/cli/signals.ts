@@ -4,6 +4,8 @@ import { exitCodeOfSignal } from './exit-codes.ts';
 /** What people and supervisors end a program with. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
+export const isEnding = (signal: NodeJS.Signals): boolean => ENDING.some((ending) => ending === signal);
+
 /** Runs the work until it ends by itself, or until a signal asks for its end; then the exit code tells which. */
 export async function untilSignalled(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const end = new AbortController();

@@ -1,13 +1,14 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
+import type { EntryJson } from '../../src/cli/queues/show.ts';
 import { raw, untilQueued } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
-import { ask, askJson, enqueue, type Told, useLockName } from '../support/queues.ts';
+import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
 
 interface Inspected {
   readonly name: string;
   readonly index: number;
-  readonly entries: readonly (Told & { readonly position: number; readonly state: string })[];
+  readonly entries: readonly (EntryJson & { readonly position: number; readonly state: string })[];
   readonly ignored: readonly string[];
 }
 

@@ -1,13 +1,14 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
+import type { EntryJson } from '../../src/cli/queues/show.ts';
 import { raw } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
-import { ask, askJson, enqueue, type Told, useLockName } from '../support/queues.ts';
+import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
 
 interface ToldLock {
   readonly name: string;
   readonly mode: string;
-  readonly holders: readonly Told[];
+  readonly holders: readonly EntryJson[];
   readonly waiters: number;
 }
 

@@ -8,6 +8,21 @@ import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
 
 const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
 
+/** Has something happen to an entry while its removal is under way; also resolves to what that left. */
+async function releaseWhile(name: string, meanwhile: (key: string) => Promise<unknown>) {
+  const proxy = await useProxy();
+  const key = await enqueue(name, 'u1');
+  const change = gate();
+  const asked = proxy.next(isRemoval, 'arrived');
+  proxy.intercept((request) => (isRemoval(request) ? { hold: change.opened } : undefined));
+  const releasing = ask(['release', name, '--uuid', 'u1', '--force'], proxy.url);
+  await asked;
+  await meanwhile(key);
+  const left = await queueOn(name);
+  change.open();
+  return { released: await releasing, left };
+}
+
 const keysOn = async (name: string): Promise<string[]> => (await queueOn(name)).map(({ key }) => key);
 
 test('release takes one who waits out of the queue, and shows the entry first', async () => {
@@ -92,32 +107,15 @@ test.each<[string, (key: string) => Promise<unknown>, RegExp]>([
   ['is gone', (key) => raw('DELETE', key), /was gone before it could be removed/],
 ])('release fails where the entry %s by the time it is removed', async (_, meanwhile, words) => {
   const name = useLockName();
-  const proxy = await useProxy();
-  const key = await enqueue(name, 'u1');
-  const change = gate();
-  const asked = proxy.next(isRemoval, 'arrived');
-  proxy.intercept((request) => (isRemoval(request) ? { hold: change.opened } : undefined));
-  const released = ask(['release', name, '--uuid', 'u1', '--force'], proxy.url);
-  await asked;
-  await meanwhile(key);
-  const left = await queueOn(name);
-  change.open();
-  expect(await released).toMatchObject({ code: 1, stderr: expect.stringMatching(words) });
+  const { released, left } = await releaseWhile(name, meanwhile);
+  expect(released).toMatchObject({ code: 1, stderr: expect.stringMatching(words) });
   expect(await queueOn(name)).toMatchObject(left.map(({ key, value }) => ({ key, value })));
 });
 
 test('release is none the less for a renewal by python-etcd meanwhile', async () => {
   const name = useLockName();
-  const proxy = await useProxy();
-  const key = await enqueue(name, 'u1');
-  const change = gate();
-  const asked = proxy.next(isRemoval, 'arrived');
-  proxy.intercept((request) => (isRemoval(request) ? { hold: change.opened } : undefined));
-  const released = ask(['release', name, '--uuid', 'u1', '--force'], proxy.url);
-  await asked;
-  await raw('PUT', key, { value: 'u1', ttl: '600' });
-  change.open();
-  expect(await released).toMatchObject({ code: 0 });
+  const { released } = await releaseWhile(name, (key) => raw('PUT', key, { value: 'u1', ttl: '600' }));
+  expect(released).toMatchObject({ code: 0 });
   expect(await queueOn(name)).toEqual([]);
 });
 

@@ -1,17 +1,18 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
+import type { EntryJson } from '../../src/cli/queues/show.ts';
 import { renewCluster, startEtcd } from '../support/etcd.ts';
 import { gate } from '../support/gate.ts';
 import { raw, untilQueued, useProxy } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
-import { ask, enqueue, startWatch, type Told, useLockName, type Watch } from '../support/queues.ts';
+import { ask, enqueue, startWatch, useLockName, type Watch } from '../support/queues.ts';
 
 interface ToldEvent {
   readonly time: string;
   readonly index: number;
   readonly event: string;
-  readonly entry?: Told;
+  readonly entry?: EntryJson;
 }
 
 const isPoll = ({ query }: ProxiedRequest): boolean => query.has('wait');

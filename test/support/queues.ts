@@ -35,17 +35,6 @@ export async function askJson<T>(args: readonly string[], etcd = inject('etcd'))
   return JSON.parse(stdout) as T;
 }
 
-/** An entry as `--json` tells it. */
-export interface Told {
-  readonly name: string;
-  readonly key: string;
-  readonly mode: string;
-  readonly identity: string | null;
-  readonly uuid: string;
-  readonly ttl: number | null;
-  readonly age: number;
-}
-
 export interface Watch {
   readonly process: ReturnType<typeof startCli>['process'];
   /** Waits until so many lines have come, and returns all there are. */

@@ -12,7 +12,7 @@ import { diesWithUs, Job } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
 import { withClient } from '../session.ts';
-import { complain, plain } from '../streams.ts';
+import { complain, plain, remark } from '../streams.ts';
 
 interface Flags {
   readonly shared?: boolean;
@@ -114,6 +114,6 @@ async function runUnder(
 
 /** As silent as flock(1) where nobody looks on. */
 function taken(name: string, { conflictExitCode = ExitCode.no }: Flags): number {
-  if (process.stderr.isTTY) complain(`${plain(name)} is taken`);
+  remark(`${plain(name)} is taken`);
   return conflictExitCode;
 }

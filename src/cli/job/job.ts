@@ -5,7 +5,7 @@ import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { Family } from './family.ts';
 
 /** What the job is told of the lock it runs under. */
-export const environmentOf = ({ name, key, uuid, fencingToken }: Held): Record<string, string> => ({
+const environmentOf = ({ name, key, uuid, fencingToken }: Held): Record<string, string> => ({
   ETCD_LOCK_NAME: name,
   ETCD_LOCK_KEY: key,
   ETCD_LOCK_UUID: uuid,

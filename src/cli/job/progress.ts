@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { LockManager } from '../../lock/manager.ts';
-import type { LockInfo } from '../../lock/query.ts';
 import type { RequestTrace } from '../../lock/trace.ts';
 import { pause } from '../../timing.ts';
+import { ownerOf } from '../queues/show.ts';
 import { plain } from '../streams.ts';
 
 /** Milliseconds: a shorter wait needs no words. */
@@ -49,7 +49,7 @@ async function lineOf(locks: LockManager, name: string, uuid: string | undefined
   try {
     const { held, pending } = await locks.query(name);
     const queue = [...held, ...pending];
-    const holders = held.filter((entry) => entry.uuid !== uuid).map(labelOf);
+    const holders = held.filter((entry) => entry.uuid !== uuid).map(ownerOf);
     const position = queue.findIndex((entry) => entry.uuid === uuid) + 1;
     const by = holders.length > 0 ? `, held by ${holders.join(', ')}` : '';
     return position > 0 ? `${waiting}${by}, position ${position} of ${queue.length}` : `${waiting}${by}`;
@@ -57,5 +57,3 @@ async function lineOf(locks: LockManager, name: string, uuid: string | undefined
     return `${waiting}: ${plain(error instanceof Error ? error.message : String(error))}`;
   }
 }
-
-const labelOf = ({ identity, uuid }: LockInfo): string => plain(identity ?? uuid);

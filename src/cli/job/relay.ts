@@ -1,11 +1,9 @@
+import { isEnding } from '../signals.ts';
 import { Bystander } from './bystander.ts';
 import { surviveHangUp } from './hang-up.ts';
 import type { Job } from './job.ts';
 import { RELAYED, type Relayed } from './relayed.ts';
 import { hasTerminal } from './terminal.ts';
-
-/** Signals that ask for an end; the others mean nothing but to a job that runs. */
-const ENDING: readonly Relayed[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
 /**
  * Where the signals for `run` go. Before the job runs they end the wait for it. Then they reach it and its children, once:
@@ -53,7 +51,8 @@ export class Relay {
 
   async #take(signal: Relayed): Promise<void> {
     if (this.#job) return this.#pass(signal, this.#job);
-    if (!ENDING.includes(signal)) return;
+    // The others mean nothing but to a job that runs.
+    if (!isEnding(signal)) return;
     this.#endedBy ??= signal;
     this.#ending.abort();
   }
@@ -61,7 +60,7 @@ export class Relay {
   async #pass(signal: Relayed, { family }: Job): Promise<void> {
     if (await this.#bystander?.saw(signal)) return;
     // As timeout(1) does: a stopped job could not end.
-    if (ENDING.includes(signal)) family.send(signal, 'SIGCONT');
+    if (isEnding(signal)) family.send(signal, 'SIGCONT');
     else family.send(signal);
   }
 }

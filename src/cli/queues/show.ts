@@ -18,7 +18,8 @@ export function entryJson(entry: QueueEntry, index: number): EntryJson {
 }
 
 /** Who queued it, in short. */
-export const ownerOf = ({ identity, uuid }: QueueEntry): string => plain(identity ?? uuid) || '(no value)';
+export const ownerOf = ({ identity, uuid }: Pick<QueueEntry, 'identity' | 'uuid'>): string =>
+  plain(identity ?? uuid) || '(no value)';
 
 /** Who queued it: its identity, if it has one, and its uuid. */
 export const fullOwnerOf = (entry: QueueEntry): string =>
