@@ -25,15 +25,15 @@ import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
 import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
-import type { Behind, Endpoint, Lane, SendOptions } from './endpoint.ts';
+import type { Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
+import { ListingBehind, NO_LISTING } from './listing.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
 /** Seconds a hedged call waits for one member before it asks another one, too: etcd answers within milliseconds. */
 const PATIENCE = 1;
-const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('etcd-v2-lock:client');
@@ -176,26 +176,13 @@ export class EtcdClient implements KeysApi {
     list: wire.WireRequest,
     signal: AbortSignal | undefined,
   ): Promise<Append> {
-    // It outlives the call, which ends with the answer to the append.
-    const scope = new Scope(this.#destroyed.signal, signal);
-    let listing = NO_LISTING;
-    const behind: Behind = {
-      request: list,
-      timeout: sending.timeout + PATIENCE,
-      signal: scope.signal,
-      sent: (answer) => {
-        listing = answer.then((found) => found && wire.decodeSnapshot(found)).catch(() => undefined);
-      },
-    };
+    const listing = new ListingBehind(list, sending.timeout + PATIENCE, this.#destroyed.signal, signal);
     try {
-      const change = wire.decodeChange(await this.#answer({ ...sending, behind }, create));
-      scope.abortAt(Deadline.after(PATIENCE), () => 'late', { ref: false });
-      return { ...change, listing };
+      const change = wire.decodeChange(await this.#answer({ ...sending, behind: listing.behind }, create));
+      return { ...change, listing: listing.within(PATIENCE) };
     } catch (error) {
-      scope.abort(error);
+      listing.cancel(error);
       throw error;
-    } finally {
-      void listing.then(() => scope.dispose());
     }
   }
 
