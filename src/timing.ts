@@ -53,28 +53,28 @@ export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: T
   return () => clearTimeout(timer);
 }
 
-/** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
-export function sleep(ms: number, signal?: AbortSignal, options?: TimerOptions): Promise<void> {
+/** Resolves after `ms`; rejects with the reason of what ends it early. */
+export function sleep(ms: number, ending?: Source, options?: TimerOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    const onAbort = () => {
+    if (ending?.aborted) return reject(ending.reason);
+    const onAbort = (reason: unknown) => {
       cancel();
-      reject(signal?.reason);
+      reject(reason);
     };
     const wake = () => {
-      signal?.removeEventListener('abort', onAbort);
+      if (ending) unfollow(ending, onAbort);
       resolve();
     };
     const cancel = atDeadline(new Deadline(now() + ms), wake, options);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    if (ending) follow(ending, onAbort);
   });
 }
 
-/** A sleep that nobody's process stays alive for, and that the signals end early without an error. */
-export async function pause(ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
-  const scope = new Scope(...signals);
+/** A sleep that nobody's process stays alive for, and that the sources end early without an error. */
+export async function pause(ms: number, ...sources: readonly Source[]): Promise<void> {
+  const scope = new Scope(...sources);
   try {
-    await sleep(ms, scope.signal, { ref: false });
+    await sleep(ms, scope, { ref: false });
   } catch {
     // Woken early.
   } finally {
@@ -113,7 +113,7 @@ export function sharedAbortController(): AbortController {
   return controller;
 }
 
-/** Is told the reason of the signal that aborts. */
+/** Is told the reason of what aborts. */
 export type OnAbort = (reason: unknown) => void;
 
 /** All who follow one signal by one listener on it. */
@@ -124,79 +124,132 @@ interface Followers {
 
 const followers = new WeakMap<AbortSignal, Followers>();
 
+/** What can end work early. */
+export type Source = AbortSignal | Scope;
+
 /**
- * Calls `onAbort` when the signal aborts, unless it is unfollowed before. Any number of followers are one listener: a
- * signal looks through all it has each time one comes or goes.
+ * Calls `onAbort` when the source aborts, unless it is unfollowed before. Any number of followers are one listener on a
+ * signal, which looks through all it has each time one comes or goes.
  */
-export function follow(signal: AbortSignal, onAbort: OnAbort): void {
-  const known = followers.get(signal);
+export function follow(source: Source, onAbort: OnAbort): void {
+  if (source instanceof Scope) return void source.add(onAbort);
+  const known = followers.get(source);
   if (known) return void known.all.add(onAbort);
   const all = new Set([onAbort]);
   const tell = () => {
-    for (const told of all) told(signal.reason);
-    followers.delete(signal);
+    for (const told of all) told(source.reason);
+    followers.delete(source);
   };
-  followers.set(signal, { all, tell });
-  signal.addEventListener('abort', tell, { once: true });
+  followers.set(source, { all, tell });
+  source.addEventListener('abort', tell, { once: true });
 }
 
-export function unfollow(signal: AbortSignal, onAbort: OnAbort): void {
-  const known = followers.get(signal);
+export function unfollow(source: Source, onAbort: OnAbort): void {
+  if (source instanceof Scope) return void source.remove(onAbort);
+  const known = followers.get(source);
   if (!known?.all.delete(onAbort) || known.all.size > 0) return;
-  followers.delete(signal);
-  signal.removeEventListener('abort', known.tell);
+  followers.delete(source);
+  source.removeEventListener('abort', known.tell);
 }
 
 /**
- * One abort signal out of several causes, which leaves no listener or timer behind once disposed of.
- * (`AbortSignal.any` keeps its listeners until the sources are collected.)
+ * One end out of several causes, which leaves no listener or timer behind once disposed of.
+ * (`AbortSignal.any` keeps its listeners until the sources are collected; and a signal costs much more than this.)
  */
 export class Scope {
-  readonly #controller = new AbortController();
+  #followers: Set<OnAbort> | undefined;
   readonly #onAbort = (reason: unknown): void => this.abort(reason);
-  readonly #undo: (() => void)[] = [];
+  #sources: Source[] = [];
+  #cancels: (() => void)[] = [];
+  #aborted = false;
+  #reason: unknown;
+  #controller: AbortController | undefined;
 
-  /** Aborts with the reason of whichever of `signals` aborts first. */
-  constructor(...signals: readonly (AbortSignal | undefined)[]) {
-    for (const signal of signals) if (signal) this.follow(signal);
+  /** Aborts with the reason of whichever of `sources` aborts first. */
+  constructor(...sources: readonly (Source | undefined)[]) {
+    for (const source of sources) if (source) this.follow(source);
   }
 
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  get reason(): unknown {
+    return this.#reason;
+  }
+
+  /** For those who need a real one; made when first asked for. */
   get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = sharedAbortController();
+      if (this.#aborted) this.#controller.abort(this.#reason);
+    }
     return this.#controller.signal;
   }
 
-  abort(reason: unknown): void {
-    this.#controller.abort(reason);
+  /** @throws the reason, once aborted */
+  throwIfAborted(): void {
+    if (this.#aborted) throw this.#reason;
   }
 
-  /** Also aborts when this signal does, with its reason. */
-  follow(signal: AbortSignal): this {
-    if (signal.aborted) this.abort(signal.reason);
-    follow(signal, this.#onAbort);
-    this.#undo.push(() => unfollow(signal, this.#onAbort));
+  abort(reason: unknown): void {
+    if (this.#aborted) return;
+    this.#aborted = true;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+    for (const told of this.#followers ?? []) told(reason);
+    this.#followers = undefined;
+  }
+
+  /** Also aborts when this source does, with its reason. */
+  follow(source: Source): this {
+    if (source.aborted) this.abort(source.reason);
+    follow(source, this.#onAbort);
+    this.#sources.push(source);
     return this;
   }
 
   /** Also aborts when the deadline passes, with the reason made at that moment. */
   abortAt(deadline: Deadline, reason: () => unknown, options?: TimerOptions): this {
-    this.#undo.push(atDeadline(deadline, () => this.abort(reason()), options));
+    this.#cancels.push(atDeadline(deadline, () => this.abort(reason()), options));
     return this;
   }
 
+  /** Is told when it aborts; see {@link follow}. */
+  add(onAbort: OnAbort): void {
+    this.#followers ??= new Set();
+    this.#followers.add(onAbort);
+  }
+
+  remove(onAbort: OnAbort): void {
+    this.#followers?.delete(onAbort);
+  }
+
   dispose(): void {
-    for (const undo of this.#undo.splice(0)) undo();
+    for (const source of this.#sources) unfollow(source, this.#onAbort);
+    for (const cancel of this.#cancels) cancel();
+    this.#sources = [];
+    this.#cancels = [];
   }
 }
 
-/** Settles like `promise`, or rejects with the signal's reason as soon as it aborts; the promise then goes on alone. */
-export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Settles like `promise`, or rejects with the source's reason as soon as it aborts; the promise then goes on alone. */
+export function orAborted<T>(promise: Promise<T>, source: Source): Promise<T> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) {
+    if (source.aborted) {
       promise.catch(ignore);
-      return reject(signal.reason);
+      return reject(source.reason);
     }
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    follow(source, reject);
+    promise.then(
+      (value) => {
+        unfollow(source, reject);
+        resolve(value);
+      },
+      (error) => {
+        unfollow(source, reject);
+        reject(error);
+      },
+    );
   });
 }

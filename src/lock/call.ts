@@ -1,6 +1,6 @@
 import { EtcdLockExpired, EtcdWatchTimedOut, isTransient, type LockHolder } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { Backoff, Deadline, Scope, sleep } from '../timing.ts';
+import { Backoff, Deadline, Scope, type Source, sleep } from '../timing.ts';
 import { holderOf, type Queue } from './queue.ts';
 
 /** How often a call that must not wait tries over what may pass, such as a lost answer. */
@@ -15,8 +15,8 @@ export interface CallLimits {
 }
 
 export interface CallCircumstances {
-  /** Aborts when the lock is released meanwhile. */
-  readonly released?: AbortSignal;
+  /** Ends the call when the lock is released meanwhile. */
+  readonly released?: Source;
   /** When the timeout is over, where it began earlier. */
   readonly deadline?: Deadline;
 }
@@ -48,9 +48,8 @@ export class Call {
     this.#keys = keys;
     this.#options = options;
     this.#causes = new Scope(options.signal, released, keys.cleanups.closing);
-    const { signal } = this.#causes;
-    signal.addEventListener('abort', () => this.#ended.abort(), { once: true });
-    if (signal.aborted) this.#ended.abort(); // the client is closed already
+    this.#causes.add(this.#end);
+    if (this.#causes.aborted) this.#end(); // the client is closed already
     this.#causes.abortAt(deadline, () => timedOut(path, options.timeout, this.holder, this.#trouble));
   }
 
@@ -62,14 +61,14 @@ export class Call {
     return this.#ended.signal;
   }
 
-  /** The call also ends when this signal aborts. */
-  follow(signal: AbortSignal): void {
-    this.#causes.follow(signal);
+  /** The call also ends when this does. */
+  follow(source: Source): void {
+    this.#causes.follow(source);
   }
 
   /** @throws what ended the call early, if anything did */
   assertGoesOn(): void {
-    if (this.#causes.signal.aborted) throw this.#causes.signal.reason;
+    this.#causes.throwIfAborted();
   }
 
   /** Notes who is first in line, unless that is ourselves. */
@@ -101,7 +100,7 @@ export class Call {
 
   /** What the caller is told: what ended the call early, untouched where it is the caller's own; else the error met. */
   explain(error: unknown): unknown {
-    const { aborted, reason } = this.#causes.signal;
+    const { aborted, reason } = this.#causes;
     const why = aborted ? reason : error;
     const own = this.#options.signal?.aborted && why === this.#options.signal.reason;
     if (own || !(why instanceof EtcdLockExpired) || why.holder || !this.holder) return why;
@@ -111,6 +110,8 @@ export class Call {
   dispose(): void {
     this.#causes.dispose();
   }
+
+  readonly #end = (): void => this.#ended.abort();
 
   /** Without a limit, a cluster that never answered is more likely a wrong address than an outage. */
   get #isPatient(): boolean {

@@ -46,7 +46,6 @@ export class HeldLock implements Held {
   readonly key: string;
   readonly uuid: string;
   readonly fencingToken: bigint;
-  readonly signal: AbortSignal;
   readonly #stay: Stay;
 
   constructor(name: string, stay: Stay) {
@@ -56,8 +55,11 @@ export class HeldLock implements Held {
     this.uuid = uuid;
     this.key = stay.place.key;
     this.fencingToken = stay.place.sequence;
-    this.signal = stay.signal;
     this.#stay = stay;
+  }
+
+  get signal(): AbortSignal {
+    return this.#stay.loss.signal;
   }
 
   expiresIn(): number {

@@ -1,6 +1,6 @@
 import type { KeysApi } from '../keys/api.ts';
 import { show } from '../keys/checks.ts';
-import { ignore } from '../timing.ts';
+import { follow, ignore } from '../timing.ts';
 import type { LockMode } from './entry-value.ts';
 import { type Held, HeldLock, type OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
@@ -45,7 +45,7 @@ export class Hold {
     this.#turn = turn;
     this.#trace = trace;
     turn.holder = () => ({ key: stay.place.key, value: stay.place.uuid, ttl: Math.ceil(stay.expiresIn) });
-    stay.signal.addEventListener('abort', () => trace.loses(stay.signal.reason), { once: true });
+    follow(stay.loss, (error) => trace.loses(error));
     trace.holds(this.held);
   }
 
@@ -105,7 +105,7 @@ export class Hold {
 
   get #lost(): unknown {
     // A deadline that nobody has noticed yet is noticed now.
-    return this.#stay.expiresIn > 0 ? undefined : this.#stay.signal.reason;
+    return this.#stay.expiresIn > 0 ? undefined : this.#stay.loss.reason;
   }
 
   async #end(): Promise<Ending> {

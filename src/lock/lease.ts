@@ -1,7 +1,7 @@
 import createDebug from 'debug';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { atDeadline, Backoff, Deadline, now, sharedAbortController, sleep } from '../timing.ts';
+import { atDeadline, Backoff, Deadline, now, Scope, sleep } from '../timing.ts';
 import { type Place, renew } from './entry.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
@@ -23,7 +23,7 @@ export interface LeaseOptions {
 export class Lease {
   readonly #keys: KeysApi;
   readonly #options: LeaseOptions;
-  readonly #lost = sharedAbortController();
+  readonly #lost = new Scope();
   #place: Place;
   #deadline: Deadline;
   #over = false;
@@ -41,8 +41,8 @@ export class Lease {
   }
 
   /** Aborts when the lease is lost, with the error that says why; no later than the deadline. */
-  get signal(): AbortSignal {
-    return this.#lost.signal;
+  get loss(): Scope {
+    return this.#lost;
   }
 
   get place(): Place {
@@ -52,12 +52,12 @@ export class Lease {
   /** Whether it can be vouched for right now, also where a blocked event loop kept the timer from firing. */
   get valid(): boolean {
     this.#checkDeadline();
-    return !this.#lost.signal.aborted;
+    return !this.#lost.aborted;
   }
 
   /** @throws the error that says why, when the lease is lost */
   assertValid(): void {
-    if (!this.valid) throw this.#lost.signal.reason;
+    if (!this.valid) throw this.#lost.reason;
   }
 
   /** Seconds it can still be vouched for unless renewed; 0 once lost. */

@@ -1,7 +1,7 @@
 import { EtcdKeyNotFound, EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { checkLockName } from '../keys/paths.ts';
-import { ignore, orAborted, sharedAbortController } from '../timing.ts';
+import { ignore, orAborted, Scope } from '../timing.ts';
 import { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
@@ -36,7 +36,7 @@ export class Lock {
   #lease: Lease | undefined;
   #taken = false;
   /** Ends the calls of `acquire` made so far. */
-  #calls = sharedAbortController();
+  #calls = new Scope();
   #callsUnderWay = 0;
   #turn = Promise.resolve();
 
@@ -88,7 +88,7 @@ export class Lock {
    * Without `keepAlive` nothing renews, so that this is TTL − margin after `acquire`. A release does not abort it.
    */
   get signal(): AbortSignal {
-    return this.#lease?.signal ?? new AbortController().signal;
+    return this.#lease?.loss.signal ?? new AbortController().signal;
   }
 
   /**
@@ -110,7 +110,7 @@ export class Lock {
   async acquire(options: AcquireOptions = {}): Promise<boolean> {
     const checked = checkAcquire(options, this.#margin);
     checked.signal?.throwIfAborted();
-    const released = this.#calls.signal;
+    const released = this.#calls;
     const call = new Call(this.#keys, this.path, checked, { released });
     this.#callsUnderWay += 1;
     try {
@@ -135,8 +135,8 @@ export class Lock {
    */
   async release(): Promise<void> {
     const waiting = this.#callsUnderWay > 0;
-    this.#calls.abort(new EtcdLockReleased(`${this.path} was released while acquire() was under way`));
-    this.#calls = sharedAbortController();
+    if (waiting) this.#calls.abort(new EtcdLockReleased(`${this.path} was released while acquire() was under way`));
+    this.#calls = new Scope();
     this.#endHold();
     await this.#inTurn(async () => {
       this.#endHold();
@@ -207,7 +207,7 @@ export class Lock {
       const place = await this.#claim.take(lockTtl, { signal, persist, onGone: () => lease?.lose(this.#gone(lease)) });
       call.assertGoesOn();
       lease = this.#leaseOf(place, lease);
-      call.follow(lease.signal);
+      call.follow(lease.loss);
       if (keepAlive) lease.keepAlive();
       const contest = { path: this.path, rule: exclusive, lease, call, claim: this.#claim };
       this.#taken = await contend(this.#keys, contest, blocking);

@@ -1,6 +1,6 @@
 import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { follow, ignore, sharedAbortController, unfollow } from '../timing.ts';
+import { follow, ignore, Scope, unfollow } from '../timing.ts';
 import { alive } from './alive.ts';
 import type { Call } from './call.ts';
 import { Claim } from './claim.ts';
@@ -61,7 +61,7 @@ async function attempt(
     const place = await claim.take(ttl, { signal, persist, onGone: ignore });
     call.assertGoesOn();
     lease = new Lease(keys, place, { margin, onRenewal: (renewed) => claim.update(renewed) });
-    call.follow(lease.signal);
+    call.follow(lease.loss);
     lease.keepAlive();
     onQueued(place);
     const rule = mode === 'shared' ? shared : exclusive;
@@ -104,7 +104,7 @@ export class Stay {
   readonly #claim: Claim;
   readonly #lease: Lease;
   /** What is done under a lock may be many things at once. */
-  readonly #lost = sharedAbortController();
+  readonly #lost = new Scope();
   readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
   #left: Promise<unknown> | undefined;
   #tellLeft: () => void = ignore;
@@ -113,7 +113,7 @@ export class Stay {
     this.#keys = keys;
     this.#claim = claim;
     this.#lease = lease;
-    lease.signal.addEventListener('abort', () => this.#lost.abort(this.#lossBy(lease.signal.reason)), { once: true });
+    follow(lease.loss, (cause) => this.#lost.abort(this.#lossBy(cause)));
     // What cannot be renewed any more is told at once, while there is time to end the work and remove the key.
     follow(keys.cleanups.closing, this.#onClosing);
     keys.cleanups.add(this.place.key, new Promise((resolve) => (this.#tellLeft = resolve)));
@@ -124,8 +124,8 @@ export class Stay {
   }
 
   /** Aborts with an `EtcdLockLost`. */
-  get signal(): AbortSignal {
-    return this.#lost.signal;
+  get loss(): Scope {
+    return this.#lost;
   }
 
   /** Seconds; 0 once lost or left. */
@@ -139,7 +139,7 @@ export class Stay {
    */
   assertHeld(): void {
     if (!this.#left && this.#lease.valid) return;
-    this.#lost.signal.throwIfAborted();
+    this.#lost.throwIfAborted();
     throw new EtcdLockReleased(`${this.place.key} was released`);
   }
 

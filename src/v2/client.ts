@@ -24,7 +24,7 @@ import type {
 import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
-import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
+import { Deadline, orAborted, Scope } from '../timing.ts';
 import type { Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { ListingBehind, NO_LISTING } from './listing.ts';
@@ -45,6 +45,7 @@ export interface CloseOptions {
 
 interface Sending extends SendOptions {
   readonly endpoint: Endpoint;
+  readonly ending: Scope;
 }
 
 /**
@@ -58,7 +59,7 @@ export class EtcdClient implements KeysApi {
   readonly cleanups = new Cleanups(() => new EtcdClientClosed('the client was closed'));
   readonly #settings: ClientSettings;
   readonly #endpoints: Endpoints;
-  readonly #destroyed = sharedAbortController();
+  readonly #destroyed = new Scope();
   #clusterId: string | undefined;
   /** What the member asked last says, or will say. */
   #refresh: { readonly endpoint: Endpoint; readonly known: Promise<boolean> } | undefined;
@@ -176,7 +177,7 @@ export class EtcdClient implements KeysApi {
     list: wire.WireRequest,
     signal: AbortSignal | undefined,
   ): Promise<Append> {
-    const listing = new ListingBehind(list, sending.timeout + PATIENCE, this.#destroyed.signal, signal);
+    const listing = new ListingBehind(list, sending.timeout + PATIENCE, this.#destroyed, signal);
     try {
       const change = wire.decodeChange(await this.#answer({ ...sending, behind: listing.behind }, create));
       return { ...change, listing: listing.within(PATIENCE) };
@@ -192,19 +193,17 @@ export class EtcdClient implements KeysApi {
     const { signal, attemptTimeout = repeat === 'hedged' ? PATIENCE : readTimeout, background = false } = options;
     checkSeconds('attemptTimeout', attemptTimeout);
     if (!background) this.cleanups.closing.throwIfAborted();
-    const scope = new Scope(this.#destroyed.signal, signal);
+    const ending = new Scope(this.#destroyed, signal);
     try {
-      scope.signal.throwIfAborted();
+      ending.throwIfAborted();
       const patience = Math.min(attemptTimeout, readTimeout);
       const timeout = repeat === 'hedged' ? readTimeout : patience;
       const lane = background ? 'background' : 'call';
-      const round = { repeat, signal: scope.signal, timeout, patience, ref: !background };
-      return await this.#endpoints.call(round, (endpoint) =>
-        attempt({ endpoint, lane, timeout, signal: scope.signal }),
-      );
+      const round = { repeat, ending, timeout, patience, ref: !background };
+      return await this.#endpoints.call(round, (endpoint) => attempt({ endpoint, lane, timeout, ending }));
     } finally {
-      scope.abort('over');
-      scope.dispose();
+      ending.abort('over');
+      ending.dispose();
     }
   }
 
@@ -249,11 +248,11 @@ export class EtcdClient implements KeysApi {
 
   /** Asked again after a change of endpoint: the next one may be older. What tells no version gets no `refresh`. */
   #knowsRefresh(sending: Sending): Promise<boolean> {
-    const { endpoint, signal } = sending;
+    const { endpoint, ending } = sending;
     if (this.#refresh?.endpoint !== endpoint) {
       this.#endpoints.pace.sent();
       // Others may wait for it when this call ends early.
-      const version = this.#version({ ...sending, signal: this.#destroyed.signal });
+      const version = this.#version({ ...sending, ending: this.#destroyed });
       const known = version.then(wire.knowsRefresh, (error: unknown) => {
         if (error instanceof EtcdUnusableAnswer || error instanceof EtcdInsufficientPermissions) return false;
         if (this.#refresh?.known === known) this.#refresh = undefined;
@@ -262,7 +261,7 @@ export class EtcdClient implements KeysApi {
       this.#refresh = { endpoint, known };
     }
     const { known } = this.#refresh;
-    return signal ? orAborted(known, signal) : known;
+    return orAborted(known, ending);
   }
 }
 

@@ -1,8 +1,26 @@
 import type { Client } from 'undici';
-import { orAborted } from '../timing.ts';
+import { orAborted, type Source } from '../timing.ts';
 
-/** The connection is in use until this has settled, too, whatever becomes of the result. */
-export type BusyFor = (promise: Promise<unknown>) => void;
+/** A connection lent: given back once all that was begun on it is over. */
+export class Loan {
+  readonly client: Client;
+  readonly #giveBack: (client: Client) => void;
+  #underWay = 0;
+
+  constructor(client: Client, giveBack: (client: Client) => void) {
+    this.client = client;
+    this.#giveBack = giveBack;
+  }
+
+  begins(): void {
+    this.#underWay += 1;
+  }
+
+  readonly ends = (): void => {
+    this.#underWay -= 1;
+    if (this.#underWay === 0) this.#giveBack(this.client);
+  };
+}
 
 /** A number of connections to one member, each lent to one user at a time; who comes first is served first. */
 export class Connections {
@@ -18,43 +36,44 @@ export class Connections {
     this.#make = make;
   }
 
+  /** Lends a connection, which something has to be begun on at once; undefined where all are lent. */
+  take(): Loan | undefined {
+    const client = this.#idle.pop() ?? this.#another();
+    return client && this.#lend(client);
+  }
+
   /**
-   * Lends a connection until the work, and what it asks to be waited for, is over; waits for one where all are lent.
-   * @throws the signal's reason when it aborts before
+   * Waits for one to be given back.
+   * @throws the reason of what ends the wait before
    */
-  async use<T>(signal: AbortSignal, work: (client: Client, busyFor: BusyFor) => Promise<T>): Promise<T> {
-    const client = this.#take() ?? (await this.#wait(signal));
-    const busy: Promise<unknown>[] = [];
-    const result = work(client, (promise) => busy.push(promise));
-    void Promise.allSettled([result, ...busy]).then(() => this.#giveBack(client));
-    return result;
-  }
-
-  async destroy(): Promise<void> {
-    await Promise.all([...this.#all].map((client) => client.destroy()));
-  }
-
-  #take(): Client | undefined {
-    const idle = this.#idle.pop();
-    if (idle || this.#all.size >= this.#most) return idle;
-    const client = this.#make();
-    this.#all.add(client);
-    return client;
-  }
-
-  async #wait(signal: AbortSignal): Promise<Client> {
+  async wait(ending: Source): Promise<Loan> {
     let take: (client: Client) => void = () => {};
     const taken = new Promise<Client>((resolve) => {
       take = resolve;
     });
     this.#waiting.add(take);
     try {
-      return await orAborted(taken, signal);
+      return this.#lend(await orAborted(taken, ending));
     } catch (error) {
       // It may have been lent in that very moment.
       if (!this.#waiting.delete(take)) void taken.then((client) => this.#giveBack(client));
       throw error;
     }
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all([...this.#all].map((client) => client.destroy()));
+  }
+
+  #another(): Client | undefined {
+    if (this.#all.size >= this.#most) return undefined;
+    const client = this.#make();
+    this.#all.add(client);
+    return client;
+  }
+
+  #lend(client: Client): Loan {
+    return new Loan(client, (lent) => this.#giveBack(lent));
   }
 
   #giveBack(client: Client): void {

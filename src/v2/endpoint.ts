@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
-import { Deadline, now, orAborted, Scope } from '../timing.ts';
-import { type BusyFor, Connections } from './connections.ts';
+import { Deadline, ignore, Scope, type Source } from '../timing.ts';
+import { Connections, type Loan } from './connections.ts';
+import { Exchange, type ExchangeOptions } from './exchange.ts';
 import type { ClientSettings } from './options.ts';
 import { describe, heedAlerts, hint, isDistrusted, whyRefused } from './tls.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
@@ -17,10 +18,13 @@ export type Lane = 'call' | 'read' | 'poll' | 'background';
 interface Limits {
   /** Seconds until the attempt is given up. */
   readonly timeout: number;
-  readonly signal: AbortSignal | undefined;
+  /** Ends the attempt. */
+  readonly ending: Source | undefined;
   /** Called as soon as the headers are there, with an answer that has no body yet. */
   readonly begun?: (head: WireAnswer) => void;
 }
+
+type ExchangeLimits = Omit<ExchangeOptions, 'failure'>;
 
 export interface SendOptions extends Limits {
   readonly lane: Lane;
@@ -46,6 +50,7 @@ export class Endpoint {
   readonly #calls: Connections;
   readonly #lanes = new Map<Lane, Pool>();
   readonly #sockets = new Set<Socket>();
+  readonly #socketOf = new WeakMap<Client, Socket>();
   /** Failures to connect: what waited for that connection was never sent. */
   readonly #connectErrors = new WeakSet<Error>();
   /** Those that are about the member's certificate. */
@@ -54,28 +59,31 @@ export class Endpoint {
   constructor(url: string, settings: ClientSettings) {
     this.url = url;
     this.#settings = settings;
-    this.#calls = new Connections(
-      CALL_CONNECTIONS,
-      () => new Client(url, { ...this.#patience('call'), pipelining: 2 }),
-    );
+    this.#calls = new Connections(CALL_CONNECTIONS, () => {
+      const opened = (socket: Socket): void => void this.#socketOf.set(client, socket);
+      const client = new Client(url, { ...this.#patience('call', opened), pipelining: 2 });
+      return client;
+    });
   }
 
   /**
    * Resolves to the whole answer; undefined when there was none within the timeout.
    * @throws {EtcdTlsFailed} where TLS stands in the way, so that the member did nothing
    * @throws {EtcdConnectionFailed} without `outcomeUnknown` where nothing can have been sent
-   * @throws the signal's reason when that aborts
+   * @throws the reason of what ends the attempt early
    */
   async send(request: WireRequest, options: SendOptions): Promise<WireAnswer | undefined> {
-    const { lane, behind } = options;
-    return this.#attempt(options, (attempt) => {
-      if (lane !== 'call') return this.#exchange(this.#pool(lane), request, attempt, options);
-      return this.#calls.use(attempt.signal, (client, busyFor) => {
-        const answer = this.#exchange(client, request, attempt, { busyFor, ...options });
-        if (behind) behind.sent(this.#sendBehind(behind, client, busyFor));
-        return answer;
-      });
-    });
+    const { lane, timeout, ending, behind } = options;
+    if (ending?.aborted) throw ending.reason;
+    const limits = { ending, deadline: Deadline.after(timeout), begun: options.begun };
+    if (lane !== 'call')
+      return this.#exchange(this.#pool(lane), request, { ...limits, ref: lane !== 'background' }).answer;
+    const loan = this.#calls.take() ?? (await this.#waitForLoan(limits));
+    if (!loan) return undefined;
+    const starts = behind && (() => writeTogether(this.#socketOf.get(loan.client)));
+    const answer = this.#exchangeOn(loan, request, { ...limits, starts });
+    behind?.sent(this.#sendBehind(behind, loan));
+    return answer;
   }
 
   async destroy(): Promise<void> {
@@ -84,76 +92,57 @@ export class Endpoint {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #sendBehind(behind: Behind, client: Client, busyFor: BusyFor): Promise<WireAnswer | undefined> {
-    const answer = this.#attempt({ ...behind, lane: 'call' }, (attempt) =>
-      this.#exchange(client, behind.request, attempt, { ...behind, busyFor }),
-    );
-    busyFor(answer);
-    return answer;
+  #sendBehind({ request, timeout, ending, begun }: Behind, loan: Loan): Exchange['answer'] {
+    return this.#exchangeOn(loan, request, { ending, deadline: Deadline.after(timeout), begun });
   }
 
-  /** Ends an attempt in time; what went wrong is told as {@link Endpoint.send} promises. */
-  async #attempt<T>(
-    { lane, timeout, signal }: Omit<SendOptions, 'begun' | 'behind'>,
-    exchange: (attempt: Scope) => Promise<T>,
-  ): Promise<T | undefined> {
-    const timedOut = Symbol('timed out');
-    const attempt = new Scope(signal).abortAt(Deadline.after(timeout), () => timedOut, { ref: lane !== 'background' });
-    try {
-      attempt.signal.throwIfAborted();
-      return await exchange(attempt);
-    } catch (error) {
-      if (attempt.signal.reason === timedOut) return undefined;
-      if (attempt.signal.aborted) throw attempt.signal.reason;
-      throw this.#failure(error);
-    } finally {
-      attempt.dispose();
-    }
+  #exchangeOn(loan: Loan, request: WireRequest, limits: Omit<ExchangeLimits, 'ref'>): Exchange['answer'] {
+    loan.begins();
+    return this.#exchange(loan.client, request, { ...limits, ref: true, over: loan.ends }).answer;
   }
 
-  async #exchange(
-    dispatcher: Dispatcher,
-    request: WireRequest,
-    attempt: Scope,
-    { begun, busyFor }: Pick<SendOptions, 'begun'> & { readonly busyFor?: BusyFor },
-  ): Promise<WireAnswer> {
+  /** Sends it once. */
+  #exchange(dispatcher: Dispatcher, { method, path, query, form }: WireRequest, limits: ExchangeLimits): Exchange {
     const { authorization } = this.#settings;
-    const query = request.query.toString();
-    const sentAt = now();
-    const sent = dispatcher.request({
-      method: request.method,
-      path: query === '' ? request.path : `${request.path}?${query}`,
-      headers: {
-        ...(authorization === undefined ? {} : { authorization }),
-        ...(request.form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
+    const exchange = new Exchange({ ...limits, failure: this.#failure });
+    dispatcher.dispatch(
+      {
+        method,
+        path: query === '' ? path : `${path}?${query}`,
+        headers: {
+          ...(authorization === undefined ? {} : { authorization }),
+          ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
+        },
+        body: form ?? null,
+        // Else nothing could be sent behind it.
+        blocking: false,
       },
-      body: request.form?.toString() ?? null,
-      // Else nothing could be sent behind it.
-      blocking: false,
-      signal: attempt.signal,
-    });
-    busyFor?.(sent);
-    // While it connects, undici does not see the signal: it would end later, unsent.
-    const response = await orAborted(sent, attempt.signal);
-    const head = { status: response.statusCode, headers: response.headers, body: '', sentAt };
-    try {
-      begun?.(head);
-    } catch (error) {
-      attempt.abort(error); // nobody will read the body: let the connection go
-      throw error;
-    }
-    return { ...head, body: await response.body.text() };
+      exchange,
+    );
+    return exchange;
   }
 
-  #failure(error: unknown): EtcdConnectionFailed {
-    const isIn = (set: WeakSet<Error>): boolean => error instanceof Error && set.has(error);
-    const [connecting, distrusted] = [isIn(this.#connectErrors), isIn(this.#distrusted)];
-    const failure = { error, connecting, distrusted };
+  /** Where all connections are in use. Resolves to undefined when none was free by the deadline. */
+  async #waitForLoan({ ending, deadline }: Omit<ExchangeLimits, 'ref'>): Promise<Loan | undefined> {
+    const patience = new Scope(ending).abortAt(deadline, () => new Error('no connection in time'));
+    try {
+      return await this.#calls.wait(patience);
+    } catch (error) {
+      if (ending?.aborted) throw error;
+      return undefined;
+    } finally {
+      patience.dispose();
+    }
+  }
+
+  readonly #failure = (error: Error): EtcdConnectionFailed => {
+    const connecting = this.#connectErrors.has(error);
+    const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
     const refused = whyRefused(failure, this.#settings.tls);
     if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
     const message = describe(error) + hint(failure, this.url);
     return new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
-  }
+  };
 
   #pool(lane: Lane): Pool {
     const pool = this.#lanes.get(lane) ?? new Pool(this.url, { ...this.#patience(lane), pipelining: 1 });
@@ -162,11 +151,11 @@ export class Endpoint {
   }
 
   /** Every attempt has a timer of its own; a long poll sends its headers at once and its body much later. */
-  #patience(lane: Lane) {
-    return { headersTimeout: 0, bodyTimeout: 0, connect: this.#connector(lane) };
+  #patience(lane: Lane, opened?: (socket: Socket) => void) {
+    return { headersTimeout: 0, bodyTimeout: 0, connect: this.#connector(lane, opened) };
   }
 
-  #connector(lane: Lane): buildConnector.connector {
+  #connector(lane: Lane, opened: (socket: Socket) => void = ignore): buildConnector.connector {
     const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...this.#settings.tls } as buildConnector.BuildOptions);
     return (options, callback) => {
       // Typed as returning nothing; it returns the socket, and only so can one be let go of while it connects.
@@ -178,10 +167,18 @@ export class Endpoint {
       }) as unknown as Socket;
       heedAlerts(socket);
       this.#sockets.add(socket);
+      opened(socket);
       socket.once('close', () => this.#sockets.delete(socket));
       if (lane === 'background') letGo(socket);
     };
   }
+}
+
+/** What is written to the socket in this turn goes out as one. */
+function writeTogether(socket: Socket | undefined): void {
+  if (!socket) return;
+  socket.cork();
+  process.nextTick(() => socket.uncork());
 }
 
 /** Keeps a socket from ever keeping the process alive. */

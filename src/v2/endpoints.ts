@@ -1,6 +1,6 @@
 import { resolveSrv } from 'node:dns/promises';
 import { type EndpointFailure, EtcdConnectionFailed } from '../errors.ts';
-import { atDeadline, Deadline, ignore, orAborted } from '../timing.ts';
+import { atDeadline, Deadline, ignore, orAborted, type Scope } from '../timing.ts';
 import { Endpoint } from './endpoint.ts';
 import { afterOthers, combine, isMembersFault, stillSilent } from './failures.ts';
 import { inTurn } from './in-turn.ts';
@@ -17,7 +17,7 @@ export type Repeat = 'hedged' | 'safe' | 'never';
 export interface RoundOptions {
   readonly repeat: Repeat;
   /** Aborts when the call ends early, and once it is over: slower answers are not needed then. */
-  readonly signal: AbortSignal;
+  readonly ending: Scope;
   /** Seconds an attempt gets. */
   readonly timeout: number;
   /** Where hedged: seconds until another member is asked. */
@@ -38,13 +38,13 @@ export class Endpoints {
   }
 
   /**
-   * Tries the call on each member once (where hedged, as often as its time allows), until the signal aborts: on the present
+   * Tries the call on each member once (where hedged, as often as its time allows), until it is ended: on the present
    * one where it has not been asked yet. While no member answers, each attempt waits for its turn.
    * @throws the first error that is not the member's fault; else one error that keeps every member's failure
    */
   async call<T>(options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>): Promise<T> {
-    const { repeat, signal, timeout, patience, ref } = options;
-    const members = await orAborted(this.#members(), signal);
+    const { repeat, ending, timeout, patience, ref } = options;
+    const members = this.#found ?? (await orAborted(this.#members(), ending));
     const before = new Set<number>();
     const failures: EndpointFailure[] = [];
     const underWay = new Set<Asked>();
@@ -53,7 +53,8 @@ export class Endpoints {
     const attempt = async (askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
       // In an outage, whom it asked before says nothing, and the one that is left may be the one that stays dead.
       if (this.pace.isDown) before.clear();
-      await this.pace.turn(signal, ref);
+      if (this.pace.isDown) await this.pace.turn(ending, ref);
+      else this.pace.sent();
       const asked = members.choose(before, first);
       first = asked.first;
       let cancel: () => void = ignore;
@@ -72,7 +73,7 @@ export class Endpoints {
         if (result !== undefined) members.answered(asked);
         return result;
       } catch (error) {
-        if (signal.aborted) throw error;
+        if (ending.aborted) throw error;
         if (!isMembersFault(error)) {
           members.answered(asked);
           throw afterOthers(error, failures, underWay.size > 1);
@@ -86,11 +87,11 @@ export class Endpoints {
       }
     };
     const goesOn = (error: unknown): boolean =>
-      !signal.aborted && isMembersFault(error) && !(repeat === 'never' && error.outcomeUnknown);
+      !ending.aborted && isMembersFault(error) && !(repeat === 'never' && error.outcomeUnknown);
     try {
       return await inTurn(attempt, { count: members.count, goesOn, isLate: () => end?.passed ?? false });
     } catch (error) {
-      if (signal.aborted) throw signal.reason;
+      ending.throwIfAborted();
       // Without a failure no turn came.
       if (!isMembersFault(error) || failures.length === 0) throw error;
       throw combine([...failures, ...[...underWay].map(stillSilent)]);

@@ -1,5 +1,5 @@
 import type { Append } from '../keys/api.ts';
-import { Deadline, Scope } from '../timing.ts';
+import { Deadline, Scope, type Source } from '../timing.ts';
 import type { Behind } from './endpoint.ts';
 import { decodeSnapshot, type WireRequest } from './wire.ts';
 
@@ -14,14 +14,14 @@ export class ListingBehind {
 
   /**
    * @param timeout seconds for both
-   * @param signals what ends it early
+   * @param sources what ends it early
    */
-  constructor(request: WireRequest, timeout: number, ...signals: readonly (AbortSignal | undefined)[]) {
-    this.#scope = new Scope(...signals);
+  constructor(request: WireRequest, timeout: number, ...sources: readonly (Source | undefined)[]) {
+    this.#scope = new Scope(...sources);
     this.behind = {
       request,
       timeout,
-      signal: this.#scope.signal,
+      ending: this.#scope,
       sent: (answer) => {
         this.#found = answer.then((found) => found && decodeSnapshot(found)).catch(() => undefined);
       },

@@ -1,5 +1,5 @@
 import { EtcdConnectionFailed } from '../errors.ts';
-import { atDeadline, Deadline, now } from '../timing.ts';
+import { atDeadline, Deadline, follow, now, type Source, unfollow } from '../timing.ts';
 
 /** Requests of one client in any second while no member answers. */
 const MOST_PER_SECOND = 4;
@@ -28,19 +28,19 @@ export class Pace {
 
   /**
    * Resolves when a request may be sent: at once, unless the cluster is down.
-   * @throws the signal's reason
+   * @throws the reason of what ends it early
    * @throws {EtcdConnectionFailed} when its turn does not come soon
    */
-  turn(signal: AbortSignal, ref: boolean): Promise<void> {
+  turn(ending: Source, ref: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
+      if (ending.aborted) return reject(ending.reason);
       const go = (): void => {
         this.sent();
         resolve();
       };
       if (!this.#down) return go();
       const leave = (): void => {
-        signal.removeEventListener('abort', onAbort);
+        unfollow(ending, giveUp);
         cancel();
         this.#queue.delete(take);
         if (ref) this.#refs -= 1;
@@ -54,10 +54,9 @@ export class Pace {
         reject(reason);
         this.#arm();
       };
-      const onAbort = (): void => giveUp(signal.reason);
       const tooLate = (): void => giveUp(new EtcdConnectionFailed('no member of the cluster answers'));
       const cancel = atDeadline(Deadline.after(LONGEST_QUEUE), tooLate, { ref });
-      signal.addEventListener('abort', onAbort, { once: true });
+      follow(ending, giveUp);
       this.#queue.add(take);
       if (ref) this.#refs += 1;
       this.#arm();

@@ -1,7 +1,6 @@
 import { Client } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { Connections } from '../../src/v2/connections.ts';
-import { gate } from '../support/gate.ts';
+import { Connections, type Loan } from '../../src/v2/connections.ts';
 
 const never = new AbortController().signal;
 
@@ -12,64 +11,67 @@ function useConnections(most: number): Connections {
   return connections;
 }
 
-test('lends each to one at a time, and the last one used first', async () => {
+/** A connection on which something has been begun. */
+function inUse(loan: Loan | undefined): Loan {
+  if (!loan) throw new Error('none was lent');
+  loan.begins();
+  return loan;
+}
+
+test('lends each to one at a time, and the last one given back first', () => {
   const connections = useConnections(2);
-  const [a, b] = [gate(), gate()];
-  const used: Client[] = [];
-  const hold = (until: Promise<unknown>) =>
-    connections.use(never, async (client) => {
-      used.push(client);
-      await until;
-    });
-  const [first, second] = [hold(a.opened), hold(b.opened)];
-  expect(new Set(used).size).toBe(2);
-  a.open();
-  await first;
-  b.open();
-  await second;
-  await hold(Promise.resolve());
-  expect(used[2]).toBe(used[1]);
+  const [first, second] = [inUse(connections.take()), inUse(connections.take())];
+  expect(second.client).not.toBe(first.client);
+  expect(connections.take()).toBeUndefined();
+  first.ends();
+  second.ends();
+  expect(connections.take()?.client).toBe(second.client);
 });
 
 test('lets those wait for which there is none, in the order they came', async () => {
   const connections = useConnections(1);
-  const held = gate();
+  const held = inUse(connections.take());
   const order: string[] = [];
-  const note = (name: string) => connections.use(never, async () => void order.push(name));
-  const first = connections.use(never, () => held.opened);
-  const others = [note('second'), note('third')];
-  held.open();
-  await Promise.all([first, ...others]);
+  const use = async (name: string) => {
+    const loan = inUse(await connections.wait(never));
+    order.push(name);
+    loan.ends();
+  };
+  const others = [use('second'), use('third')];
+  held.ends();
+  await Promise.all(others);
   expect(order).toEqual(['second', 'third']);
 });
 
 test('is not handed to one who has given up', async () => {
   const connections = useConnections(1);
-  const held = gate();
+  const held = inUse(connections.take());
   const abort = new AbortController();
-  const first = connections.use(never, () => held.opened);
-  const gone = connections.use(abort.signal, async () => 'used').catch((reason: unknown) => reason);
+  const gone = connections.wait(abort.signal).catch((reason: unknown) => reason);
   abort.abort('gone');
   expect(await gone).toBe('gone');
-  held.open();
-  await first;
-  expect(await connections.use(never, async () => 'used')).toBe('used');
+  held.ends();
+  expect(connections.take()?.client).toBe(held.client);
 });
 
-test('stays lent until all is over that was begun on it, also where the work has failed', async () => {
+test('goes on to the next where it is handed to one who gives up at that moment', async () => {
   const connections = useConnections(1);
-  const begun = gate();
-  let next = false;
-  const failed = connections.use(never, async (_, busyFor) => {
-    busyFor(begun.opened);
-    throw new Error('given up');
-  });
-  await expect(failed).rejects.toThrow('given up');
-  const following = connections.use(never, async () => {
-    next = true;
-  });
-  await new Promise(setImmediate);
-  expect(next).toBe(false);
-  begun.open();
-  await following;
+  const held = inUse(connections.take());
+  const abort = new AbortController();
+  const gone = connections.wait(abort.signal).catch((reason: unknown) => reason);
+  const next = connections.wait(never);
+  held.ends();
+  abort.abort('gone');
+  expect(await gone).toBe('gone');
+  expect((await next).client).toBe(held.client);
+});
+
+test('stays lent until all is over that was begun on it', () => {
+  const connections = useConnections(1);
+  const loan = inUse(connections.take());
+  loan.begins();
+  loan.ends();
+  expect(connections.take()).toBeUndefined();
+  loan.ends();
+  expect(connections.take()).toBeDefined();
 });

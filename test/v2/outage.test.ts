@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
-import { sharedAbortController } from '../../src/timing.ts';
+import { type Source, sharedAbortController } from '../../src/timing.ts';
 import { Pace } from '../../src/v2/pace.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import { answer, inTurn, refuse, silent, type TcpHandler } from '../support/tcp-server.ts';
@@ -36,10 +36,10 @@ test('nor does one that is the only one left to ask', async () => {
   const first = client.get(KEY, { attemptTimeout: 10, signal: abort.signal }).catch((reason: unknown) => reason);
   await back.nextRequest();
   // Whoever finds out only after that has one member left to ask.
-  const spaced = new Set<AbortSignal>();
-  const turn = vi.spyOn(Pace.prototype, 'turn').mockImplementation(function (this: Pace, signal, ref) {
-    if (this.isDown) spaced.add(signal);
-    return turns.call(this, signal, ref);
+  const spaced = new Set<Source>();
+  const turn = vi.spyOn(Pace.prototype, 'turn').mockImplementation(function (this: Pace, ending, ref) {
+    if (this.isDown) spaced.add(ending);
+    return turns.call(this, ending, ref);
   });
   onTestFinished(() => turn.mockRestore());
   const calls = Array.from({ length: 20 }, () => client.get(KEY, { attemptTimeout: 0.1 }));

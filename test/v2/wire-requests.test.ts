@@ -7,7 +7,7 @@ const KEY = '/_locks/x';
 const PATH = '/keys/_locks/x';
 
 /** A request as four texts. */
-const written = ({ method, path, query, form }: wire.WireRequest) => [method, path, `${query}`, form && `${form}`];
+const written = ({ method, path, query, form }: wire.WireRequest) => [method, path, query, form];
 
 test.each<[string, GetOptions | undefined, string]>([
   ['nothing more', undefined, ''],

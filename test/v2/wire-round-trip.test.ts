@@ -20,7 +20,7 @@ const conditions = {
 
 /** What the server makes of a request, after it has gone over the wire as text. */
 function received({ method, path, query, form }: wire.WireRequest): wire.KeysRequest {
-  const fields = wire.parseFields(form ? `${form}` : '', `${query}`);
+  const fields = wire.parseFields(form ?? '', query);
   const asked = decodeURIComponent(path.slice('/keys'.length));
   return wire.decodeKeysRequest(method, asked, fields).request;
 }

@@ -34,7 +34,7 @@ export class AskedMember {
   async ask(request: WireRequest, deadline: Deadline): Promise<TimedAnswer> {
     const { versionPrefix, readTimeout } = this.#settings;
     const path = BESIDE_PREFIX.includes(request.path) ? request.path : versionPrefix + request.path;
-    const how = { lane: 'call', timeout: deadline.remaining / 1000, signal: undefined } as const;
+    const how = { lane: 'call', timeout: deadline.remaining / 1000, ending: undefined } as const;
     const answer = await this.#endpoint.send({ ...request, path }, how);
     if (!answer) throw new Silent(`no answer within ${readTimeout} s`);
     return { ...answer, answeredAt: now() };

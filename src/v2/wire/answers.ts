@@ -9,7 +9,7 @@ export function decodeSnapshot(answer: WireAnswer): Snapshot {
   const index = headerIndex(answer);
   // Without it a waiter could only guess where to watch from, and miss the event it waits for.
   if (index === undefined) throw unusable(answer, 'has no X-Etcd-Index (does a proxy drop it?)');
-  return { ...common(answer), index, node: decodeTopNode(body['node'], answer) };
+  return { clusterId: clusterIdOf(answer), sentAt: answer.sentAt, index, node: decodeTopNode(body['node'], answer) };
 }
 
 export const encodeSnapshot = ({ node, index }: Snapshot): WireReply =>
@@ -18,12 +18,13 @@ export const encodeSnapshot = ({ node, index }: Snapshot): WireReply =>
 export function decodeChange(answer: WireAnswer): Change {
   const body = decodeBody(answer);
   const prevNode = body['prevNode'];
-  return {
-    ...common(answer),
+  const change = {
+    clusterId: clusterIdOf(answer),
+    sentAt: answer.sentAt,
     action: String(body['action']),
     node: decodeNode(body['node'], answer),
-    ...(prevNode === undefined ? {} : { prevNode: decodeNode(prevNode, answer) }),
   };
+  return prevNode === undefined ? change : { ...change, prevNode: decodeNode(prevNode, answer) };
 }
 
 /** @param quiet leave the nodes out (`noValueOnSuccess`); a removal tells them all the same */
@@ -56,10 +57,6 @@ export function clusterIdOf(answer: WireAnswer): string | undefined {
   return header(answer, 'x-etcd-cluster-id');
 }
 
-function common(answer: WireAnswer) {
-  return { clusterId: clusterIdOf(answer), sentAt: answer.sentAt };
-}
-
 function headerIndex(answer: WireAnswer): number | undefined {
   const text = header(answer, 'x-etcd-index');
   return text === undefined ? undefined : decodeIndex(text, 'X-Etcd-Index', answer);
@@ -78,19 +75,23 @@ function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
   return decodeNode(isRoot ? { key: '/', createdIndex: 0, modifiedIndex: 0, ...raw } : raw, answer);
 }
 
+const NO_NODES: readonly Node[] = [];
+
 function decodeNode(raw: unknown, answer: WireAnswer): Node {
   if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
   const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } = raw;
-  return {
-    key: key as string,
+  const node: { -readonly [field in keyof Node]: Node[field] } = {
+    key,
     dir: dir === true,
-    ...(typeof value === 'string' ? { value } : {}),
-    ...(typeof ttl === 'number' ? { ttl } : {}),
-    ...(typeof expiration === 'string' ? { expiration } : {}),
     createdIndex: decodeIndex(createdIndex, 'createdIndex', answer),
     modifiedIndex: decodeIndex(modifiedIndex, 'modifiedIndex', answer),
-    nodes: Array.isArray(nodes) ? nodes.map((child) => decodeNode(child, answer)) : [],
+    nodes: Array.isArray(nodes) ? nodes.map((child) => decodeNode(child, answer)) : NO_NODES,
   };
+  // Not by spreads: a listing may hold thousands of these.
+  if (typeof value === 'string') node.value = value;
+  if (typeof ttl === 'number') node.ttl = ttl;
+  if (typeof expiration === 'string') node.expiration = expiration;
+  return node;
 }
 
 function decodeBody(answer: WireAnswer): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import { decodeError, unusable } from './errors.ts';
 import { etcdJson, isRecord, parseObject } from './json.ts';
-import { params, type WireAnswer, type WireRequest } from './values.ts';
+import type { WireAnswer, WireRequest } from './values.ts';
 
 /** What a member can be asked of itself and its cluster. */
 export type InfoPath =
@@ -14,7 +14,7 @@ export type InfoPath =
 
 /** A question about the cluster itself. `/version` and `/health` are served beside the version prefix, not below it. */
 export function encodeInfo(path: InfoPath): WireRequest {
-  return { method: 'GET', path, query: params({}) };
+  return { method: 'GET', path, query: '' };
 }
 
 /** The version a server tells of itself; `cluster` is the least of its members', undefined before that is decided. */

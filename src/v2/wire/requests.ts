@@ -3,7 +3,11 @@ import * as check from '../../keys/requests.ts';
 import { type Fields, parseNumber, parseTruth, refusedRequest } from './form.ts';
 import { params, type WireRequest } from './values.ts';
 
-const keyPath = (key: string): string => `/keys${key.split('/').map(encodeURIComponent).join('/')}`;
+/** What needs no escape. */
+const PLAIN = /^[\w./-]*$/;
+
+const keyPath = (key: string): string =>
+  `/keys${PLAIN.test(key) ? key : key.split('/').map(encodeURIComponent).join('/')}`;
 
 export function encodeGet(key: string, { recursive, sorted, quorum }: GetOptions = {}): WireRequest {
   check.checkGet(key);
@@ -20,15 +24,15 @@ export function encodeWatch(key: string, options: WatchOptions = {}): WireReques
 export function encodeSet(key: string, value: string | undefined, options: SetOptions = {}): WireRequest {
   check.checkSet(key, value, options);
   const { ttl, prevExist, prevValue, prevIndex, refresh, dir } = options;
-  const form = params({ value, ttl, prevValue, prevIndex, refresh, dir });
-  if (prevExist !== undefined) form.set('prevExist', String(prevExist));
-  return { method: 'PUT', path: keyPath(key), query: params({}), form };
+  const exists = prevExist === undefined ? undefined : String(prevExist);
+  const form = params({ value, ttl, prevValue, prevIndex, refresh, dir, prevExist: exists });
+  return { method: 'PUT', path: keyPath(key), query: '', form };
 }
 
 export function encodeCreateInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): WireRequest {
   check.checkCreateInOrder(dir, value, options);
   const form = params({ value, ttl: options.ttl ?? undefined, dir: options.dir });
-  return { method: 'POST', path: keyPath(dir), query: params({}), form };
+  return { method: 'POST', path: keyPath(dir), query: '', form };
 }
 
 export function encodeDelete(key: string, options: DeleteOptions = {}): WireRequest {

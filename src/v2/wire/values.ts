@@ -3,8 +3,10 @@ export interface WireRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   /** Below the version prefix, percent-encoded, such as `/keys/_locks/x`. */
   readonly path: string;
-  readonly query: URLSearchParams;
-  readonly form?: URLSearchParams;
+  /** URL-encoded; empty where there is nothing to say. */
+  readonly query: string;
+  /** URL-encoded. */
+  readonly form?: string;
 }
 
 /** An answer as it came, before anything is made of it. */
@@ -25,13 +27,21 @@ export interface WireReply {
 
 type Field = string | number | boolean | null | undefined;
 
-/** Leaves out what is undefined or false; null is an empty text. */
-export function params(fields: Record<string, Field>): URLSearchParams {
-  const result = new URLSearchParams();
-  for (const [name, value] of Object.entries(fields))
-    if (value !== undefined && value !== false) result.set(name, String(value ?? ''));
-  return result;
+/** URL-encodes what is not undefined or false; null is an empty text. */
+export function params(fields: Record<string, Field>): string {
+  let text = '';
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== undefined && value !== false) text += `${text && '&'}${name}=${encode(String(value ?? ''))}`;
+  }
+  return text;
 }
+
+/** What most texts consist of, and URL encoding leaves alone. */
+const PLAIN = /^[\w.-]*$/;
+
+const encode = (text: string): string =>
+  PLAIN.test(text) ? text : new URLSearchParams([['', text]]).toString().slice(1);
 
 export function header({ headers }: WireAnswer, name: string): string | undefined {
   const value = headers[name];

@@ -1,0 +1,108 @@
+import type { Dispatcher } from 'undici';
+import { atDeadline, type Deadline, follow, ignore, now, type Source, unfollow } from '../timing.ts';
+import type { WireAnswer } from './wire.ts';
+
+export interface ExchangeOptions {
+  /** Ends it. */
+  readonly ending: Source | undefined;
+  readonly deadline: Deadline;
+  /** Whether the deadline keeps the process alive. */
+  readonly ref: boolean;
+  /** Called as soon as the headers are there, with an answer that has no body yet; what it throws ends the exchange. */
+  readonly begun?: ((head: WireAnswer) => void) | undefined;
+  /** Called right before the request is written. */
+  readonly starts?: (() => void) | undefined;
+  /** Called when undici is done with it, which may be later than its end. */
+  readonly over?: (() => void) | undefined;
+  /** What is told of an error of undici's. */
+  readonly failure: (error: Error) => Error;
+}
+
+/**
+ * One request and its answer, as undici tells of them. (Its `request()` makes a stream of each body, and listens to an
+ * abort signal: more work than all the rest.)
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  /** The whole answer; undefined where there was none by the deadline. Rejects with the reason of what ends it. */
+  readonly answer: Promise<WireAnswer | undefined>;
+  readonly #options: ExchangeOptions;
+  readonly #sentAt = now();
+  readonly #cancelTimer: () => void;
+  #resolve: (answer: WireAnswer | undefined) => void = ignore;
+  #reject: (reason: unknown) => void = ignore;
+  /** Why nothing more is waited for, if so. */
+  #given: Error | undefined;
+  #head: WireAnswer | undefined;
+  readonly #chunks: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    const { ending, deadline, ref } = options;
+    this.#cancelTimer = atDeadline(deadline, this.#onDeadline, { ref });
+    if (ending?.aborted) this.#onAbort(ending.reason);
+    else if (ending) follow(ending, this.#onAbort);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // Given up while it waited for a connection: never sent.
+    if (this.#given) controller.abort(this.#given);
+    else this.#options.starts?.();
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: WireAnswer['headers']): void {
+    if (status < 200) return;
+    this.#head = { status, headers, body: '', sentAt: this.#sentAt };
+    try {
+      this.#options.begun?.(this.#head);
+    } catch (error) {
+      this.#onAbort(error); // nobody will read the body: let the connection go
+    }
+  }
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    const whole = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
+    this.#resolve(this.#head && { ...this.#head, body: whole?.toString() ?? '' });
+    this.#end();
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#reject(this.#given ?? this.#options.failure(error));
+    this.#end();
+  }
+
+  readonly #onAbort = (reason: unknown): void => {
+    this.#reject(reason);
+    this.#giveUp(new Error('given up'));
+  };
+
+  readonly #onDeadline = (): void => {
+    this.#resolve(undefined);
+    this.#giveUp(new Error('no answer in time'));
+  };
+
+  #giveUp(why: Error): void {
+    this.#given = why;
+    this.#leave();
+    this.#controller?.abort(why);
+  }
+
+  #end(): void {
+    this.#leave();
+    this.#options.over?.();
+  }
+
+  #leave(): void {
+    const { ending } = this.#options;
+    if (ending) unfollow(ending, this.#onAbort);
+    this.#cancelTimer();
+  }
+}
