@@ -2,7 +2,7 @@ import createDebug from 'debug';
 import { isTransient } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { LONGEST_WAIT } from '../keys/requests.ts';
-import { now } from '../timing.ts';
+import { now, type Source } from '../timing.ts';
 
 const debug = createDebug('etcd-v2-lock:watch');
 
@@ -19,7 +19,7 @@ export interface WaitOptions {
   readonly after: number;
   /** Seconds our own entry lives; null when it never expires. */
   readonly ttl: number | null;
-  readonly signal: AbortSignal;
+  readonly signal: Source;
 }
 
 /** Seconds within which a wait whose connection died silently goes on, the look at the queue included. */
@@ -32,9 +32,12 @@ const cap = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INF
 export const patience = (ttl: number | null, after: Woken['by']): number =>
   Math.min(cap(ttl) / (after === 'silence' ? 8 : 2), 1);
 
+/** Seconds a wait goes on without an event: then there is time to ask two members for the queue within the cap. */
+const longest = (ttl: number | null): number => cap(ttl) - 2 * patience(ttl, 'silence');
+
 /** Waits until the key may have changed. An event says only that much: a python-etcd renewal is one, too. */
 export async function changed(keys: KeysApi, key: string, { after, ttl, signal }: WaitOptions): Promise<Woken> {
-  const timeout = (cap(ttl) * 3) / 4;
+  const timeout = longest(ttl);
   const startedAt = now();
   try {
     const event = await keys.watch(key, { after, timeout, signal });
