@@ -24,8 +24,8 @@ import type {
 import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
-import { Deadline, orAborted, Scope } from '../timing.ts';
-import type { Endpoint, Lane, SendOptions } from './endpoint.ts';
+import { Deadline, orAborted, Scope, type Source } from '../timing.ts';
+import type { Behind, Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { ListingBehind, NO_LISTING } from './listing.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
@@ -90,12 +90,11 @@ export class EtcdClient implements KeysApi {
 
   async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Append> {
     const create = wire.encodeCreateInOrder(dir, value, options);
-    return this.#call('never', options, async (sending) => {
+    const list = options.listing && !options.background ? wire.encodeGet(dir, { recursive: true }) : undefined;
+    return this.#call('never', options, (sending) => {
       // One thing at a time is asked of a cluster that has not answered yet, or does no more.
       const answers = this.#clusterId !== undefined && !this.#endpoints.pace.isDown;
-      if (options.listing && !options.background && answers)
-        return this.#appendAndList(sending, create, wire.encodeGet(dir, { recursive: true }), options.signal);
-      return { ...wire.decodeChange(await this.#answer(sending, create)), listing: NO_LISTING };
+      return this.#append(sending, create, answers ? list : undefined, options.signal);
     });
   }
 
@@ -121,9 +120,13 @@ export class EtcdClient implements KeysApi {
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
     checkWatch(key, options);
     return this.#call('never', options, (sending) =>
-      longPoll(key, options, (request, how) =>
-        this.#send({ ...sending, ...how, lane: laneFor('poll', sending) }, request),
-      ),
+      longPoll(key, options, (request, { timeout, begun }) => {
+        const heed = (head: wire.WireAnswer): void => {
+          this.#heedCluster(head);
+          begun(head);
+        };
+        return this.#send({ ...sending, timeout, begun: heed, lane: laneFor('poll', sending) }, request);
+      }),
     );
   }
 
@@ -171,18 +174,18 @@ export class EtcdClient implements KeysApi {
     return this.#call(repeat, options, async (sending) => decode(await this.#answer(sending, request)));
   }
 
-  async #appendAndList(
+  async #append(
     sending: Sending,
     create: wire.WireRequest,
-    list: wire.WireRequest,
-    signal: AbortSignal | undefined,
+    list: wire.WireRequest | undefined,
+    signal: Source | undefined,
   ): Promise<Append> {
-    const listing = new ListingBehind(list, sending.timeout + PATIENCE, this.#destroyed, signal);
+    const listing = list && new ListingBehind(list, sending, PATIENCE, this.#destroyed, signal);
     try {
-      const change = wire.decodeChange(await this.#answer({ ...sending, behind: listing.behind }, create));
-      return { ...change, listing: listing.within(PATIENCE) };
+      const change = wire.decodeChange(await this.#answer(sending, create, listing?.behind));
+      return Object.assign(change, { listing: listing?.soon() ?? NO_LISTING });
     } catch (error) {
-      listing.cancel(error);
+      listing?.cancel(error);
       throw error;
     }
   }
@@ -200,39 +203,31 @@ export class EtcdClient implements KeysApi {
       const timeout = repeat === 'hedged' ? readTimeout : patience;
       const lane = background ? 'background' : 'call';
       const round = { repeat, ending, timeout, patience, ref: !background };
-      return await this.#endpoints.call(round, (endpoint) => attempt({ endpoint, lane, timeout, ending }));
+      return await this.#endpoints.call(round, (endpoint) =>
+        attempt({ endpoint, lane, timeout, ending, begun: this.#heedCluster }),
+      );
     } finally {
       ending.abort('over');
       ending.dispose();
     }
   }
 
-  async #answer(sending: Sending, request: wire.WireRequest): Promise<wire.WireAnswer> {
-    const answer = await this.#send(sending, request);
+  async #answer(sending: Sending, request: wire.WireRequest, behind?: Behind): Promise<wire.WireAnswer> {
+    const answer = await this.#send(sending, request, behind);
     if (answer) return answer;
     throw new EtcdConnectionFailed(`no answer within ${sending.timeout} s`, { outcomeUnknown: true });
   }
 
-  async #send({ endpoint, behind, ...how }: Sending, request: wire.WireRequest): Promise<wire.WireAnswer | undefined> {
-    const begun = (head: wire.WireAnswer): void => {
-      this.#heedCluster(head);
-      how.begun?.(head);
-    };
-    const second = behind && { ...behind, request: this.#addressed(behind.request), begun };
-    const addressed = this.#addressed(request);
-    const answer = await endpoint.send(addressed, { ...how, begun, ...(second ? { behind: second } : {}) });
-    const outcome = answer?.status ?? `no answer within ${how.timeout} s`;
-    debug('%s %s%s: %s', request.method, endpoint.url, addressed.path, outcome);
+  async #send(sending: Sending, request: wire.WireRequest, behind?: Behind): Promise<wire.WireAnswer | undefined> {
+    const { endpoint, timeout } = sending;
+    const answer = await endpoint.send(request, sending, behind);
+    const outcome = answer?.status ?? `no answer within ${timeout} s`;
+    debug('%s %s%s%s: %s', request.method, endpoint.url, endpoint.prefixOf(request), request.path, outcome);
     return answer;
   }
 
-  #addressed(request: wire.WireRequest): wire.WireRequest {
-    if (request.path === VERSION.path) return request;
-    return { ...request, path: this.#settings.versionPrefix + request.path };
-  }
-
   /** @throws {EtcdClusterIdChanged} for an answer of another cluster than the one expected */
-  #heedCluster(head: wire.WireAnswer): void {
+  readonly #heedCluster = (head: wire.WireAnswer): void => {
     const { expectedClusterId } = this.#settings;
     const clusterId = wire.clusterIdOf(head);
     if (clusterId !== undefined && expectedClusterId !== undefined && clusterId !== expectedClusterId)
@@ -240,7 +235,7 @@ export class EtcdClient implements KeysApi {
         outcomeUnknown: true,
       });
     this.#clusterId = clusterId ?? this.#clusterId;
-  }
+  };
 
   async #version(sending: Sending): Promise<wire.Version> {
     return wire.decodeVersion(await this.#answer(sending, VERSION));

@@ -22,24 +22,51 @@ export class Loan {
   };
 }
 
-/** A number of connections to one member, each lent to one user at a time; who comes first is served first. */
+/** Connections to one member that are kept for whoever comes next, each lent to one user at a time. */
 export class Connections {
-  readonly #most: number;
   readonly #make: () => Client;
-  readonly #all = new Set<Client>();
+  readonly #all: Client[] = [];
   /** The last one used comes first: it is least likely to have been closed meanwhile. */
   readonly #idle: Client[] = [];
-  readonly #waiting = new Set<(client: Client) => void>();
 
-  constructor(most: number, make: () => Client) {
-    this.#most = most;
+  constructor(make: () => Client) {
     this.#make = make;
   }
 
-  /** Lends a connection, which something has to be begun on at once; undefined where all are lent. */
-  take(): Loan | undefined {
-    const client = this.#idle.pop() ?? this.#another();
-    return client && this.#lend(client);
+  take(): Client {
+    const idle = this.#idle.pop();
+    if (idle) return idle;
+    const client = this.#make();
+    this.#all.push(client);
+    return client;
+  }
+
+  giveBack(client: Client): void {
+    this.#idle.push(client);
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all(this.#all.map((client) => client.destroy()));
+  }
+}
+
+/** Those of one kind who share the connections: so many at a time, who comes first is served first. */
+export class Borrowers {
+  readonly #connections: Connections;
+  readonly #most: number;
+  #lent = 0;
+  readonly #waiting = new Set<(client: Client) => void>();
+
+  constructor(connections: Connections, most: number) {
+    this.#connections = connections;
+    this.#most = most;
+  }
+
+  /** Lends a connection, which something has to be begun on at once; undefined where as many are lent as may be. */
+  borrow(): Loan | undefined {
+    if (this.#lent >= this.#most) return undefined;
+    this.#lent += 1;
+    return this.#lend(this.#connections.take());
   }
 
   /**
@@ -61,25 +88,18 @@ export class Connections {
     }
   }
 
-  async destroy(): Promise<void> {
-    await Promise.all([...this.#all].map((client) => client.destroy()));
-  }
-
-  #another(): Client | undefined {
-    if (this.#all.size >= this.#most) return undefined;
-    const client = this.#make();
-    this.#all.add(client);
-    return client;
-  }
-
   #lend(client: Client): Loan {
     return new Loan(client, (lent) => this.#giveBack(lent));
   }
 
   #giveBack(client: Client): void {
     const [next] = this.#waiting;
-    if (!next) return void this.#idle.push(client);
-    this.#waiting.delete(next);
-    next(client);
+    if (next) {
+      this.#waiting.delete(next);
+      next(client);
+    } else {
+      this.#lent -= 1;
+      this.#connections.giveBack(client);
+    }
   }
 }

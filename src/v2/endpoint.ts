@@ -2,44 +2,41 @@ import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
 import { Deadline, ignore, Scope, type Source } from '../timing.ts';
-import { Connections, type Loan } from './connections.ts';
-import { Exchange, type ExchangeOptions } from './exchange.ts';
+import { Borrowers, Connections, type Loan } from './connections.ts';
+import { Exchange, type Hooks, type Limits } from './exchange.ts';
 import type { ClientSettings } from './options.ts';
 import { describe, heedAlerts, hint, isDistrusted, whyRefused } from './tls.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
 
 /**
- * Connections are of four kinds that never wait for each other: short calls, reads (of which many may be silent for long,
- * and must not hold up a renewal), long polls (so that a thousand waiters do not hold up a release), and background work,
- * whose sockets do not keep the process alive.
+ * Requests are of four kinds that never wait for each other: short calls, reads (of which many may be silent for long, and
+ * must not hold up a renewal), long polls (so that a thousand waiters do not hold up a release), and background work, whose
+ * sockets do not keep the process alive. Calls and reads take turns on the same connections.
  */
 export type Lane = 'call' | 'read' | 'poll' | 'background';
 
-interface Limits {
+interface Asking {
   /** Seconds until the attempt is given up. */
   readonly timeout: number;
   /** Ends the attempt. */
   readonly ending: Source | undefined;
   /** Called as soon as the headers are there, with an answer that has no body yet. */
-  readonly begun?: (head: WireAnswer) => void;
+  readonly begun?: ((head: WireAnswer) => void) | undefined;
 }
 
-type ExchangeLimits = Omit<ExchangeOptions, 'failure'>;
-
-export interface SendOptions extends Limits {
+export interface SendOptions extends Asking {
   readonly lane: Lane;
-  /** On the lane for calls: what goes out right behind it on the same connection, so that the member takes both in this order. */
-  readonly behind?: Behind;
 }
 
 /** A request that does not wait for the answer to the one before it. */
-export interface Behind extends Limits {
+export interface Behind extends Asking {
   readonly request: WireRequest;
   /** Told of its answer as soon as it is on its way. */
   readonly sent: (answer: Promise<WireAnswer | undefined>) => void;
 }
 
-const CALL_CONNECTIONS = 64;
+/** How many there are at a time. */
+const MOST = { call: 64, read: Number.POSITIVE_INFINITY };
 /** A member that does not even accept a connection is given up sooner than one that is slow to answer. */
 const CONNECT_TIMEOUT = 2000;
 
@@ -47,8 +44,9 @@ const CONNECT_TIMEOUT = 2000;
 export class Endpoint {
   readonly url: string;
   readonly #settings: ClientSettings;
-  readonly #calls: Connections;
-  readonly #lanes = new Map<Lane, Pool>();
+  readonly #connections: Connections;
+  readonly #borrowers: Readonly<Record<'call' | 'read', Borrowers>>;
+  readonly #pools = new Map<Lane, Pool>();
   readonly #sockets = new Set<Socket>();
   readonly #socketOf = new WeakMap<Client, Socket>();
   /** Failures to connect: what waited for that connection was never sent. */
@@ -59,60 +57,80 @@ export class Endpoint {
   constructor(url: string, settings: ClientSettings) {
     this.url = url;
     this.#settings = settings;
-    this.#calls = new Connections(CALL_CONNECTIONS, () => {
+    this.#connections = new Connections(() => {
       const opened = (socket: Socket): void => void this.#socketOf.set(client, socket);
       const client = new Client(url, { ...this.#patience('call', opened), pipelining: 2 });
       return client;
     });
+    this.#borrowers = {
+      call: new Borrowers(this.#connections, MOST.call),
+      read: new Borrowers(this.#connections, MOST.read),
+    };
   }
 
   /**
    * Resolves to the whole answer; undefined when there was none within the timeout.
+   * @param behind for a call or a read: what goes out right behind it on the same connection, so that the member takes both
+   * in this order
    * @throws {EtcdTlsFailed} where TLS stands in the way, so that the member did nothing
    * @throws {EtcdConnectionFailed} without `outcomeUnknown` where nothing can have been sent
    * @throws the reason of what ends the attempt early
    */
-  async send(request: WireRequest, options: SendOptions): Promise<WireAnswer | undefined> {
-    const { lane, timeout, ending, behind } = options;
-    if (ending?.aborted) throw ending.reason;
-    const limits = { ending, deadline: Deadline.after(timeout), begun: options.begun };
-    if (lane !== 'call')
-      return this.#exchange(this.#pool(lane), request, { ...limits, ref: lane !== 'background' }).answer;
-    const loan = this.#calls.take() ?? (await this.#waitForLoan(limits));
-    if (!loan) return undefined;
-    const starts = behind && (() => writeTogether(this.#socketOf.get(loan.client)));
-    const answer = this.#exchangeOn(loan, request, { ...limits, starts });
-    behind?.sent(this.#sendBehind(behind, loan));
-    return answer;
+  send(request: WireRequest, options: SendOptions, behind?: Behind): Promise<WireAnswer | undefined> {
+    const { lane, timeout, ending } = options;
+    if (ending?.aborted) return Promise.reject(ending.reason);
+    const limits: Limits = {
+      ending,
+      deadline: Deadline.after(timeout),
+      begun: options.begun,
+      ref: lane !== 'background',
+    };
+    if (lane !== 'call' && lane !== 'read') return this.#exchange(this.#pool(lane), request, limits).answer;
+    const borrowers = this.#borrowers[lane];
+    const loan = borrowers.borrow();
+    if (loan) return this.#sendOn(loan, request, limits, behind);
+    const waiting = this.#waitForLoan(borrowers, limits);
+    return waiting.then((lent) => lent && this.#sendOn(lent, request, limits, behind));
+  }
+
+  /** What stands before the path of the request. */
+  prefixOf({ unversioned }: WireRequest): string {
+    return unversioned ? '' : this.#settings.versionPrefix;
   }
 
   async destroy(): Promise<void> {
-    await Promise.all([this.#calls, ...this.#lanes.values()].map((lane) => lane.destroy()));
+    await Promise.all([this.#connections, ...this.#pools.values()].map((connections) => connections.destroy()));
     // A pool forgets connections it made while others failed to connect.
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #sendBehind({ request, timeout, ending, begun }: Behind, loan: Loan): Exchange['answer'] {
-    return this.#exchangeOn(loan, request, { ending, deadline: Deadline.after(timeout), begun });
+  #sendOn(loan: Loan, request: WireRequest, limits: Limits, behind: Behind | undefined): Exchange['answer'] {
+    if (!behind) return this.#exchangeOn(loan, request, limits);
+    const starts = (): void => writeTogether(this.#socketOf.get(loan.client));
+    const answer = this.#exchangeOn(loan, request, limits, starts);
+    const { timeout, ending, begun } = behind;
+    const limitsBehind = { ending, deadline: Deadline.after(timeout), begun, ref: true };
+    behind.sent(this.#exchangeOn(loan, behind.request, limitsBehind));
+    return answer;
   }
 
-  #exchangeOn(loan: Loan, request: WireRequest, limits: Omit<ExchangeLimits, 'ref'>): Exchange['answer'] {
+  #exchangeOn(loan: Loan, request: WireRequest, limits: Limits, starts?: () => void): Exchange['answer'] {
     loan.begins();
-    return this.#exchange(loan.client, request, { ...limits, ref: true, over: loan.ends }).answer;
+    return this.#exchange(loan.client, request, limits, { starts, over: loan.ends }).answer;
   }
 
   /** Sends it once. */
-  #exchange(dispatcher: Dispatcher, { method, path, query, form }: WireRequest, limits: ExchangeLimits): Exchange {
+  #exchange(dispatcher: Dispatcher, request: WireRequest, limits: Limits, hooks?: Hooks): Exchange {
+    const { method, query, form } = request;
     const { authorization } = this.#settings;
-    const exchange = new Exchange({ ...limits, failure: this.#failure });
+    const path = this.prefixOf(request) + request.path;
+    const exchange = new Exchange(limits, this.#failure, hooks);
     dispatcher.dispatch(
       {
         method,
         path: query === '' ? path : `${path}?${query}`,
-        headers: {
-          ...(authorization === undefined ? {} : { authorization }),
-          ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}),
-        },
+        // undici leaves out what is undefined.
+        headers: { authorization, 'content-type': form && 'application/x-www-form-urlencoded' },
         body: form ?? null,
         // Else nothing could be sent behind it.
         blocking: false,
@@ -123,10 +141,10 @@ export class Endpoint {
   }
 
   /** Where all connections are in use. Resolves to undefined when none was free by the deadline. */
-  async #waitForLoan({ ending, deadline }: Omit<ExchangeLimits, 'ref'>): Promise<Loan | undefined> {
+  async #waitForLoan(borrowers: Borrowers, { ending, deadline }: Limits): Promise<Loan | undefined> {
     const patience = new Scope(ending).abortAt(deadline, () => new Error('no connection in time'));
     try {
-      return await this.#calls.wait(patience);
+      return await borrowers.wait(patience);
     } catch (error) {
       if (ending?.aborted) throw error;
       return undefined;
@@ -145,8 +163,8 @@ export class Endpoint {
   };
 
   #pool(lane: Lane): Pool {
-    const pool = this.#lanes.get(lane) ?? new Pool(this.url, { ...this.#patience(lane), pipelining: 1 });
-    this.#lanes.set(lane, pool);
+    const pool = this.#pools.get(lane) ?? new Pool(this.url, { ...this.#patience(lane), pipelining: 1 });
+    this.#pools.set(lane, pool);
     return pool;
   }
 

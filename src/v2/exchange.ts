@@ -2,7 +2,8 @@ import type { Dispatcher } from 'undici';
 import { atDeadline, type Deadline, follow, ignore, now, type Source, unfollow } from '../timing.ts';
 import type { WireAnswer } from './wire.ts';
 
-export interface ExchangeOptions {
+/** How long an answer is waited for. */
+export interface Limits {
   /** Ends it. */
   readonly ending: Source | undefined;
   readonly deadline: Deadline;
@@ -10,12 +11,13 @@ export interface ExchangeOptions {
   readonly ref: boolean;
   /** Called as soon as the headers are there, with an answer that has no body yet; what it throws ends the exchange. */
   readonly begun?: ((head: WireAnswer) => void) | undefined;
+}
+
+export interface Hooks {
   /** Called right before the request is written. */
   readonly starts?: (() => void) | undefined;
   /** Called when undici is done with it, which may be later than its end. */
-  readonly over?: (() => void) | undefined;
-  /** What is told of an error of undici's. */
-  readonly failure: (error: Error) => Error;
+  readonly over: () => void;
 }
 
 /**
@@ -25,7 +27,9 @@ export interface ExchangeOptions {
 export class Exchange implements Dispatcher.DispatchHandler {
   /** The whole answer; undefined where there was none by the deadline. Rejects with the reason of what ends it. */
   readonly answer: Promise<WireAnswer | undefined>;
-  readonly #options: ExchangeOptions;
+  readonly #limits: Limits;
+  readonly #failure: (error: Error) => Error;
+  readonly #hooks: Hooks | undefined;
   readonly #sentAt = now();
   readonly #cancelTimer: () => void;
   #resolve: (answer: WireAnswer | undefined) => void = ignore;
@@ -36,13 +40,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
 
-  constructor(options: ExchangeOptions) {
-    this.#options = options;
+  /** @param failure what is told of an error of undici's */
+  constructor(limits: Limits, failure: (error: Error) => Error, hooks?: Hooks) {
+    this.#limits = limits;
+    this.#failure = failure;
+    this.#hooks = hooks;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const { ending, deadline, ref } = options;
+    const { ending, deadline, ref } = limits;
     this.#cancelTimer = atDeadline(deadline, this.#onDeadline, { ref });
     if (ending?.aborted) this.#onAbort(ending.reason);
     else if (ending) follow(ending, this.#onAbort);
@@ -52,14 +59,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // Given up while it waited for a connection: never sent.
     if (this.#given) controller.abort(this.#given);
-    else this.#options.starts?.();
+    else this.#hooks?.starts?.();
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: WireAnswer['headers']): void {
     if (status < 200) return;
     this.#head = { status, headers, body: '', sentAt: this.#sentAt };
     try {
-      this.#options.begun?.(this.#head);
+      this.#limits.begun?.(this.#head);
     } catch (error) {
       this.#onAbort(error); // nobody will read the body: let the connection go
     }
@@ -70,12 +77,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     const whole = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
-    this.#resolve(this.#head && { ...this.#head, body: whole?.toString() ?? '' });
+    const body = whole?.toString() ?? '';
+    const head = this.#head;
+    this.#resolve(head && { status: head.status, headers: head.headers, body, sentAt: head.sentAt });
     this.#end();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#reject(this.#given ?? this.#options.failure(error));
+    this.#reject(this.#given ?? this.#failure(error));
     this.#end();
   }
 
@@ -97,11 +106,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #end(): void {
     this.#leave();
-    this.#options.over?.();
+    this.#hooks?.over();
   }
 
   #leave(): void {
-    const { ending } = this.#options;
+    const { ending } = this.#limits;
     if (ending) unfollow(ending, this.#onAbort);
     this.#cancelTimer();
   }

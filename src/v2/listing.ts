@@ -1,7 +1,7 @@
 import type { Append } from '../keys/api.ts';
 import { Deadline, Scope, type Source } from '../timing.ts';
-import type { Behind } from './endpoint.ts';
-import { decodeSnapshot, type WireRequest } from './wire.ts';
+import type { Behind, SendOptions } from './endpoint.ts';
+import { decodeSnapshot, type WireAnswer, type WireRequest } from './wire.ts';
 
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 
@@ -10,36 +10,58 @@ export class ListingBehind {
   /** For the request before it. */
   readonly behind: Behind;
   readonly #scope: Scope;
+  readonly #patience: number;
   #found = NO_LISTING;
+  #over = false;
 
   /**
-   * @param timeout seconds for both
+   * @param before how the append is sent
+   * @param patience seconds it may take longer than the append
    * @param sources what ends it early
    */
-  constructor(request: WireRequest, timeout: number, ...sources: readonly (Source | undefined)[]) {
+  constructor(
+    request: WireRequest,
+    { timeout, begun }: Pick<SendOptions, 'timeout' | 'begun'>,
+    patience: number,
+    ...sources: readonly (Source | undefined)[]
+  ) {
     this.#scope = new Scope(...sources);
+    this.#patience = patience;
     this.behind = {
       request,
-      timeout,
+      timeout: timeout + patience,
       ending: this.#scope,
+      begun,
       sent: (answer) => {
-        this.#found = answer.then((found) => found && decodeSnapshot(found)).catch(() => undefined);
+        this.#found = this.#decoded(answer);
       },
     };
   }
 
-  /** What was found so many seconds from now at the latest; never rejects. */
-  within(seconds: number): Append['listing'] {
-    this.#scope.abortAt(Deadline.after(seconds), () => 'late', { ref: false });
-    return this.#ended();
+  /** What was found, once the append is answered; never rejects. */
+  soon(): Append['listing'] {
+    if (!this.#over) this.#scope.abortAt(Deadline.after(this.#patience), () => 'late', { ref: false });
+    return this.#found;
   }
 
   cancel(reason: unknown): void {
     this.#scope.abort(reason);
-    void this.#ended();
+    this.#end();
   }
 
-  #ended(): Append['listing'] {
-    return this.#found.finally(() => this.#scope.dispose());
+  async #decoded(answer: Promise<WireAnswer | undefined>): Append['listing'] {
+    try {
+      const found = await answer;
+      return found && decodeSnapshot(found);
+    } catch {
+      return undefined;
+    } finally {
+      this.#end();
+    }
+  }
+
+  #end(): void {
+    this.#over = true;
+    this.#scope.dispose();
   }
 }

@@ -1,10 +1,16 @@
 import createDebug from 'debug';
 import type { KeyEvent, WatchOptions } from '../keys/api.ts';
 import { LONGEST_WAIT } from '../keys/requests.ts';
-import type { SendOptions } from './endpoint.ts';
 import { decodeEvent, decodeStart, encodeWatch, type WireAnswer, type WireRequest } from './wire.ts';
 
 const debug = createDebug('etcd-v2-lock:watch');
+
+interface Attempt {
+  /** Seconds. */
+  readonly timeout: number;
+  /** To be told of the head of the answer. */
+  readonly begun: (head: WireAnswer) => void;
+}
 
 /**
  * One long poll, given up after a while. Resumable: the next one begins `after` the index this one began at, or after
@@ -14,7 +20,7 @@ const debug = createDebug('etcd-v2-lock:watch');
 export async function longPoll(
   key: string,
   options: WatchOptions,
-  send: (request: WireRequest, how: Pick<SendOptions, 'timeout' | 'begun'>) => Promise<WireAnswer | undefined>,
+  send: (request: WireRequest, how: Attempt) => Promise<WireAnswer | undefined>,
 ): Promise<KeyEvent | undefined> {
   const { after, timeout = LONGEST_WAIT } = options;
   debug('watching %s after index %s', key, after ?? 'of its beginning');

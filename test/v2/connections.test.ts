@@ -1,15 +1,17 @@
 import { Client } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { Connections, type Loan } from '../../src/v2/connections.ts';
+import { Borrowers, Connections, type Loan } from '../../src/v2/connections.ts';
 
 const never = new AbortController().signal;
 
 /** Connections to nowhere: none is ever opened. */
-function useConnections(most: number): Connections {
-  const connections = new Connections(most, () => new Client('http://127.0.0.1:1'));
+function useConnections(): Connections {
+  const connections = new Connections(() => new Client('http://127.0.0.1:1'));
   onTestFinished(() => connections.destroy());
   return connections;
 }
+
+const useBorrowers = (most: number): Borrowers => new Borrowers(useConnections(), most);
 
 /** A connection on which something has been begun. */
 function inUse(loan: Loan | undefined): Loan {
@@ -19,21 +21,21 @@ function inUse(loan: Loan | undefined): Loan {
 }
 
 test('lends each to one at a time, and the last one given back first', () => {
-  const connections = useConnections(2);
-  const [first, second] = [inUse(connections.take()), inUse(connections.take())];
+  const borrowers = useBorrowers(2);
+  const [first, second] = [inUse(borrowers.borrow()), inUse(borrowers.borrow())];
   expect(second.client).not.toBe(first.client);
-  expect(connections.take()).toBeUndefined();
+  expect(borrowers.borrow()).toBeUndefined();
   first.ends();
   second.ends();
-  expect(connections.take()?.client).toBe(second.client);
+  expect(borrowers.borrow()?.client).toBe(second.client);
 });
 
 test('lets those wait for which there is none, in the order they came', async () => {
-  const connections = useConnections(1);
-  const held = inUse(connections.take());
+  const borrowers = useBorrowers(1);
+  const held = inUse(borrowers.borrow());
   const order: string[] = [];
   const use = async (name: string) => {
-    const loan = inUse(await connections.wait(never));
+    const loan = inUse(await borrowers.wait(never));
     order.push(name);
     loan.ends();
   };
@@ -44,22 +46,22 @@ test('lets those wait for which there is none, in the order they came', async ()
 });
 
 test('is not handed to one who has given up', async () => {
-  const connections = useConnections(1);
-  const held = inUse(connections.take());
+  const borrowers = useBorrowers(1);
+  const held = inUse(borrowers.borrow());
   const abort = new AbortController();
-  const gone = connections.wait(abort.signal).catch((reason: unknown) => reason);
+  const gone = borrowers.wait(abort.signal).catch((reason: unknown) => reason);
   abort.abort('gone');
   expect(await gone).toBe('gone');
   held.ends();
-  expect(connections.take()?.client).toBe(held.client);
+  expect(borrowers.borrow()?.client).toBe(held.client);
 });
 
 test('goes on to the next where it is handed to one who gives up at that moment', async () => {
-  const connections = useConnections(1);
-  const held = inUse(connections.take());
+  const borrowers = useBorrowers(1);
+  const held = inUse(borrowers.borrow());
   const abort = new AbortController();
-  const gone = connections.wait(abort.signal).catch((reason: unknown) => reason);
-  const next = connections.wait(never);
+  const gone = borrowers.wait(abort.signal).catch((reason: unknown) => reason);
+  const next = borrowers.wait(never);
   held.ends();
   abort.abort('gone');
   expect(await gone).toBe('gone');
@@ -67,11 +69,23 @@ test('goes on to the next where it is handed to one who gives up at that moment'
 });
 
 test('stays lent until all is over that was begun on it', () => {
-  const connections = useConnections(1);
-  const loan = inUse(connections.take());
+  const borrowers = useBorrowers(1);
+  const loan = inUse(borrowers.borrow());
   loan.begins();
   loan.ends();
-  expect(connections.take()).toBeUndefined();
+  expect(borrowers.borrow()).toBeUndefined();
   loan.ends();
-  expect(connections.take()).toBeDefined();
+  expect(borrowers.borrow()).toBeDefined();
+});
+
+test('is lent again to whoever comes next, of whatever kind', () => {
+  const connections = useConnections();
+  const [some, others] = [new Borrowers(connections, 1), new Borrowers(connections, 1)];
+  const first = inUse(some.borrow());
+  const second = inUse(others.borrow());
+  expect(second.client).not.toBe(first.client);
+  first.ends();
+  second.ends();
+  expect(some.borrow()?.client).toBe(second.client);
+  expect(others.borrow()?.client).toBe(first.client);
 });

@@ -14,8 +14,6 @@ export interface TimedAnswer extends WireAnswer {
 /** No answer in time, though the connection may stand. */
 class Silent extends EtcdConnectionFailed {}
 
-const BESIDE_PREFIX: readonly string[] = ['/version', '/health'];
-
 /** One member, asked by itself: no other one is asked in its place, and nothing twice. */
 export class AskedMember {
   readonly #endpoint: Endpoint;
@@ -32,11 +30,9 @@ export class AskedMember {
 
   /** @throws {EtcdConnectionFailed} without an answer by the deadline, or where no connection could be made */
   async ask(request: WireRequest, deadline: Deadline): Promise<TimedAnswer> {
-    const { versionPrefix, readTimeout } = this.#settings;
-    const path = BESIDE_PREFIX.includes(request.path) ? request.path : versionPrefix + request.path;
     const how = { lane: 'call', timeout: deadline.remaining / 1000, ending: undefined } as const;
-    const answer = await this.#endpoint.send({ ...request, path }, how);
-    if (!answer) throw new Silent(`no answer within ${readTimeout} s`);
+    const answer = await this.#endpoint.send(request, how);
+    if (!answer) throw new Silent(`no answer within ${this.#settings.readTimeout} s`);
     return { ...answer, answeredAt: now() };
   }
 

@@ -12,9 +12,11 @@ export type InfoPath =
   | '/stats/self'
   | '/auth/enable';
 
-/** A question about the cluster itself. `/version` and `/health` are served beside the version prefix, not below it. */
+const UNVERSIONED: readonly InfoPath[] = ['/version', '/health'];
+
+/** A question about the cluster itself. */
 export function encodeInfo(path: InfoPath): WireRequest {
-  return { method: 'GET', path, query: '' };
+  return { method: 'GET', path, query: '', unversioned: UNVERSIONED.includes(path) };
 }
 
 /** The version a server tells of itself; `cluster` is the least of its members', undefined before that is decided. */

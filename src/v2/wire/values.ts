@@ -3,6 +3,8 @@ export interface WireRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   /** Below the version prefix, percent-encoded, such as `/keys/_locks/x`. */
   readonly path: string;
+  /** Whether that is beside the version prefix instead. */
+  readonly unversioned?: boolean;
   /** URL-encoded; empty where there is nothing to say. */
   readonly query: string;
   /** URL-encoded. */
