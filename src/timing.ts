@@ -42,15 +42,18 @@ export interface TimerOptions {
 /** Calls `fn` once, at or after the deadline, however far away it is. Returns what cancels it. */
 export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: TimerOptions = {}): () => void {
   if (deadline.at === Number.POSITIVE_INFINITY) return ignore;
-  let timer: NodeJS.Timeout;
-  const arm = () => {
-    // Timers count whole milliseconds and may fire a little early: round up, then look again.
-    timer = setTimeout(fire, Math.min(Math.ceil(deadline.remaining), LONGEST_TIMER));
-    if (!ref) timer.unref();
+  const fire = (): void => {
+    if (deadline.passed) fn();
+    else timer = arm(deadline, fire, ref);
   };
-  const fire = () => (deadline.passed ? fn() : arm());
-  arm();
+  let timer = arm(deadline, fire, ref);
   return () => clearTimeout(timer);
+}
+
+function arm(deadline: Deadline, fire: () => void, ref: boolean): NodeJS.Timeout {
+  // Timers count whole milliseconds and may fire a little early: round up, then look again.
+  const timer = setTimeout(fire, Math.min(Math.ceil(deadline.remaining), LONGEST_TIMER));
+  return ref ? timer : timer.unref();
 }
 
 /** Resolves after `ms`; rejects with the reason of what ends it early. */

@@ -1,3 +1,4 @@
+import type { Source } from '../timing.ts';
 import type { Cleanups } from './cleanups.ts';
 
 /** A key of the store: a file with a value, or a directory. */
@@ -55,8 +56,11 @@ export interface KeyEvent extends Change {
 }
 
 export interface CallOptions {
-  /** Ends the call; it rejects with the signal's reason. The request may have been carried out. */
-  readonly signal?: AbortSignal | undefined;
+  /**
+   * Ends the call; it rejects with the signal's reason. The request may have been carried out. An `AbortSignal`, or what the
+   * recipes have in its place.
+   */
+  readonly signal?: Source | undefined;
   /**
    * Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. A
    * read, or a removal bound to an index, goes on waiting for those it has asked until that limit; its default is 1.

@@ -16,7 +16,7 @@ export function checkWellFormed(what: string, text: string): void {
 
 /** @throws {RangeError} with the value in the message when the text is longer than that in UTF-8 */
 export function checkLength(what: string, text: string, most: number): void {
-  const length = new TextEncoder().encode(text).length;
+  const length = Buffer.byteLength(text);
   if (length > most) throw new RangeError(`${what} must have at most ${most} bytes, got ${length}: ${show(text)}`);
 }
 

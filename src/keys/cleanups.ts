@@ -22,7 +22,7 @@ export class Cleanups {
   /** Registers work in progress under the key it is about. `done` must not reject. */
   add(key: string, done: Promise<void>): void {
     this.#pending.set(done, key);
-    void done.finally(() => this.#pending.delete(done));
+    void done.then(() => this.#pending.delete(done));
   }
 
   /** Waits for what is pending, `seconds` at the most. Resolves to the keys that had to be left. */
@@ -30,7 +30,7 @@ export class Cleanups {
     this.#closing.abort(this.#reason());
     const scope = new Scope().abortAt(Deadline.after(seconds), () => undefined);
     try {
-      while (this.#pending.size > 0) await orAborted(Promise.all(this.#pending.keys()), scope.signal);
+      while (this.#pending.size > 0) await orAborted(Promise.all(this.#pending.keys()), scope);
     } catch {
       // Out of time: what is still pending is the answer.
     } finally {

@@ -31,7 +31,11 @@ export function checkLockName(name: unknown): asserts name is string {
   checkLength('lock name', name, LONGEST_NAME);
 }
 
+/** What most keys look like, and can be told without taking them apart. */
+const PLAIN = /^[\w-]+(?:\/[\w-]+)*$/;
+
 function checkSegments(what: string, whole: string, path: string): void {
+  if (PLAIN.test(path)) return;
   const bad = path.split('/').find((segment) => segment === '' || segment === '.' || segment === '..');
   if (bad !== undefined) {
     const why = path === '' ? 'must not be empty' : 'must have no empty, "." or ".." segment';

@@ -1,15 +1,18 @@
-import { Backoff, pause } from '../timing.ts';
+import { Backoff, pause, type Scope, type Source } from '../timing.ts';
+
+/** Why it has ended. */
+export const STOPPED = new Error('stopped');
 
 /** Work that goes on while nobody awaits it. */
 export interface Running {
   /** Never rejects. */
   readonly ended: Promise<void>;
-  readonly stop: AbortController;
+  readonly stop: Scope;
 }
 
 /** Ends it, and waits for its end. */
 export async function stopped(running: Running | undefined): Promise<void> {
-  running?.stop.abort();
+  running?.stop.abort(STOPPED);
   await running?.ended;
 }
 
@@ -18,7 +21,7 @@ export interface KeepTryingOptions {
   readonly most: number;
   readonly closing: AbortSignal;
   /** Ends it. */
-  readonly signal: AbortSignal;
+  readonly signal: Source;
 }
 
 /**

@@ -3,6 +3,9 @@ import type { KeysApi } from '../keys/api.ts';
 import { Backoff, Deadline, Scope, type Source, sleep } from '../timing.ts';
 import { holderOf, type Queue } from './queue.ts';
 
+/** What a request that is under way rejects with. */
+const ENDED = new Error('the call has ended');
+
 /** How often a call that must not wait tries over what may pass, such as a lost answer. */
 const IMPATIENT_TRIES = 3;
 
@@ -37,7 +40,7 @@ export class Call {
   readonly #keys: KeysApi;
   readonly #options: CallLimits;
   readonly #causes: Scope;
-  readonly #ended = new AbortController();
+  readonly #ended = new Scope();
   #holder: LockHolder | undefined;
   /** What the last request failed with, if it did. */
   #trouble: Error | undefined;
@@ -57,8 +60,8 @@ export class Call {
    * Aborts when the call ends early. Its reason says nothing: a caller's own may be any error, also one that a request
    * could have met. {@link Call.explain} puts the real one in.
    */
-  get signal(): AbortSignal {
-    return this.#ended.signal;
+  get signal(): Source {
+    return this.#ended;
   }
 
   /** The call also ends when this does. */
@@ -111,7 +114,7 @@ export class Call {
     this.#causes.dispose();
   }
 
-  readonly #end = (): void => this.#ended.abort();
+  readonly #end = (): void => this.#ended.abort(ENDED);
 
   /** Without a limit, a cluster that never answered is more likely a wrong address than an outage. */
   get #isPatient(): boolean {

@@ -2,8 +2,8 @@ import createDebug from 'debug';
 import { EtcdClientClosed, EtcdException, EtcdLockExpired } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
-import { Deadline, ignore, orAborted } from '../timing.ts';
-import { keepTrying, type Running, stopped } from './background.ts';
+import { Deadline, ignore, orAborted, Scope, type Source } from '../timing.ts';
+import { keepTrying, type Running, STOPPED, stopped } from './background.ts';
 import { append, type Place, placeOf, remove, renew, takingAttempt } from './entry.ts';
 import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
 import { UnclearAppends } from './unclear.ts';
@@ -21,7 +21,7 @@ const REMOVE_EVERY = 2;
 const LOOK_EVERY = 8;
 
 export interface TakeOptions {
-  readonly signal: AbortSignal;
+  readonly signal: Source;
   readonly persist: Persist;
   /** Called when the place we had turned out to be gone, before another is taken. */
   readonly onGone: () => void;
@@ -124,7 +124,7 @@ export class Claim {
    * Gives the place up. Resolves once it is surely not in the queue. Rejects when etcd could not be reached or the signal
    * aborts; the removal then goes on in the background until the TTL has passed.
    */
-  async leave(signal?: AbortSignal): Promise<void> {
+  async leave(signal?: Source): Promise<void> {
     await this.#stopSettling();
     await this.#endAppend(signal);
     if (this.#place) this.#owed = [...this.#owed, this.#place];
@@ -151,7 +151,7 @@ export class Claim {
   }
 
   /** The place with a TTL that counts from now on; undefined when it is gone. */
-  async #renewed(place: Place, ttl: number | null, signal: AbortSignal): Promise<Place | undefined> {
+  async #renewed(place: Place, ttl: number | null, signal: Source): Promise<Place | undefined> {
     try {
       const attemptTimeout = ttl === null ? undefined : takingAttempt(ttl);
       this.update(await renew(this.#keys, place, ttl, { signal, attemptTimeout }));
@@ -163,19 +163,20 @@ export class Claim {
   }
 
   /** A new place; undefined where an earlier append may have come before it, and our place has to be renewed. */
-  async #appended(ttl: number | null, signal: AbortSignal): Promise<Place | undefined> {
-    const stop = new AbortController();
-    const work = this.#append(ttl, stop.signal);
+  async #appended(ttl: number | null, signal: Source): Promise<Place | undefined> {
+    const stop = new Scope();
+    const work = this.#append(ttl, stop);
     // Not broken off with the call: the answer tells which key to remove.
     this.#appending = { ended: work.then(ignore, ignore), stop };
     const place = await orAborted(work, signal);
+    this.#appending = undefined;
     checkWidth(place.key);
     if (!this.#unclear.any) return place;
     await this.#find({ signal });
     return undefined;
   }
 
-  async #append(ttl: number | null, signal: AbortSignal): Promise<Place> {
+  async #append(ttl: number | null, signal: Source): Promise<Place> {
     this.#unclear.sent(this.#last, ttl);
     try {
       const { place, queue } = await append(this.#keys, this.path, this.uuid, ttl, { signal });
@@ -191,10 +192,10 @@ export class Claim {
   }
 
   /** Waits for an append under way to be answered, as long as the signal allows. */
-  async #endAppend(signal: AbortSignal | undefined): Promise<void> {
+  async #endAppend(signal: Source | undefined): Promise<void> {
     if (!this.#appending) return;
     const { ended, stop } = this.#appending;
-    await (signal ? orAborted(ended, signal).catch(() => stop.abort()) : ended);
+    await (signal ? orAborted(ended, signal).catch(() => stop.abort(STOPPED)) : ended);
     await ended;
     this.#appending = undefined;
   }
@@ -218,7 +219,7 @@ export class Claim {
 
   /** Ends what goes on in the background, and takes over what an earlier claim of this identity left unsettled. */
   async #stopSettling(): Promise<void> {
-    await stopped(this.#settling);
+    if (this.#settling) await stopped(this.#settling);
     const earlier = unsettled.get(this.#id);
     unsettled.delete(this.#id);
     if (!earlier || earlier === this) return;
@@ -231,14 +232,14 @@ export class Claim {
   /** Goes on with what is left to settle, if anything. Not while an append is made: its key would look like one too many. */
   #settleInBackground(): void {
     if (this.#owed.length === 0 && !this.#unclear.any) return;
-    const stop = new AbortController();
-    const ended = this.#goOnSettling(stop.signal).catch((error) => debug('%s: not settled: %s', this.path, error));
+    const stop = new Scope();
+    const ended = this.#goOnSettling(stop).catch((error) => debug('%s: not settled: %s', this.path, error));
     this.#settling = { ended, stop };
     unsettled.set(this.#id, this);
     this.#keys.cleanups.add(this.#owed[0]?.key ?? this.path, ended);
   }
 
-  async #goOnSettling(signal: AbortSignal): Promise<void> {
+  async #goOnSettling(signal: Source): Promise<void> {
     const { closing } = this.#keys.cleanups;
     // Counted from now: a renewal may have been carried out though its answer never came.
     const expiry = latest(this.#owed.map(({ ttl }) => ttl));

@@ -56,10 +56,11 @@ export async function append(
   path: string,
   uuid: string,
   ttl: number | null,
-  options: CallOptions,
+  options: Pick<CallOptions, 'signal' | 'attemptTimeout'>,
 ): Promise<Appended> {
-  const limits = { attemptTimeout: appendAttempt(ttl), ...options, ttl, listing: true };
-  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, limits);
+  const { signal, attemptTimeout = appendAttempt(ttl) } = options;
+  const asked = { signal, attemptTimeout, ttl, listing: true };
+  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, asked);
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
   const { key, modifiedIndex } = node;
   const place = { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, clusterId, ttl, sentAt };
@@ -100,8 +101,8 @@ export async function remove(
   let prevIndex: number | undefined = place.modifiedIndex;
   while (prevIndex !== undefined) {
     try {
-      const limits = { attemptTimeout: REMOVAL_PATIENCE, ...options };
-      await keys.delete(place.key, { ...limits, prevValue: place.uuid, prevIndex });
+      const { signal, background, attemptTimeout = REMOVAL_PATIENCE } = options;
+      await keys.delete(place.key, { signal, background, attemptTimeout, prevValue: place.uuid, prevIndex });
       debug('removed %s', place.key);
       return;
     } catch (error) {

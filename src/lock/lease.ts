@@ -1,7 +1,8 @@
 import createDebug from 'debug';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { atDeadline, Backoff, Deadline, now, Scope, sleep } from '../timing.ts';
+import { atDeadline, Backoff, Deadline, now, Scope, type Source, sleep } from '../timing.ts';
+import { STOPPED } from './background.ts';
 import { type Place, renew } from './entry.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
@@ -27,7 +28,7 @@ export class Lease {
   #place: Place;
   #deadline: Deadline;
   #over = false;
-  #renewals: AbortController | undefined;
+  #renewals: Scope | undefined;
   #cancelTimer = () => {};
   /** Why the last renewal failed, if it did. */
   #trouble: unknown;
@@ -84,13 +85,13 @@ export class Lease {
   /** Renews every TTL/3 from now on. */
   keepAlive(): void {
     this.rest();
-    this.#renewals = new AbortController();
-    void this.#renewUntil(this.#renewals.signal);
+    this.#renewals = new Scope();
+    void this.#renewUntil(this.#renewals);
   }
 
   /** Renews no more; ends a renewal in flight. */
   rest(): void {
-    this.#renewals?.abort();
+    this.#renewals?.abort(STOPPED);
     this.#renewals = undefined;
   }
 
@@ -125,7 +126,7 @@ export class Lease {
     this.lose(new EtcdLockExpired(`the lease of ${this.#place.key} ${why}`, { cause: this.#trouble }));
   }
 
-  async #renewUntil(signal: AbortSignal): Promise<void> {
+  async #renewUntil(signal: Source): Promise<void> {
     const backoff = new Backoff();
     let triedAt = now();
     try {
@@ -144,7 +145,7 @@ export class Lease {
   }
 
   /** One round over the members; notes a failure that may pass. */
-  async #renewOnce(ttl: number, signal: AbortSignal): Promise<void> {
+  async #renewOnce(ttl: number, signal: Source): Promise<void> {
     try {
       const place = await renew(this.#keys, this.#place, ttl, { signal, attemptTimeout: ttl / 6 });
       // Answered too late, perhaps because this process was stopped: the deadline counts.

@@ -18,7 +18,7 @@ export async function leave(claim: Claim, why?: unknown): Promise<unknown> {
   const grace = why instanceof EtcdWatchTimedOut ? LATE : GRACE;
   const scope = new Scope().abortAt(Deadline.after(grace), () => new Error(`not removed within ${grace} s`));
   try {
-    await claim.leave(scope.signal);
+    await claim.leave(scope);
     return undefined;
   } catch (error) {
     debug('%s: removal goes on in the background: %s', claim.path, error);

@@ -1,7 +1,7 @@
 import { EtcdKeyNotFound, EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { checkLockName } from '../keys/paths.ts';
-import { ignore, orAborted, Scope } from '../timing.ts';
+import { ignore, orAborted, Scope, type Source } from '../timing.ts';
 import { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
@@ -38,7 +38,8 @@ export class Lock {
   /** Ends the calls of `acquire` made so far. */
   #calls = new Scope();
   #callsUnderWay = 0;
-  #turn = Promise.resolve();
+  /** Settles when all calls made so far have ended; undefined where they have. */
+  #turn: Promise<void> | undefined;
 
   /**
    * Makes no request.
@@ -135,8 +136,10 @@ export class Lock {
    */
   async release(): Promise<void> {
     const waiting = this.#callsUnderWay > 0;
-    if (waiting) this.#calls.abort(new EtcdLockReleased(`${this.path} was released while acquire() was under way`));
-    this.#calls = new Scope();
+    if (waiting) {
+      this.#calls.abort(new EtcdLockReleased(`${this.path} was released while acquire() was under way`));
+      this.#calls = new Scope();
+    }
     this.#endHold();
     await this.#inTurn(async () => {
       this.#endHold();
@@ -245,11 +248,15 @@ export class Lock {
     this.#lease = undefined;
   }
 
-  #inTurn<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  #inTurn<T>(work: () => Promise<T>, signal?: Source): Promise<T> {
     const before = this.#turn;
-    const turn = (signal ? orAborted(before, signal) : before).then(work);
+    const turn = before ? (signal ? orAborted(before, signal) : before).then(work) : work();
     const ended = turn.then(ignore, ignore);
-    this.#turn = Promise.all([before, ended]).then(ignore);
+    const all = before ? Promise.all([before, ended]).then(ignore) : ended;
+    this.#turn = all;
+    void all.then(() => {
+      if (this.#turn === all) this.#turn = undefined;
+    });
     this.#keys.cleanups.add(this.path, ended);
     return turn;
   }

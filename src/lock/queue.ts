@@ -36,7 +36,11 @@ export const readQueue = async (keys: KeysApi, path: string, options: GetOptions
 
 export const queueOf = (listing: Snapshot): Queue => queueAmong(directoryOf(listing));
 
-const queueAmong = ({ nodes, ...listing }: Directory): Queue => ({ entries: contendersAmong(nodes), ...listing });
+const queueAmong = ({ nodes, index, clusterId }: Directory): Queue => ({
+  entries: contendersAmong(nodes),
+  index,
+  clusterId,
+});
 
 const directoryOf = ({ node: { nodes }, index, clusterId }: Snapshot): Directory => ({ nodes, index, clusterId });
 
@@ -51,8 +55,14 @@ export async function readDirectory(keys: KeysApi, path: string, options: GetOpt
 }
 
 /** Of what a lock's directory has, the files named by a number, in text order; nothing else is an entry of this lock. */
-export const contendersAmong = (nodes: readonly Node[]): Contender[] =>
-  nodes.flatMap((node) => contenderOf(node) ?? []).sort((a, b) => (a.key < b.key ? -1 : 1));
+export function contendersAmong(nodes: readonly Node[]): Contender[] {
+  const found: Contender[] = [];
+  for (const node of nodes) {
+    const contender = contenderOf(node);
+    if (contender) found.push(contender);
+  }
+  return found.sort((a, b) => (a.key < b.key ? -1 : 1));
+}
 
 /** Who owns the lock, as python-etcd sees it: the first in text order. */
 export function holderOf({ entries: [first] }: Queue): LockHolder | undefined {

@@ -29,9 +29,11 @@ function decide(entries: readonly Contender[], ownKey: string, mode: LockMode): 
   const rank = entries.findIndex(({ key }) => key === ownKey);
   const own = entries[rank];
   if (!own) return { state: 'gone' };
-  const inTheWay = (entry: Contender): boolean => holdsUp(entry, mode);
-  const [nearest = entries.slice(0, rank).findLast(inTheWay)] = entries
-    .filter((entry) => entry.sequence < own.sequence && inTheWay(entry))
-    .sort((a, b) => (a.sequence > b.sequence ? -1 : 1));
+  let nearest: Contender | undefined;
+  for (const entry of entries) {
+    const isNearer = entry.sequence < own.sequence && (!nearest || entry.sequence > nearest.sequence);
+    if (isNearer && holdsUp(entry, mode)) nearest = entry;
+  }
+  nearest ??= entries.slice(0, rank).findLast((entry) => holdsUp(entry, mode));
   return nearest ? { state: 'wait', on: nearest } : { state: 'held' };
 }

@@ -35,7 +35,7 @@ export class UnclearAppends {
 
   /** Its outcome is known: the key it made, or none. */
   answered(made?: Key): void {
-    if (made) this.#counted.add(made.key);
+    if (made && this.#count > 1) this.#counted.add(made.key);
     this.#less();
   }
 

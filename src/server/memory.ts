@@ -87,7 +87,7 @@ export class MemoryStore implements KeysApi {
       const { index } = this.#store;
       await undefined; // a caller is not called back before it has the promise
       options.started?.(index);
-      const event = past ?? (await orAborted(woken, scope.signal));
+      const event = past ?? (await orAborted(woken, scope));
       return { ...this.#change(event), ...answer, index: event.node.modifiedIndex };
     } catch (error) {
       if (error === timedOut) return undefined;

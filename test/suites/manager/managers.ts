@@ -4,6 +4,7 @@ import { EtcdKeyNotFound } from '../../../src/errors.ts';
 import type { KeysApi, Node } from '../../../src/keys/api.ts';
 import { LockManager } from '../../../src/lock/manager.ts';
 import type { LockManagerOptions } from '../../../src/lock/manager-options.ts';
+import { follow, type Source } from '../../../src/timing.ts';
 import { until } from '../../support/until.ts';
 import { type ClosableKeys, type OpenKeys, storeTest } from '../keys-api/store.ts';
 
@@ -82,11 +83,11 @@ export function callsOn(keys: KeysApi): () => string[] {
 }
 
 /** Lets renewals of this client go out and never be answered. Tells the signals they were given. */
-export function hangRenewals(keys: KeysApi): AbortSignal[] {
-  const signals: AbortSignal[] = [];
+export function hangRenewals(keys: KeysApi): Source[] {
+  const signals: Source[] = [];
   vi.spyOn(keys, 'renew').mockImplementation((_, { signal }) => {
     if (signal) signals.push(signal);
-    return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+    return new Promise((_, reject) => signal && follow(signal, reject));
   });
   return signals;
 }
