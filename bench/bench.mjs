@@ -25,6 +25,7 @@ const FULL = {
   sizes: [10, 100, 1000],
   waiters: 10_000,
   alone: 1000,
+  ttl: 30,
 };
 const SHORT = {
   rounds: 2,
@@ -35,6 +36,7 @@ const SHORT = {
   sizes: [10, 50],
   waiters: 1000,
   alone: 50,
+  ttl: 3,
 };
 const FAR_SIZES = 100;
 /** Draining takes the longest, and is about growth by far more than a machine's noise. */
@@ -70,19 +72,21 @@ async function main() {
 
 async function measure(plan) {
   const etcd = await startEtcd();
+  const unsynced = await startEtcd({ inMemory: true });
   const near = await startProxy(etcd.url);
   const far = await startProxy(etcd.url, { delay: 2 });
   try {
     const about = await machine(etcd);
-    return { machine: about, ...(await timed(etcd, near, far, plan)), ...(await costs(etcd, plan)) };
+    return { machine: about, ...(await timed({ etcd, unsynced, near, far }, plan)), ...(await costs(etcd, plan)) };
   } finally {
     await far.stop();
     await near.stop();
+    await unsynced?.stop();
     await etcd.stop();
   }
 }
 
-async function timed(etcd, near, far, plan) {
+async function timed({ etcd, unsynced, near, far }, plan) {
   const { rounds, times, farTimes, handOvers, seconds, sizes } = plan;
   const farSizes = sizes.filter((size) => size <= FAR_SIZES);
   const drainRounds = Math.min(rounds, DRAIN_ROUNDS);
@@ -90,12 +94,16 @@ async function timed(etcd, near, far, plan) {
     uncontended: {
       counts: await step('requests of a cycle', () => countCycles(etcd)),
       direct: await step('uncontended', () => uncontended(etcd.url, { rounds, times })),
+      memory: unsynced && (await step('uncontended, in memory', () => uncontended(unsynced.url, { rounds, times }))),
       near: await step('uncontended, through the proxy', () => uncontended(near.url, { rounds, times: farTimes })),
       far: await step('uncontended, 2 ms added', () => uncontended(far.url, { rounds, times: farTimes })),
     },
     handOver: {
       counts: await step('requests of a hand-over', () => countHandOver(etcd)),
       direct: await step('hand-over', () => handOver(etcd, etcd.url, { rounds, times: handOvers })),
+      memory:
+        unsynced &&
+        (await step('hand-over, in memory', () => handOver(unsynced, unsynced.url, { rounds, times: handOvers }))),
       far: await step('hand-over, 2 ms added', () => handOver(etcd, far.url, { rounds, times: handOvers / 2 })),
     },
     contenders: {
@@ -117,7 +125,7 @@ async function costs(etcd, plan) {
       await step('waiters with entries of their own', () => waiters(etcd, 'lock', plan.alone)),
       await step("python-etcd's waiters", () => waiters(etcd, 'python', plan.alone)),
     ],
-    idle: await step('at rest', () => idle(etcd)),
+    idle: await step('at rest', () => idle(etcd, plan.ttl)),
     debug: await step('debug', () => debugCost(etcd.url, { rounds: plan.rounds, times: plan.times })),
   };
 }

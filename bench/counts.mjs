@@ -11,6 +11,6 @@ const counts = {
   handOver: await countHandOver(etcd),
   drain: await countDrain(etcd, [5, 30]),
   waiters: await waiters(etcd, 'manager', 300),
-  idle: await idle(etcd),
+  idle: await idle(etcd, 3),
 };
 process.stdout.write(JSON.stringify(counts));

@@ -12,7 +12,7 @@ export async function machine(etcd) {
   const memory = Math.round(os.totalmem() / 1024 ** 3);
   return [
     `${new Date().toISOString().slice(0, 10)}, ${os.cpus().length} × ${cpu.model.trim()}, ${memory} GiB, ${os.type()} ${os.release()}; load ${os.loadavg()[0].toFixed(1)} when it began`,
-    `Node ${process.versions.node}, undici ${versionOf('undici')}, etcd ${etcdserver} with its data ${etcd.inMemory ? 'in memory' : 'on disk'}`,
+    `Node ${process.versions.node}, undici ${versionOf('undici')}, etcd ${etcdserver} with its data on disk`,
     `python-etcd ${pythonEtcdVersion()}, npm etcd3 ${versionOf('etcd3')}, ${etcdctlVersion()}`,
   ];
 }

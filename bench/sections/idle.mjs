@@ -3,22 +3,24 @@ import { EtcdClient, LockManager } from 'etcd-v2-lock';
 import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
 
-const TTL = 3;
 const RENEWALS = 6;
 
-/** Requests by kind per TTL/3, counted over several of them, of a lock that is held and of one that is waited for. */
-export async function idle(etcd) {
+/**
+ * Requests by kind per TTL/3, counted over several of them, of a lock that is held and of one that is waited for.
+ * @param ttl seconds
+ */
+export async function idle(etcd, ttl) {
   const proxies = [await startProxy(etcd.url), await startProxy(etcd.url)];
   const clients = proxies.map(({ url }) => new EtcdClient({ endpoints: [url] }));
-  const [holding, waiting] = clients.map((client) => new LockManager(client, { ttl: TTL }));
+  const [holding, waiting] = clients.map((client) => new LockManager(client, { ttl }));
   const name = `idle-${randomUUID()}`;
   try {
     const held = await holding.acquire(name);
     const asked = waiting.acquire(name);
-    const [holder, waiter] = await Promise.all(proxies.map(perThirdOfTtl));
+    const [holder, waiter] = await Promise.all(proxies.map((proxy) => perThirdOfTtl(proxy, ttl)));
     await held.release();
     await (await asked).release();
-    return { ttl: TTL, thirds: RENEWALS, holder, waiter };
+    return { ttl, thirds: RENEWALS, holder, waiter };
   } finally {
     await Promise.all(clients.map((client) => client.close()));
     await Promise.all(proxies.map((proxy) => proxy.stop()));
@@ -26,7 +28,7 @@ export async function idle(etcd) {
 }
 
 /** From one renewal to a later one: the first asks for the version, too. */
-async function perThirdOfTtl(proxy) {
+async function perThirdOfTtl(proxy, ttl) {
   const kinds = {};
   const renewed = async (count) =>
     until(
@@ -35,11 +37,12 @@ async function perThirdOfTtl(proxy) {
         return kinds.renewal ?? 0;
       },
       (renewals) => renewals >= count,
+      { timeout: 2 * count * ttl * 1000 },
     );
   await renewed(1);
   for (const kind of Object.keys(kinds)) delete kinds[kind];
   const start = performance.now();
   await renewed(RENEWALS);
-  const thirds = (performance.now() - start) / ((TTL / 3) * 1000);
+  const thirds = (performance.now() - start) / ((ttl / 3) * 1000);
   return { kinds, perThird: Object.fromEntries(Object.entries(kinds).map(([kind, count]) => [kind, count / thirds])) };
 }

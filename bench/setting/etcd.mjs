@@ -7,14 +7,21 @@ import { join } from 'node:path';
 import { onPath } from '../../scripts/find.mjs';
 import { until } from './until.mjs';
 
+const MEMORY = '/dev/shm';
 const ROOM_NEEDED = 1024 ** 3;
+/** What Linux calls a file system in memory. */
+const TMPFS = 0x01021994;
 
-/** One real etcd with an empty store: in memory where there is room, so that no disk decides the figures. */
-export async function startEtcd() {
+/**
+ * One real etcd with an empty store, on a disk as in production, where each write is synced.
+ * @param inMemory on none; undefined where there is no room for that
+ */
+export async function startEtcd({ inMemory = false } = {}) {
   const [etcd] = onPath('etcd');
   if (etcd === undefined) throw new Error('etcd not found: apt-get install etcd-server');
-  const inMemory = hasRoom('/dev/shm');
-  const dataDir = mkdtempSync(join(inMemory ? '/dev/shm' : tmpdir(), 'etcd-v2-lock-bench-'));
+  const directory = inMemory ? MEMORY : onDisk();
+  if (inMemory && !hasRoom(directory)) return undefined;
+  const dataDir = mkdtempSync(join(directory, 'etcd-v2-lock-bench-'));
   const [url, peerUrl] = (await freePorts(2)).map((port) => `http://127.0.0.1:${port}`);
   const server = spawn(etcd, commandLine({ dataDir, url, peerUrl }), {
     stdio: 'ignore',
@@ -28,7 +35,6 @@ export async function startEtcd() {
   await until(() => answers(url, server), Boolean);
   return {
     url,
-    inMemory,
     async stop() {
       const exited = once(server, 'exit');
       server.kill('SIGKILL');
@@ -85,6 +91,12 @@ async function freePorts(count) {
   const ports = servers.map((server) => server.address().port);
   await Promise.all(servers.map((server) => once(server.close(), 'close')));
   return ports;
+}
+
+function onDisk() {
+  const directory = [tmpdir(), '/var/tmp', process.cwd()].find((one) => statfsSync(one).type !== TMPFS);
+  if (directory === undefined) throw new Error('no directory on a disk');
+  return directory;
 }
 
 function hasRoom(directory) {
