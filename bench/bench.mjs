@@ -126,7 +126,7 @@ async function costs(etcd, plan) {
       await step("python-etcd's waiters", () => waiters(etcd, 'python', plan.alone)),
     ],
     idle: await step('at rest', () => idle(etcd, plan.ttl)),
-    debug: await step('debug', () => debugCost(etcd.url, { rounds: plan.rounds, times: plan.times })),
+    debug: await step('debug', () => debugCost(etcd.url, { rounds: 2 * plan.rounds, times: plan.times })),
   };
 }
 

@@ -8,21 +8,30 @@ export const WHY = {
   },
   handOver: {
     python:
-      'Both do the same: a removal, an event, one listing. python-etcd does it on plain blocking sockets, each contender in a thread that does nothing else; here promises, deadlines and abort signals lie between the event and the listing.',
+      'Both do the same: a removal, an event, one listing. python-etcd does it on plain blocking sockets, each contender in a thread that does nothing else; here promises and deadlines lie between the event and the listing.',
     etcdctl:
       'A watch of the v3 API is a stream that stands already, so the winner learns of the removal without another request.',
   },
   contenders: {
     python:
-      'With more processes than processors the CPU time of a cycle decides, not its round trips. A process of Node spends more of it per cycle: undici, abort signals, deadlines.',
+      'The proxy keeps one of the processors busy, so that 8 processes share what is left, and CPU time counts. A process of Node spends more of it per cycle than one of Python.',
   },
   drain: {
     python: 'Requests per hand-over are the same; its contenders spend less CPU time on each of them.',
   },
 };
 
+/** Why a goal was not reached. */
+export const WHY_NOT = {
+  floor:
+    'the listing is a request more, though no round trip, and deadlines, the judging of the queue and the settling of unclear writes take CPU time between an answer and the next request, when etcd has nothing to do.',
+  trips:
+    'timers and processors that have fallen asleep make 2 ms a little more; see what two bare writes, which are two round trips, come to.',
+  poll: 'a wait whose connection died silently has to go on within TTL/3, so a poll ends earlier, in time to ask two members for the queue.',
+};
+
 export const HOW = `Every figure comes from one run of \`npm run bench\` on one etcd. Contestants take turns in alternating rounds, each
-round beginning with another one; a ratio is taken within a round, and what stands here is the median of the rounds, with the lowest and the
+round beginning with another one, after some that do not count. In the uncontended cycle each has a process of its own. A ratio is taken within a round, and what stands here is the median of the rounds, with the lowest and the
 highest in parentheses. So ratios hold where a noisy machine moves the times. p99 is over all samples of all rounds.
 
 - The **floors** are bare undici requests that no lock on etcd's v2 API can do without.

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { clocked } from '../setting/clock.mjs';
-import { alternate } from './rounds.mjs';
+import { alternate, WARM_UP } from './rounds.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** In here, so that copies find the same dependencies. */
@@ -18,7 +18,7 @@ export async function debugCost(url, { rounds, times }) {
   try {
     const cut = makeCopies(copies);
     const contestants = await Promise.all(IDS.map((id) => load(join(copies, id), id, url)));
-    for (const contestant of contestants) await cycles(contestant, times);
+    for (const contestant of contestants) await cycles(contestant, WARM_UP * times);
     const samples = await alternate(contestants, rounds, (contestant) => cycles(contestant, times));
     for (const { client } of contestants) await client.close();
     const pick = (key) =>

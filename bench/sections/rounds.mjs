@@ -1,3 +1,6 @@
+/** Rounds before the first that counts: locks are taken by processes that have long been running. */
+export const WARM_UP = 4;
+
 /**
  * Rounds in which each contestant has its turn, each time beginning with another one, so that whatever else goes on at
  * the machine meets them all alike.

@@ -1,0 +1,28 @@
+// One contestant of the uncontended cycle in a process of its own: `cycler.mjs ID URL`, asked by JSON lines.
+import { answerLines } from '../setting/answering.mjs';
+import { clocked } from '../setting/clock.mjs';
+import { npmEtcd3 } from './etcd3.mjs';
+import { threeRequests, twoWrites } from './floors.mjs';
+import { ours } from './ours.mjs';
+
+const [id, url] = process.argv.slice(2);
+const makers = {
+  lock: () => ours('lock', url),
+  manager: () => ours('manager', url),
+  writes: () => twoWrites(url),
+  requests: () => threeRequests(url),
+  etcd3: () => npmEtcd3(url),
+};
+const contestant = makers[id]();
+
+await answerLines({
+  title: async () => contestant.title,
+  async cycles({ name, times }) {
+    const took = [];
+    for (let i = 0; i < times; i += 1) took.push(await clocked(() => contestant.cycle(name)));
+    return took;
+  },
+});
+await contestant.stop();
+// npm etcd3 leaves something open.
+process.exit();
