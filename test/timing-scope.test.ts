@@ -40,6 +40,26 @@ describe('Scope', () => {
     for (const scope of scopes) scope.dispose();
   });
 
+  test('has one signal, whether that is asked for before it aborts or after', () => {
+    const [before, after] = [new Scope(), new Scope()];
+    const { signal } = before;
+    for (const scope of [before, after]) scope.abort('over');
+    expect(before.signal).toBe(signal);
+    expect(after.signal).toBe(after.signal);
+    for (const scope of [before, after]) expect(scope.signal).toMatchObject({ aborted: true, reason: 'over' });
+  });
+
+  test('follows another scope as it does a signal, until it is disposed of', () => {
+    const outer = new Scope();
+    const [inner, gone] = [new Scope(outer), new Scope(outer)];
+    gone.dispose();
+    outer.abort('outer');
+    expect(inner).toMatchObject({ aborted: true, reason: 'outer' });
+    expect(gone.aborted).toBe(false);
+    expect(new Scope(outer).reason).toBe('outer');
+    expect(() => inner.throwIfAborted()).toThrow('outer');
+  });
+
   test('follows a signal given later', () => {
     const later = watchedSignal();
     const scope = new Scope().follow(later.signal);
