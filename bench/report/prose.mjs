@@ -25,6 +25,10 @@ export const WHY = {
 export const WHY_NOT = {
   floor:
     'the listing is a request more, though no round trip, and deadlines, the judging of the queue and the settling of unclear writes take CPU time between an answer and the next request, when etcd has nothing to do.',
+  peers:
+    'each cycle waits for two writes to be synced to the disk, whoever makes it; the more of its time that is, the nearer they are. See the figures with the data of etcd in memory.',
+  handOver:
+    'both read the queue once; deadlines, the judging of the queue and the settling of unclear writes take CPU time before the removal is sent and between the event and the listing.',
   trips:
     'timers and processors that have fallen asleep make 2 ms a little more; see what two bare writes, which are two round trips, come to.',
   poll: 'a wait whose connection died silently has to go on within TTL/3, so a poll ends earlier, in time to ask two members for the queue.',
