@@ -71,6 +71,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#onAbort(error); // nobody will read the body: let the connection go
     }
   }
+
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#chunks.push(chunk);
   }
