@@ -219,7 +219,7 @@ export class Claim {
 
   /** Ends what goes on in the background, and takes over what an earlier claim of this identity left unsettled. */
   async #stopSettling(): Promise<void> {
-    if (this.#settling) await stopped(this.#settling);
+    await stopped(this.#settling);
     const earlier = unsettled.get(this.#id);
     unsettled.delete(this.#id);
     if (!earlier || earlier === this) return;

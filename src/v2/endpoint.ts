@@ -35,6 +35,7 @@ export interface Behind extends Asking {
   readonly sent: (answer: Promise<WireAnswer | undefined>) => void;
 }
 
+const FORM = 'application/x-www-form-urlencoded';
 /** How many there are at a time. */
 const MOST = { call: 64, read: Number.POSITIVE_INFINITY };
 /** A member that does not even accept a connection is given up sooner than one that is slow to answer. */
@@ -130,7 +131,7 @@ export class Endpoint {
         method,
         path: query === '' ? path : `${path}?${query}`,
         // undici leaves out what is undefined.
-        headers: { authorization, 'content-type': form && 'application/x-www-form-urlencoded' },
+        headers: { authorization, 'content-type': form === undefined ? undefined : FORM },
         body: form ?? null,
         // Else nothing could be sent behind it.
         blocking: false,

@@ -53,8 +53,7 @@ export class Endpoints {
     const attempt = async (askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
       // In an outage, whom it asked before says nothing, and the one that is left may be the one that stays dead.
       if (this.pace.isDown) before.clear();
-      if (this.pace.isDown) await this.pace.turn(ending, ref);
-      else this.pace.sent();
+      await this.pace.turn(ending, ref);
       const asked = members.choose(before, first);
       first = asked.first;
       let cancel: () => void = ignore;

@@ -85,7 +85,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#reject(this.#given ?? this.#failure(error));
+    if (!this.#given) this.#reject(this.#failure(error));
     this.#end();
   }
 

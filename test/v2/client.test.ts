@@ -52,6 +52,17 @@ describe('what etcd answers', () => {
     expect(await client().createInOrder('/_locks/x', 'u1', { ttl: 60 })).toMatchObject({ action: 'create', node });
   });
 
+  test('to an append without a value or a TTL is an entry all the same, asked for by an empty form', async () => {
+    nock(ORIGIN)
+      .post('/v2/keys/_locks/x', '')
+      .matchHeader('content-type', 'application/x-www-form-urlencoded')
+      .reply(201, { action: 'create', node: file(KEY) }, ANSWER_HEADERS);
+    expect(await client().createInOrder('/_locks/x', undefined)).toMatchObject({
+      action: 'create',
+      node: { key: KEY },
+    });
+  });
+
   test('to a removal is what was there before', async () => {
     const node = { key: KEY, createdIndex: 4, modifiedIndex: 8 };
     nock(ORIGIN)
