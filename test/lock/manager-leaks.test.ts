@@ -99,8 +99,8 @@ const SCRIPT = `
     };
   }
 
-  // So that what is made only once is there already.
-  await run(1000);
+  // So that what is made only once, and compiled by then, is there already.
+  await run(3000);
   const before = await look();
   const during = await locks.request('one', { signal }, look);
   for (const outcome of Object.keys(outcomes)) delete outcomes[outcome];
