@@ -27,10 +27,10 @@ const cap = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INF
 
 /**
  * Seconds until another member is asked for the queue, should the one asked be silent. After a silent wait little is left of
- * the cap.
+ * the cap: the sooner another one is asked, the longer the wait can be.
  */
 export const patience = (ttl: number | null, after: Woken['by']): number =>
-  Math.min(cap(ttl) / (after === 'silence' ? 8 : 2), 1);
+  after === 'silence' ? Math.min(cap(ttl) / 8, 0.5) : Math.min(cap(ttl) / 2, 1);
 
 /** Seconds a wait goes on without an event: then there is time to ask two members for the queue within the cap. */
 const longest = (ttl: number | null): number => cap(ttl) - 2 * patience(ttl, 'silence');
