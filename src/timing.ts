@@ -160,10 +160,12 @@ export function unfollow(source: Source, onAbort: OnAbort): void {
  * (`AbortSignal.any` keeps its listeners until the sources are collected; and a signal costs much more than this.)
  */
 export class Scope {
+  /** One follower alone needs no set; most scopes never have another. */
+  #follower: OnAbort | undefined;
   #followers: Set<OnAbort> | undefined;
   readonly #onAbort = (reason: unknown): void => this.abort(reason);
-  #sources: Source[] = [];
-  #cancels: (() => void)[] = [];
+  #sources: Source[] | undefined;
+  #cancels: (() => void)[] | undefined;
   #aborted = false;
   #reason: unknown;
   #controller: AbortController | undefined;
@@ -200,7 +202,9 @@ export class Scope {
     this.#aborted = true;
     this.#reason = reason;
     this.#controller?.abort(reason);
+    this.#follower?.(reason);
     for (const told of this.#followers ?? []) told(reason);
+    this.#follower = undefined;
     this.#followers = undefined;
   }
 
@@ -208,31 +212,42 @@ export class Scope {
   follow(source: Source): this {
     if (source.aborted) this.abort(source.reason);
     follow(source, this.#onAbort);
+    this.#sources ??= [];
     this.#sources.push(source);
     return this;
   }
 
   /** Also aborts when the deadline passes, with the reason made at that moment. */
   abortAt(deadline: Deadline, reason: () => unknown, options?: TimerOptions): this {
+    this.#cancels ??= [];
     this.#cancels.push(atDeadline(deadline, () => this.abort(reason()), options));
     return this;
   }
 
+  /** How many are told when it aborts. */
+  get followers(): number {
+    return (this.#follower ? 1 : 0) + (this.#followers?.size ?? 0);
+  }
+
   /** Is told when it aborts; see {@link follow}. */
   add(onAbort: OnAbort): void {
-    this.#followers ??= new Set();
-    this.#followers.add(onAbort);
+    if (this.#follower === undefined && !this.#followers) this.#follower = onAbort;
+    else if (this.#follower !== onAbort) {
+      this.#followers ??= new Set();
+      this.#followers.add(onAbort);
+    }
   }
 
   remove(onAbort: OnAbort): void {
-    this.#followers?.delete(onAbort);
+    if (this.#follower === onAbort) this.#follower = undefined;
+    else this.#followers?.delete(onAbort);
   }
 
   dispose(): void {
-    for (const source of this.#sources) unfollow(source, this.#onAbort);
-    for (const cancel of this.#cancels) cancel();
-    this.#sources = [];
-    this.#cancels = [];
+    if (this.#sources) for (const source of this.#sources) unfollow(source, this.#onAbort);
+    if (this.#cancels) for (const cancel of this.#cancels) cancel();
+    this.#sources = undefined;
+    this.#cancels = undefined;
   }
 }
 

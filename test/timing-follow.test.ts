@@ -1,46 +1,45 @@
 import { describe, expect, test, vi } from 'vitest';
-import { follow, unfollow } from '../src/timing.ts';
+import { follow, Scope, type Source, unfollow } from '../src/timing.ts';
 import { listenersOf } from './support/leaks.ts';
 
-describe('followers of a signal', () => {
+interface Abortable {
+  readonly source: Source;
+  readonly abort: (reason: unknown) => void;
+}
+
+const KINDS: readonly [string, () => Abortable][] = [
+  ['signal', setUpSignal],
+  ['scope', setUpScope],
+];
+
+describe.each(KINDS)('followers of a %s', (_, setUp) => {
   test('are told its reason once each, in the order they came', () => {
-    const { signal, abort } = setUp();
+    const { source, abort } = setUp();
     const told: unknown[] = [];
-    for (const who of ['a', 'b', 'c']) follow(signal, (reason) => told.push([who, reason]));
+    for (const who of ['a', 'b', 'c']) follow(source, (reason) => told.push([who, reason]));
     abort('reason');
     expect(told).toEqual(['a', 'b', 'c'].map((who) => [who, 'reason']));
-    expect(listenersOf(signal)).toBe(0);
-  });
-
-  test('are one listener, however many they are, and none when all have gone', () => {
-    const { signal } = setUp();
-    const all = Array.from({ length: 10_000 }, () => vi.fn());
-    for (const one of all) follow(signal, one);
-    expect(listenersOf(signal)).toBe(1);
-    for (const one of all.slice(1)) unfollow(signal, one);
-    expect(listenersOf(signal)).toBe(1);
-    unfollow(signal, all[0] ?? expect.unreachable());
-    expect(listenersOf(signal)).toBe(0);
+    expect(listenersOf(source)).toBe(0);
   });
 
   test('are not told any more once they have gone, be it in the middle of the telling', () => {
-    const { signal, abort } = setUp();
+    const { source, abort } = setUp();
     const [before, behind] = [vi.fn(), vi.fn()];
-    follow(signal, before);
-    follow(signal, () => unfollow(signal, behind));
-    follow(signal, behind);
-    unfollow(signal, before);
+    follow(source, before);
+    follow(source, () => unfollow(source, behind));
+    follow(source, behind);
+    unfollow(source, before);
     abort('reason');
     expect([before, behind].map(({ mock }) => mock.calls.length)).toEqual([0, 0]);
   });
 
   test('may come again after all had gone', () => {
-    const { signal, abort } = setUp();
+    const { source, abort } = setUp();
     const one = vi.fn();
-    follow(signal, one);
-    unfollow(signal, one);
-    unfollow(signal, one);
-    follow(signal, one);
+    follow(source, one);
+    unfollow(source, one);
+    unfollow(source, one);
+    follow(source, one);
     abort('reason');
     expect(one.mock.calls).toEqual([['reason']]);
   });
@@ -48,17 +47,52 @@ describe('followers of a signal', () => {
   test('of one signal are not told of another', () => {
     const [first, second] = [setUp(), setUp()];
     const [ofFirst, ofSecond] = [vi.fn(), vi.fn()];
-    follow(first.signal, ofFirst);
-    follow(second.signal, ofSecond);
-    unfollow(second.signal, ofFirst);
+    follow(first.source, ofFirst);
+    follow(second.source, ofSecond);
+    unfollow(second.source, ofFirst);
     second.abort('reason');
     expect(ofFirst).not.toHaveBeenCalled();
     expect(ofSecond).toHaveBeenCalledOnce();
-    expect(listenersOf(first.signal)).toBe(1);
+    expect(listenersOf(first.source)).toBe(1);
+  });
+
+  test.each([1, 2, 3])('are told in the order they came also where the first of %d has gone', (count) => {
+    const { source, abort } = setUp();
+    const told: number[] = [];
+    const all = Array.from({ length: count }, (_, which) => () => told.push(which));
+    for (const one of all) follow(source, one);
+    unfollow(source, all[0] ?? expect.unreachable());
+    for (const one of all) follow(source, one);
+    abort('reason');
+    expect(told).toEqual([...all.keys()].slice(1).concat(0));
+  });
+
+  test('are told once though they came twice', () => {
+    const { source, abort } = setUp();
+    const [one, other] = [vi.fn(), vi.fn()];
+    for (const who of [one, other, one, other]) follow(source, who);
+    abort('reason');
+    expect([one, other].map(({ mock }) => mock.calls)).toEqual([[['reason']], [['reason']]]);
   });
 });
 
-function setUp() {
+test('10,000 followers of a signal are one listener, and none when all have gone', () => {
+  const { signal } = new AbortController();
+  const all = Array.from({ length: 10_000 }, () => vi.fn());
+  for (const one of all) follow(signal, one);
+  expect(listenersOf(signal)).toBe(1);
+  for (const one of all.slice(1)) unfollow(signal, one);
+  expect(listenersOf(signal)).toBe(1);
+  unfollow(signal, all[0] ?? expect.unreachable());
+  expect(listenersOf(signal)).toBe(0);
+});
+
+function setUpSignal(): Abortable {
   const controller = new AbortController();
-  return { signal: controller.signal, abort: (reason: unknown) => controller.abort(reason) };
+  return { source: controller.signal, abort: (reason) => controller.abort(reason) };
+}
+
+function setUpScope(): Abortable {
+  const scope = new Scope();
+  return { source: scope, abort: (reason) => scope.abort(reason) };
 }

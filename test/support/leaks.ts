@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events';
+import { Scope, type Source } from '../../src/timing.ts';
 
 /** Timers that this package's timing module has started and neither fired nor cleared, also those that keep nothing alive. */
 export function trackTimers(): { readonly live: number; stop(): void } {
@@ -28,4 +29,5 @@ export function trackTimers(): { readonly live: number; stop(): void } {
   };
 }
 
-export const listenersOf = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length;
+export const listenersOf = (source: Source): number =>
+  source instanceof Scope ? source.followers : getEventListeners(source, 'abort').length;
