@@ -1,4 +1,4 @@
-import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts';
+import { Deadline, orAborted, Scope } from '../timing.ts';
 
 /**
  * What may still leave a key behind: calls under way, and removals that could not be finished in the call that owed them.
@@ -6,17 +6,13 @@ import { Deadline, orAborted, Scope, sharedAbortController } from '../timing.ts'
  */
 export class Cleanups {
   readonly #pending = new Map<Promise<void>, string>();
-  readonly #closing = sharedAbortController();
+  /** Aborts when the store is being closed: what can end sooner should, what waits should try once more. */
+  readonly closing = new Scope();
   readonly #reason: () => Error;
 
   /** @param reason makes the error that calls under way end with when the store is closed */
   constructor(reason: () => Error) {
     this.#reason = reason;
-  }
-
-  /** Aborts when the store is being closed: what can end sooner should, what waits should try once more. */
-  get closing(): AbortSignal {
-    return this.#closing.signal;
   }
 
   /** Registers work in progress under the key it is about. `done` must not reject. */
@@ -27,7 +23,7 @@ export class Cleanups {
 
   /** Waits for what is pending, `seconds` at the most. Resolves to the keys that had to be left. */
   async settle(seconds: number): Promise<string[]> {
-    this.#closing.abort(this.#reason());
+    this.closing.abort(this.#reason());
     const scope = new Scope().abortAt(Deadline.after(seconds), () => undefined);
     try {
       while (this.#pending.size > 0) await orAborted(Promise.all(this.#pending.keys()), scope);

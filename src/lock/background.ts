@@ -19,7 +19,7 @@ export async function stopped(running: Running | undefined): Promise<void> {
 export interface KeepTryingOptions {
   /** Seconds between two attempts, at most. */
   readonly most: number;
-  readonly closing: AbortSignal;
+  readonly closing: Source;
   /** Ends it. */
   readonly signal: Source;
 }

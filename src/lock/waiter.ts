@@ -1,4 +1,4 @@
-import { atDeadline, type Deadline, follow, unfollow } from '../timing.ts';
+import { atDeadline, type Deadline, follow, type Source, unfollow } from '../timing.ts';
 import type { LockMode } from './entry-value.ts';
 import type { Linked } from './line.ts';
 
@@ -6,7 +6,7 @@ import type { Linked } from './line.ts';
 export interface Patience {
   readonly signal: AbortSignal | undefined;
   /** The client's. */
-  readonly closing: AbortSignal;
+  readonly closing: Source;
   readonly deadline: Deadline;
   /** Makes the error at the deadline. */
   readonly timedOut: () => unknown;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Cleanups } from '../../src/keys/cleanups.ts';
+import { follow } from '../../src/timing.ts';
 
 const reason = new Error('closed');
 
@@ -19,7 +20,7 @@ test('nothing pending is settled at once', async () => {
 test('settling tells whoever is pending that it is time, with the reason given', async () => {
   const cleanups = new Cleanups(() => reason);
   expect(cleanups.closing.aborted).toBe(false);
-  const ends = new Promise<void>((resolve) => cleanups.closing.addEventListener('abort', () => resolve()));
+  const ends = new Promise<void>((resolve) => follow(cleanups.closing, () => resolve()));
   cleanups.add('/a', ends);
   expect(await cleanups.settle(5)).toEqual([]);
   expect(cleanups.closing.reason).toBe(reason);

@@ -91,7 +91,7 @@ const SCRIPT = `
       left: {
         keys: held.length + pending.length,
         timers: resources('Timeout'),
-        listeners: listeners(client.cleanups.closing) + listeners(signal),
+        listeners: client.cleanups.closing.followers + listeners(signal),
       },
       objects: Object.fromEntries(objects),
       sockets: resources('TCP'),

@@ -1,5 +1,6 @@
 import { describe, expect } from 'vitest';
 import { EtcdClientClosed } from '../../../src/errors.ts';
+import { follow } from '../../../src/timing.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { CALLS, expectMissing, type StoreTest, treeOf, watching } from './store.ts';
@@ -70,11 +71,9 @@ export function ends(test: StoreTest): void {
       const other = await openAnother();
       await keys.set(`${dir}/f`, 'v');
       const { closing } = keys.cleanups;
-      const owed = new Promise((resolve) => closing.addEventListener('abort', resolve, { once: true })).then(
-        async () => {
-          await keys.delete(`${dir}/f`, { background: true });
-        },
-      );
+      const owed = new Promise((resolve) => follow(closing, resolve)).then(async () => {
+        await keys.delete(`${dir}/f`, { background: true });
+      });
       keys.cleanups.add(`${dir}/f`, owed);
       expect(closing.aborted).toBe(false);
       await keys.close();
