@@ -9,12 +9,15 @@ export interface InTurnOptions {
   readonly isLate: () => boolean;
 }
 
+/** @param before called at the deadline, right before the next attempt is begun */
+export type AskAnotherAt = (deadline: Deadline, before: () => void) => void;
+
 /**
  * Makes one attempt after the other until one resolves: the next when one has failed and, beyond the count, when the
  * deadline that the last one gave to `askAnotherAt` passes, while those before go on. Rejects with the last failure.
  */
 export function inTurn<T>(
-  attempt: (askAnotherAt: (deadline: Deadline) => void) => Promise<T>,
+  attempt: (askAnotherAt: AskAnotherAt) => Promise<T>,
   { count, goesOn, isLate }: InTurnOptions,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -30,9 +33,14 @@ export function inTurn<T>(
     const begin = (): void => {
       cancel();
       running += 1;
-      const askAnotherAt = (deadline: Deadline): void => {
+      const askAnotherAt: AskAnotherAt = (deadline, before) => {
         cancel();
-        if (!over) cancel = atDeadline(deadline, begin, { ref: false });
+        if (over) return;
+        const next = (): void => {
+          before();
+          begin();
+        };
+        cancel = atDeadline(deadline, next, { ref: false });
       };
       begun += 1;
       attempt(askAnotherAt).then(
