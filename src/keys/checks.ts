@@ -14,8 +14,12 @@ export function checkWellFormed(what: string, text: string): void {
   if (LONE_SURROGATE.test(text)) throw new RangeError(`${what} must be well-formed Unicode, got ${show(text)}`);
 }
 
+/** Of a UTF-16 code unit in UTF-8. */
+const MOST_BYTES = 3;
+
 /** @throws {RangeError} with the value in the message when the text is longer than that in UTF-8 */
 export function checkLength(what: string, text: string, most: number): void {
+  if (text.length * MOST_BYTES <= most) return;
   const length = Buffer.byteLength(text);
   if (length > most) throw new RangeError(`${what} must have at most ${most} bytes, got ${length}: ${show(text)}`);
 }

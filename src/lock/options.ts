@@ -78,8 +78,8 @@ export function checkMargin(what: string, ttl: number, margin = defaultMargin(tt
 
 /** @throws {TypeError} with the value in the message */
 export function checkBooleans(flags: Readonly<Record<string, unknown>>): void {
-  for (const [name, value] of Object.entries(flags))
-    if (typeof value !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(value)}`);
+  for (const name in flags)
+    if (typeof flags[name] !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(flags[name])}`);
 }
 
 /** @throws {TypeError} with the value in the message */

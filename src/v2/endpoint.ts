@@ -35,7 +35,6 @@ export interface Behind extends Asking {
   readonly sent: (answer: Promise<WireAnswer | undefined>) => void;
 }
 
-const FORM = 'application/x-www-form-urlencoded';
 /** How many there are at a time. */
 const MOST = { call: 64, read: Number.POSITIVE_INFINITY };
 /** A member that does not even accept a connection is given up sooner than one that is slow to answer. */
@@ -45,6 +44,9 @@ const CONNECT_TIMEOUT = 2000;
 export class Endpoint {
   readonly url: string;
   readonly #settings: ClientSettings;
+  /** Names and values in turn, as undici takes them. */
+  readonly #headers: string[];
+  readonly #formHeaders: string[];
   readonly #connections: Connections;
   readonly #borrowers: Readonly<Record<'call' | 'read', Borrowers>>;
   readonly #pools = new Map<Lane, Pool>();
@@ -58,6 +60,8 @@ export class Endpoint {
   constructor(url: string, settings: ClientSettings) {
     this.url = url;
     this.#settings = settings;
+    this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
+    this.#formHeaders = [...this.#headers, 'content-type', 'application/x-www-form-urlencoded'];
     this.#connections = new Connections(() => {
       const opened = (socket: Socket): void => void this.#socketOf.set(client, socket);
       const client = new Client(url, { ...this.#patience('call', opened), pipelining: 2 });
@@ -123,15 +127,13 @@ export class Endpoint {
   /** Sends it once. */
   #exchange(dispatcher: Dispatcher, request: WireRequest, limits: Limits, hooks?: Hooks): Exchange {
     const { method, query, form } = request;
-    const { authorization } = this.#settings;
     const path = this.prefixOf(request) + request.path;
     const exchange = new Exchange(limits, this.#failure, hooks);
     dispatcher.dispatch(
       {
         method,
         path: query === '' ? path : `${path}?${query}`,
-        // undici leaves out what is undefined.
-        headers: { authorization, 'content-type': form === undefined ? undefined : FORM },
+        headers: form === undefined ? this.#headers : this.#formHeaders,
         body: form ?? null,
         // Else nothing could be sent behind it.
         blocking: false,

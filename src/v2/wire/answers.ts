@@ -18,14 +18,17 @@ export const encodeSnapshot = ({ node, index }: Snapshot): WireReply =>
 export function decodeChange(answer: WireAnswer): Change {
   const body = decodeBody(answer);
   const prevNode = body['prevNode'];
-  const change = {
+  const change: Writable<Change> = {
     clusterId: clusterIdOf(answer),
     sentAt: answer.sentAt,
     action: String(body['action']),
     node: decodeNode(body['node'], answer),
   };
-  return prevNode === undefined ? change : { ...change, prevNode: decodeNode(prevNode, answer) };
+  if (prevNode !== undefined) change.prevNode = decodeNode(prevNode, answer);
+  return change;
 }
+
+type Writable<T> = { -readonly [field in keyof T]: T[field] };
 
 /** @param quiet leave the nodes out (`noValueOnSuccess`); a removal tells them all the same */
 export function encodeChange(change: Change, quiet: boolean): WireReply {
@@ -78,7 +81,7 @@ function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
 function decodeNode(raw: unknown, answer: WireAnswer): Node {
   if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
   const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } = raw;
-  const node: { -readonly [field in keyof Node]: Node[field] } = {
+  const node: Writable<Node> = {
     key,
     dir: dir === true,
     createdIndex: decodeIndex(createdIndex, 'createdIndex', answer),
