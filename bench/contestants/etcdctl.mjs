@@ -34,6 +34,7 @@ export function etcdctl(url) {
     id: 'etcdctl',
     title: '`etcdctl lock`',
     waitsBy: 'v3',
+    startsAnew: true,
     async hold() {
       held = contend();
       await held.acquired;

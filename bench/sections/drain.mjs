@@ -5,18 +5,18 @@ import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
 import { alternate, among, titlesOf } from './rounds.mjs';
 
+/** So many hand-overs make a round of a small queue: one drain of ten is over before anything is warm. */
+const HAND_OVERS = 200;
+
 /** So many appends and listings at once, while a queue is made. */
 const AT_ONCE = 50;
 
 /** Milliseconds per hand-over while a queue of so many entries empties, for each size. */
 export function drain(etcd, url, sizes, rounds) {
   return among([queueOfLocks(url), queueOfPython(url)], async (queues) => {
-    for (const queue of queues) await drainOnce(etcd, queue, 10);
+    for (const queue of queues) await drainTimes(etcd, queue, sizes[0]);
     const bySize = {};
-    for (const size of sizes)
-      bySize[size] = await alternate(queues, rounds, async (queue) => [
-        (await drainOnce(etcd, queue, size)).took / size,
-      ]);
+    for (const size of sizes) bySize[size] = await alternate(queues, rounds, (queue) => drainTimes(etcd, queue, size));
     return { titles: titlesOf(queues), bySize };
   });
 }
@@ -39,6 +39,14 @@ export async function countDrain(etcd, sizes) {
   } finally {
     await proxy.stop();
   }
+}
+
+/** Milliseconds per hand-over of each drain. */
+async function drainTimes(etcd, queue, size) {
+  const took = [];
+  for (let drained = 0; drained < HAND_OVERS; drained += size)
+    took.push((await drainOnce(etcd, queue, size)).took / size);
+  return took;
 }
 
 async function drainOnce(etcd, queue, size, proxy) {

@@ -5,7 +5,7 @@ import { pythonEtcd } from '../contestants/python.mjs';
 import { pollsAt, watchesAt } from '../setting/etcd.mjs';
 import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
-import { alternate, among, titlesOf } from './rounds.mjs';
+import { alternate, among, titlesOf, WARM_UP } from './rounds.mjs';
 
 const contestants = (url) => [
   ours('lock', url),
@@ -18,11 +18,16 @@ const contestants = (url) => [
 /** Milliseconds from the call of release to the acquire of the one who waits, who is in etcd's books by then. */
 export function handOver(etcd, url, { rounds, times }) {
   return among(contestants(url), async (all) => {
-    for (const contestant of all) await passOnTimes(etcd, contestant, Math.ceil(times / 4));
-    const taken = await alternate(all, rounds, (contestant) => passOnTimes(etcd, contestant, times));
+    for (const contestant of all) await passOnTimes(etcd, contestant, WARM_UP * timesOf(contestant, times));
+    const taken = await alternate(all, rounds, (contestant) =>
+      passOnTimes(etcd, contestant, timesOf(contestant, times)),
+    );
     return { titles: titlesOf(all), rounds: taken };
   });
 }
+
+/** Of one that is a new process each time, some are enough: that takes long, and it gets no faster. */
+const timesOf = ({ startsAnew }, times) => (startsAnew ? Math.ceil(times / 20) : times);
 
 /** Requests by kind from the call of release until all is at rest again, with one waiter. */
 export async function countHandOver(etcd) {
