@@ -19,8 +19,8 @@ Writes bench/report.md and its plots.
 const FULL = {
   rounds: 7,
   times: 300,
-  farTimes: 60,
-  handOvers: 40,
+  farTimes: 100,
+  handOvers: 100,
   seconds: 3,
   sizes: [10, 100, 1000],
   waiters: 10_000,
@@ -93,10 +93,12 @@ async function timed({ etcd, unsynced, near, far }, plan) {
   return {
     uncontended: {
       counts: await step('requests of a cycle', () => countCycles(etcd)),
-      direct: await step('uncontended', () => uncontended(etcd.url, { rounds, times })),
-      memory: unsynced && (await step('uncontended, in memory', () => uncontended(unsynced.url, { rounds, times }))),
-      near: await step('uncontended, through the proxy', () => uncontended(near.url, { rounds, times: farTimes })),
-      far: await step('uncontended, 2 ms added', () => uncontended(far.url, { rounds, times: farTimes })),
+      ...(await step('uncontended', () => uncontended({ direct: etcd.url }, { rounds, times }))),
+      ...(unsynced &&
+        (await step('uncontended, in memory', () => uncontended({ memory: unsynced.url }, { rounds, times })))),
+      ...(await step('uncontended, through the proxies', () =>
+        uncontended({ near: near.url, far: far.url }, { rounds, times: farTimes }),
+      )),
     },
     handOver: {
       counts: await step('requests of a hand-over', () => countHandOver(etcd)),

@@ -30,7 +30,7 @@ export const WHY_NOT = {
   handOver:
     'both read the queue once; deadlines, the judging of the queue and the settling of unclear writes take CPU time before the removal is sent and between the event and the listing.',
   trips:
-    'timers and processors that have fallen asleep make 2 ms a little more; see what two bare writes, which are two round trips, come to.',
+    'a disk and processors that had 2 ms to fall asleep take a little longer; see what two bare writes, which are two round trips, come to.',
   poll: 'a wait whose connection died silently has to go on within TTL/3, so a poll ends earlier, in time to ask two members for the queue.',
 };
 
@@ -42,6 +42,7 @@ highest in parentheses. So ratios hold where a noisy machine moves the times. p9
 - Requests, round trips and sockets are counted at a byte-level proxy in a process of its own. A request that arrives before any answer to the
   round trip under way was passed on belongs to that round trip.
 - "2 ms added each way" is the same proxy holding every byte back for 2 ms in each direction, without a limit on what is under way.
+  In the uncontended cycle it takes its turns in the same rounds as one that holds nothing back.
 - **Hand-over** is from the call of \`release()\` to the next contender's \`acquire\` resolved, on one clock. The next one is in etcd's books as
   waiting before the clock starts. python-etcd's is timed in its own process, between two threads.
 - \`etcdctl lock\` gives the lock back when its process is asked to end, so its hand-over has that signal, one more read and the pipe of its

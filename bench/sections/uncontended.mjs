@@ -16,11 +16,25 @@ const contestants = async (url) => [
   await apart('etcd3', url),
 ];
 
-/** Milliseconds per acquire and release of a lock that nobody else wants. */
-export async function uncontended(url, { rounds, times }) {
-  return among(await contestants(url), async (all) => {
-    for (const contestant of all) await cycles(contestant, WARM_UP * times);
-    return { titles: titlesOf(all), rounds: await alternate(all, rounds, (contestant) => cycles(contestant, times)) };
+/**
+ * Milliseconds per acquire and release of a lock that nobody else wants, by leg. All have their turns in the same rounds, so
+ * that what lies between two legs is no drift of the machine.
+ * @param urls by leg
+ */
+export async function uncontended(urls, { rounds, times }) {
+  const legs = [];
+  for (const [leg, url] of Object.entries(urls)) legs.push({ leg, all: await contestants(url) });
+  const everyone = legs.flatMap(({ leg, all }) =>
+    all.map((contestant) => ({ ...contestant, id: leg + contestant.id })),
+  );
+  return among(everyone, async () => {
+    for (const contestant of everyone) await cycles(contestant, WARM_UP * times);
+    const taken = await alternate(everyone, rounds, (contestant) => cycles(contestant, times));
+    const results = ({ leg, all }) => ({
+      titles: titlesOf(all),
+      rounds: Object.fromEntries(all.map(({ id }) => [id, taken[leg + id]])),
+    });
+    return Object.fromEntries(legs.map((one) => [one.leg, results(one)]));
   });
 }
 
