@@ -25,7 +25,7 @@ const FULL = {
   sizes: [10, 100, 1000],
   waiters: 10_000,
   alone: 1000,
-  ttl: 30,
+  idle: { ttl: 30, thirds: 9 },
 };
 const SHORT = {
   rounds: 2,
@@ -36,7 +36,7 @@ const SHORT = {
   sizes: [10, 50],
   waiters: 1000,
   alone: 50,
-  ttl: 3,
+  idle: { ttl: 3, thirds: 6 },
 };
 const FAR_SIZES = 100;
 /** Draining takes the longest, and is about growth by far more than a machine's noise. */
@@ -127,7 +127,7 @@ async function costs(etcd, plan) {
       await step('waiters with entries of their own', () => waiters(etcd, 'lock', plan.alone)),
       await step("python-etcd's waiters", () => waiters(etcd, 'python', plan.alone)),
     ],
-    idle: await step('at rest', () => idle(etcd, plan.ttl)),
+    idle: await step('at rest', () => idle(etcd, plan.idle)),
     debug: await step('debug', () => debugCost(etcd.url, { rounds: 2 * plan.rounds, times: plan.times })),
   };
 }

@@ -11,6 +11,6 @@ const counts = {
   handOver: await countHandOver(etcd),
   drain: await countDrain(etcd, [5, 30]),
   waiters: await waiters(etcd, 'manager', 300),
-  idle: await idle(etcd, 3),
+  idle: await idle(etcd, { ttl: 3, thirds: 6 }),
 };
 process.stdout.write(JSON.stringify(counts));

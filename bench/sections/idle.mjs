@@ -3,13 +3,12 @@ import { EtcdClient, LockManager } from 'etcd-v2-lock';
 import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
 
-const RENEWALS = 6;
-
 /**
  * Requests by kind per TTL/3, counted over several of them, of a lock that is held and of one that is waited for.
  * @param ttl seconds
+ * @param thirds for how many times TTL/3; polls and these do not go in step, so that few of them prove little
  */
-export async function idle(etcd, ttl) {
+export async function idle(etcd, { ttl, thirds }) {
   const proxies = [await startProxy(etcd.url), await startProxy(etcd.url)];
   const clients = proxies.map(({ url }) => new EtcdClient({ endpoints: [url] }));
   const [holding, waiting] = clients.map((client) => new LockManager(client, { ttl }));
@@ -17,10 +16,10 @@ export async function idle(etcd, ttl) {
   try {
     const held = await holding.acquire(name);
     const asked = waiting.acquire(name);
-    const [holder, waiter] = await Promise.all(proxies.map((proxy) => perThirdOfTtl(proxy, ttl)));
+    const [holder, waiter] = await Promise.all(proxies.map((proxy) => perThirdOfTtl(proxy, { ttl, thirds })));
     await held.release();
     await (await asked).release();
-    return { ttl, thirds: RENEWALS, holder, waiter };
+    return { ttl, thirds, holder, waiter };
   } finally {
     await Promise.all(clients.map((client) => client.close()));
     await Promise.all(proxies.map((proxy) => proxy.stop()));
@@ -28,7 +27,7 @@ export async function idle(etcd, ttl) {
 }
 
 /** From one renewal to a later one: the first asks for the version, too. */
-async function perThirdOfTtl(proxy, ttl) {
+async function perThirdOfTtl(proxy, { ttl, thirds }) {
   const kinds = {};
   const renewed = async (count) =>
     until(
@@ -42,7 +41,7 @@ async function perThirdOfTtl(proxy, ttl) {
   await renewed(1);
   for (const kind of Object.keys(kinds)) delete kinds[kind];
   const start = performance.now();
-  await renewed(RENEWALS);
-  const thirds = (performance.now() - start) / ((ttl / 3) * 1000);
-  return { kinds, perThird: Object.fromEntries(Object.entries(kinds).map(([kind, count]) => [kind, count / thirds])) };
+  await renewed(thirds);
+  const passed = (performance.now() - start) / ((ttl / 3) * 1000);
+  return { kinds, perThird: Object.fromEntries(Object.entries(kinds).map(([kind, count]) => [kind, count / passed])) };
 }
