@@ -110,8 +110,8 @@ describe('a listing that comes too late', () => {
 describe('a wait', () => {
   test.each([
     [{ lockTtl: 6 }, 1.5],
-    [{ lockTtl: 3600 }, 18],
-    [{ lockTtl: null }, 18],
+    [{ lockTtl: 3600 }, 19],
+    [{ lockTtl: null }, 19],
   ])(
     'with %j polls for %d seconds, so that the queue is read again within a third of its TTL, or 20',
     async (options, seconds) => {
