@@ -67,6 +67,7 @@ function scaleGoals({ drain, waiters, idle, debug }) {
       number(most / least),
       most / least,
       3,
+      'drain',
     ),
     exactly(`${many}: keys in etcd`, keys, 1),
     within(`${many}: sockets`, sockets, sockets, 2),
