@@ -16,31 +16,34 @@ const USAGE = `npm run bench -- [--short]
 Writes bench/report.md and its plots.
   --short  a minute's try: few and short rounds, small queues; prints only`;
 
+/** Rounds are many and short: a machine that slows down for a second then does so to all contestants of a round. */
 const FULL = {
-  rounds: 7,
-  times: 300,
-  farTimes: 100,
-  handOvers: 100,
-  seconds: 3,
+  cycles: { rounds: 21, times: 100 },
+  farCycles: { rounds: 14, times: 30 },
+  handOvers: { rounds: 14, times: 50 },
+  farHandOvers: { rounds: 14, times: 25 },
+  contenders: { rounds: 7, seconds: 3 },
   sizes: [10, 100, 1000],
+  drainRounds: 3,
   waiters: 10_000,
   alone: 1000,
   idle: { ttl: 30, thirds: 9 },
+  debug: { rounds: 42, times: 100 },
 };
 const SHORT = {
-  rounds: 2,
-  times: 60,
-  farTimes: 15,
-  handOvers: 8,
-  seconds: 0.5,
+  cycles: { rounds: 4, times: 30 },
+  farCycles: { rounds: 2, times: 10 },
+  handOvers: { rounds: 4, times: 10 },
+  farHandOvers: { rounds: 2, times: 5 },
+  contenders: { rounds: 2, seconds: 0.5 },
   sizes: [10, 50],
+  drainRounds: 2,
   waiters: 1000,
   alone: 50,
   idle: { ttl: 3, thirds: 6 },
+  debug: { rounds: 4, times: 60 },
 };
 const FAR_SIZES = 100;
-/** Draining takes the longest, and is about growth by far more than a machine's noise. */
-const DRAIN_ROUNDS = 3;
 
 const print = (line) => process.stdout.write(`${line}\n`);
 
@@ -87,30 +90,26 @@ async function measure(plan) {
 }
 
 async function timed({ etcd, unsynced, near, far }, plan) {
-  const { rounds, times, farTimes, handOvers, seconds, sizes } = plan;
+  const { sizes, drainRounds } = plan;
   const farSizes = sizes.filter((size) => size <= FAR_SIZES);
-  const drainRounds = Math.min(rounds, DRAIN_ROUNDS);
   return {
     uncontended: {
       counts: await step('requests of a cycle', () => countCycles(etcd)),
-      ...(await step('uncontended', () => uncontended({ direct: etcd.url }, { rounds, times }))),
-      ...(unsynced &&
-        (await step('uncontended, in memory', () => uncontended({ memory: unsynced.url }, { rounds, times })))),
+      ...(await step('uncontended', () => uncontended({ direct: etcd.url }, plan.cycles))),
+      ...(unsynced && (await step('uncontended, in memory', () => uncontended({ memory: unsynced.url }, plan.cycles)))),
       ...(await step('uncontended, through the proxies', () =>
-        uncontended({ near: near.url, far: far.url }, { rounds, times: farTimes }),
+        uncontended({ near: near.url, far: far.url }, plan.farCycles),
       )),
     },
     handOver: {
       counts: await step('requests of a hand-over', () => countHandOver(etcd)),
-      direct: await step('hand-over', () => handOver(etcd, etcd.url, { rounds, times: handOvers })),
-      memory:
-        unsynced &&
-        (await step('hand-over, in memory', () => handOver(unsynced, unsynced.url, { rounds, times: handOvers }))),
-      far: await step('hand-over, 2 ms added', () => handOver(etcd, far.url, { rounds, times: handOvers / 2 })),
+      direct: await step('hand-over', () => handOver(etcd, etcd.url, plan.handOvers)),
+      memory: unsynced && (await step('hand-over, in memory', () => handOver(unsynced, unsynced.url, plan.handOvers))),
+      far: await step('hand-over, 2 ms added', () => handOver(etcd, far.url, plan.farHandOvers)),
     },
     contenders: {
-      direct: await step('8 processes', () => contenders(etcd.url, { rounds, seconds })),
-      far: await step('8 processes, 2 ms added', () => contenders(far.url, { rounds, seconds })),
+      direct: await step('8 processes', () => contenders(etcd.url, plan.contenders)),
+      far: await step('8 processes, 2 ms added', () => contenders(far.url, plan.contenders)),
     },
     drain: {
       counts: await step('requests of a drain', () => countDrain(etcd, sizes)),
@@ -128,7 +127,7 @@ async function costs(etcd, plan) {
       await step("python-etcd's waiters", () => waiters(etcd, 'python', plan.alone)),
     ],
     idle: await step('at rest', () => idle(etcd, plan.idle)),
-    debug: await step('debug', () => debugCost(etcd.url, { rounds: 2 * plan.rounds, times: plan.times })),
+    debug: await step('debug', () => debugCost(etcd.url, plan.debug)),
   };
 }
 
