@@ -1,9 +1,9 @@
 import { resolveSrv } from 'node:dns/promises';
 import { type EndpointFailure, EtcdConnectionFailed } from '../errors.ts';
-import { Deadline, orAborted, type Scope } from '../timing.ts';
+import { atDeadline, Deadline, ignore, orAborted, type Scope } from '../timing.ts';
 import { Endpoint } from './endpoint.ts';
 import { afterOthers, combine, isMembersFault, stillSilent } from './failures.ts';
-import { type AskAnotherAt, inTurn } from './in-turn.ts';
+import { inTurn } from './in-turn.ts';
 import { type Asked, Members } from './members.ts';
 import type { ClientSettings } from './options.ts';
 import { Pace } from './pace.ts';
@@ -50,20 +50,22 @@ export class Endpoints {
     const underWay = new Set<Asked>();
     let first: number | undefined;
     let end: Deadline | undefined;
-    const attempt = async (askAnotherAt: AskAnotherAt): Promise<T> => {
+    const attempt = async (askAnotherAt: (deadline: Deadline) => void): Promise<T> => {
       // In an outage, whom it asked before says nothing, and the one that is left may be the one that stays dead.
       if (this.pace.isDown) before.clear();
       await this.pace.turn(ending, ref);
       const asked = members.choose(before, first);
       first = asked.first;
+      let cancel: () => void = ignore;
       // Each member gets its time.
       end ??= Deadline.after(timeout + patience * (members.count - 1));
+      if (repeat === 'hedged' && patience < timeout) {
+        const next = Deadline.after(patience);
+        // First, so that the next one already waits for its turn if this was the last one hoped for.
+        cancel = atDeadline(next, () => members.overdue(asked), { ref: false });
+        askAnotherAt(next);
+      }
       underWay.add(asked);
-      if (repeat === 'hedged' && patience < timeout)
-        askAnotherAt(Deadline.after(patience), () => {
-          // The next one then waits for its turn if this was the last one hoped for.
-          if (underWay.has(asked)) members.overdue(asked);
-        });
       try {
         const result = await ask(asked.endpoint);
         // A poll that ends without an event proves nothing.
@@ -80,6 +82,7 @@ export class Endpoints {
         throw error;
       } finally {
         underWay.delete(asked);
+        cancel();
       }
     };
     const goesOn = (error: unknown): boolean =>

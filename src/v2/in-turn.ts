@@ -9,15 +9,12 @@ export interface InTurnOptions {
   readonly isLate: () => boolean;
 }
 
-/** @param before called at the deadline, right before the next attempt is begun */
-export type AskAnotherAt = (deadline: Deadline, before: () => void) => void;
-
 /**
  * Makes one attempt after the other until one resolves: the next when one has failed and, beyond the count, when the
  * deadline that the last one gave to `askAnotherAt` passes, while those before go on. Rejects with the last failure.
  */
 export function inTurn<T>(
-  attempt: (askAnotherAt: AskAnotherAt) => Promise<T>,
+  attempt: (askAnotherAt: (deadline: Deadline) => void) => Promise<T>,
   { count, goesOn, isLate }: InTurnOptions,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -33,14 +30,9 @@ export function inTurn<T>(
     const begin = (): void => {
       cancel();
       running += 1;
-      const askAnotherAt: AskAnotherAt = (deadline, before) => {
+      const askAnotherAt = (deadline: Deadline): void => {
         cancel();
-        if (over) return;
-        const next = (): void => {
-          before();
-          begin();
-        };
-        cancel = atDeadline(deadline, next, { ref: false });
+        if (!over) cancel = atDeadline(deadline, begin, { ref: false });
       };
       begun += 1;
       attempt(askAnotherAt).then(
