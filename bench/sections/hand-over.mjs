@@ -18,7 +18,7 @@ const contestants = (url) => [
 /** Milliseconds from the call of release to the acquire of the one who waits, who is in etcd's books by then. */
 export function handOver(etcd, url, { rounds, times }) {
   return among(contestants(url), async (all) => {
-    for (const contestant of all) await passOnTimes(etcd, contestant, WARM_UP * timesOf(contestant, times));
+    for (const contestant of all) if (!contestant.startsAnew) await passOnTimes(etcd, contestant, WARM_UP * times);
     const taken = await alternate(all, rounds, (contestant) =>
       passOnTimes(etcd, contestant, timesOf(contestant, times)),
     );
@@ -26,7 +26,7 @@ export function handOver(etcd, url, { rounds, times }) {
   });
 }
 
-/** Of one that is a new process each time, some are enough: that takes long, and it gets no faster. */
+/** Of one that is a new process each time, some are enough, and none to warm up: that takes long, and it gets no faster. */
 const timesOf = ({ startsAnew }, times) => (startsAnew ? Math.ceil(times / 20) : times);
 
 /** Requests by kind from the call of release until all is at rest again, with one waiter. */
