@@ -27,6 +27,7 @@ export default defineConfig({
             'test/lock/manager-options.test.ts',
             'test/lock/rules.test.ts',
             'test/lock/unclear.test.ts',
+            'test/lock/wait.test.ts',
             'test/lock/waiter.test.ts',
             // and these start real ones: with TLS and passwords, to be killed, to be paused.
             'test/lock/tls.test.ts',

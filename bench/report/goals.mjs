@@ -74,15 +74,12 @@ function scaleGoals({ drain, waiters, idle, debug }) {
     within(`${many}: KiB of heap each`, number(heapEach / 1024), heapEach / 1024, 4),
     exactly(`${many}: served in order`, inOrder, true),
     idleGoal('a held lock: one request per TTL/3', idle.holder, { renewal: idle.thirds }),
-    {
-      ...idleGoal(
-        'a lock waited for: one renewal and one poll per TTL/3',
-        idle.waiter,
-        { renewal: idle.thirds, poll: idle.thirds },
-        ['read'],
-      ),
-      why: 'poll',
-    },
+    idleGoal(
+      'a lock waited for: one renewal and one poll per TTL/3',
+      idle.waiter,
+      { renewal: idle.thirds, poll: idle.thirds },
+      ['read'],
+    ),
     {
       goal: '`debug` off: CPU time per cycle ÷ that without the calls, no more than between two copies alike',
       measured: `${shown(ratio(debug.cpu.with, debug.cpu.without))}; alike: ${shown(alike)}`,
@@ -112,7 +109,7 @@ const within = (goal, measured, value, limit, why) => ({
 });
 const exactly = (goal, measured, wanted) => ({ goal: `${goal}: ${wanted}`, measured, reached: measured === wanted });
 
-/** @param read kinds of requests that come with the others, as a look at the queue does after each poll */
+/** @param read kinds of requests that come with the others, as a look at the queue does with each poll */
 function idleGoal(goal, { kinds }, most, besides = []) {
   const reached = Object.entries(kinds).every(([kind, count]) => besides.includes(kind) || count <= (most[kind] ?? 0));
   const per = Object.entries(kinds).map(([kind, count]) => `${number(count / most.renewal)} × ${kind}`);

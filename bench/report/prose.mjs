@@ -33,7 +33,6 @@ export const WHY_NOT = {
     'a disk and processors that had 2 ms to fall asleep take a little longer; see what two bare writes, which are two round trips, come to.',
   drain:
     'every look at the queue has all of its entries in it, which etcd writes out anew each time: a bare read of 500 takes it 0.7 ms longer than one of 10.',
-  poll: 'a wait whose connection died silently has to go on within TTL/3, so a poll ends earlier, in time to ask two members for the queue.',
 };
 
 export const HOW = `Every figure comes from one run of \`npm run bench\` on one etcd. Contestants take turns in alternating rounds, each

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, LockManager } from 'etcd-v2-lock';
 import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
@@ -6,7 +7,7 @@ import { until } from '../setting/until.mjs';
 /**
  * Requests by kind per TTL/3, counted over several of them, of a lock that is held and of one that is waited for.
  * @param ttl seconds
- * @param thirds for how many times TTL/3; polls and these do not go in step, so that few of them prove little
+ * @param thirds for how many times TTL/3; looks at the queue do not go in step with these, so that few of them prove little
  */
 export async function idle(etcd, { ttl, thirds }) {
   const proxies = [await startProxy(etcd.url), await startProxy(etcd.url)];
@@ -26,22 +27,22 @@ export async function idle(etcd, { ttl, thirds }) {
   }
 }
 
-/** From one renewal to a later one: the first asks for the version, too. */
+/** From between two renewals to between two later ones: polls begin and end with renewals, or nearly so. */
 async function perThirdOfTtl(proxy, { ttl, thirds }) {
   const kinds = {};
-  const renewed = async (count) =>
-    until(
-      async () => {
-        for (const [kind, more] of Object.entries((await proxy.take()).kinds)) kinds[kind] = (kinds[kind] ?? 0) + more;
-        return kinds.renewal ?? 0;
-      },
-      (renewals) => renewals >= count,
-      { timeout: 2 * count * ttl * 1000 },
-    );
-  await renewed(1);
+  const taken = async () => {
+    for (const [kind, more] of Object.entries((await proxy.take()).kinds)) kinds[kind] = (kinds[kind] ?? 0) + more;
+    return kinds.renewal ?? 0;
+  };
+  const between = async (count) => {
+    await until(taken, (renewals) => renewals >= count, { timeout: 2 * count * ttl * 1000 });
+    await sleep((ttl * 1000) / 6);
+    await taken();
+  };
+  await between(1); // which asks for the version, too
   for (const kind of Object.keys(kinds)) delete kinds[kind];
   const start = performance.now();
-  await renewed(thirds);
+  await between(thirds);
   const passed = (performance.now() - start) / ((ttl / 3) * 1000);
   return { kinds, perThird: Object.fromEntries(Object.entries(kinds).map(([kind, count]) => [kind, count / passed])) };
 }

@@ -8,7 +8,7 @@ import type { Lease } from './lease.ts';
 import { removeLeftOvers } from './left-over.ts';
 import { type Contender, type Queue, readQueue } from './queue.ts';
 import type { Rule } from './rules.ts';
-import { changed, patience } from './wait.ts';
+import { patience, Watch } from './wait.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
 
@@ -36,6 +36,7 @@ export async function contend(
   blocking: boolean,
 ): Promise<boolean> {
   const { signal } = call;
+  const watch = new Watch(keys, signal);
   const backoff = new Backoff();
   let quorum = false;
   /** Index of the last event: an older listing came from a member that lags behind the one that told of it. */
@@ -48,35 +49,39 @@ export async function contend(
     await claim.tidy(listing, { signal });
     return listing;
   };
-  for (;;) {
-    const queue = await call.persist(async () => {
-      const listing = await read(quorum);
-      const { sequence } = lease.place;
-      const mayGo = (entry: Contender): boolean => entry.sequence < sequence && isLeftOver(entry);
-      return (await removeLeftOvers(keys, listing, mayGo, { signal })) ? read(true) : listing;
-    });
-    lease.assertValid();
-    const { place } = lease;
-    const decision = rule(queue.entries, place.key);
-    const lags =
-      decision.state === 'gone' ||
-      queue.clusterId !== place.clusterId ||
-      (decision.state === 'wait' && queue.index < seen);
-    if (lags && !quorum) {
-      quorum = true;
-      continue;
+  try {
+    for (;;) {
+      const queue = await call.persist(async () => {
+        const listing = await read(quorum);
+        const { sequence } = lease.place;
+        const mayGo = (entry: Contender): boolean => entry.sequence < sequence && isLeftOver(entry);
+        return (await removeLeftOvers(keys, listing, mayGo, { signal })) ? read(true) : listing;
+      });
+      lease.assertValid();
+      const { place } = lease;
+      const decision = rule(queue.entries, place.key);
+      const lags =
+        decision.state === 'gone' ||
+        queue.clusterId !== place.clusterId ||
+        (decision.state === 'wait' && queue.index < seen);
+      if (lags && !quorum) {
+        quorum = true;
+        continue;
+      }
+      if (decision.state === 'gone' || queue.clusterId !== place.clusterId)
+        throw lost(place, queue.clusterId, 'its key is gone');
+      if (decision.state === 'held') return true;
+      if (!blocking) return false;
+      debug('%s waits for %s', place.key, decision.on.key);
+      const woken = await watch.changed(decision.on.key, { after: queue.index, ttl: place.ttl });
+      if (woken.by === 'event') seen = woken.index;
+      if (woken.by === 'trouble') await sleep(backoff.next(), signal);
+      else backoff.reset();
+      // Only an event is a reason to trust this member's own state; silence and trouble are reasons to doubt it.
+      quorum = woken.by !== 'event';
+      attemptTimeout = patience(place.ttl, woken.by);
     }
-    if (decision.state === 'gone' || queue.clusterId !== place.clusterId)
-      throw lost(place, queue.clusterId, 'its key is gone');
-    if (decision.state === 'held') return true;
-    if (!blocking) return false;
-    debug('%s waits for %s', place.key, decision.on.key);
-    const woken = await changed(keys, decision.on.key, { after: queue.index, ttl: place.ttl, signal });
-    if (woken.by === 'event') seen = woken.index;
-    if (woken.by === 'trouble') await sleep(backoff.next(), signal);
-    else backoff.reset();
-    // Only an event is a reason to trust this member's own state; silence and trouble are reasons to doubt it.
-    quorum = woken.by !== 'event';
-    attemptTimeout = patience(place.ttl, woken.by);
+  } finally {
+    watch.end();
   }
 }

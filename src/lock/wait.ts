@@ -1,15 +1,15 @@
 import createDebug from 'debug';
 import { isTransient } from '../errors.ts';
-import type { KeysApi } from '../keys/api.ts';
+import type { KeysApi, WatchOptions } from '../keys/api.ts';
 import { LONGEST_WAIT } from '../keys/requests.ts';
-import { now, type Source } from '../timing.ts';
+import { atDeadline, Deadline, ignore, now, Scope, type Source } from '../timing.ts';
 
 const debug = createDebug('etcd-v2-lock:watch');
 
 /** Why the queue should be read again. */
 export type Woken =
   | { readonly by: 'event'; readonly index: number }
-  /** Nothing for a whole poll. */
+  /** Nothing for so long that the member may be the reason. */
   | { readonly by: 'silence' }
   /** The wait was cut short. */
   | { readonly by: 'trouble' };
@@ -19,10 +19,9 @@ export interface WaitOptions {
   readonly after: number;
   /** Seconds our own entry lives; null when it never expires. */
   readonly ttl: number | null;
-  readonly signal: Source;
 }
 
-/** Seconds within which a wait whose connection died silently goes on, the look at the queue included. */
+/** Seconds a poll lasts, and within which a wait whose connection died silently goes on, the look at the queue included. */
 const cap = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
 
 /**
@@ -35,14 +34,77 @@ export const patience = (ttl: number | null, after: Woken['by']): number =>
 /** Seconds a wait goes on without an event: then there is time to ask two members for the queue within the cap. */
 const longest = (ttl: number | null): number => cap(ttl) - 2 * patience(ttl, 'silence');
 
-/** Waits until the key may have changed. An event says only that much: a python-etcd renewal is one, too. */
-export async function changed(keys: KeysApi, key: string, { after, ttl, signal }: WaitOptions): Promise<Woken> {
-  const timeout = longest(ttl);
+type Watching = Pick<KeysApi, 'watch'>;
+
+/** A long poll under way. */
+interface Poll {
+  readonly key: string;
+  readonly ending: Scope;
+  /** What it told; undefined when it was over without a word. */
+  readonly told: Promise<Woken | undefined>;
+}
+
+/** The waits of one call, one at a time. A poll goes on while the queue is looked at because of its silence. */
+export class Watch {
+  readonly #keys: Watching;
+  readonly #signal: Source;
+  #poll: Poll | undefined;
+  /** When the look at the queue has taken so long that another member was asked, which is to be polled then. */
+  #slow = Deadline.never;
+
+  constructor(keys: Watching, signal: Source) {
+    this.#keys = keys;
+    this.#signal = signal;
+  }
+
+  /** Waits until the key may have changed. An event says only that much: a python-etcd renewal is one, too. */
+  async changed(key: string, { after, ttl }: WaitOptions): Promise<Woken> {
+    if (this.#poll?.key !== key || this.#slow.passed) this.end();
+    let cancel = ignore;
+    const silence = new Promise<Woken>((resolve) => {
+      cancel = atDeadline(Deadline.after(longest(ttl)), () => resolve({ by: 'silence' }));
+    });
+    try {
+      for (;;) {
+        this.#poll ??= this.#begin(key, after, ttl);
+        const woken = await Promise.race([this.#poll.told, silence]);
+        if (woken?.by === 'silence') {
+          this.#slow = Deadline.after(patience(ttl, 'silence'));
+          return woken;
+        }
+        this.#poll = undefined;
+        // An event told during the look may be one that the look has shown.
+        if (woken && !(woken.by === 'event' && woken.index <= after)) return woken;
+      }
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Ends the poll under way, if any. */
+  end(): void {
+    this.#poll?.ending.abort('over');
+    this.#poll = undefined;
+  }
+
+  #begin(key: string, after: number, ttl: number | null): Poll {
+    const ending = new Scope(this.#signal);
+    const told = poll(this.#keys, key, { after, timeout: cap(ttl), signal: ending });
+    told.catch(ignore).finally(() => ending.dispose()); // it may fail while nobody waits for it
+    return { key, ending, told };
+  }
+}
+
+async function poll(
+  keys: Watching,
+  key: string,
+  options: WatchOptions & { timeout: number },
+): Promise<Woken | undefined> {
   const startedAt = now();
   try {
-    const event = await keys.watch(key, { after, timeout, signal });
+    const event = await keys.watch(key, options);
     if (event) return { by: 'event', index: event.index };
-    return { by: now() - startedAt >= timeout * 1000 ? 'silence' : 'trouble' };
+    return now() - startedAt >= options.timeout * 1000 ? undefined : { by: 'trouble' };
   } catch (error) {
     if (!isTransient(error)) throw error;
     debug('watching %s: %s', key, error);

@@ -73,12 +73,12 @@ test('a held lock costs one small request per TTL/3', () => {
   expect(counts.idle.holder.kinds).toEqual({ renewal: counts.idle.thirds });
 });
 
-test('a lock waited for costs a renewal per TTL/3, and a poll and a look at the queue per cap', () => {
-  const { renewal, poll = 0, read = 0, ...others } = counts.idle.waiter.kinds;
-  expect(renewal).toBe(counts.idle.thirds);
+test('a lock waited for costs a renewal per TTL/3, a poll per cap, and looks at the queue within it', () => {
+  const { thirds, waiter } = counts.idle;
+  const { renewal, poll = 0, read = 0, ...others } = waiter.kinds;
+  expect(renewal).toBe(thirds);
   expect(others).toEqual({});
-  // With such a TTL a poll ends at three quarters of the cap, so that the look after it is within the cap, too.
-  const polls = Math.ceil((counts.idle.thirds * 4) / 3) + 1;
-  expect(poll).toBeLessThanOrEqual(polls);
-  expect(read).toBeLessThanOrEqual(polls);
+  expect(poll).toBeLessThanOrEqual(thirds);
+  // With such a TTL a look comes after three quarters of the cap.
+  expect(read).toBeLessThanOrEqual(Math.ceil((thirds * 4) / 3) + 1);
 });
