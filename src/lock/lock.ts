@@ -16,7 +16,7 @@ import {
   checkUuid,
   type LockOptions,
 } from './options.ts';
-import { type Contender, readQueue } from './queue.ts';
+import { type Contender, inOrder, readQueue } from './queue.ts';
 import { exclusive } from './rules.ts';
 
 /**
@@ -186,7 +186,7 @@ export class Lock {
 
   /** The queue as it is now, read by quorum, first in line first; python-etcd's contenders included. */
   async contenders(): Promise<readonly Contender[]> {
-    return (await readQueue(this.#keys, this.path, { quorum: true })).entries;
+    return inOrder((await readQueue(this.#keys, this.path, { quorum: true })).entries);
   }
 
   /** Releases, if there was ever a place to release. */

@@ -16,7 +16,7 @@ export interface Contender {
 
 /** The queue of one lock, as one listing showed it. */
 export interface Queue {
-  /** In the order of the key names as text, which is python-etcd's order. */
+  /** In no particular order, as etcd lists them. */
   readonly entries: readonly Contender[];
   /** Index of the store at the listing: a watch goes on from here. */
   readonly index: number;
@@ -54,23 +54,30 @@ export async function readDirectory(keys: KeysApi, path: string, options: GetOpt
   }
 }
 
-/** Of what a lock's directory has, the files named by a number, in text order; nothing else is an entry of this lock. */
+/** Of what a lock's directory has, the files named by a number; nothing else is an entry of this lock. */
 export function contendersAmong(nodes: readonly Node[]): Contender[] {
   const found: Contender[] = [];
   for (const node of nodes) {
     const contender = contenderOf(node);
     if (contender) found.push(contender);
   }
-  return found.sort((a, b) => (a.key < b.key ? -1 : 1));
+  return found;
 }
 
+/** First in line first, by the key names as text, which is python-etcd's order. */
+export const inOrder = (entries: readonly Contender[]): Contender[] =>
+  entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+
 /** Who owns the lock, as python-etcd sees it: the first in text order. */
-export function holderOf({ entries: [first] }: Queue): LockHolder | undefined {
+export function holderOf({ entries }: Queue): LockHolder | undefined {
+  let first: Contender | undefined;
+  for (const entry of entries) if (!first || entry.key < first.key) first = entry;
   return first && { key: first.key, value: first.value, ttl: first.ttl };
 }
 
+/** Those that carry it, in order. */
 export const withValue = ({ entries }: Queue, value: string): Contender[] =>
-  entries.filter((entry) => entry.value === value);
+  inOrder(entries.filter((entry) => entry.value === value));
 
 function contenderOf({ key, value, dir, ttl, modifiedIndex }: Node): Contender | undefined {
   const sequence = sequenceOf(key);

@@ -9,7 +9,7 @@ export type Decision =
   /** The own entry is not in the listing. */
   | { readonly state: 'gone' };
 
-/** Decides by the entries, in text order of their keys, what the one at `ownKey` has to wait for. */
+/** Decides by the entries, whatever their order, what the one at `ownKey` has to wait for. */
 export type Rule = (entries: readonly Contender[], ownKey: string) => Decision;
 
 /** First in line owns, everyone else waits for the nearest entry before its own (the recipe of ZooKeeper and python-etcd). */
@@ -26,14 +26,26 @@ export const holdsUp = ({ value }: Contender, mode: LockMode): boolean => mode =
  * left over they may not: then only who is first in both owns, so that this never disagrees with python-etcd's text order.
  */
 function decide(entries: readonly Contender[], ownKey: string, mode: LockMode): Decision {
-  const rank = entries.findIndex(({ key }) => key === ownKey);
-  const own = entries[rank];
+  const own = entries.find(({ key }) => key === ownKey);
   if (!own) return { state: 'gone' };
-  let nearest: Contender | undefined;
-  for (const entry of entries) {
-    const isNearer = entry.sequence < own.sequence && (!nearest || entry.sequence > nearest.sequence);
-    if (isNearer && holdsUp(entry, mode)) nearest = entry;
-  }
-  nearest ??= entries.slice(0, rank).findLast((entry) => holdsUp(entry, mode));
-  return nearest ? { state: 'wait', on: nearest } : { state: 'held' };
+  const obstacles = { before: own, mode };
+  const on = nearest(entries, bySequence, obstacles) ?? nearest(entries, byText, obstacles);
+  return on ? { state: 'wait', on } : { state: 'held' };
+}
+
+type Order = (one: Contender, other: Contender) => boolean;
+
+const bySequence: Order = (one, other) => one.sequence < other.sequence;
+const byText: Order = (one, other) => one.key < other.key;
+
+/** The last of the entries before that one which hold it up. */
+function nearest(
+  entries: readonly Contender[],
+  isBefore: Order,
+  { before, mode }: { readonly before: Contender; readonly mode: LockMode },
+): Contender | undefined {
+  let found: Contender | undefined;
+  for (const entry of entries)
+    if (isBefore(entry, before) && (!found || isBefore(found, entry)) && holdsUp(entry, mode)) found = entry;
+  return found;
 }

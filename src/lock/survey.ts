@@ -1,7 +1,7 @@
 import type { CallOptions, KeysApi, Node } from '../keys/api.ts';
 import { baseName, checkLockName } from '../keys/paths.ts';
 import { type EntryValue, parseValue } from './entry-value.ts';
-import { type Contender, contendersAmong, readDirectory } from './queue.ts';
+import { type Contender, contendersAmong, inOrder, readDirectory } from './queue.ts';
 
 /** A place in the queue of a lock, with what its value says. */
 export interface QueueEntry extends Contender, EntryValue {
@@ -78,7 +78,7 @@ export function holdersAmong<E extends Pick<EntryValue, 'mode'>>(queue: readonly
 }
 
 export const entriesAmong = (name: string, nodes: readonly Node[]): QueueEntry[] =>
-  contendersAmong(nodes).map((contender) => ({ name, ...contender, ...parseValue(contender.value) }));
+  inOrder(contendersAmong(nodes)).map((contender) => ({ name, ...contender, ...parseValue(contender.value) }));
 
 /**
  * How many changes of the whole store ago an entry was queued: since etcd 2.2 the number in its name is the index of the

@@ -78,6 +78,8 @@ function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
   return decodeNode(isRoot ? { key: '/', createdIndex: 0, modifiedIndex: 0, ...raw } : raw, answer);
 }
 
+const NO_NODES: readonly Node[] = Object.freeze([]);
+
 function decodeNode(raw: unknown, answer: WireAnswer): Node {
   if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
   const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } = raw;
@@ -86,7 +88,7 @@ function decodeNode(raw: unknown, answer: WireAnswer): Node {
     dir: dir === true,
     createdIndex: decodeIndex(createdIndex, 'createdIndex', answer),
     modifiedIndex: decodeIndex(modifiedIndex, 'modifiedIndex', answer),
-    nodes: Array.isArray(nodes) ? nodes.map((child) => decodeNode(child, answer)) : [],
+    nodes: Array.isArray(nodes) ? nodes.map((child) => decodeNode(child, answer)) : NO_NODES,
   };
   // Not by spreads: a listing may hold thousands of these.
   if (typeof value === 'string') node.value = value;
