@@ -39,6 +39,7 @@ type Watching = Pick<KeysApi, 'watch'>;
 /** A long poll under way. */
 interface Poll {
   readonly key: string;
+  readonly after: number;
   readonly ending: Scope;
   /** What it told; undefined when it was over without a word. */
   readonly told: Promise<Woken | undefined>;
@@ -72,9 +73,10 @@ export class Watch {
           this.#slow = Deadline.after(patience(ttl, 'silence'));
           return woken;
         }
+        const shown = woken?.by === 'event' && woken.index <= after && this.#poll.after < after;
         this.#poll = undefined;
         // An event told during the look may be one that the look has shown.
-        if (woken && !(woken.by === 'event' && woken.index <= after)) return woken;
+        if (woken && !shown) return woken;
       }
     } finally {
       cancel();
@@ -91,7 +93,7 @@ export class Watch {
     const ending = new Scope(this.#signal);
     const told = poll(this.#keys, key, { after, timeout: cap(ttl), signal: ending });
     told.catch(ignore).finally(() => ending.dispose()); // it may fail while nobody waits for it
-    return { key, ending, told };
+    return { key, after, ending, told };
   }
 }
 

@@ -111,6 +111,14 @@ test('does not ask for another look because of an event that the look has shown'
   expect(await waiting).toEqual({ by: 'event', index: 8 });
 });
 
+test('believes a store that tells of an older event than was asked for, lest it be asked again and again', async () => {
+  const { polls, latest, wait } = setUp();
+  const waiting = wait(5);
+  latest().tell(5);
+  expect(await waiting).toEqual({ by: 'event', index: 5 });
+  expect(polls).toHaveLength(1);
+});
+
 test('polls anew after a look that took so long that another member was asked', async () => {
   const { polls, wait } = setUp();
   await after(9, wait(5));
