@@ -49,31 +49,32 @@ export async function contend(
     await claim.tidy(listing, { signal });
     return listing;
   };
+  /** Keeps nothing of the queue but what it decides: a wait outlives many looks, and there may be thousands of both. */
+  const look = async () => {
+    const { entries, index, clusterId } = await call.persist(async () => {
+      const listing = await read(quorum);
+      const { sequence } = lease.place;
+      const mayGo = (entry: Contender): boolean => entry.sequence < sequence && isLeftOver(entry);
+      return (await removeLeftOvers(keys, listing, mayGo, { signal })) ? read(true) : listing;
+    });
+    lease.assertValid();
+    const { place } = lease;
+    return { place, decision: rule(entries, place.key), index, clusterId };
+  };
   try {
     for (;;) {
-      const queue = await call.persist(async () => {
-        const listing = await read(quorum);
-        const { sequence } = lease.place;
-        const mayGo = (entry: Contender): boolean => entry.sequence < sequence && isLeftOver(entry);
-        return (await removeLeftOvers(keys, listing, mayGo, { signal })) ? read(true) : listing;
-      });
-      lease.assertValid();
-      const { place } = lease;
-      const decision = rule(queue.entries, place.key);
+      const { place, decision, index, clusterId } = await look();
       const lags =
-        decision.state === 'gone' ||
-        queue.clusterId !== place.clusterId ||
-        (decision.state === 'wait' && queue.index < seen);
+        decision.state === 'gone' || clusterId !== place.clusterId || (decision.state === 'wait' && index < seen);
       if (lags && !quorum) {
         quorum = true;
         continue;
       }
-      if (decision.state === 'gone' || queue.clusterId !== place.clusterId)
-        throw lost(place, queue.clusterId, 'its key is gone');
+      if (decision.state === 'gone' || clusterId !== place.clusterId) throw lost(place, clusterId, 'its key is gone');
       if (decision.state === 'held') return true;
       if (!blocking) return false;
       debug('%s waits for %s', place.key, decision.on.key);
-      const woken = await watch.changed(decision.on.key, { after: queue.index, ttl: place.ttl });
+      const woken = await watch.changed(decision.on.key, { after: index, ttl: place.ttl });
       if (woken.by === 'event') seen = woken.index;
       if (woken.by === 'trouble') await sleep(backoff.next(), signal);
       else backoff.reset();

@@ -1,5 +1,5 @@
 // Very many requests of one process for one lock. Counts only: how long it takes is for bench/.
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { LockManager, type RequestOptions } from '../../src/index.ts';
 import { listenersOf } from '../support/leaks.ts';
 import { freshName, queueOn, useClient, useProxy } from '../support/locks.ts';
@@ -12,12 +12,9 @@ const ROOM = 4096;
 /** One for calls, one for reads. */
 const SOCKETS = 2;
 
-/** Lets them all wait behind a hold of the same process, looks at what they take, and lets them go. */
-const SCRIPT = `
-  import { getEventListeners } from 'node:events';
+const HEAP = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
-  import { EtcdClient, LockManager } from 'etcd-v2-lock';
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc');
   async function heap() {
@@ -27,6 +24,13 @@ const SCRIPT = `
     }
     return process.memoryUsage().heapUsed;
   }
+`;
+
+/** Lets them all wait behind a hold of the same process, looks at what they take, and lets them go. */
+const SCRIPT = `
+  import { getEventListeners } from 'node:events';
+  import { EtcdClient, LockManager } from 'etcd-v2-lock';
+  ${HEAP}
   const listeners = (signal) => getEventListeners(signal, 'abort').length;
 
   const client = new EtcdClient({ endpoints: process.env.ETCD });
@@ -48,6 +52,45 @@ const SCRIPT = `
   await client.close();
   const inOrder = served.length === all.length && served.every((which, i) => which === i);
   console.log(JSON.stringify({ room, waiting, after, inOrder }));
+`;
+
+const ENTRIES = 1000;
+/** Bytes of heap that a wait behind so many entries may take; what is told of all of them takes 200 000. */
+const ROOM_IN_QUEUE = 65_536;
+
+/** Lets some wait at the end of a long queue, and looks at what each of them takes. */
+const IN_LONG_QUEUE = `
+  import { EtcdClient, Lock } from 'etcd-v2-lock';
+  ${HEAP}
+  const client = new EtcdClient({ endpoints: process.env.ETCD });
+  const queue = '/_locks/' + process.env.NAME;
+  const abort = new AbortController();
+  const { signal } = abort;
+  let polls = 0;
+  const watch = client.watch;
+  client.watch = (...args) => {
+    polls += 1;
+    return watch.apply(client, args);
+  };
+  const waits = [];
+  async function wait(name, count) {
+    const enough = polls + count;
+    for (let i = 0; i < count; i += 1) waits.push(new Lock(client, name).acquire({ timeout: 3600, lockTtl: 3600, signal }).catch(() => {}));
+    while (polls < enough) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+
+  // What is made only once is there before.
+  await new Lock(client, process.env.NAME + '/short').acquire({ lockTtl: 3600 });
+  await wait(process.env.NAME + '/short', 10);
+  for (let i = 0; i < ${ENTRIES}; i += 1) await client.createInOrder(queue, 'some', { ttl: 3600 });
+  const before = await heap();
+  await wait(process.env.NAME, 40);
+  const room = ((await heap()) - before) / 40;
+  abort.abort(new Error('enough'));
+  await Promise.all(waits);
+  await client.delete(queue, { recursive: true, dir: true });
+  await client.close();
+  console.log(room);
 `;
 
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
@@ -90,6 +133,13 @@ test(`${WAITERS} that wait in one process are one key, ${SOCKETS} sockets and ${
   expect(seen.sockets).toBeLessThanOrEqual(SOCKETS);
   expect(await queueOn(name)).toEqual([]);
 }, 300_000);
+
+test(`a wait at the end of ${ENTRIES} entries takes no more than ${ROOM_IN_QUEUE} bytes: it keeps nothing of the queue`, async () => {
+  const { code, stdout, stderr } = await runScript(IN_LONG_QUEUE, { ETCD: inject('etcd'), NAME: freshName() });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(Number(stdout)).toBeGreaterThan(0);
+  expect(Number(stdout)).toBeLessThanOrEqual(ROOM_IN_QUEUE);
+}, 60_000);
 
 /** So many requests behind a hold, and what they were rejected with in the end. */
 async function waitInVain(options: RequestOptions) {
