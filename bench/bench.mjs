@@ -10,6 +10,7 @@ import { idle } from './sections/idle.mjs';
 import { countCycles, uncontended } from './sections/uncontended.mjs';
 import { waiters } from './sections/waiters.mjs';
 import { startEtcd } from './setting/etcd.mjs';
+import { keepApart, keepTo } from './setting/processors.mjs';
 import { startProxy } from './setting/proxy.mjs';
 
 const USAGE = `npm run bench -- [--short]
@@ -22,7 +23,7 @@ const FULL = {
   farCycles: { rounds: 14, times: 30 },
   handOvers: { rounds: 14, times: 50 },
   farHandOvers: { rounds: 14, times: 25 },
-  contenders: { rounds: 7, seconds: 3 },
+  contenders: { rounds: 14, seconds: 1 },
   sizes: [10, 100, 1000],
   drainRounds: 3,
   waiters: 10_000,
@@ -74,13 +75,19 @@ async function main() {
 }
 
 async function measure(plan) {
-  const etcd = await startEtcd();
-  const unsynced = await startEtcd({ inMemory: true });
+  const apart = keepApart();
+  const processors = apart?.servers;
+  const etcd = await startEtcd({ processors });
+  const unsynced = await startEtcd({ inMemory: true, processors });
   const near = await startProxy(etcd.url);
   const far = await startProxy(etcd.url, { delay: 2 });
   try {
-    const about = await machine(etcd);
-    return { machine: about, ...(await timed({ etcd, unsynced, near, far }, plan)), ...(await costs(etcd, plan)) };
+    const about = await machine(etcd, apart);
+    return {
+      machine: about,
+      ...(await timed({ etcd, unsynced, near, far }, plan, apart)),
+      ...(await costs(etcd, plan)),
+    };
   } finally {
     await far.stop();
     await near.stop();
@@ -89,7 +96,7 @@ async function measure(plan) {
   }
 }
 
-async function timed({ etcd, unsynced, near, far }, plan) {
+async function timed({ etcd, unsynced, near, far }, plan, apart) {
   const { sizes, drainRounds } = plan;
   const farSizes = sizes.filter((size) => size <= FAR_SIZES);
   return {
@@ -107,16 +114,24 @@ async function timed({ etcd, unsynced, near, far }, plan) {
       memory: unsynced && (await step('hand-over, in memory', () => handOver(unsynced, unsynced.url, plan.handOvers))),
       far: await step('hand-over, 2 ms added', () => handOver(etcd, far.url, plan.farHandOvers)),
     },
-    contenders: {
-      direct: await step('8 processes', () => contenders(etcd.url, plan.contenders)),
-      far: await step('8 processes, 2 ms added', () => contenders(far.url, plan.contenders)),
-    },
+    contenders: await onAll(etcd, apart, async () => ({
+      direct: await step('8 processes', () => contenders(etcd.url, plan.contenders, apart?.all)),
+      far: await step('8 processes, 2 ms added', () => contenders(far.url, plan.contenders, apart?.all)),
+    })),
     drain: {
       counts: await step('requests of a drain', () => countDrain(etcd, sizes)),
       direct: await step('draining', () => drain(etcd, etcd.url, sizes, drainRounds)),
       far: await step('draining, 2 ms added', () => drain(etcd, far.url, farSizes, drainRounds)),
     },
   };
+}
+
+/** With etcd on all processors, too: where as many processes as these are busy, halves would be left idle in turn. */
+async function onAll({ pid }, apart, work) {
+  if (apart) keepTo(apart.all, pid);
+  const result = await work();
+  if (apart) keepTo(apart.servers, pid);
+  return result;
 }
 
 async function costs(etcd, plan) {

@@ -2,15 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { findPython } from '../../scripts/find.mjs';
 import { JsonProcess } from '../setting/json-process.mjs';
+import { runOn } from '../setting/processors.mjs';
 
 const PEER = fileURLToPath(new URL('peer.py', import.meta.url));
 
-/** A process with python-etcd in it. */
-export function startPython(url) {
+/**
+ * A process with python-etcd in it.
+ * @param processors those it may run on; by default those of this process
+ */
+export function startPython(url, processors) {
   const python = findPython();
   if (python === undefined) throw new Error('no python3 can import etcd: apt-get install python3-etcd');
   const { hostname, port } = new URL(url);
-  return new JsonProcess(python, [PEER, hostname, port]);
+  return new JsonProcess(...runOn(processors, python, [PEER, hostname, port]));
 }
 
 export function pythonEtcd(url) {

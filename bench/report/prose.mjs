@@ -14,7 +14,7 @@ export const WHY = {
   },
   contenders: {
     python:
-      'The proxy keeps one of the processors busy, so that 8 processes share what is left, and CPU time counts. A process of Node spends more of it per cycle than one of Python.',
+      '8 processes, etcd and the proxy, where there is one, share the processors of one machine, so CPU time counts. A process of Node spends more of it per cycle than one of Python.',
   },
   drain: {
     python: 'Requests per hand-over are the same; its contenders spend less CPU time on each of them.',
@@ -37,7 +37,8 @@ export const WHY_NOT = {
 
 export const HOW = `Every figure comes from one run of \`npm run bench\` on one etcd. Contestants take turns in alternating rounds, each
 in an order of its own, after some that do not count. In the uncontended cycle each has a process of its own. A ratio is taken within a round, and what stands here is the median of the rounds, with the lowest and the
-highest in parentheses. So ratios hold where a noisy machine moves the times. p99 is over all samples of all rounds.
+highest in parentheses. So ratios hold where a noisy machine moves the times. p99 is over all samples of all rounds. Where there are two
+processors or more, etcd has half of them to itself, but for the 8 contenders: a lock and its etcd seldom share one.
 
 - The **floors** are bare undici requests that no lock on etcd's v2 API can do without.
 - Requests, round trips and sockets are counted at a byte-level proxy in a process of its own. A request that arrives before any answer to the

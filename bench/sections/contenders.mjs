@@ -2,19 +2,27 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { startPython } from '../contestants/python.mjs';
 import { JsonProcess } from '../setting/json-process.mjs';
-import { alternate, among, titlesOf } from './rounds.mjs';
+import { runOn } from '../setting/processors.mjs';
+import { alternate, among, titlesOf, WARM_UP } from './rounds.mjs';
 
 const CONTENDER = fileURLToPath(new URL('../contestants/contender.mjs', import.meta.url));
 const PROCESSES = 8;
 
-/** Milliseconds per cycle of 8 processes on one lock, and how evenly it went round. */
-export async function contenders(url, { rounds, seconds }) {
+/**
+ * Milliseconds per cycle of 8 processes on one lock, and how evenly it went round.
+ * @param processors those they may run on
+ */
+export async function contenders(url, { rounds, seconds }, processors) {
   const teams = [
-    team('lock', 'this package, `Lock`', () => new JsonProcess(process.execPath, [CONTENDER, url])),
-    team('python', 'python-etcd `Lock`', () => startPython(url)),
+    team(
+      'lock',
+      'this package, `Lock`',
+      () => new JsonProcess(...runOn(processors, process.execPath, [CONTENDER, url])),
+    ),
+    team('python', 'python-etcd `Lock`', () => startPython(url, processors)),
   ];
   return among(teams, async () => {
-    for (const { contend } of teams) await contend(0.2);
+    for (const { contend } of teams) await contend(WARM_UP * seconds);
     const taken = await alternate(teams, rounds, ({ contend }) => contend(seconds));
     const of = (pick) => Object.fromEntries(Object.entries(taken).map(([id, all]) => [id, all.map(pick)]));
     return {

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onPath } from '../../scripts/find.mjs';
+import { runOn } from './processors.mjs';
 import { until } from './until.mjs';
 
 const MEMORY = '/dev/shm';
@@ -15,15 +16,17 @@ const TMPFS = 0x01021994;
 /**
  * One real etcd with an empty store, on a disk as in production, where each write is synced.
  * @param inMemory on none; undefined where there is no room for that
+ * @param processors those it may run on; any by default
  */
-export async function startEtcd({ inMemory = false } = {}) {
+export async function startEtcd({ inMemory = false, processors } = {}) {
   const [etcd] = onPath('etcd');
   if (etcd === undefined) throw new Error('etcd not found: apt-get install etcd-server');
   const directory = inMemory ? MEMORY : onDisk();
   if (inMemory && !hasRoom(directory)) return undefined;
   const dataDir = mkdtempSync(join(directory, 'etcd-v2-lock-bench-'));
   const [url, peerUrl] = (await freePorts(2)).map((port) => `http://127.0.0.1:${port}`);
-  const server = spawn(etcd, commandLine({ dataDir, url, peerUrl }), {
+  const [program, args] = runOn(processors, etcd, commandLine({ dataDir, url, peerUrl }));
+  const server = spawn(program, args, {
     stdio: 'ignore',
     env: { PATH: process.env.PATH },
   });
@@ -35,6 +38,7 @@ export async function startEtcd({ inMemory = false } = {}) {
   await until(() => answers(url, server), Boolean);
   return {
     url,
+    pid: server.pid,
     async stop() {
       const exited = once(server, 'exit');
       server.kill('SIGKILL');
