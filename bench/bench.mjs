@@ -19,11 +19,11 @@ Writes bench/report.md and its plots.
 
 /** Rounds are many and short: a machine that slows down for a second then does so to all contestants of a round. */
 const FULL = {
-  cycles: { rounds: 21, times: 100 },
-  farCycles: { rounds: 14, times: 30 },
+  cycles: { rounds: 84, times: 50 },
+  farCycles: { rounds: 42, times: 16 },
   handOvers: { rounds: 14, times: 50 },
   farHandOvers: { rounds: 14, times: 25 },
-  contenders: { rounds: 14, seconds: 1 },
+  contenders: { rounds: 28, seconds: 0.5 },
   sizes: [10, 100, 1000],
   drainRounds: 3,
   waiters: 10_000,

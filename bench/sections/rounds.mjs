@@ -1,5 +1,5 @@
 /** Rounds before the first that counts: locks are taken by processes that have long been running. */
-export const WARM_UP = 12;
+export const WARM_UP = 24;
 
 /**
  * Rounds in which each contestant has its turn, in an order of their own: whatever else goes on at the machine meets them
