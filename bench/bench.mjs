@@ -20,7 +20,7 @@ Writes bench/report.md and its plots.
 /** Rounds are many and short: a machine that slows down for a second then does so to all contestants of a round. */
 const FULL = {
   cycles: { rounds: 84, times: 50 },
-  farCycles: { rounds: 42, times: 16 },
+  farCycles: { rounds: 14, times: 50 },
   handOvers: { rounds: 14, times: 50 },
   farHandOvers: { rounds: 14, times: 25 },
   contenders: { rounds: 28, seconds: 0.5 },
