@@ -59,7 +59,7 @@ test('a member that is dead is a warning: locks go on by the others', async () =
 
 test('a member that is silent is a warning, and does not keep the answer back', async () => {
   const [silent] = await followers();
-  silent.pause();
+  await silent.pause();
   const diagnosis = await diagnose(cluster.urls, PATIENT);
   expect(diagnosis.code).toBe(0);
   expect(troubles(diagnosis)).toMatchObject([
@@ -70,8 +70,8 @@ test('a member that is silent is a warning, and does not keep the answer back', 
 test('without a quorum locks are impossible, and it is told what is missing', async () => {
   const [first, second] = await followers();
   const left = await cluster.leader();
-  first.pause();
-  second.pause();
+  await first.pause();
+  await second.pause();
   await until(
     () => statusOfLeader(left.url),
     (status) => status === 503,

@@ -46,7 +46,7 @@ export async function inflict(planned: Planned, world: World): Promise<void> {
   const paused = (members: readonly FaultMember[]) =>
     during(
       members,
-      () => members.forEach(({ etcd }) => void etcd.pause()),
+      () => Promise.all(members.map(({ etcd }) => etcd.pause())),
       () => members.forEach(({ etcd }) => void etcd.resume()),
     );
   const isolated = (member: FaultMember) =>

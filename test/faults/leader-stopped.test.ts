@@ -22,7 +22,7 @@ describe('the leader is stopped for 10 s', () => {
     const holder = await contest.take('LockManager.request', { by: servedBy(follower, cluster()), ttl: TTL });
     const waiting = contest.take(kind, { by: servedBy(leader, cluster()), ttl: SHORT_TTL });
     await contest.untilAsked([leader], isPoll);
-    leader.etcd.pause();
+    await leader.etcd.pause();
     await cluster().leader();
     await holder.give();
     const released = performance.now();
@@ -39,7 +39,7 @@ describe('the leader is stopped for 10 s', () => {
     const holder = await contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL });
     const waiting = contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
     await contest.untilAsked([follower], isPoll);
-    leader.etcd.pause();
+    await leader.etcd.pause();
     const releasing = holder.give();
     await contest.untilAsked([leader], isRemoval);
     await cluster().leader();
@@ -61,7 +61,7 @@ describe('the leader is stopped for 10 s', () => {
     const holds = await Promise.all(
       contests.map(({ contest, kind, member }) => contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL })),
     );
-    leader.etcd.pause();
+    await leader.etcd.pause();
     await sleep(STOPPED);
     leader.etcd.resume();
     await Promise.all(contests.map(({ contest }) => contest.untilRenewed()));
@@ -73,7 +73,7 @@ describe('the leader is stopped for 10 s', () => {
   test.for(OURS)('who asks it first queues up once: %s', async (kind, context) => {
     const { leader } = await roles(cluster());
     const contest = new Contest(cluster());
-    leader.etcd.pause();
+    await leader.etcd.pause();
     const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
     await contest.untilAsked([leader], isAppend);
     await cluster().leader();
@@ -93,7 +93,7 @@ describe('the leader is stopped for 10 s', () => {
     const holder = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
     const waiting = contest.take(kind, { by: [leader], ttl: 3 });
     await contest.untilAsked([leader], isPoll);
-    leader.etcd.pause();
+    await leader.etcd.pause();
     await cluster().leader();
     await contest.untilQueued(1);
     await holder.give();

@@ -2,15 +2,15 @@ import type { FaultCluster, FaultMember } from './fault-cluster.ts';
 import { roles } from './use-cluster.ts';
 
 export interface Outage {
-  begin(): void;
+  begin(): Promise<void>;
   end(): void;
 }
 
-type Act = (member: FaultMember) => void;
+type Act = (member: FaultMember) => unknown;
 
 const on = (members: readonly FaultMember[], begin: Act, end: Act): Outage => ({
-  begin() {
-    for (const member of members) begin(member);
+  async begin() {
+    await Promise.all(members.map(begin));
   },
   end() {
     for (const member of members) end(member);

@@ -23,12 +23,12 @@ test('a cluster without a quorum has an outage, one with two members of three ha
   const pulse = startPulse(cluster.urls);
   onTestFinished(() => pulse.stop());
   const [one, two] = await cluster.followers();
-  one?.etcd.pause();
+  await one?.etcd.pause();
   const paused = now();
   // As long as an outage would have to be to count.
   await until(now, (time) => time > paused + 1500);
   expect(pulse.outages().filter(({ to }) => to > paused)).toEqual([]);
-  two?.etcd.pause();
+  await two?.etcd.pause();
   const begin = now();
   const [outage] = await until(
     () => pulse.outages().filter(({ to }) => to > begin),

@@ -32,7 +32,7 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
     const waiting = rejection(new Lock(client, name).acquire({ lockTtl: TTL, keepAlive: true, signal: giveUp.signal }));
     await sleep(UNTIL_DUE);
     const began = performance.now();
-    outage.begin();
+    await outage.begin();
     await sleep(OUTAGE);
     const ended = performance.now();
     const meanwhile = (at: number): boolean => at >= began && at <= ended;

@@ -23,7 +23,7 @@ describe.for(Object.entries(outages))('for 5 s %s', ([, prepare]) => {
       }),
     );
     await sleep(UNTIL_DUE);
-    outage.begin();
+    await outage.begin();
     await sleep(OUTAGE);
     outage.end();
     await Promise.all(holds.map(({ contest }) => contest.untilRenewed()));

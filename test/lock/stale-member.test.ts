@@ -35,7 +35,7 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
       const watching = nextWatch(stopped);
       const outcome = waiter.acquire({ lockTtl: 2, keepAlive: round % 2 === 0 }).catch((error: unknown) => error);
       await Promise.race([watching, outcome]);
-      follower.pause();
+      await follower.pause();
       await until(
         () => queueOn(name, others[0]),
         (queue) => queue.every(({ value }) => value !== waiter.uuid),
@@ -67,7 +67,7 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
       () => queueOn(name, others[0]),
       (queue) => queue.length === 2,
     );
-    follower.pause();
+    await follower.pause();
     await owner.release();
     expect(await waiting).toBe(true);
     await waiter.release();

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { onPath } from '../../scripts/find.mjs';
 import { removeDataDir } from './data-dir.ts';
+import { statOf } from './processes.ts';
 import { until } from './until.ts';
 
 export interface MemberSpec {
@@ -71,9 +72,12 @@ export class EtcdMember {
     );
   }
 
-  pause(): void {
+  /** Resolves once it is stopped: on a busy machine it still does some of its work after the signal was sent. */
+  async pause(): Promise<void> {
     this.#paused = true;
+    const { pid } = this.#process;
     this.#process.kill('SIGSTOP');
+    await until(() => !this.running || (pid !== undefined && statOf(pid)?.state === 'T'), Boolean);
   }
 
   resume(): void {

@@ -19,7 +19,7 @@ test('a cluster elects another leader while its leader is paused', async () => {
   const cluster = await startCluster();
   onTestFinished(() => cluster.stop());
   const first = await cluster.leader();
-  first.pause();
+  await first.pause();
   const second = await cluster.leader();
   expect(second.url).not.toBe(first.url);
   await write(second.url, 'by the second');
