@@ -59,7 +59,7 @@ function setUp() {
     });
   const call = new AbortController();
   const watch = new Watch({ watch: poll }, call.signal);
-  const wait = (after: number, key = '/k') => watch.changed(key, { after, ttl: TTL });
+  const wait = (after: number, key = '/k', ttl: number | null = TTL) => watch.changed(key, { after, ttl });
   const latest = (): Poll => polls.at(-1) as Poll;
   return { polls, latest, call, watch, wait };
 }
@@ -84,6 +84,17 @@ test('asks for a look at the queue in time for two members within the cap, while
   expect(latest()).toMatchObject({ after: 6, timeout: 10 });
   latest().tell(7);
   expect(await next).toEqual({ by: 'event', index: 7 });
+});
+
+test.each([
+  [6, 1.5],
+  [3600, 19],
+  [null, 19],
+])('with a TTL of %j asks for a look after %d seconds, within a third of its TTL, or 20', async (ttl, seconds) => {
+  const { wait } = setUp();
+  const waiting = wait(5, '/k', ttl);
+  expect(await after(seconds - 0.01, waiting)).toBe('waits');
+  expect(await after(0.01, waiting)).toEqual({ by: 'silence' });
 });
 
 test('looks every 9 seconds, and polls every 10', async () => {
