@@ -17,7 +17,7 @@ export class Members {
   readonly #list: readonly Endpoint[];
   readonly #pace: Pace;
   #current = 0;
-  /** Those that gave no answer since any member last did. */
+  /** Those that gave no answer since any member last did, the one that failed longest ago first. */
   readonly #failing = new Set<Endpoint>();
   /** When each was asked what it has answered, the latest. */
   readonly #heard = new Map<Endpoint, number>();
@@ -79,7 +79,12 @@ export class Members {
   }
 
   #fails(endpoint: Endpoint): void {
+    this.#failing.delete(endpoint);
     this.#failing.add(endpoint);
-    if (this.#failing.size === this.count) this.#pace.down(this.count);
+    if (this.#pace.isDown || this.#failing.size < this.count) return;
+    // The least is known of the one that failed first: its connection may have been reset just once.
+    const [longestAgo = endpoint] = this.#failing;
+    this.#current = this.#list.indexOf(longestAgo);
+    this.#pace.down(this.count);
   }
 }

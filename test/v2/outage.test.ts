@@ -54,6 +54,14 @@ test('nor does one that is the only one left to ask', async () => {
   expect(await first).toBe('over');
 });
 
+test('the member that failed longest ago is asked first once all have', async () => {
+  const reset = await serve(inTurn(refuse, good));
+  const members = [reset, await serve(silent), await serve(silent)];
+  const client = connect({ endpoints: members.map(({ url }) => url) });
+  await client.get(KEY, { attemptTimeout: 0.2 });
+  expect(members.map(({ requests }) => requests.length)).toEqual([2, 1, 1]);
+});
+
 test('a request that was lost before a member came back says nothing of it', async () => {
   const dead = await serve(refuse);
   const back = await serve(inTurn(silent, good));
