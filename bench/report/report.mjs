@@ -32,7 +32,7 @@ export function text(results) {
     ['Waiters of one process', waiterCosts(results.waiters)],
     [
       'At rest',
-      `TTL ${results.idle.ttl} s, so that a wait whose connection died silently has to go on within ${number(results.idle.ttl / 3)} s. A look at the queue comes a little earlier, in time for two members to be asked; the poll goes on meanwhile, for all of that time.\n\n${idleCosts(results.idle)}`,
+      `TTL ${results.idle.ttl} s, so that a wait whose connection died silently has to go on within ${number(results.idle.ttl / 3)} s. A look at the queue comes a little earlier, in time for three members to be asked; the poll goes on meanwhile, for all of that time.\n\n${idleCosts(results.idle)}`,
     ],
     ['`debug` off', debugText(results.debug)],
   ];

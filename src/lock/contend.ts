@@ -41,7 +41,7 @@ export async function contend(
   let quorum = false;
   /** Index of the last event: an older listing came from a member that lags behind the one that told of it. */
   let seen = 0;
-  let attemptTimeout: number | undefined;
+  let attemptTimeout = patience(lease.place.ttl, 'event');
   const read = async (byQuorum: boolean): Promise<Queue> => {
     const fresh = await orAborted(claim.fresh(), signal);
     const listing = fresh ?? (await readQueue(keys, path, { quorum: byQuorum, signal, attemptTimeout }));

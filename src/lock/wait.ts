@@ -24,15 +24,18 @@ export interface WaitOptions {
 /** Seconds a poll lasts, and within which a wait whose connection died silently goes on, the look at the queue included. */
 const cap = (ttl: number | null): number => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
 
+/** Members asked for the queue within the cap, one after the other, while each is silent: one of three that works is among them. */
+const ASKED = 3;
+
 /**
  * Seconds until another member is asked for the queue, should the one asked be silent. After a silent wait little is left of
  * the cap: the sooner another one is asked, the longer the wait can be.
  */
 export const patience = (ttl: number | null, after: Woken['by']): number =>
-  after === 'silence' ? Math.min(cap(ttl) / 8, 0.5) : Math.min(cap(ttl) / 2, 1);
+  after === 'silence' ? Math.min(cap(ttl) / 8, 0.5) : Math.min(cap(ttl) / ASKED, 1);
 
-/** Seconds a wait goes on without an event: then there is time to ask two members for the queue within the cap. */
-const longest = (ttl: number | null): number => cap(ttl) - 2 * patience(ttl, 'silence');
+/** Seconds a wait goes on without an event. */
+const longest = (ttl: number | null): number => cap(ttl) - ASKED * patience(ttl, 'silence');
 
 type Watching = Pick<KeysApi, 'watch'>;
 

@@ -1,0 +1,70 @@
+import { test } from 'vitest';
+import { Contest, isPoll, OURS } from './contest.ts';
+import type { FaultMember } from './fault-cluster.ts';
+import { direct } from './lines.ts';
+import { recovered, silent } from './recovered.ts';
+import { roles, useCluster } from './use-cluster.ts';
+
+/** Seconds: the cap of a poll is a third. */
+const TTL = 6;
+
+const cluster = useCluster();
+
+/** Two members answer no more, each in its way: only the leader is left to a client that prefers them. */
+function silence({ follower, other }: { readonly follower: FaultMember; readonly other: FaultMember }): void {
+  follower.isolate();
+  other.proxy.blackHole('both');
+}
+
+test.for(OURS)(
+  'a lock released while the poll hears nothing goes to %s within a poll, though the next member is silent, too',
+  async (kind, context) => {
+    const { leader, follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: [direct(leader)], ttl: 60 });
+    const waiting = contest.take(kind, { by: [follower, other, leader], ttl: TTL });
+    await contest.untilAsked([follower], isPoll);
+    silence({ follower, other });
+    const released = performance.now();
+    await holder.give();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: silent(TTL) });
+    await next.give();
+    await contest.end();
+  },
+);
+
+test.for(OURS)(
+  'a lock released as the poll is reset goes to %s within a poll, though the next two members are silent',
+  async (kind, context) => {
+    const { leader, follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    const holder = await contest.take('Lock', { by: [direct(leader)], ttl: 60 });
+    const waiting = contest.take(kind, { by: [leader, follower, other], ttl: TTL });
+    await contest.untilAsked([leader], isPoll);
+    silence({ follower, other });
+    leader.proxy.cut();
+    const released = performance.now();
+    await holder.give();
+    const next = await waiting;
+    recovered(context, { from: released, to: next.at, limit: silent(TTL) });
+    await next.give();
+    await contest.end();
+  },
+);
+
+test.for(OURS)(
+  'a lock nobody holds goes to %s within a poll, though its first look is never answered and the next member is silent',
+  async (kind, context) => {
+    const { leader, follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    other.proxy.blackHole('both');
+    const swallowed = follower.proxy.swallow(({ method, path }) => method === 'GET' && path.includes(contest.name));
+    const asked = performance.now();
+    const held = await contest.take(kind, { by: [follower, other, leader], ttl: TTL });
+    await swallowed;
+    recovered(context, { from: asked, to: held.at, limit: silent(TTL) });
+    await held.give();
+    await contest.end();
+  },
+);
