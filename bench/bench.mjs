@@ -25,7 +25,7 @@ const FULL = {
   farHandOvers: { rounds: 14, times: 25 },
   contenders: { rounds: 28, seconds: 0.5 },
   sizes: [10, 100, 1000],
-  drainRounds: 3,
+  drainRounds: 7,
   waiters: 10_000,
   alone: 1000,
   idle: { ttl: 30, thirds: 9 },

@@ -1,56 +1,29 @@
-import { EtcdClient, Lock } from 'etcd-v2-lock';
+import { fileURLToPath } from 'node:url';
+import { JsonProcess } from '../setting/json-process.mjs';
 import { startPython } from './python.mjs';
 
-const CLIENTS = 10;
+const LOCKS = fileURLToPath(new URL('queue-of-locks.mjs', import.meta.url));
 
-/** A queue of `Lock`s in which everyone has an entry, as if each came from another process. */
+/** A queue of `Lock`s in which everyone has an entry, in a process of its own. */
 export function queueOfLocks(url) {
-  const clients = Array.from({ length: CLIENTS }, () => new EtcdClient({ endpoints: [url] }));
-  let holder;
-  let name;
-  let waiting = [];
-  let served = 0;
-  return {
-    id: 'lock',
-    title: 'this package, `Lock`',
-    async hold(lock) {
-      name = lock;
-      holder = new Lock(clients[0], name);
-      await holder.acquire({ lockTtl: 600 });
-    },
-    async queue() {
-      const lock = new Lock(clients[waiting.length % CLIENTS], name);
-      waiting.push(
-        lock.acquire({ lockTtl: 600 }).then(() => {
-          served = performance.now();
-          return lock.release();
-        }),
-      );
-    },
-    async drain() {
-      const start = performance.now();
-      await holder.release();
-      await Promise.all(waiting);
-      waiting = [];
-      return served - start;
-    },
-    stop: () => Promise.all(clients.map((client) => client.close())),
-  };
+  const locks = new JsonProcess(process.execPath, [LOCKS, url]);
+  return queueIn(locks, { id: 'lock', title: 'this package, `Lock`' });
 }
 
 /** The same of python-etcd's: a thread and a connection for each. */
-export function queueOfPython(url) {
-  const peer = startPython(url);
+export const queueOfPython = (url) => queueIn(startPython(url), { id: 'python', title: 'python-etcd `Lock`' });
+
+/** Timed over there. */
+function queueIn(crowd, named) {
   let name;
   return {
-    id: 'python',
-    title: 'python-etcd `Lock`',
-    hold: (lock) => {
+    ...named,
+    hold(lock) {
       name = lock;
-      return peer.ask('hold', { name });
+      return crowd.ask('hold', { name });
     },
-    queue: () => peer.ask('queue', { name }),
-    drain: () => peer.ask('drain'),
-    stop: () => peer.stop(),
+    queue: () => crowd.ask('queue', { name }),
+    drain: () => crowd.ask('drain'),
+    stop: () => crowd.stop(),
   };
 }
