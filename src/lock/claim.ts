@@ -2,11 +2,12 @@ import createDebug from 'debug';
 import { EtcdClientClosed, EtcdException, EtcdLockExpired } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
-import { Deadline, ignore, orAborted, Scope, type Source } from '../timing.ts';
+import { Deadline, ignore, now, orAborted, Scope, type Source } from '../timing.ts';
 import { keepTrying, type Running, STOPPED, stopped } from './background.ts';
 import { append, type Place, placeOf, remove, renew, takingAttempt } from './entry.ts';
 import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
 import { UnclearAppends } from './unclear.ts';
+import { patience } from './wait.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
 
@@ -105,7 +106,7 @@ export class Claim {
     if (this.#owed.length > 0) await persist(() => this.#settle({ signal }));
     return persist(async () => {
       for (;;) {
-        if (!this.#place && (this.#chosen || this.#unclear.any)) await this.#find({ signal });
+        if (!this.#place && (this.#chosen || this.#unclear.any)) await this.#find(looking(ttl, signal));
         const place = this.#place ? await this.#renewed(this.#place, ttl, signal) : await this.#appended(ttl, signal);
         if (place) return place;
         if (!this.#place) onGone();
@@ -153,8 +154,7 @@ export class Claim {
   /** The place with a TTL that counts from now on; undefined when it is gone. */
   async #renewed(place: Place, ttl: number | null, signal: Source): Promise<Place | undefined> {
     try {
-      const attemptTimeout = ttl === null ? undefined : takingAttempt(ttl);
-      this.update(await renew(this.#keys, place, ttl, { signal, attemptTimeout }));
+      this.update(await renew(this.#keys, place, ttl, { signal, attemptTimeout: takingAttempt(ttl) }));
     } catch (error) {
       if (!(error instanceof EtcdLockExpired)) throw error;
       this.#place = undefined;
@@ -172,8 +172,8 @@ export class Claim {
     this.#appending = undefined;
     checkWidth(place.key);
     if (!this.#unclear.any) return place;
-    await this.#find({ signal });
-    return undefined;
+    const found = await this.#find(looking(ttl, signal));
+    return found === place && isFresh(place) ? place : undefined;
   }
 
   async #append(ttl: number | null, signal: Source): Promise<Place> {
@@ -272,6 +272,15 @@ export class Claim {
     return `${this.path} ${this.uuid}`;
   }
 }
+
+/** How to look for a place while others may wait for us to know of it. */
+const looking = (ttl: number | null, signal: Source): CallOptions => ({
+  signal,
+  attemptTimeout: patience(ttl, 'trouble'),
+});
+
+/** Whether it need not be renewed yet. */
+const isFresh = ({ ttl, sentAt }: Place): boolean => ttl === null || now() < sentAt + (ttl * 1000) / 3;
 
 function checkWidth(key: string): void {
   if (hasFullWidth(key)) return;

@@ -30,13 +30,12 @@ export interface Place {
 }
 
 /**
- * Seconds a member gets to queue an entry: one that loses its leader meanwhile may never answer, or after 7, and nobody
- * goes on while the entry is first in line and its owner does not know of it.
+ * Seconds a member gets to queue an entry, or to set the TTL of one while we wait for it: one that loses its leader meanwhile
+ * may never answer, or after 7, and nobody goes on while the entry is first in line and its owner does not know of it. With a
+ * TTL above 6, two silent members take less than a poll's cap. Not so few that a slow cluster never does it.
  */
-const appendAttempt = (ttl: number | null): number => Math.min(takingAttempt(ttl), 2);
-
-/** Seconds a member gets to set the TTL of an entry while we wait for it; not so few that a slow cluster never does. */
-export const takingAttempt = (ttl: number | null): number => Math.max((ttl ?? Number.POSITIVE_INFINITY) / 6, 1);
+export const takingAttempt = (ttl: number | null): number =>
+  Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2);
 
 /** Seconds until another member is asked to remove one, too: others wait for it. */
 const REMOVAL_PATIENCE = 0.5;
@@ -58,7 +57,7 @@ export async function append(
   ttl: number | null,
   options: Pick<CallOptions, 'signal' | 'attemptTimeout'>,
 ): Promise<Appended> {
-  const { signal, attemptTimeout = appendAttempt(ttl) } = options;
+  const { signal, attemptTimeout = takingAttempt(ttl) } = options;
   const asked = { signal, attemptTimeout, ttl, listing: true };
   const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, asked);
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);

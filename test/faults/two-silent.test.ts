@@ -68,3 +68,20 @@ test.for(OURS)(
     await contest.end();
   },
 );
+
+test.for(OURS)(
+  '%s holds a lock within a poll that it queued for without an answer, though the next member is silent, too',
+  async (kind, context) => {
+    const { leader, follower, other } = await roles(cluster());
+    const contest = new Contest(cluster());
+    other.proxy.blackHole('both');
+    const queued = follower.proxy.swallow(({ method, path }) => method === 'POST' && path.includes(contest.name));
+    const taking = contest.take(kind, { by: [follower, other, leader], ttl: TTL });
+    await queued;
+    const first = performance.now();
+    const held = await taking;
+    recovered(context, { from: first, to: held.at, limit: silent(TTL) });
+    await held.give();
+    await contest.end();
+  },
+);

@@ -52,6 +52,20 @@ describe('an append whose answer is lost', () => {
     expect(await behind).toBe(true);
   });
 
+  test('costs later acquires a look for its key, and no renewal, as long as that may come', async () => {
+    const { proxy, lock } = await lockBehindProxy();
+    proxy.intercept(once(isAppend, { refuse: true as const }));
+    await lock.acquire({ lockTtl: 60 });
+    await lock.release();
+    const before = proxy.requests.length;
+    await lock.acquire({ lockTtl: 60 });
+    const requests = proxy.requests.slice(before);
+    const look = expect.objectContaining({ method: 'GET' });
+    expect(requests).toEqual([look, expect.objectContaining({ method: 'POST' }), look, look]);
+    expect(requests.map(({ query }) => query.get('quorum'))).toEqual(['true', null, null, 'true']);
+    await lock.release();
+  });
+
   test('leaves no key when the call is aborted meanwhile', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const { opened, open } = gate();
