@@ -1,4 +1,4 @@
-import { test } from 'vitest';
+import { describe, test } from 'vitest';
 import { Contest, isPoll, OURS } from './contest.ts';
 import type { FaultMember } from './fault-cluster.ts';
 import { direct } from './lines.ts';
@@ -16,42 +16,27 @@ function silence({ follower, other }: { readonly follower: FaultMember; readonly
   other.proxy.blackHole('both');
 }
 
-test.for(OURS)(
-  'a lock released while the poll hears nothing goes to %s within a poll, though the next member is silent, too',
-  async (kind, context) => {
+describe.for<[string, { readonly reset: boolean }]>([
+  ['while the poll hears nothing, and the next member is silent, too', { reset: false }],
+  ['as the poll is reset, and the next two members are silent', { reset: true }],
+])('a lock is released %s', ([, { reset }]) => {
+  test.for(OURS)('and goes to %s within a poll', async (kind, context) => {
     const { leader, follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: [direct(leader)], ttl: 60 });
-    const waiting = contest.take(kind, { by: [follower, other, leader], ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
+    const by = reset ? [leader, follower, other] : [follower, other, leader];
+    const waiting = contest.take(kind, { by, ttl: TTL });
+    await contest.untilAsked(by.slice(0, 1), isPoll);
     silence({ follower, other });
+    if (reset) leader.proxy.cut();
     const released = performance.now();
     await holder.give();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: silent(TTL) });
     await next.give();
     await contest.end();
-  },
-);
-
-test.for(OURS)(
-  'a lock released as the poll is reset goes to %s within a poll, though the next two members are silent',
-  async (kind, context) => {
-    const { leader, follower, other } = await roles(cluster());
-    const contest = new Contest(cluster());
-    const holder = await contest.take('Lock', { by: [direct(leader)], ttl: 60 });
-    const waiting = contest.take(kind, { by: [leader, follower, other], ttl: TTL });
-    await contest.untilAsked([leader], isPoll);
-    silence({ follower, other });
-    leader.proxy.cut();
-    const released = performance.now();
-    await holder.give();
-    const next = await waiting;
-    recovered(context, { from: released, to: next.at, limit: silent(TTL) });
-    await next.give();
-    await contest.end();
-  },
-);
+  });
+});
 
 test.for(OURS)(
   'a lock nobody holds goes to %s within a poll, though its first look is never answered and the next member is silent',
