@@ -146,7 +146,7 @@ export class Claim {
       this.#unclear.seen(lowest);
       this.update(placeOf(lowest, queue.clusterId));
     }
-    // Its renewal, which comes next, keeps a removal that is still under way from being carried out.
+    // One owed until now is renewed next, which keeps a removal that is still under way from being carried out.
     this.#owed = this.#owed.filter(({ key }) => key !== lowest?.key);
     return lowest && this.#place;
   }

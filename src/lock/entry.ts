@@ -55,10 +55,9 @@ export async function append(
   path: string,
   uuid: string,
   ttl: number | null,
-  options: Pick<CallOptions, 'signal' | 'attemptTimeout'>,
+  { signal }: Pick<CallOptions, 'signal'>,
 ): Promise<Appended> {
-  const { signal, attemptTimeout = takingAttempt(ttl) } = options;
-  const asked = { signal, attemptTimeout, ttl, listing: true };
+  const asked = { signal, attemptTimeout: takingAttempt(ttl), ttl, listing: true };
   const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, asked);
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
   const { key, modifiedIndex } = node;

@@ -1,6 +1,5 @@
 import { describe, test } from 'vitest';
-import { Contest, isPoll, OURS } from './contest.ts';
-import type { FaultMember } from './fault-cluster.ts';
+import { Contest, isAppend, isPoll, OURS } from './contest.ts';
 import { direct } from './lines.ts';
 import { recovered, silent } from './recovered.ts';
 import { roles, useCluster } from './use-cluster.ts';
@@ -9,12 +8,6 @@ import { roles, useCluster } from './use-cluster.ts';
 const TTL = 6;
 
 const cluster = useCluster();
-
-/** Two members answer no more, each in its way: only the leader is left to a client that prefers them. */
-function silence({ follower, other }: { readonly follower: FaultMember; readonly other: FaultMember }): void {
-  follower.isolate();
-  other.proxy.blackHole('both');
-}
 
 describe.for<[string, { readonly reset: boolean }]>([
   ['while the poll hears nothing, and the next member is silent, too', { reset: false }],
@@ -27,7 +20,9 @@ describe.for<[string, { readonly reset: boolean }]>([
     const by = reset ? [leader, follower, other] : [follower, other, leader];
     const waiting = contest.take(kind, { by, ttl: TTL });
     await contest.untilAsked(by.slice(0, 1), isPoll);
-    silence({ follower, other });
+    // Two answer no more, each in its way: only the leader is left.
+    follower.isolate();
+    other.proxy.blackHole('both');
     if (reset) leader.proxy.cut();
     const released = performance.now();
     await holder.give();
@@ -60,7 +55,7 @@ test.for(OURS)(
     const { leader, follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     other.proxy.blackHole('both');
-    const queued = follower.proxy.swallow(({ method, path }) => method === 'POST' && path.includes(contest.name));
+    const queued = follower.proxy.swallow(isAppend);
     const taking = contest.take(kind, { by: [follower, other, leader], ttl: TTL });
     await queued;
     const first = performance.now();
