@@ -30,9 +30,9 @@ export const WHY_NOT = {
   handOver:
     'both read the queue once; deadlines, the judging of the queue and the settling of unclear writes take CPU time before the removal is sent and between the event and the listing.',
   trips:
-    'a disk and processors that had 2 ms to fall asleep take a little longer; see what two bare writes, which are two round trips, come to.',
+    'what has not run for 2 ms is out of the caches of a processor, so that each packet takes longer to send and to take in; see what two bare writes, which are two round trips, come to.',
   drain:
-    'every look at the queue has all of its entries in it, which etcd writes out anew each time: a bare read of 500 takes it 0.7 ms longer than one of 10.',
+    'every look at the queue has all of its entries in it, which etcd writes out anew each time: the longer the queue, the longer that takes.',
 };
 
 export const HOW = `Every figure comes from one run of \`npm run bench\` on one etcd. Contestants take turns in alternating rounds, each
