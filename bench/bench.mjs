@@ -17,12 +17,9 @@ const USAGE = `npm run bench -- [--short]
 Writes bench/report.md and its plots.
   --short  a minute's try: few and short rounds, small queues; prints only`;
 
-/**
- * Rounds are many and short: a machine that slows down for a second then does so to all contestants of a round. Those of
- * which the rate is told are long enough for the pauses of whoever makes them.
- */
+/** Rounds are many and short: a machine that slows down for a second then does so to all contestants of a round. */
 const FULL = {
-  cycles: { rounds: 14, times: 400 },
+  cycles: { rounds: 84, times: 50 },
   farCycles: { rounds: 14, times: 50 },
   handOvers: { rounds: 14, times: 50 },
   farHandOvers: { rounds: 14, times: 25 },

@@ -37,7 +37,7 @@ export const WHY_NOT = {
 
 export const HOW = `Every figure comes from one run of \`npm run bench\` on one etcd. Contestants take turns in alternating rounds, each
 in an order of its own, after some that do not count. In the uncontended cycle and in draining each has a process of its own. A ratio is taken within a round, and what stands here is the median of the rounds, with the lowest and the
-highest in parentheses. So ratios hold where a noisy machine moves the times. Per second is what whole rounds came to, with the pauses that the median of single ones leaves out. p99 is over all samples of all rounds. Where there are two
+highest in parentheses. So ratios hold where a noisy machine moves the times. Per second is one second over the median. p99 is over all samples of all rounds. Where there are two
 processors or more, etcd has half of them to itself, but for the 8 contenders: a lock and its etcd seldom share one.
 
 - The **floors** are bare undici requests that no lock on etcd's v2 API can do without.

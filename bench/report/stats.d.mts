@@ -8,5 +8,3 @@ export function percentile(numbers: readonly number[], share: number): number;
 export function median(numbers: readonly number[]): number;
 export function summary(rounds: readonly (readonly number[])[]): Spread & { readonly p99: number };
 export function ratio(over: readonly (readonly number[])[], under: readonly (readonly number[])[]): Spread;
-export function rate(rounds: readonly (readonly number[])[]): number;
-export function rateRatio(of: readonly (readonly number[])[], to: readonly (readonly number[])[]): Spread;

@@ -18,11 +18,3 @@ export const summary = (rounds) => ({ ...spread(rounds.map(median)), p99: percen
 
 /** Ratios hold within a round, whatever the machine was at: one of each, and their spread. */
 export const ratio = (over, under) => spread(over.map((samples, round) => median(samples) / median(under[round])));
-
-/** How many go by per unit of time, slow ones and all: the median round's. */
-export const rate = (rounds) => median(rounds.map((samples) => 1 / mean(samples)));
-
-/** The same of two as a ratio within each round. A pause of one in a hundred moves it, and no median of samples. */
-export const rateRatio = (of, to) => spread(of.map((samples, round) => mean(to[round]) / mean(samples)));
-
-const mean = (samples) => samples.reduce((sum, sample) => sum + sample, 0) / samples.length;

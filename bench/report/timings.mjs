@@ -1,5 +1,5 @@
 import { number, span, table } from './format.mjs';
-import { rate, ratio, summary } from './stats.mjs';
+import { ratio, summary } from './stats.mjs';
 
 /**
  * A table of contestants.
@@ -13,7 +13,7 @@ export function timings({ titles, rounds }, { floor, counts, unit = 'cycle' }) {
     [`ms per ${unit}, median`, (row) => number(row.median)],
     ['medians of rounds', span],
     ['p99', ({ own, p99 }) => (own.some((samples) => samples.length > 1) ? number(p99) : '–')],
-    ['per second', ({ own }) => number(1000 * rate(own))],
+    ['per second', (row) => number(1000 / row.median)],
     ['time ÷ that of `Lock`', ({ own }) => withSpan(ratio(own, rounds.lock))],
   ];
   if (floor) columns.push(['time ÷ floor', ({ own }) => withSpan(ratio(own, rounds[floor]))]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { median, percentile, rate, rateRatio, ratio, summary } from '../../bench/report/stats.mjs';
+import { median, percentile, ratio, summary } from '../../bench/report/stats.mjs';
 
 test('the median of an even number of samples lies between the middle two', () => {
   expect(median([4, 1, 3, 2])).toBe(2.5);
@@ -18,9 +18,4 @@ test('a summary is the median of the rounds, not of their samples', () => {
 
 test('a ratio is taken within each round, so that a slow round slows both', () => {
   expect(ratio([[2], [20], [3]], [[1], [10], [1]])).toEqual({ median: 2, low: 2, high: 3 });
-});
-
-test('a rate is that of whole rounds, with the pauses that a median leaves out', () => {
-  expect(rate([[1, 1, 4], [3, 1], [1]])).toBe(0.5);
-  expect(rateRatio([[1, 1, 1], [2]], [[1, 1, 4], [6]])).toEqual({ median: 2.5, low: 2, high: 3 });
 });
