@@ -29,10 +29,11 @@ const ASKED = 3;
 
 /**
  * Seconds until another member is asked for the queue, should the one asked be silent. After a silent wait little is left of
- * the cap: the sooner another one is asked, the longer the wait can be.
+ * the cap: the sooner another one is asked, the longer the wait can be. Yet no three of them in one second where there is
+ * time: renewals that go to another member then come on top, until it is known that none answers.
  */
 export const patience = (ttl: number | null, after: Woken['by']): number =>
-  after === 'silence' ? Math.min(cap(ttl) / 8, 0.5) : Math.min(cap(ttl) / ASKED, 1);
+  after === 'silence' ? Math.min(cap(ttl) / 8, 0.625) : Math.min(cap(ttl) / ASKED, 1);
 
 /** Seconds a wait goes on without an event. */
 const longest = (ttl: number | null): number => cap(ttl) - ASKED * patience(ttl, 'silence');
