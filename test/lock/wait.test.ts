@@ -5,8 +5,10 @@ import { Watch } from '../../src/lock/wait.ts';
 import { Scope } from '../../src/timing.ts';
 import { rejection } from '../support/locks.ts';
 
-/** Seconds: a poll lasts for 10 of them, and after 8.125 the queue is looked at. */
+/** Seconds: a poll lasts for 10 of them. */
 const TTL = 30;
+/** Seconds until the queue is looked at, with that TTL. */
+const LOOK = 8.125;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -73,7 +75,7 @@ async function after<T>(seconds: number, waiting: Promise<T>): Promise<T | 'wait
 test('asks for a look at the queue in time for three members within the cap, while the poll goes on for all of it', async () => {
   const { polls, latest, wait } = setUp();
   const waiting = wait(5);
-  expect(await after(8.025, waiting)).toBe('waits');
+  expect(await after(LOOK - 0.1, waiting)).toBe('waits');
   expect(await after(0.1, waiting)).toEqual({ by: 'silence' });
   const next = wait(6);
   expect(await after(1.8, next)).toBe('waits');
@@ -97,15 +99,15 @@ test.each([
   expect(await after(0.01, waiting)).toEqual({ by: 'silence' });
 });
 
-test('looks every 8.125 seconds, and polls every 10', async () => {
+test(`looks every ${LOOK} seconds, and polls every 10`, async () => {
   const { polls, wait } = setUp();
-  for (let look = 1; look <= 19; look += 1) expect(await after(8.125, wait(look))).toEqual({ by: 'silence' });
+  for (let look = 1; look <= 19; look += 1) expect(await after(LOOK, wait(look))).toEqual({ by: 'silence' });
   expect(polls).toHaveLength(16);
 });
 
 test('hears of an event that came during the look', async () => {
   const { polls, latest, wait } = setUp();
-  await after(8.125, wait(5));
+  await after(LOOK, wait(5));
   latest().tell(7);
   expect(await wait(6)).toEqual({ by: 'event', index: 7 });
   expect(polls).toHaveLength(1);
@@ -113,7 +115,7 @@ test('hears of an event that came during the look', async () => {
 
 test('does not ask for another look because of an event that the look has shown', async () => {
   const { polls, latest, wait } = setUp();
-  await after(8.125, wait(5));
+  await after(LOOK, wait(5));
   latest().tell(6);
   const waiting = wait(6);
   expect(await after(1, waiting)).toBe('waits');
@@ -132,7 +134,7 @@ test('believes a store that tells of an older event than was asked for, lest it 
 
 test('polls anew after a look that took so long that another member was asked', async () => {
   const { polls, wait } = setUp();
-  await after(8.125, wait(5));
+  await after(LOOK, wait(5));
   await after(0.7, Promise.resolve());
   const waiting = wait(6);
   expect(polls.map(({ isOpen }) => isOpen())).toEqual([false, true]);
@@ -141,7 +143,7 @@ test('polls anew after a look that took so long that another member was asked', 
 
 test('polls another key as soon as that is the one to wait for', async () => {
   const { polls, latest, wait } = setUp();
-  await after(8.125, wait(5));
+  await after(LOOK, wait(5));
   const waiting = wait(6, '/other');
   expect(polls.map(({ isOpen }) => isOpen())).toEqual([false, true]);
   expect(latest()).toMatchObject({ key: '/other', after: 6 });
@@ -151,7 +153,7 @@ test('polls another key as soon as that is the one to wait for', async () => {
 
 test('a poll that is lost during the look is trouble, and only that', async () => {
   const { latest, wait } = setUp();
-  await after(8.125, wait(5));
+  await after(LOOK, wait(5));
   latest().fail(new EtcdConnectionFailed('reset'));
   await vi.advanceTimersByTimeAsync(100);
   expect(await wait(6)).toEqual({ by: 'trouble' });
@@ -159,7 +161,7 @@ test('a poll that is lost during the look is trouble, and only that', async () =
 
 test('an error that does not pass ends the next wait, too, if it came during the look', async () => {
   const { latest, wait } = setUp();
-  await after(8.125, wait(5));
+  await after(LOOK, wait(5));
   const refused = new EtcdInsufficientPermissions('no', { status: 401 });
   latest().fail(refused);
   await vi.advanceTimersByTimeAsync(100);
@@ -171,7 +173,7 @@ test.each<[string, (setUp: { watch: Watch; call: AbortController }) => void]>([
   ['the end of the call', ({ call }) => call.abort(new Error('aborted'))],
 ])('leaves no poll and no timer after %s', async (_, end) => {
   const { latest, wait, ...ends } = setUp();
-  await after(8.125, wait(5));
+  await after(LOOK, wait(5));
   expect(latest().isOpen()).toBe(true);
   end(ends);
   await vi.advanceTimersByTimeAsync(0);
