@@ -63,7 +63,7 @@ export interface CallOptions {
   readonly signal?: Source | undefined;
   /**
    * Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. A
-   * read, or a removal bound to an index, goes on waiting for those it has asked until that limit; its default is 1.
+   * read, a renewal, or a removal bound to an index, goes on waiting for those it has asked until that limit; its default is 1.
    */
   readonly attemptTimeout?: number | undefined;
   /** Work nobody waits for: does not keep the process alive, and is still done while closing. Default false. */
@@ -107,6 +107,8 @@ export interface RenewOptions extends CallOptions {
   readonly prevIndex: number;
   /** Seconds, an integer ≥ 1; null removes the expiry. */
   readonly ttl: number | null;
+  /** Seconds for the whole call, which then rejects with what each member failed with. Default: none. */
+  readonly timeout?: number | undefined;
 }
 
 export interface DeleteOptions extends CallOptions, Conditions {
@@ -130,8 +132,8 @@ export interface WatchOptions extends CallOptions {
 /**
  * The store the recipes stand on: a tree of keys with TTLs, one growing index, and events.
  *
- * Calls reject with the classes of `errors.ts`. One call asks each member once at the most (a read, or a removal bound to
- * an index, again while none has answered yet); going on after that is the caller's decision. A read, a conditional write
+ * Calls reject with the classes of `errors.ts`. One call asks each member once at the most (a read, a renewal, or a
+ * removal bound to an index, again while none has answered yet); going on after that is the caller's decision. A read, a conditional write
  * and a removal may be sent to a second member where the first gave no clear answer; {@link KeysApi.createInOrder} and an unconditional {@link KeysApi.set} never: they reject with
  * `outcomeUnknown` instead.
  */

@@ -30,9 +30,10 @@ export function checkCreateInOrder(dir: string, value: string | undefined, optio
   if (options.dir) checkNoValue(value);
 }
 
-export function checkRenew(key: string, { prevValue, prevIndex, ttl }: RenewOptions): void {
+export function checkRenew(key: string, { prevValue, prevIndex, ttl, timeout }: RenewOptions): void {
   checkAnyKey(key);
   checkTtl(ttl, 1);
+  if (timeout !== undefined) checkSeconds('timeout', timeout);
   checkConditions({ prevValue, prevIndex });
 }
 

@@ -7,7 +7,7 @@ import {
   EtcdKeyNotFound,
   EtcdLockExpired,
 } from '../errors.ts';
-import type { CallOptions, KeysApi } from '../keys/api.ts';
+import type { CallOptions, KeysApi, RenewOptions } from '../keys/api.ts';
 import { sequenceOf } from '../keys/paths.ts';
 import { parseValue } from './entry-value.ts';
 import { type Contender, type Queue, queueOf } from './queue.ts';
@@ -65,18 +65,25 @@ export async function append(
   return { place, queue: listing.then((found) => found && queueOf(found)) };
 }
 
+export type RenewLimits = Pick<RenewOptions, 'signal' | 'attemptTimeout' | 'timeout'>;
+
 /**
  * Moves the expiry on; never re-creates. Every attempt is bound to the index last known, so that one that is carried out
  * late cannot undo a later one.
  * @throws {EtcdLockExpired} when the key is gone or carries another value
  * @throws {EtcdClusterIdChanged} when another cluster answers
  */
-export async function renew(keys: KeysApi, place: Place, ttl: number | null, options: CallOptions): Promise<Place> {
+export async function renew(
+  keys: KeysApi,
+  place: Place,
+  ttl: number | null,
+  { timeout, ...options }: RenewLimits,
+): Promise<Place> {
   let current = place;
   for (;;) {
     try {
       const { key, uuid: prevValue, modifiedIndex: prevIndex } = current;
-      const { node, clusterId, sentAt } = await keys.renew(key, { ...options, prevValue, prevIndex, ttl });
+      const { node, clusterId, sentAt } = await keys.renew(key, { ...options, timeout, prevValue, prevIndex, ttl });
       if (clusterId !== place.clusterId) throw lost(place, clusterId, '');
       return { ...place, modifiedIndex: node.modifiedIndex, ttl, sentAt };
     } catch (error) {

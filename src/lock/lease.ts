@@ -10,6 +10,11 @@ const debug = createDebug('etcd-v2-lock:lock');
 /** Seconds the clocks of the cluster's members may differ by. */
 export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);
 
+/** Share of the TTL after which a renewal is sent to another member, too. */
+const PATIENCE = 1 / 12;
+/** Seconds before its deadline at which a lease gives a renewal up, so that the loss has the failures as its cause. */
+const REPORT = 0.05;
+
 export interface LeaseOptions {
   /** Seconds; see {@link defaultMargin}. */
   readonly margin: number | undefined;
@@ -144,10 +149,11 @@ export class Lease {
     }
   }
 
-  /** One round over the members; notes a failure that may pass. */
+  /** Renews within the time that is left; notes a failure that may pass. */
   async #renewOnce(ttl: number, signal: Source): Promise<void> {
     try {
-      const place = await renew(this.#keys, this.#place, ttl, { signal, attemptTimeout: ttl / 6 });
+      const timeout = Math.max(this.#deadline.remaining / 1000 - REPORT, REPORT);
+      const place = await renew(this.#keys, this.#place, ttl, { signal, attemptTimeout: ttl * PATIENCE, timeout });
       // Answered too late, perhaps because this process was stopped: the deadline counts.
       if (signal.aborted || !this.valid) return;
       this.extend(place);

@@ -1,12 +1,5 @@
 import createDebug from 'debug';
-import {
-  EtcdClientClosed,
-  EtcdClusterIdChanged,
-  EtcdConnectionFailed,
-  EtcdInsufficientPermissions,
-  EtcdKeysLeft,
-  EtcdUnusableAnswer,
-} from '../errors.ts';
+import { EtcdClientClosed, EtcdClusterIdChanged, EtcdConnectionFailed, EtcdKeysLeft } from '../errors.ts';
 import type {
   Append,
   CallOptions,
@@ -24,11 +17,12 @@ import type {
 import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
-import { Deadline, orAborted, Scope, type Source } from '../timing.ts';
+import { Deadline, Scope, type Source } from '../timing.ts';
 import type { Behind, Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints, type Repeat } from './endpoints.ts';
 import { ListingBehind, NO_LISTING } from './listing.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
+import { RefreshSupport } from './refresh.ts';
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
@@ -61,8 +55,7 @@ export class EtcdClient implements KeysApi {
   readonly #endpoints: Endpoints;
   readonly #destroyed = new Scope();
   #clusterId: string | undefined;
-  /** What the member asked last says, or will say. */
-  #refresh: { readonly endpoint: Endpoint; readonly known: Promise<boolean> } | undefined;
+  readonly #refresh = new RefreshSupport();
   #closed: Promise<void> | undefined;
 
   /** @throws {TypeError | RangeError} when an option cannot be used, with its value in the message */
@@ -100,15 +93,20 @@ export class EtcdClient implements KeysApi {
 
   async renew(key: string, options: RenewOptions): Promise<Change> {
     checkRenew(key, options);
-    const { prevValue, prevIndex, ttl } = options;
+    const { prevValue, prevIndex, ttl, timeout } = options;
     const conditions = { ttl, prevValue, prevIndex };
+    const limit = timeout === undefined ? Deadline.never : Deadline.after(timeout);
     const plain = wire.encodeSet(key, prevValue, conditions);
-    return this.#call('safe', options, async (sending) => {
-      const deadline = Deadline.after(sending.timeout);
-      const silent = ttl !== null && (await this.#knowsRefresh(sending));
+    const patience = (options.attemptTimeout ?? PATIENCE) / 2;
+    let first = true;
+    // Bound to an index it can be under way twice: only one can be carried out, the other finds the index changed.
+    const attempt = async (sending: Sending): Promise<Change> => {
+      const silent = ttl !== null && (await this.#takesRefresh(sending, first ? patience : 0));
+      first = false;
       const request = silent ? wire.encodeSet(key, undefined, { ...conditions, refresh: true }) : plain;
-      return wire.decodeChange(await this.#answer({ ...sending, timeout: deadline.remaining / 1000 }, request));
-    });
+      return wire.decodeChange(await this.#answer(sending, request));
+    };
+    return this.#call('hedged', options, attempt, limit);
   }
 
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
@@ -191,7 +189,12 @@ export class EtcdClient implements KeysApi {
   }
 
   /** One round over the members. Closing admits background work only; what is under way then goes on until the very end. */
-  async #call<T>(repeat: Repeat, options: CallOptions, attempt: (sending: Sending) => Promise<T>): Promise<T> {
+  async #call<T>(
+    repeat: Repeat,
+    options: CallOptions,
+    attempt: (sending: Sending) => Promise<T>,
+    limit = Deadline.never,
+  ): Promise<T> {
     const { readTimeout } = this.#settings;
     const { signal, attemptTimeout = repeat === 'hedged' ? PATIENCE : readTimeout, background = false } = options;
     checkSeconds('attemptTimeout', attemptTimeout);
@@ -202,10 +205,11 @@ export class EtcdClient implements KeysApi {
       const patience = Math.min(attemptTimeout, readTimeout);
       const timeout = repeat === 'hedged' ? readTimeout : patience;
       const lane = background ? 'background' : 'call';
-      const round = { repeat, ending, timeout, patience, ref: !background };
-      return await this.#endpoints.call(round, (endpoint) =>
-        attempt({ endpoint, lane, timeout, ending, begun: this.#heedCluster }),
-      );
+      const round = { repeat, ending, timeout, patience, limit, ref: !background };
+      return await this.#endpoints.call(round, (endpoint) => {
+        const left = Math.min(timeout, limit.remaining / 1000);
+        return attempt({ endpoint, lane, timeout: left, ending, begun: this.#heedCluster });
+      });
     } finally {
       ending.abort('over');
       ending.dispose();
@@ -241,22 +245,21 @@ export class EtcdClient implements KeysApi {
     return wire.decodeVersion(await this.#answer(sending, VERSION));
   }
 
-  /** Asked again after a change of endpoint: the next one may be older. What tells no version gets no `refresh`. */
-  #knowsRefresh(sending: Sending): Promise<boolean> {
+  /**
+   * Whether a renewal should be sent to this member as a `refresh`.
+   * @param patience seconds to wait for the member's version; 0: do not ask for it
+   */
+  async #takesRefresh(sending: Sending, patience: number): Promise<boolean> {
     const { endpoint, ending } = sending;
-    if (this.#refresh?.endpoint !== endpoint) {
+    const known = this.#refresh.knownOf(endpoint);
+    // In an outage, and for a further member of one renewal, a plain write takes half the requests.
+    if (known !== undefined || patience === 0 || this.#endpoints.pace.isDown) return known ?? false;
+    const ask = (): Promise<boolean> => {
       this.#endpoints.pace.sent();
       // Others may wait for it when this call ends early.
-      const version = this.#version({ ...sending, ending: this.#destroyed });
-      const known = version.then(wire.knowsRefresh, (error: unknown) => {
-        if (error instanceof EtcdUnusableAnswer || error instanceof EtcdInsufficientPermissions) return false;
-        if (this.#refresh?.known === known) this.#refresh = undefined;
-        throw error;
-      });
-      this.#refresh = { endpoint, known };
-    }
-    const { known } = this.#refresh;
-    return orAborted(known, ending);
+      return this.#version({ ...sending, ending: this.#destroyed }).then(wire.knowsRefresh);
+    };
+    return this.#refresh.of(endpoint, { ask, patience, ending });
   }
 }
 

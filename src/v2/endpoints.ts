@@ -22,6 +22,8 @@ export interface RoundOptions {
   readonly timeout: number;
   /** Where hedged: seconds until another member is asked. */
   readonly patience: number;
+  /** When those that are silent are given up at the latest. */
+  readonly limit: Deadline;
   /** Whether it keeps the process alive. */
   readonly ref: boolean;
 }
@@ -43,7 +45,7 @@ export class Endpoints {
    * @throws the first error that is not the member's fault; else one error that keeps every member's failure
    */
   async call<T>(options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>): Promise<T> {
-    const { repeat, ending, timeout, patience, ref } = options;
+    const { repeat, ending, timeout, patience, limit, ref } = options;
     const members = this.#found ?? (await orAborted(this.#members(), ending));
     const before = new Set<number>();
     const failures: EndpointFailure[] = [];
@@ -58,7 +60,7 @@ export class Endpoints {
       first = asked.first;
       let cancel: () => void = ignore;
       // Each member gets its time.
-      end ??= Deadline.after(timeout + patience * (members.count - 1));
+      end ??= earlier(limit, Deadline.after(timeout + patience * (members.count - 1)));
       if (repeat === 'hedged' && patience < timeout) {
         const next = Deadline.after(patience);
         // First, so that the next one already waits for its turn if this was the last one hoped for.
@@ -122,6 +124,8 @@ export class Endpoints {
     return endpoints ?? discover(srvDomain ?? '', Object.keys(tls).length > 0 ? 'https' : 'http', resolveSrv);
   }
 }
+
+const earlier = (one: Deadline, other: Deadline): Deadline => (one.at < other.at ? one : other);
 
 /** Members named by SRV records, best priority first, heavier weight first. */
 export async function discover(

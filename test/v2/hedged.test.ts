@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { EtcdConnectionFailed, EtcdKeyNotFound } from '../../src/errors.ts';
 import { connect, rejection, serve, serveSilence } from '../support/clients.ts';
 import { gate } from '../support/gate.ts';
-import { answer, answerAfter, inTurn, silent } from '../support/tcp-server.ts';
+import { answer, answerAfter, inTurn, refuse, silent } from '../support/tcp-server.ts';
 import { failed, file, got, rawAnswer } from '../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
@@ -86,6 +86,34 @@ describe('a removal bound to an index', () => {
     const dead = await serve(silent);
     const etcd = await serve(answer(rawAnswer(404, failed(100))));
     await rejection(connect({ endpoints: [dead.url, etcd.url] }).delete(KEY, removal), EtcdKeyNotFound);
+  });
+});
+
+describe('a renewal', () => {
+  const renewal = { prevValue: 'u1', prevIndex: 4, ttl: 60, attemptTimeout: 0.1 };
+  const renewed = rawAnswer(200, { action: 'compareAndSwap', node: file(KEY) });
+  /** Tells no version at all, so that only writes are left to count. */
+  const writesTo = ({ requests }: { requests: readonly string[] }) =>
+    requests.filter((request) => request.startsWith('PUT')).length;
+
+  test('is asked of the next member, too, and still waited for where that takes longer than it is patient', async () => {
+    const { opened, open } = gate();
+    const slow = await serve((socket, request) =>
+      request.startsWith('PUT') ? answerAfter(opened, renewed)(socket, request) : refuse(socket, request),
+    );
+    const dead = await serve(silent);
+    const call = connect({ endpoints: [slow.url, dead.url] }).renew(KEY, renewal);
+    await dead.nextRequest();
+    open();
+    expect((await call).action).toBe('compareAndSwap');
+    expect([writesTo(slow), writesTo(dead)]).toEqual([1, 1]);
+  });
+
+  test('fails when the time for the whole call is over, with what became of each', async () => {
+    const [a, b] = [await serve(silent), await serve(silent)];
+    const client = connect({ endpoints: [a.url, b.url] });
+    const error = await rejection(client.renew(KEY, { ...renewal, timeout: 0.5 }), EtcdConnectionFailed);
+    expect(new Set(error.failures.map(({ endpoint }) => endpoint))).toEqual(new Set([a.url, b.url]));
   });
 });
 
