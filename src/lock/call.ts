@@ -1,4 +1,11 @@
-import { EtcdLockExpired, EtcdWatchTimedOut, isTransient, type LockHolder } from '../errors.ts';
+import {
+  EtcdAlreadyExist,
+  type EtcdException,
+  EtcdLockExpired,
+  EtcdWatchTimedOut,
+  isTransient,
+  type LockHolder,
+} from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { Backoff, Deadline, Scope, type Source, sleep } from '../timing.ts';
 import { holderOf, type Queue } from './queue.ts';
@@ -23,6 +30,15 @@ export interface CallCircumstances {
   /** When the timeout is over, where it began earlier. */
   readonly deadline?: Deadline;
 }
+
+/**
+ * Calls again while the failure is one that passes; for how long, the caller decides.
+ * @param call gets the number of calls that have failed so far
+ */
+export type Persist = <T>(call: (failed: number) => Promise<T>) => Promise<T>;
+
+/** A key that stands where an append would make its own is in the way of that one name only; the next name is another. */
+const passes = (error: unknown): error is EtcdException => isTransient(error) || error instanceof EtcdAlreadyExist;
 
 /** When a limit of so many seconds from now is over; 0: never. */
 export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
@@ -86,15 +102,15 @@ export class Call {
   }
 
   /** Calls again, ever more slowly, while the failure is one that passes. */
-  readonly persist = async <T>(call: () => Promise<T>): Promise<T> => {
+  readonly persist: Persist = async (call) => {
     const backoff = new Backoff();
-    for (let tries = 1; ; tries += 1) {
+    for (let failed = 0; ; failed += 1) {
       try {
-        const result = await call();
+        const result = await call(failed);
         this.#trouble = undefined;
         return result;
       } catch (error) {
-        if (!isTransient(error) || (!this.#isPatient && tries >= IMPATIENT_TRIES)) throw error;
+        if (!passes(error) || (!this.#isPatient && failed + 1 >= IMPATIENT_TRIES)) throw error;
         this.#trouble = error;
       }
       await sleep(backoff.next(), this.signal);

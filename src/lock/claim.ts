@@ -1,25 +1,26 @@
 import createDebug from 'debug';
-import { EtcdClientClosed, EtcdException, EtcdLockExpired } from '../errors.ts';
+import { EtcdClientClosed, EtcdException, EtcdLockExpired, mayPass } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
 import { Deadline, ignore, now, orAborted, Scope, type Source } from '../timing.ts';
 import { keepTrying, type Running, STOPPED, stopped } from './background.ts';
-import { append, type Place, placeOf, remove, renew, takingAttempt } from './entry.ts';
+import type { Persist } from './call.ts';
+import { type AttemptLimits, append, type Place, placeOf, remove, renew, takingAttempt } from './entry.ts';
 import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
 import { UnclearAppends } from './unclear.ts';
 import { patience } from './wait.ts';
 
 const debug = createDebug('etcd-v2-lock:lock');
 
-/** Calls again while the failure is one that passes; for how long, the caller decides. */
-export type Persist = <T>(call: () => Promise<T>) => Promise<T>;
-
-/** Seconds to look, in the background, for the key of an append that was never answered: until then and once more. */
+/**
+ * Seconds to look, in the background, for the key of an append that was never answered: until then, and once more after it.
+ * However short its TTL: that counts from the moment a member carries the append out, and one that was stopped may do so late.
+ */
 const LOOK_FOR = 120;
 /** Seconds between two attempts to remove a key, at most: others wait for it, once an outage is over. */
 const REMOVE_EVERY = 2;
 /** Seconds between two looks for a key that there may never be, at most. */
-const LOOK_EVERY = 8;
+const LOOK_EVERY = 4;
 
 export interface TakeOptions {
   readonly signal: Source;
@@ -104,26 +105,27 @@ export class Claim {
   async take(ttl: number | null, { signal, persist, onGone }: TakeOptions): Promise<Place> {
     await this.#stopSettling();
     if (this.#owed.length > 0) await persist(() => this.#settle({ signal }));
-    return persist(async () => {
+    return persist(async (failed) => {
+      // A cluster that was too slow for the last attempt gets more time.
+      const how = { signal, attemptTimeout: takingAttempt(ttl) * 2 ** failed };
       for (;;) {
         if (!this.#place && (this.#chosen || this.#unclear.any)) await this.#find(looking(ttl, signal));
-        const place = this.#place ? await this.#renewed(this.#place, ttl, signal) : await this.#appended(ttl, signal);
+        const place = this.#place ? await this.#renewed(this.#place, ttl, how) : await this.#appended(ttl, how);
         if (place) return place;
         if (!this.#place) onGone();
       }
     });
   }
 
-  /** Removes further keys with our uuid, as long as there may be some. */
-  async tidy(queue: Queue, options: CallOptions): Promise<void> {
-    if (!this.#chosen && !this.#unclear.any) return;
-    for (const entry of withValue(queue, this.uuid))
-      if (entry.key !== this.#place?.key) await this.#removeExtra(entry, options);
+  /** Removes further keys with our uuid: of unclear appends, or of one that a proxy has sent twice. */
+  async tidy({ entries }: Queue, options: CallOptions): Promise<void> {
+    for (const entry of entries)
+      if (entry.value === this.uuid && entry.key !== this.#place?.key) await this.#removeExtra(entry, options);
   }
 
   /**
    * Gives the place up. Resolves once it is surely not in the queue. Rejects when etcd could not be reached or the signal
-   * aborts; the removal then goes on in the background until the TTL has passed.
+   * aborts; the removal then goes on in the background until it has succeeded.
    */
   async leave(signal?: Source): Promise<void> {
     await this.#stopSettling();
@@ -152,9 +154,9 @@ export class Claim {
   }
 
   /** The place with a TTL that counts from now on; undefined when it is gone. */
-  async #renewed(place: Place, ttl: number | null, signal: Source): Promise<Place | undefined> {
+  async #renewed(place: Place, ttl: number | null, how: AttemptLimits): Promise<Place | undefined> {
     try {
-      this.update(await renew(this.#keys, place, ttl, { signal, attemptTimeout: takingAttempt(ttl) }));
+      this.update(await renew(this.#keys, place, ttl, how));
     } catch (error) {
       if (!(error instanceof EtcdLockExpired)) throw error;
       this.#place = undefined;
@@ -163,9 +165,9 @@ export class Claim {
   }
 
   /** A new place; undefined where an earlier append may have come before it, and our place has to be renewed. */
-  async #appended(ttl: number | null, signal: Source): Promise<Place | undefined> {
+  async #appended(ttl: number | null, { signal, attemptTimeout }: AttemptLimits): Promise<Place | undefined> {
     const stop = new Scope();
-    const work = this.#append(ttl, stop);
+    const work = this.#append(ttl, { signal: stop, attemptTimeout });
     // Not broken off with the call: the answer tells which key to remove.
     this.#appending = { ended: work.then(ignore, ignore), stop };
     const place = await orAborted(work, signal);
@@ -176,17 +178,16 @@ export class Claim {
     return found === place && isFresh(place) ? place : undefined;
   }
 
-  async #append(ttl: number | null, signal: Source): Promise<Place> {
-    this.#unclear.sent(this.#last, ttl);
+  async #append(ttl: number | null, how: AttemptLimits): Promise<Place> {
+    this.#unclear.sent(this.#last);
     try {
-      const { place, queue } = await append(this.#keys, this.path, this.uuid, ttl, { signal });
+      const { place, queue } = await append(this.#keys, this.path, this.uuid, ttl, how);
       this.#unclear.answered(place);
       this.update(place);
       this.#fresh = queue;
       return place;
     } catch (error) {
       if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.answered();
-      else this.#unclear.mayLast(ttl);
       throw error;
     }
   }
@@ -241,14 +242,15 @@ export class Claim {
 
   async #goOnSettling(signal: Source): Promise<void> {
     const { closing } = this.#keys.cleanups;
-    // Counted from now: a renewal may have been carried out though its answer never came.
-    const expiry = latest(this.#owed.map(({ ttl }) => ttl));
     const enough = Deadline.after(LOOK_FOR);
+    // Counted from now: a renewal may have been carried out though its answer never came.
+    const expiry = latest([LOOK_FOR, ...this.#owed.map(({ ttl }) => ttl)]);
     let looked = false;
+    /** etcd is there, but does not let us: nothing more can be done. */
+    let refused = false;
     const more = (hurried: boolean): boolean => {
-      const owing = this.#owed.length > 0 && !expiry.passed;
-      const lookedEnough = this.#unclear.expiry.passed || (looked && (hurried || enough.passed));
-      return owing || (this.#unclear.any && !lookedEnough);
+      if (refused && expiry.passed) return false;
+      return this.#owed.length > 0 || (this.#unclear.any && !(looked && (hurried || enough.passed)));
     };
     const attempt = async (): Promise<void> => {
       looked = false;
@@ -258,6 +260,7 @@ export class Claim {
       } catch (error) {
         if (signal.aborted || error instanceof EtcdClientClosed) throw error;
         debug('%s: still not settled: %s', this.path, error);
+        refused = !mayPass(error);
       }
     };
     try {
@@ -287,6 +290,6 @@ function checkWidth(key: string): void {
   throw new EtcdException(`etcd before 2.2 cannot be used: it names our entry ${key}, and such names do not sort`);
 }
 
-/** When the last of several keys given up now has surely expired. */
+/** When the longest of these TTLs is over. */
 const latest = (ttls: readonly (number | null)[]): Deadline =>
-  ttls.includes(null) ? Deadline.never : Deadline.after(Math.max(...ttls.map((ttl) => ttl ?? 0), 0));
+  ttls.includes(null) ? Deadline.never : Deadline.after(Math.max(...ttls.map((ttl) => ttl ?? 0)));

@@ -9,6 +9,7 @@ import {
 } from '../errors.ts';
 import type { CallOptions, KeysApi, RenewOptions } from '../keys/api.ts';
 import { sequenceOf } from '../keys/paths.ts';
+import type { Source } from '../timing.ts';
 import { parseValue } from './entry-value.ts';
 import { type Contender, type Queue, queueOf } from './queue.ts';
 
@@ -49,16 +50,21 @@ export interface Appended {
   readonly queue: Promise<Queue | undefined>;
 }
 
+export interface AttemptLimits {
+  readonly signal: Source;
+  /** Seconds. */
+  readonly attemptTimeout: number;
+}
+
 /** Queues once. Never repeated here: when the outcome is unknown, the caller has to look for the uuid first. */
 export async function append(
   keys: KeysApi,
   path: string,
   uuid: string,
   ttl: number | null,
-  { signal }: Pick<CallOptions, 'signal'>,
+  limits: AttemptLimits,
 ): Promise<Appended> {
-  const asked = { signal, attemptTimeout: takingAttempt(ttl), ttl, listing: true };
-  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, asked);
+  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, { ...limits, ttl, listing: true });
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
   const { key, modifiedIndex } = node;
   const place = { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, clusterId, ttl, sentAt };

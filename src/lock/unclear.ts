@@ -1,4 +1,3 @@
-import { Deadline } from '../timing.ts';
 import type { Contender } from './queue.ts';
 
 type Key = Pick<Contender, 'key' | 'sequence'>;
@@ -9,28 +8,16 @@ export class UnclearAppends {
   /** What they cannot have made: keys up to this number, and keys counted already. */
   #floor = -1n;
   readonly #counted = new Set<string>();
-  #expiry = new Deadline(0);
 
   /** Whether a key may be in the queue, or still come, that nobody has seen. */
   get any(): boolean {
     return this.#count > 0;
   }
 
-  /** When the last of their keys has expired, if it was made at once. */
-  get expiry(): Deadline {
-    return this.#expiry;
-  }
-
-  /** An append with this TTL is about to be sent, after we had `last`. */
-  sent(last: Key | undefined, ttl: number | null): void {
+  /** An append is about to be sent, after we had `last`. */
+  sent(last: Key | undefined): void {
     if (!this.any) this.#floor = last?.sequence ?? -1n;
     this.#count += 1;
-    this.mayLast(ttl);
-  }
-
-  /** It may have been sent as late as now. */
-  mayLast(ttl: number | null): void {
-    this.#lastUntil(ttl === null ? Deadline.never : Deadline.after(ttl));
   }
 
   /** Its outcome is known: the key it made, or none. */
@@ -51,14 +38,9 @@ export class UnclearAppends {
     if (!other.any) return;
     if (!this.any || other.#floor < this.#floor) this.#floor = other.#floor;
     for (const key of other.#counted) this.#counted.add(key);
-    this.#lastUntil(other.#expiry);
     this.#count += other.#count;
     other.#count = 0;
     other.#counted.clear();
-  }
-
-  #lastUntil(expiry: Deadline): void {
-    if (expiry.at > this.#expiry.at) this.#expiry = expiry;
   }
 
   #less(): void {

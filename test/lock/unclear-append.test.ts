@@ -1,9 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { EtcdConnectionFailed, Lock } from '../../src/index.ts';
+import { EtcdConnectionFailed, Lock, LockManager } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
-import { freshName, queueOn, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { endOf, freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
+
+/** Seconds: longer than the time between two looks in the background. */
+const LATE_TTL = 5;
+/** Milliseconds: longer than the TTL, and any look that began before it had passed. */
+const LATER = 13_500;
 
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
 const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
@@ -126,6 +132,24 @@ describe('an append held back until a second one succeeded', () => {
     await untilQueued(name, 0);
   });
 
+  test('is removed even when it comes after its TTL, which counts from its coming', { timeout: 40_000 }, async () => {
+    const { proxy, name, lock } = await lockBehindProxy();
+    const { opened, open } = gate();
+    proxy.intercept(once(isAppend, { hold: opened, cut: true as const }));
+    const late = proxy.next(isAppend, 'arrived');
+    const held = lock.acquire({ lockTtl: LATE_TTL, timeout: 20 });
+    const first = await late;
+    await held;
+    await lock.release();
+    await sleep(LATER);
+    const lateAnswered = proxy.next((request) => request === first, 'answered');
+    open();
+    await lateAnswered;
+    const [entry] = await queueOn(name);
+    const ended = await endOf(entry?.key ?? '');
+    expect(await ended()).toBe('compareAndDelete');
+  });
+
   test('is removed while the lock waits, at the next listing', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const owner = new Lock(useClient(), name);
@@ -145,6 +169,20 @@ describe('an append held back until a second one succeeded', () => {
     expect(lock.lockKey).toBe(own?.key);
     expect(await queueOn(name)).toHaveLength(1);
   });
+});
+
+test('an append that a proxy sends twice keeps nobody waiting for the first of the two', async () => {
+  const { proxy, name } = await lockBehindProxy();
+  let before: Promise<unknown> | undefined;
+  proxy.intercept((request) => {
+    if (!isAppend(request) || before) return undefined;
+    before = raw('POST', `/_locks/${name}`, Object.fromEntries(new URLSearchParams(request.body)));
+    return { hold: before };
+  });
+  const held = await new LockManager(useClient({ endpoints: proxy.url }), { ttl: 60 }).acquire(name, { timeout: 10 });
+  expect(await queueOn(name)).toMatchObject([{ key: held.key }]);
+  await held.release();
+  expect(await queueOn(name)).toEqual([]);
 });
 
 describe('a release whose answer is lost', () => {

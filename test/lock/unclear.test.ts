@@ -6,7 +6,7 @@ const key = (n: number) => ({ key: `/_locks/x/${n}`, sequence: BigInt(n) });
 test('an append counts until it is answered', () => {
   const appends = new UnclearAppends();
   expect(appends.any).toBe(false);
-  appends.sent(undefined, 60);
+  appends.sent(undefined);
   expect(appends.any).toBe(true);
   appends.answered(key(4));
   expect(appends.any).toBe(false);
@@ -14,14 +14,14 @@ test('an append counts until it is answered', () => {
 
 test('one that was never answered counts until its key is seen', () => {
   const appends = new UnclearAppends();
-  appends.sent(key(4), 60);
+  appends.sent(key(4));
   appends.seen(key(9));
   expect(appends.any).toBe(false);
 });
 
 test('a key we had before it was sent is none of its outcomes', () => {
   const appends = new UnclearAppends();
-  appends.sent(key(4), 60);
+  appends.sent(key(4));
   appends.seen(key(3));
   appends.seen(key(4));
   expect(appends.any).toBe(true);
@@ -29,8 +29,8 @@ test('a key we had before it was sent is none of its outcomes', () => {
 
 test('one key is the outcome of one append, however often it is listed', () => {
   const appends = new UnclearAppends();
-  appends.sent(undefined, 60);
-  appends.sent(undefined, 60);
+  appends.sent(undefined);
+  appends.sent(undefined);
   appends.seen(key(9));
   appends.seen(key(9));
   expect(appends.any).toBe(true);
@@ -40,8 +40,8 @@ test('one key is the outcome of one append, however often it is listed', () => {
 
 test('the key of an answered append is not the outcome of an unanswered one', () => {
   const appends = new UnclearAppends();
-  appends.sent(undefined, 60);
-  appends.sent(undefined, 60);
+  appends.sent(undefined);
+  appends.sent(undefined);
   appends.answered(key(9));
   appends.seen(key(9));
   expect(appends.any).toBe(true);
@@ -49,7 +49,7 @@ test('the key of an answered append is not the outcome of an unanswered one', ()
 
 test('an answered append in a cluster with lower numbers is settled all the same', () => {
   const appends = new UnclearAppends();
-  appends.sent(key(1000), 60);
+  appends.sent(key(1000));
   appends.answered(key(5));
   expect(appends.any).toBe(false);
 });
@@ -57,7 +57,7 @@ test('an answered append in a cluster with lower numbers is settled all the same
 test('what an earlier one counts can be taken over', () => {
   const earlier = new UnclearAppends();
   const later = new UnclearAppends();
-  earlier.sent(key(4), 60);
+  earlier.sent(key(4));
   later.inherit(earlier);
   expect([earlier.any, later.any]).toEqual([false, true]);
   later.seen(key(4));
@@ -69,21 +69,10 @@ test('what an earlier one counts can be taken over', () => {
 test('taking over keeps what has been counted already', () => {
   const earlier = new UnclearAppends();
   const later = new UnclearAppends();
-  earlier.sent(undefined, 60);
-  earlier.sent(undefined, 60);
+  earlier.sent(undefined);
+  earlier.sent(undefined);
   earlier.answered(key(9));
   later.inherit(earlier);
   later.seen(key(9));
   expect(later.any).toBe(true);
-});
-
-test('the keys of all of them have expired when the longest TTL has passed, or never', () => {
-  const appends = new UnclearAppends();
-  appends.sent(undefined, 60);
-  appends.sent(undefined, 5);
-  expect(appends.expiry.remaining).toBeGreaterThan(55_000);
-  const eternal = new UnclearAppends();
-  eternal.sent(undefined, null);
-  appends.inherit(eternal);
-  expect(appends.expiry.remaining).toBe(Number.POSITIVE_INFINITY);
 });
