@@ -3,7 +3,7 @@ import type { KeysApi } from '../keys/api.ts';
 import { Backoff, orAborted, sleep } from '../timing.ts';
 import type { Call } from './call.ts';
 import type { Claim } from './claim.ts';
-import { lost } from './entry.ts';
+import { isOurs, lost } from './entry.ts';
 import type { Lease } from './lease.ts';
 import { removeLeftOvers } from './left-over.ts';
 import { type Contender, type Queue, readQueue } from './queue.ts';
@@ -49,13 +49,22 @@ export async function contend(
     await claim.tidy(listing, { signal });
     return listing;
   };
+  /** The rule knows keys only: one that was removed and made again is not where we stand, whoever may have held the lock meanwhile. */
+  const assertUnbroken = async ({ entries, clusterId }: Queue): Promise<void> => {
+    const { place } = lease;
+    const own = entries.find(({ key }) => key === place.key);
+    if (own && clusterId === place.clusterId && !(await isOurs(keys, place, own, { signal })))
+      throw lost(place, clusterId, 'its key was made again, or carries another value');
+  };
   /** Keeps nothing of the queue but what it decides: a wait outlives many looks, and there may be thousands of both. */
   const look = async () => {
     const { entries, index, clusterId } = await call.persist(async () => {
       const listing = await read(quorum);
       const { sequence } = lease.place;
       const mayGo = (entry: Contender): boolean => entry.sequence < sequence && isLeftOver(entry);
-      return (await removeLeftOvers(keys, listing, mayGo, { signal })) ? read(true) : listing;
+      const queue = (await removeLeftOvers(keys, listing, mayGo, { signal })) ? await read(true) : listing;
+      await assertUnbroken(queue);
+      return queue;
     });
     lease.assertValid();
     const { place } = lease;

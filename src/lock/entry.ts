@@ -3,11 +3,13 @@ import { v4 } from 'uuid';
 import {
   EtcdClusterIdChanged,
   EtcdCompareFailed,
+  EtcdConnectionFailed,
+  EtcdEventIndexCleared,
   type EtcdException,
   EtcdKeyNotFound,
   EtcdLockExpired,
 } from '../errors.ts';
-import type { CallOptions, KeysApi, RenewOptions } from '../keys/api.ts';
+import type { CallOptions, KeysApi, Node, RenewOptions } from '../keys/api.ts';
 import { sequenceOf } from '../keys/paths.ts';
 import type { Source } from '../timing.ts';
 import { parseValue } from './entry-value.ts';
@@ -23,6 +25,8 @@ export interface Place {
   /** Its fencing token. */
   readonly sequence: bigint;
   readonly modifiedIndex: number;
+  /** Changes where the key is made again. */
+  readonly createdIndex: number;
   readonly clusterId: string | undefined;
   /** Seconds; null when it never expires. */
   readonly ttl: number | null;
@@ -40,6 +44,9 @@ export const takingAttempt = (ttl: number | null): number =>
 
 /** Seconds until another member is asked to remove one, too: others wait for it. */
 const REMOVAL_PATIENCE = 0.5;
+
+/** Seconds to wait for an event of the past, which a member has at once unless it lags behind. */
+const HISTORY = 1;
 
 /** A fresh identity in python-etcd's form: 32 hex digits. */
 export const freshUuid = (): string => v4().replaceAll('-', '');
@@ -66,8 +73,8 @@ export async function append(
 ): Promise<Appended> {
   const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, { ...limits, ttl, listing: true });
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
-  const { key, modifiedIndex } = node;
-  const place = { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, clusterId, ttl, sentAt };
+  const { key, modifiedIndex, createdIndex } = node;
+  const place = { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, createdIndex, clusterId, ttl, sentAt };
   return { place, queue: listing.then((found) => found && queueOf(found)) };
 }
 
@@ -91,15 +98,16 @@ export async function renew(
       const { key, uuid: prevValue, modifiedIndex: prevIndex } = current;
       const { node, clusterId, sentAt } = await keys.renew(key, { ...options, timeout, prevValue, prevIndex, ttl });
       if (clusterId !== place.clusterId) throw lost(place, clusterId, '');
-      return { ...place, modifiedIndex: node.modifiedIndex, ttl, sentAt };
+      return { ...current, modifiedIndex: node.modifiedIndex, ttl, sentAt };
     } catch (error) {
       if (error instanceof EtcdKeyNotFound) throw lost(place, keys.clusterId, 'its key is gone');
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
     // Changed since: by an attempt of ours whose answer was lost, by python-etcd's renewal, or by somebody else.
-    const modifiedIndex = await indexIfOurs(keys, current, options);
-    if (modifiedIndex === undefined) throw lost(place, keys.clusterId, 'its key is gone or carries another value');
-    current = { ...current, modifiedIndex };
+    const node = await read(keys, current.key, options);
+    if (!node || !(await isOurs(keys, current, node, options)))
+      throw lost(place, keys.clusterId, 'its key is gone, was made again, or carries another value');
+    current = { ...current, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
   }
 }
 
@@ -120,7 +128,8 @@ export async function remove(
       if (error instanceof EtcdKeyNotFound) return;
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
-    prevIndex = await indexIfOurs(keys, place, options);
+    const node = await read(keys, place.key, options);
+    prevIndex = node?.value === place.uuid ? node.modifiedIndex : undefined;
   }
 }
 
@@ -130,6 +139,7 @@ export const placeOf = (contender: Contender, clusterId: string | undefined): Pl
   uuid: contender.value,
   sequence: contender.sequence,
   modifiedIndex: contender.modifiedIndex,
+  createdIndex: contender.createdIndex,
   clusterId,
   ttl: null,
   sentAt: Number.NEGATIVE_INFINITY,
@@ -144,16 +154,40 @@ export function lost(place: Place, clusterId: string | undefined, why: string): 
   return new EtcdLockExpired(`${place.key} is lost: ${why}${clash}`);
 }
 
-async function indexIfOurs(
-  keys: KeysApi,
-  { key, uuid }: Pick<Place, 'key' | 'uuid'>,
-  options: CallOptions,
-): Promise<number | undefined> {
+/** What a key has now, read by quorum; undefined where it is gone. */
+async function read(keys: KeysApi, key: string, options: CallOptions): Promise<Node | undefined> {
   try {
-    const { node } = await keys.get(key, { ...options, quorum: true });
-    return node.value === uuid ? node.modifiedIndex : undefined;
+    return (await keys.get(key, { ...options, quorum: true })).node;
   } catch (error) {
     if (error instanceof EtcdKeyNotFound) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Whether what a key has now is our entry, and was so all the time since our last write to it. Where the store's history does not
+ * reach back that far, an entry that was made again since does not count as ours.
+ */
+export async function isOurs(
+  keys: KeysApi,
+  { key, uuid, createdIndex, modifiedIndex }: Place,
+  now: Pick<Node, 'value' | 'createdIndex' | 'modifiedIndex'>,
+  options: CallOptions,
+): Promise<boolean> {
+  if (now.value !== uuid) return false;
+  // A stale listing may show less than we know.
+  if (now.createdIndex === createdIndex || now.modifiedIndex <= modifiedIndex) return true;
+  // python-etcd renews by a plain write, which makes the key again although it was never away.
+  try {
+    for (let after = modifiedIndex; after < now.createdIndex; ) {
+      const event = await keys.watch(key, { ...options, after, timeout: HISTORY });
+      if (!event) throw new EtcdConnectionFailed(`no history of ${key} within ${HISTORY} s`);
+      if (event.node.value === undefined || !event.prevNode) return false;
+      after = event.index;
+    }
+    return true;
+  } catch (error) {
+    if (error instanceof EtcdEventIndexCleared) return false;
     throw error;
   }
 }

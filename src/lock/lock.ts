@@ -5,7 +5,7 @@ import { ignore, orAborted, Scope, type Source } from '../timing.ts';
 import { Call } from './call.ts';
 import { Claim } from './claim.ts';
 import { contend } from './contend.ts';
-import { freshUuid, lost, type Place } from './entry.ts';
+import { freshUuid, isOurs, lost, type Place } from './entry.ts';
 import { Lease } from './lease.ts';
 import { leave } from './leave.ts';
 import {
@@ -156,8 +156,8 @@ export class Lock {
     const { place } = lease;
     try {
       const { node, clusterId } = await this.#keys.get(place.key, { quorum: true });
-      if (node.value !== place.uuid || clusterId !== place.clusterId)
-        lease.lose(lost(place, clusterId, 'its key carries another value'));
+      if (clusterId !== place.clusterId || !(await isOurs(this.#keys, place, node, {})))
+        lease.lose(lost(place, clusterId, 'its key was made again, or carries another value'));
     } catch (error) {
       if (!(error instanceof EtcdKeyNotFound)) throw error;
       lease.lose(lost(place, this.#keys.clusterId, 'its key is gone'));

@@ -12,6 +12,8 @@ export interface Contender {
   /** Seconds left when listed; undefined when it never expires. */
   readonly ttl: number | undefined;
   readonly modifiedIndex: number;
+  /** Another one than before where the key was removed and made again. */
+  readonly createdIndex: number;
 }
 
 /** The queue of one lock, as one listing showed it. */
@@ -79,8 +81,8 @@ export function holderOf({ entries }: Queue): LockHolder | undefined {
 export const withValue = ({ entries }: Queue, value: string): Contender[] =>
   inOrder(entries.filter((entry) => entry.value === value));
 
-function contenderOf({ key, value, dir, ttl, modifiedIndex }: Node): Contender | undefined {
+function contenderOf({ key, value, dir, ttl, modifiedIndex, createdIndex }: Node): Contender | undefined {
   const sequence = sequenceOf(key);
   if (dir || sequence === undefined) return undefined;
-  return { key, value: value ?? '', sequence, ttl, modifiedIndex };
+  return { key, value: value ?? '', sequence, ttl, modifiedIndex, createdIndex };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { EtcdConnectionFailed, EtcdLockExpired, EtcdUnusableAnswer, Lock } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
-import { freshName, queueOn, raw, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -12,6 +12,14 @@ const aborted = (signal: AbortSignal): Promise<AbortSignal> =>
     () => signal,
     ({ aborted }) => aborted,
   );
+
+async function expireAtOnce({ lockKey, uuid }: Lock): Promise<void> {
+  await raw('PUT', lockKey, { value: uuid, ttl: '0' });
+  await until(
+    () => raw('GET', lockKey),
+    ({ status }) => status === 404,
+  );
+}
 
 describe('a lock kept alive', () => {
   test('outlives its TTL, under the same key, and wakes no waiter by its renewals', async () => {
@@ -66,6 +74,21 @@ describe('a lock kept alive', () => {
     expect(signal.reason.message).toMatch(/gone|another value/);
     expect(lock.isTaken).toBe(false);
     expect(await lock.isAcquired()).toBe(false);
+  });
+
+  test.each([
+    ['by hand', (lock: Lock) => raw('DELETE', lock.lockKey)],
+    ['by its expiry', (lock: Lock) => expireAtOnce(lock)],
+  ])('is told lost when its key was removed %s and put back with the same value', async (_, remove) => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: 3, keepAlive: true });
+    const { signal } = lock;
+    await remove(lock);
+    await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '60' });
+    await aborted(signal);
+    expect(signal.reason.message).toContain('made again');
+    expect(lock.isTaken).toBe(false);
+    await raw('DELETE', lock.lockKey);
   });
 
   test('never re-creates a key that is gone', async () => {
@@ -164,6 +187,29 @@ describe('a lock kept alive', () => {
 });
 
 describe('a lock that is not kept alive', () => {
+  test('does not get the lock where its key was removed and put back while it waited', async () => {
+    const name = freshName();
+    const [holder, waiter] = [new Lock(useClient(), name), new Lock(useClient(), name)];
+    await holder.acquire();
+    const waiting = rejection(waiter.acquire({ lockTtl: 60, timeout: 20 }));
+    const [, own] = await untilQueued(name, 2);
+    await raw('DELETE', own?.key ?? '');
+    await raw('PUT', own?.key ?? '', { value: waiter.uuid, ttl: '60' });
+    await holder.release();
+    expect(await waiting).toMatchObject({ name: 'EtcdLockExpired', message: expect.stringContaining('made again') });
+    await untilQueued(name, 0);
+  });
+
+  test('is known to be lost where its key was removed and put back with the same value', async () => {
+    const lock = new Lock(useClient(), freshName());
+    await lock.acquire({ lockTtl: 60 });
+    await raw('DELETE', lock.lockKey);
+    await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '60' });
+    expect(await lock.isAcquired()).toBe(false);
+    expect(lock.signal.reason.message).toContain('made again');
+    await raw('DELETE', lock.lockKey);
+  });
+
   test('is told lost by its signal before its key expires', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 2 });

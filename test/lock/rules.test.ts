@@ -212,7 +212,7 @@ describe('a queue', () => {
   test('has only files that are direct children and named by a number', () => {
     const entries = listing([directory('5'), file('notes'), file(wide(2n), 'uuid-2'), file('-1'), file('1e3')]);
     expect(entries).toEqual([
-      { key: `${DIR}/${wide(2n)}`, value: 'uuid-2', sequence: 2n, ttl: undefined, modifiedIndex: 1 },
+      { key: `${DIR}/${wide(2n)}`, value: 'uuid-2', sequence: 2n, ttl: undefined, modifiedIndex: 1, createdIndex: 1 },
     ]);
   });
 
