@@ -11,7 +11,12 @@ export interface Span {
  * What a contender tells of itself. Where a moment has two sides, it is the one that makes a hold look longest: `held` once
  * it is known, `released` before the release is sent.
  */
-export type Event = { readonly at: number; readonly who: string } & (
+export type Event = {
+  readonly at: number;
+  readonly who: string;
+  /** Milliseconds that its process had stood still by then, where that is known. */
+  readonly stalled?: number;
+} & (
   | {
       readonly kind: 'asks';
       /** What its entry will carry, where that is known. */

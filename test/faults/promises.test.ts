@@ -60,7 +60,15 @@ describe('a call with a timeout of 20 s', () => {
   const other: Event = { at: 60_000, who: 'b', kind: 'failed', why: 'refused' };
 
   test.each<[string, Event[], Stop[]]>([
-    ['ended with its timeout', [asks, failed(21_900)], []],
+    ['ended with its timeout', [asks, failed(21_400)], []],
+    [
+      'whose process stood still for two seconds',
+      [
+        { ...asks, stalled: 500 },
+        { ...failed(23_400), stalled: 2500 },
+      ],
+      [],
+    ],
     ['ended with a hold', [asks, { at: 21_000, who: 'a', kind: 'held', token: '1' }], []],
     ['whose contender was stopped', [asks, failed(30_000)], [{ who: 'a', from: 15_000, to: 29_000 }]],
     ['whose contender was killed', [asks, { at: 30_000, who: 'a', kind: 'died' }], []],
@@ -70,11 +78,11 @@ describe('a call with a timeout of 20 s', () => {
   });
 
   test.each<[string, Event]>([
-    ['an error', failed(23_100)],
-    ['a hold', { at: 23_100, who: 'a', kind: 'held', token: '1' }],
-  ])('that ended with %s two seconds later was answered late', (_, end) => {
+    ['an error', failed(21_600)],
+    ['a hold', { at: 21_600, who: 'a', kind: 'held', token: '1' }],
+  ])('that ended with %s more than half a second later was answered late', (_, end) => {
     expect(answeredLate([asks, end], [{ who: 'b', from: 0, to: 90_000 }])).toEqual([
-      { who: 'a', timeout: 20, from: 1000, to: 23_100 },
+      { who: 'a', timeout: 20, from: 1000, to: 21_600 },
     ]);
   });
 });

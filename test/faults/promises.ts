@@ -34,8 +34,8 @@ function merged(outages: readonly Span[]): Span[] {
 
 const overlap = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
 
-/** Milliseconds after its timeout by which a call must have ended: giving the place up takes up to a second of it. */
-const ENDING = 2000;
+/** Milliseconds after its timeout by which a call has ended, the removal of its entry included. */
+const ENDING = 500;
 
 /** A call with a timeout, and when it ended. */
 export interface Answer extends Span {
@@ -43,7 +43,10 @@ export interface Answer extends Span {
   readonly timeout: number;
 }
 
-/** Calls that ended later than their timeout allows, though their contender was neither stopped nor killed. */
+/**
+ * Calls that ended later than their timeout allows, though their contender was neither stopped nor killed. The time in which its
+ * process stood still does not count.
+ */
 export function answeredLate(history: readonly Event[], stops: readonly Stop[]): Answer[] {
   const asked = new Map<string, Event & { readonly kind: 'asks' }>();
   return history
@@ -56,7 +59,8 @@ export function answeredLate(history: readonly Event[], stops: readonly Stop[]):
       if (kind === 'died' || question?.timeout === undefined) return [];
       const { timeout } = question;
       const answer = { who, timeout, from: question.at, to: at };
+      const stalled = (event.stalled ?? 0) - (question.stalled ?? 0);
       const stopped = stops.some((stop) => stop.who === who && overlap(stop, answer));
-      return stopped || at <= question.at + timeout * 1000 + ENDING ? [] : answer;
+      return stopped || at <= question.at + timeout * 1000 + ENDING + stalled ? [] : answer;
     });
 }

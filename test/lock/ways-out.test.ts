@@ -4,6 +4,7 @@ import { type Gate, gate } from '../support/gate.ts';
 import { listenersOf, trackTimers } from '../support/leaks.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import type { Action, EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
+import { measureStalls } from '../support/stalls.mjs';
 import { until } from '../support/until.ts';
 
 /** A way through `acquire`, and the requests it makes until it waits or holds. */
@@ -19,6 +20,11 @@ interface Path {
   /** Answers the first append of the call gets. */
   readonly firstAppend?: Action;
 }
+
+/** Seconds. */
+const TIMEOUT = 0.8;
+/** Seconds after its timeout by which a call has ended. */
+const LATE = 0.5;
 
 const APPEND = 'POST queue';
 const LIST = 'GET queue';
@@ -148,9 +154,11 @@ describe.each(paths)('acquire of $title', (path) => {
 
   test.each(steps)('timed out at request $n, $request, leaves nothing behind', async ({ n }) => {
     const started = await start(path, n);
-    const failed = rejection(started.lock.acquire({ ...path.options, timeout: 0.8 }));
+    const [asked, stalled] = [performance.now(), measureStalls()];
+    const failed = rejection(started.lock.acquire({ ...path.options, timeout: TIMEOUT }));
     await started.arrived;
     expect(await failed).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(performance.now() - asked - stalled()).toBeLessThanOrEqual((TIMEOUT + LATE) * 1000);
     await expectNothingLeft(path, started);
   });
 });
