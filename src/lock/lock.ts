@@ -43,7 +43,8 @@ export class Lock {
 
   /**
    * Makes no request.
-   * @param name may contain "/": the lock `a/b` lives inside the directory of the lock `a`
+   * @param name may contain "/": the lock `a/b` lives inside the directory of the lock `a`; with "?", "#" or an escape such as
+   * "%41" in it python-etcd locks another path
    * @throws {TypeError | RangeError} for a name that etcd would change, or an option out of range
    */
   constructor(keys: KeysApi, name: string, options: LockOptions = {}) {
@@ -130,8 +131,8 @@ export class Lock {
   /**
    * Gives the place up; a waiting `acquire` rejects with `EtcdLockReleased`. Resolves once the key is gone, also when it
    * was gone already. `isTaken` is false from the call on, whatever happens.
-   * @throws {EtcdConnectionFailed} when etcd could not be reached; the removal is then retried in the background until the
-   * TTL has passed
+   * @throws {EtcdConnectionFailed} when etcd could not be reached; the removal is then retried in the background until it
+   * succeeds
    * @throws {EtcdValueError} "No sequence present." when there never was a place, nor a key with our uuid
    */
   async release(): Promise<void> {

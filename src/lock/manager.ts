@@ -62,7 +62,8 @@ export class LockManager {
    * The callback's own error always wins; what went wrong with the lock meanwhile is then attached to it as `lockError`. A
    * key that cannot be removed within a second is removed in the background, and spoils no result. A lost lock is never
    * acquired again by itself. Outages are waited out as by `Lock.acquire`.
-   * @param name may contain "/": the lock `a/b` lives inside the directory of the lock `a`
+   * @param name may contain "/": the lock `a/b` lives inside the directory of the lock `a`; with "?", "#" or an escape such as
+   * "%41" in it python-etcd locks another path
    * @throws {EtcdLockLost} when the callback ended without an error, but the lock was lost before it did
    * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting, naming the holder
    * @throws {EtcdLockExpired} when our entry expired or was removed while waiting

@@ -3,9 +3,13 @@ import { EtcdConnectionFailed, EtcdLockExpired, EtcdUnusableAnswer, Lock } from 
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
+import { measureStalls } from '../support/stalls.mjs';
 import { until } from '../support/until.ts';
 
 const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
+
+/** Milliseconds for an answer, and for a test to notice it. */
+const NOTICED = 200;
 
 const aborted = (signal: AbortSignal): Promise<AbortSignal> =>
   until(
@@ -74,6 +78,22 @@ describe('a lock kept alive', () => {
     expect(signal.reason.message).toMatch(/gone|another value/);
     expect(lock.isTaken).toBe(false);
     expect(await lock.isAcquired()).toBe(false);
+  });
+
+  test('is told lost within half its TTL of a removal by hand, though two of three members are silent', async () => {
+    const ttl = 6;
+    const [first, second, third] = [await useProxy(), await useProxy(), await useProxy()];
+    const client = useClient({ endpoints: [first, second, third].map(({ url }) => url) });
+    const lock = new Lock(client, freshName());
+    await lock.acquire({ lockTtl: ttl, keepAlive: true });
+    await first.next(isRenewal, 'answered');
+    for (const proxy of [first, second]) proxy.intercept(() => ({ silent: true }));
+    const stalled = measureStalls();
+    const removed = performance.now();
+    await raw('DELETE', lock.lockKey);
+    await aborted(lock.signal);
+    expect(performance.now() - removed - stalled()).toBeLessThan((ttl / 2) * 1000 + NOTICED);
+    expect(third.requests.filter(isRenewal)).toHaveLength(1);
   });
 
   test.each([
