@@ -19,10 +19,11 @@ import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
 import { Deadline, Scope, type Source } from '../timing.ts';
 import type { Behind, Endpoint, Lane, SendOptions } from './endpoint.ts';
-import { Endpoints, type Repeat } from './endpoints.ts';
+import { Endpoints } from './endpoints.ts';
 import { ListingBehind, NO_LISTING } from './listing.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
+import type { Repeat } from './round.ts';
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 

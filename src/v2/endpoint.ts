@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
-import { Deadline, ignore, Scope, type Source } from '../timing.ts';
+import { ignore, Scope, type Source } from '../timing.ts';
 import { Borrowers, Connections, type Loan } from './connections.ts';
 import { Exchange, type Hooks, type Limits } from './exchange.ts';
 import type { ClientSettings } from './options.ts';
+import { Timeout } from './timeout.ts';
 import { describe, heedAlerts, hint, isDistrusted, whyRefused } from './tls.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
 
@@ -86,7 +87,7 @@ export class Endpoint {
     if (ending?.aborted) return Promise.reject(ending.reason);
     const limits: Limits = {
       ending,
-      deadline: Deadline.after(timeout),
+      timeout: new Timeout(timeout),
       begun: options.begun,
       ref: lane !== 'background',
     };
@@ -114,7 +115,7 @@ export class Endpoint {
     const starts = (): void => writeTogether(this.#socketOf.get(loan.client));
     const answer = this.#exchangeOn(loan, request, limits, starts);
     const { timeout, ending, begun } = behind;
-    const limitsBehind = { ending, deadline: Deadline.after(timeout), begun, ref: true };
+    const limitsBehind = { ending, timeout: new Timeout(timeout), begun, ref: true };
     behind.sent(this.#exchangeOn(loan, behind.request, limitsBehind));
     return answer;
   }
@@ -143,15 +144,17 @@ export class Endpoint {
     return exchange;
   }
 
-  /** Where all connections are in use. Resolves to undefined when none was free by the deadline. */
-  async #waitForLoan(borrowers: Borrowers, { ending, deadline }: Limits): Promise<Loan | undefined> {
-    const patience = new Scope(ending).abortAt(deadline, () => new Error('no connection in time'));
+  /** Where all connections are in use. Resolves to undefined when none was free within the timeout. */
+  async #waitForLoan(borrowers: Borrowers, { ending, timeout }: Limits): Promise<Loan | undefined> {
+    const patience = new Scope(ending);
+    const stop = timeout.run(() => patience.abort(new Error('no connection in time')));
     try {
       return await borrowers.wait(patience);
     } catch (error) {
       if (ending?.aborted) throw error;
       return undefined;
     } finally {
+      stop();
       patience.dispose();
     }
   }

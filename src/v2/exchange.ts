@@ -1,13 +1,14 @@
 import type { Dispatcher } from 'undici';
-import { atDeadline, type Deadline, follow, ignore, now, type Source, unfollow } from '../timing.ts';
+import { follow, ignore, now, type Source, unfollow } from '../timing.ts';
+import type { Timeout } from './timeout.ts';
 import type { WireAnswer } from './wire.ts';
 
 /** How long an answer is waited for. */
 export interface Limits {
   /** Ends it. */
   readonly ending: Source | undefined;
-  readonly deadline: Deadline;
-  /** Whether the deadline keeps the process alive. */
+  readonly timeout: Timeout;
+  /** Whether the timeout keeps the process alive. */
   readonly ref: boolean;
   /** Called as soon as the headers are there, with an answer that has no body yet; what it throws ends the exchange. */
   readonly begun?: ((head: WireAnswer) => void) | undefined;
@@ -25,13 +26,14 @@ export interface Hooks {
  * abort signal: more work than all the rest.)
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** The whole answer; undefined where there was none by the deadline. Rejects with the reason of what ends it. */
+  /** The whole answer; undefined where there was none within the timeout. Rejects with the reason of what ends it. */
   readonly answer: Promise<WireAnswer | undefined>;
   readonly #limits: Limits;
   readonly #failure: (error: Error) => Error;
   readonly #hooks: Hooks | undefined;
-  readonly #sentAt = now();
-  readonly #cancelTimer: () => void;
+  /** When it was first written to a connection. */
+  #sentAt = now();
+  readonly #stopTimeout: () => void;
   #resolve: (answer: WireAnswer | undefined) => void = ignore;
   #reject: (reason: unknown) => void = ignore;
   /** Why nothing more is waited for, if so. */
@@ -49,13 +51,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const { ending, deadline, ref } = limits;
-    this.#cancelTimer = atDeadline(deadline, this.#onDeadline, { ref });
+    const { ending, timeout, ref } = limits;
+    this.#stopTimeout = timeout.run(this.#onTimeout, { ref });
     if (ending?.aborted) this.#onAbort(ending.reason);
     else if (ending) follow(ending, this.#onAbort);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Behind another request it may be written twice: it may have been carried out since the first.
+    if (!this.#controller) this.#sentAt = now();
     this.#controller = controller;
     // Given up while it waited for a connection: never sent.
     if (this.#given) controller.abort(this.#given);
@@ -94,7 +98,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#giveUp(new Error('given up'));
   };
 
-  readonly #onDeadline = (): void => {
+  readonly #onTimeout = (): void => {
     this.#resolve(undefined);
     this.#giveUp(new Error('no answer in time'));
   };
@@ -113,6 +117,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #leave(): void {
     const { ending } = this.#limits;
     if (ending) unfollow(ending, this.#onAbort);
-    this.#cancelTimer();
+    this.#stopTimeout();
   }
 }

@@ -1,4 +1,5 @@
-import { atDeadline, type Deadline, ignore } from '../timing.ts';
+import { ignore } from '../timing.ts';
+import { Timeout } from './timeout.ts';
 
 export interface InTurnOptions {
   /** How many attempts there are after failures. */
@@ -11,10 +12,10 @@ export interface InTurnOptions {
 
 /**
  * Makes one attempt after the other until one resolves: the next when one has failed and, beyond the count, when the
- * deadline that the last one gave to `askAnotherAt` passes, while those before go on. Rejects with the last failure.
+ * seconds that the last one gave to `askAnotherAfter` have passed, while those before go on. Rejects with the last failure.
  */
 export function inTurn<T>(
-  attempt: (askAnotherAt: (deadline: Deadline) => void) => Promise<T>,
+  attempt: (askAnotherAfter: (seconds: number) => void) => Promise<T>,
   { count, goesOn, isLate }: InTurnOptions,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -30,12 +31,12 @@ export function inTurn<T>(
     const begin = (): void => {
       cancel();
       running += 1;
-      const askAnotherAt = (deadline: Deadline): void => {
+      const askAnotherAfter = (seconds: number): void => {
         cancel();
-        if (!over) cancel = atDeadline(deadline, begin, { ref: false });
+        if (!over) cancel = new Timeout(seconds).run(begin, { ref: false });
       };
       begun += 1;
-      attempt(askAnotherAt).then(
+      attempt(askAnotherAfter).then(
         (value) => end(() => resolve(value)),
         (error) => {
           running -= 1;

@@ -1,6 +1,7 @@
 import type { Append } from '../keys/api.ts';
-import { Deadline, Scope, type Source } from '../timing.ts';
+import { ignore, Scope, type Source } from '../timing.ts';
 import type { Behind, SendOptions } from './endpoint.ts';
+import { Timeout } from './timeout.ts';
 import { decodeSnapshot, type WireAnswer, type WireRequest } from './wire.ts';
 
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
@@ -12,6 +13,7 @@ export class ListingBehind {
   readonly #scope: Scope;
   readonly #patience: number;
   #found = NO_LISTING;
+  #stopTimeout = ignore;
   #over = false;
 
   /**
@@ -40,7 +42,8 @@ export class ListingBehind {
 
   /** What was found, once the append is answered; never rejects. */
   soon(): Append['listing'] {
-    if (!this.#over) this.#scope.abortAt(Deadline.after(this.#patience), () => 'late', { ref: false });
+    if (!this.#over)
+      this.#stopTimeout = new Timeout(this.#patience).run(() => this.#scope.abort('late'), { ref: false });
     return this.#found;
   }
 
@@ -62,6 +65,7 @@ export class ListingBehind {
 
   #end(): void {
     this.#over = true;
+    this.#stopTimeout();
     this.#scope.dispose();
   }
 }

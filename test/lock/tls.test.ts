@@ -8,6 +8,7 @@ import {
   Lock,
 } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
+import { startBlockedHolder } from '../support/blocked-holder.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { endOf, freshName, nextWatch, queueOn, rejection, useClient } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
@@ -194,6 +195,12 @@ test('a password goes through TLS, and a wrong one is told apart from a wrong ce
   expect(await rejection(wrong.acquire({ timeout: 20 }))).toBeInstanceOf(EtcdInsufficientPermissions);
   const unknown = new Lock(useClient({ endpoints: url, ca, ...APP }), freshName());
   expect(await rejection(unknown.acquire({ timeout: 20 }))).toBeInstanceOf(EtcdTlsFailed);
+});
+
+test('a hold is kept while the event loop is blocked for a sixteenth of its TTL again and again', async () => {
+  const { url } = await useTlsEtcd(trusted);
+  const { result } = startBlockedHolder({ etcd: url.replace('127.0.0.1', 'localhost'), ttl: 14, slice: 14 / 16, ca });
+  expect(await result).toMatchObject({ stdout: 'kept\n', stderr: '', code: 0 });
 });
 
 /** An error and the errors beneath it. */

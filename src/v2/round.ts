@@ -1,0 +1,124 @@
+import type { EndpointFailure } from '../errors.ts';
+import { type Deadline, ignore, type Scope } from '../timing.ts';
+import type { Endpoint } from './endpoint.ts';
+import { afterOthers, combine, isMembersFault, stillSilent } from './failures.ts';
+import { inTurn } from './in-turn.ts';
+import type { Asked, Members } from './members.ts';
+import type { Pace } from './pace.ts';
+import { Timeout } from './timeout.ts';
+
+/**
+ * `hedged`, for reads and what can happen once only: while a member takes long, the next one is asked, too. `safe`: may be
+ * sent to another member though the first may have carried it out. `never`: only if it surely was not.
+ */
+export type Repeat = 'hedged' | 'safe' | 'never';
+
+export interface RoundOptions {
+  readonly repeat: Repeat;
+  /** Aborts when the call ends early, and once it is over: slower answers are not needed then. */
+  readonly ending: Scope;
+  /** Seconds an attempt gets. */
+  readonly timeout: number;
+  /** Where hedged: seconds until another member is asked. */
+  readonly patience: number;
+  /** When those that are silent are given up at the latest. */
+  readonly limit: Deadline;
+  /** Whether it keeps the process alive. */
+  readonly ref: boolean;
+}
+
+/** One call: tries the members until one answers. */
+export class Round<T> {
+  readonly #members: Members;
+  readonly #pace: Pace;
+  readonly #options: RoundOptions;
+  readonly #ask: (endpoint: Endpoint) => Promise<T>;
+  /** Members asked since all of them were, or since the outage began. */
+  readonly #before = new Set<number>();
+  readonly #failures: EndpointFailure[] = [];
+  readonly #underWay = new Set<Asked>();
+  #first: number | undefined;
+  #late = false;
+  /** Stops the timeout of the whole round, which begins with the first attempt. */
+  #stopTimeout: (() => void) | undefined;
+
+  constructor(members: Members, pace: Pace, options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>) {
+    this.#members = members;
+    this.#pace = pace;
+    this.#options = options;
+    this.#ask = ask;
+  }
+
+  /**
+   * Tries the call on each member once (where hedged, as often as its time allows), until it is ended: on the present
+   * one where it has not been asked yet. While no member answers, each attempt waits for its turn.
+   * @throws the first error that is not the member's fault; else one error that keeps every member's failure
+   */
+  async run(): Promise<T> {
+    const { repeat, ending, limit } = this.#options;
+    const goesOn = (error: unknown): boolean =>
+      !ending.aborted && isMembersFault(error) && !(repeat === 'never' && error.outcomeUnknown);
+    try {
+      return await inTurn(this.#attempt, {
+        count: this.#members.count,
+        goesOn,
+        isLate: () => this.#late || limit.passed,
+      });
+    } catch (error) {
+      ending.throwIfAborted();
+      // Without a failure no turn came.
+      if (!isMembersFault(error) || this.#failures.length === 0) throw error;
+      throw combine([...this.#failures, ...[...this.#underWay].map(stillSilent)]);
+    } finally {
+      this.#stopTimeout?.();
+    }
+  }
+
+  readonly #attempt = async (askAnotherAfter: (seconds: number) => void): Promise<T> => {
+    const { repeat, ending, timeout, patience, ref } = this.#options;
+    const members = this.#members;
+    // In an outage, whom it asked before says nothing, and the one that is left may be the one that stays dead.
+    if (this.#pace.isDown) this.#before.clear();
+    await this.#pace.turn(ending, ref);
+    const asked = members.choose(this.#before, this.#first);
+    this.#first = asked.first;
+    let cancel = ignore;
+    if (repeat === 'hedged' && patience < timeout) {
+      // Each member gets its time.
+      this.#stopTimeout ??= this.#after(timeout + patience * (members.count - 1), () => {
+        this.#late = true;
+      });
+      // First, so that the next one already waits for its turn if this was the last one hoped for.
+      cancel = this.#after(patience, () => members.overdue(asked));
+      askAnotherAfter(patience);
+    }
+    this.#underWay.add(asked);
+    try {
+      const result = await this.#ask(asked.endpoint);
+      // A poll that ends without an event proves nothing.
+      if (result !== undefined) members.answered(asked);
+      return result;
+    } catch (error) {
+      if (!ending.aborted) this.#note(asked, error);
+      throw ending.aborted || isMembersFault(error)
+        ? error
+        : afterOthers(error, this.#failures, this.#underWay.size > 1);
+    } finally {
+      this.#underWay.delete(asked);
+      cancel();
+    }
+  };
+
+  #after(seconds: number, fn: () => void): () => void {
+    return new Timeout(seconds).run(fn, { ref: false });
+  }
+
+  #note(asked: Asked, error: unknown): void {
+    if (isMembersFault(error)) {
+      this.#members.failed(asked, error.cause);
+      this.#failures.push({ endpoint: asked.endpoint.url, error });
+    } else {
+      this.#members.answered(asked);
+    }
+  }
+}

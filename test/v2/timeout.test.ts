@@ -1,0 +1,81 @@
+import { describe, expect, inject, test, vi } from 'vitest';
+import { Timeout } from '../../src/v2/timeout.ts';
+import { connect, serve } from '../support/clients.ts';
+import { freshName, raw } from '../support/locks.ts';
+import { block } from '../support/managers.ts';
+import { silent } from '../support/tcp-server.ts';
+
+/** Milliseconds from now until it ends. */
+const duration = (timeout: Timeout): Promise<number> => {
+  const start = performance.now();
+  return new Promise((resolve) => {
+    timeout.run(() => resolve(performance.now() - start));
+  });
+};
+
+describe('a timeout', () => {
+  test('ends when its time has passed', async () => {
+    const took = await duration(new Timeout(0.3));
+    expect(took).toBeGreaterThanOrEqual(300);
+    expect(took).toBeLessThan(600);
+  });
+
+  test('does not count the time in which the event loop is blocked', async () => {
+    const ended = duration(new Timeout(0.3));
+    block(1);
+    // One of its six steps was under way.
+    expect(await ended).toBeGreaterThanOrEqual(1250);
+  });
+
+  test('ends though the event loop is blocked again and again', async () => {
+    const passes = vi.fn();
+    let ended = false;
+    void duration(new Timeout(0.3)).then(() => {
+      ended = true;
+    });
+    while (!ended) {
+      block(0.1);
+      await new Promise(setImmediate);
+      passes();
+    }
+    expect(passes.mock.calls.length).toBeGreaterThanOrEqual(6);
+    expect(passes.mock.calls.length).toBeLessThanOrEqual(8);
+  });
+
+  test('counts on from where it was paused', async () => {
+    const timeout = new Timeout(0.4);
+    const pause = timeout.run(() => expect.unreachable());
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    pause();
+    expect(await duration(timeout)).toBeLessThan(390);
+  });
+
+  test('of infinity never ends, and needs no timer', () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    new Timeout(Number.POSITIVE_INFINITY).run(() => expect.unreachable())();
+    expect(timers).not.toHaveBeenCalled();
+    timers.mockRestore();
+  });
+});
+
+describe('a blocked event loop', () => {
+  test('loses no answer that has arrived meanwhile, and has no other member asked', async () => {
+    const key = `/${freshName()}`;
+    await raw('PUT', key, { value: 'u1' });
+    const other = await serve(silent);
+    const client = connect({ endpoints: [inject('etcd'), other.url] });
+    await client.get(key);
+    for (const call of [
+      () => client.set(key, 'u1', { prevValue: 'u1', attemptTimeout: 0.3 }),
+      () => client.get(key, { attemptTimeout: 0.3 }),
+      () => client.delete(key, { prevValue: 'u1', attemptTimeout: 0.3 }),
+    ]) {
+      const answer = call();
+      // The request is sent in this pass of the event loop, and answered while the loop is blocked.
+      await new Promise(setImmediate);
+      block(0.6);
+      await answer;
+    }
+    expect(other.requests).toEqual([]);
+  });
+});
