@@ -88,7 +88,8 @@ export class EtcdClient implements KeysApi {
     return this.#call('never', options, (sending) => {
       // One thing at a time is asked of a cluster that has not answered yet, or does no more.
       const answers = this.#clusterId !== undefined && !this.#endpoints.pace.isDown;
-      return this.#append(sending, create, answers ? list : undefined, options.signal);
+      const both = answers && !sending.endpoint.pipelining.givenUp;
+      return this.#append(sending, create, both ? list : undefined, options.signal);
     });
   }
 
@@ -179,7 +180,7 @@ export class EtcdClient implements KeysApi {
     list: wire.WireRequest | undefined,
     signal: Source | undefined,
   ): Promise<Append> {
-    const listing = list && new ListingBehind(list, sending, PATIENCE, this.#destroyed, signal);
+    const listing = list && new ListingBehind(list, sending, sending.endpoint.pipelining, this.#destroyed, signal);
     try {
       const change = wire.decodeChange(await this.#answer(sending, create, listing?.behind));
       return Object.assign(change, { listing: listing?.soon() ?? NO_LISTING });

@@ -7,6 +7,7 @@ import { Exchange, type Hooks, type Limits } from './exchange.ts';
 import type { ClientSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
 import { describe, heedAlerts, hint, isDistrusted, whyRefused } from './tls.ts';
+import { Trial } from './trial.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
 
 /**
@@ -48,6 +49,8 @@ export class Endpoint {
   /** Names and values in turn, as undici takes them. */
   readonly #headers: string[];
   readonly #formHeaders: string[];
+  /** Whether the member answers a request that is sent before the one before it is answered. */
+  readonly pipelining = new Trial();
   readonly #connections: Connections;
   readonly #borrowers: Readonly<Record<'call' | 'read', Borrowers>>;
   readonly #pools = new Map<Lane, Pool>();

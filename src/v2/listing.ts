@@ -2,36 +2,44 @@ import type { Append } from '../keys/api.ts';
 import { ignore, Scope, type Source } from '../timing.ts';
 import type { Behind, SendOptions } from './endpoint.ts';
 import { Timeout } from './timeout.ts';
+import type { Trial } from './trial.ts';
 import { decodeSnapshot, type WireAnswer, type WireRequest } from './wire.ts';
 
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
+
+/** Seconds a listing may take longer than the append before it: the member has had both requests since the append was sent. */
+const PATIENCE = 0.25;
+/** Why it is given up after that. */
+const LATE = new Error('the listing did not come with the append');
 
 /** A listing that is asked for right behind an append. It outlives the call, which ends with the answer to the append. */
 export class ListingBehind {
   /** For the request before it. */
   readonly behind: Behind;
+  readonly #pipelining: Trial;
   readonly #scope: Scope;
-  readonly #patience: number;
   #found = NO_LISTING;
   #stopTimeout = ignore;
+  /** Whether the append has been answered. */
+  #appended = false;
   #over = false;
 
   /**
    * @param before how the append is sent
-   * @param patience seconds it may take longer than the append
+   * @param pipelining finds out whether the member answers requests sent like this
    * @param sources what ends it early
    */
   constructor(
     request: WireRequest,
     { timeout, begun }: Pick<SendOptions, 'timeout' | 'begun'>,
-    patience: number,
+    pipelining: Trial,
     ...sources: readonly (Source | undefined)[]
   ) {
+    this.#pipelining = pipelining;
     this.#scope = new Scope(...sources);
-    this.#patience = patience;
     this.behind = {
       request,
-      timeout: timeout + patience,
+      timeout: timeout + PATIENCE,
       ending: this.#scope,
       begun,
       sent: (answer) => {
@@ -42,8 +50,8 @@ export class ListingBehind {
 
   /** What was found, once the append is answered; never rejects. */
   soon(): Append['listing'] {
-    if (!this.#over)
-      this.#stopTimeout = new Timeout(this.#patience).run(() => this.#scope.abort('late'), { ref: false });
+    this.#appended = true;
+    if (!this.#over) this.#stopTimeout = new Timeout(PATIENCE).run(() => this.#scope.abort(LATE), { ref: false });
     return this.#found;
   }
 
@@ -54,13 +62,22 @@ export class ListingBehind {
 
   async #decoded(answer: Promise<WireAnswer | undefined>): Append['listing'] {
     try {
-      const found = await answer;
-      return found && decodeSnapshot(found);
+      const found = await answer.catch(ignore);
+      if (!found) return this.#missed();
+      this.#pipelining.succeeded();
+      return decodeSnapshot(found);
     } catch {
       return undefined;
     } finally {
       this.#end();
     }
+  }
+
+  /** Without an answer to the append, or where the caller gave up, the missing answer says nothing of the member. */
+  #missed(): undefined {
+    const { aborted, reason } = this.#scope;
+    if (this.#appended && (!aborted || reason === LATE)) this.#pipelining.failed();
+    return undefined;
   }
 
   #end(): void {

@@ -3,7 +3,6 @@ import { startBlockedHolder } from '../support/blocked-holder.ts';
 
 // Holds are guaranteed up to an eighth of the TTL. Where etcd is as near as here they are kept beyond that.
 test.concurrent.for([
-  [6, 0.1],
   [6, 0.6],
   [6, 1],
   [15, 1.3],

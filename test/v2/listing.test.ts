@@ -128,4 +128,19 @@ describe('an append with a listing', () => {
     expect(await rejection(call)).toBeInstanceOf(EtcdConnectionFailed);
     expect(etcd.requests.slice(asked).filter((request) => request.startsWith('GET'))).toEqual([]);
   });
+
+  test('is sent on its own after two listings that did not come with their appends', async () => {
+    const { client, requests } = await useMember(on(write(created), silent));
+    for (let turn = 0; turn < 4; turn += 1) await (await client.createInOrder(DIR, 'u1', { listing: true })).listing;
+    expect(requests.filter((request) => request.startsWith('GET'))).toHaveLength(2);
+  });
+
+  test('is not sent on its own because appends were slow, or were given up', async () => {
+    const { client, requests } = await useMember(on(silent, silent));
+    for (let turn = 0; turn < 3; turn += 1) {
+      const call = client.createInOrder(DIR, 'u1', { listing: true, signal: AbortSignal.timeout(100) });
+      await rejection(call);
+    }
+    expect(requests.filter((request) => request.startsWith('GET'))).toHaveLength(3);
+  });
 });
