@@ -88,7 +88,7 @@ export class EtcdClient implements KeysApi {
     return this.#call('never', options, (sending) => {
       // One thing at a time is asked of a cluster that has not answered yet, or does no more.
       const answers = this.#clusterId !== undefined && !this.#endpoints.pace.isDown;
-      const both = answers && !sending.endpoint.pipelining.givenUp;
+      const both = answers && sending.endpoint.pipelines;
       return this.#append(sending, create, both ? list : undefined, options.signal);
     });
   }
@@ -119,7 +119,7 @@ export class EtcdClient implements KeysApi {
 
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
     checkWatch(key, options);
-    return this.#call('never', options, (sending) =>
+    return this.#call('poll', options, (sending) =>
       longPoll(key, options, (request, { timeout, begun }) => {
         const heed = (head: wire.WireAnswer): void => {
           this.#heedCluster(head);

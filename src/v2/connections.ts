@@ -1,14 +1,14 @@
-import type { Client } from 'undici';
 import { orAborted, type Source } from '../timing.ts';
+import type { Connection } from './connection.ts';
 
 /** A connection lent: given back once all that was begun on it is over. */
 export class Loan {
-  readonly client: Client;
-  readonly #giveBack: (client: Client) => void;
+  readonly connection: Connection;
+  readonly #giveBack: (connection: Connection) => void;
   #underWay = 0;
 
-  constructor(client: Client, giveBack: (client: Client) => void) {
-    this.client = client;
+  constructor(connection: Connection, giveBack: (connection: Connection) => void) {
+    this.connection = connection;
     this.#giveBack = giveBack;
   }
 
@@ -18,35 +18,35 @@ export class Loan {
 
   readonly ends = (): void => {
     this.#underWay -= 1;
-    if (this.#underWay === 0) this.#giveBack(this.client);
+    if (this.#underWay === 0) this.#giveBack(this.connection);
   };
 }
 
 /** Connections to one member that are kept for whoever comes next, each lent to one user at a time. */
 export class Connections {
-  readonly #make: () => Client;
-  readonly #all: Client[] = [];
+  readonly #make: () => Connection;
+  readonly #all: Connection[] = [];
   /** The last one used comes first: it is least likely to have been closed meanwhile. */
-  readonly #idle: Client[] = [];
+  readonly #idle: Connection[] = [];
 
-  constructor(make: () => Client) {
+  constructor(make: () => Connection) {
     this.#make = make;
   }
 
-  take(): Client {
+  take(): Connection {
     const idle = this.#idle.pop();
     if (idle) return idle;
-    const client = this.#make();
-    this.#all.push(client);
-    return client;
+    const connection = this.#make();
+    this.#all.push(connection);
+    return connection;
   }
 
-  giveBack(client: Client): void {
-    this.#idle.push(client);
+  giveBack(connection: Connection): void {
+    this.#idle.push(connection);
   }
 
   async destroy(): Promise<void> {
-    await Promise.all(this.#all.map((client) => client.destroy()));
+    await Promise.all(this.#all.map((connection) => connection.client.destroy()));
   }
 }
 
@@ -55,9 +55,9 @@ export class Borrowers {
   readonly #connections: Connections;
   readonly #most: number;
   #lent = 0;
-  readonly #waiting = new Set<(client: Client) => void>();
+  readonly #waiting = new Set<(connection: Connection) => void>();
 
-  constructor(connections: Connections, most: number) {
+  constructor(connections: Connections, most = Number.POSITIVE_INFINITY) {
     this.#connections = connections;
     this.#most = most;
   }
@@ -74,8 +74,8 @@ export class Borrowers {
    * @throws the reason of what ends the wait before
    */
   async wait(ending: Source): Promise<Loan> {
-    let take: (client: Client) => void = () => {};
-    const taken = new Promise<Client>((resolve) => {
+    let take: (connection: Connection) => void = () => {};
+    const taken = new Promise<Connection>((resolve) => {
       take = resolve;
     });
     this.#waiting.add(take);
@@ -83,23 +83,23 @@ export class Borrowers {
       return this.#lend(await orAborted(taken, ending));
     } catch (error) {
       // It may have been lent in that very moment.
-      if (!this.#waiting.delete(take)) void taken.then((client) => this.#giveBack(client));
+      if (!this.#waiting.delete(take)) void taken.then((connection) => this.#giveBack(connection));
       throw error;
     }
   }
 
-  #lend(client: Client): Loan {
-    return new Loan(client, (lent) => this.#giveBack(lent));
+  #lend(connection: Connection): Loan {
+    return new Loan(connection, (lent) => this.#giveBack(lent));
   }
 
-  #giveBack(client: Client): void {
+  #giveBack(connection: Connection): void {
     const [next] = this.#waiting;
     if (next) {
       this.#waiting.delete(next);
-      next(client);
+      next(connection);
     } else {
       this.#lent -= 1;
-      this.#connections.giveBack(client);
+      this.#connections.giveBack(connection);
     }
   }
 }

@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net';
-import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { buildConnector, Client } from 'undici';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
-import { ignore, Scope, type Source } from '../timing.ts';
+import { Scope, type Source } from '../timing.ts';
+import { Connection } from './connection.ts';
 import { Borrowers, Connections, type Loan } from './connections.ts';
-import { Exchange, type Hooks, type Limits } from './exchange.ts';
+import { Exchange, type Limits } from './exchange.ts';
 import type { ClientSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
-import { describe, heedAlerts, hint, isDistrusted, whyRefused } from './tls.ts';
+import { describe, heedAlerts, hint, isClosed, isDistrusted, whyRefused } from './tls.ts';
 import { Trial } from './trial.ts';
 import type { WireAnswer, WireRequest } from './wire.ts';
 
@@ -37,8 +38,8 @@ export interface Behind extends Asking {
   readonly sent: (answer: Promise<WireAnswer | undefined>) => void;
 }
 
-/** How many there are at a time. */
-const MOST = { call: 64, read: Number.POSITIVE_INFINITY };
+/** How many short calls there are at a time. */
+const MOST_CALLS = 64;
 /** A member that does not even accept a connection is given up sooner than one that is slow to answer. */
 const CONNECT_TIMEOUT = 2000;
 
@@ -51,29 +52,32 @@ export class Endpoint {
   readonly #formHeaders: string[];
   /** Whether the member answers a request that is sent before the one before it is answered. */
   readonly pipelining = new Trial();
-  readonly #connections: Connections;
-  readonly #borrowers: Readonly<Record<'call' | 'read', Borrowers>>;
-  readonly #pools = new Map<Lane, Pool>();
+  /** Whether it keeps connections open after an answer, or says that it does not. */
+  readonly #reuse = new Trial();
+  readonly #connections: readonly Connections[];
+  readonly #borrowers: Readonly<Record<Lane, Borrowers>>;
   readonly #sockets = new Set<Socket>();
-  readonly #socketOf = new WeakMap<Client, Socket>();
   /** Failures to connect: what waited for that connection was never sent. */
   readonly #connectErrors = new WeakSet<Error>();
   /** Those that are about the member's certificate. */
   readonly #distrusted = new WeakSet<Error>();
+  /** See {@link wasStale}. */
+  readonly #stale = new WeakSet<Error>();
 
   constructor(url: string, settings: ClientSettings) {
     this.url = url;
     this.#settings = settings;
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
     this.#formHeaders = [...this.#headers, 'content-type', 'application/x-www-form-urlencoded'];
-    this.#connections = new Connections(() => {
-      const opened = (socket: Socket): void => void this.#socketOf.set(client, socket);
-      const client = new Client(url, { ...this.#patience('call', opened), pipelining: 2 });
-      return client;
-    });
+    const shared = this.#connectionsFor('call', 2);
+    const polls = this.#connectionsFor('poll', 1);
+    const background = this.#connectionsFor('background', 1);
+    this.#connections = [shared, polls, background];
     this.#borrowers = {
-      call: new Borrowers(this.#connections, MOST.call),
-      read: new Borrowers(this.#connections, MOST.read),
+      call: new Borrowers(shared, MOST_CALLS),
+      read: new Borrowers(shared),
+      poll: new Borrowers(polls),
+      background: new Borrowers(background),
     };
   }
 
@@ -94,7 +98,6 @@ export class Endpoint {
       begun: options.begun,
       ref: lane !== 'background',
     };
-    if (lane !== 'call' && lane !== 'read') return this.#exchange(this.#pool(lane), request, limits).answer;
     const borrowers = this.#borrowers[lane];
     const loan = borrowers.borrow();
     if (loan) return this.#sendOn(loan, request, limits, behind);
@@ -102,38 +105,45 @@ export class Endpoint {
     return waiting.then((lent) => lent && this.#sendOn(lent, request, limits, behind));
   }
 
+  /** Whether a request is worth sending before the one before it is answered. */
+  get pipelines(): boolean {
+    return !this.pipelining.givenUp && !this.#reuse.givenUp;
+  }
+
   /** What stands before the path of the request. */
   prefixOf({ unversioned }: WireRequest): string {
     return unversioned ? '' : this.#settings.versionPrefix;
   }
 
+  /** Whether a request failed because its connection, which had been in use before, was closed before any answer. */
+  wasStale(error: Error): boolean {
+    return this.#stale.has(error);
+  }
+
   async destroy(): Promise<void> {
-    await Promise.all([this.#connections, ...this.#pools.values()].map((connections) => connections.destroy()));
-    // A pool forgets connections it made while others failed to connect.
+    await Promise.all(this.#connections.map((connections) => connections.destroy()));
+    // Those that are still connecting, too.
     for (const socket of this.#sockets) socket.destroy();
   }
 
   #sendOn(loan: Loan, request: WireRequest, limits: Limits, behind: Behind | undefined): Exchange['answer'] {
-    if (!behind) return this.#exchangeOn(loan, request, limits);
-    const starts = (): void => writeTogether(this.#socketOf.get(loan.client));
-    const answer = this.#exchangeOn(loan, request, limits, starts);
+    if (!behind) return this.#exchange(loan, request, limits);
+    const answer = this.#exchange(loan, request, limits, () => loan.connection.writeTogether());
     const { timeout, ending, begun } = behind;
     const limitsBehind = { ending, timeout: new Timeout(timeout), begun, ref: true };
-    behind.sent(this.#exchangeOn(loan, behind.request, limitsBehind));
+    behind.sent(this.#exchange(loan, behind.request, limitsBehind));
     return answer;
   }
 
-  #exchangeOn(loan: Loan, request: WireRequest, limits: Limits, starts?: () => void): Exchange['answer'] {
-    loan.begins();
-    return this.#exchange(loan.client, request, limits, { starts, over: loan.ends }).answer;
-  }
-
   /** Sends it once. */
-  #exchange(dispatcher: Dispatcher, request: WireRequest, limits: Limits, hooks?: Hooks): Exchange {
+  #exchange(loan: Loan, request: WireRequest, limits: Limits, starts?: () => void): Exchange['answer'] {
+    const { connection } = loan;
     const { method, query, form } = request;
     const path = this.prefixOf(request) + request.path;
-    const exchange = new Exchange(limits, this.#failure, hooks);
-    dispatcher.dispatch(
+    const failure = (error: Error, begun: boolean) => this.#failure(error, connection.isUsed && !begun);
+    const exchange = new Exchange(limits, failure, { starts, answered: connection.answered, over: loan.ends });
+    loan.begins();
+    connection.client.dispatch(
       {
         method,
         path: query === '' ? path : `${path}?${query}`,
@@ -141,10 +151,11 @@ export class Endpoint {
         body: form ?? null,
         // Else nothing could be sent behind it.
         blocking: false,
+        reset: this.#reuse.givenUp,
       },
       exchange,
     );
-    return exchange;
+    return exchange.answer;
   }
 
   /** Where all connections are in use. Resolves to undefined when none was free within the timeout. */
@@ -162,27 +173,30 @@ export class Endpoint {
     }
   }
 
-  readonly #failure = (error: Error): EtcdConnectionFailed => {
+  #failure(error: Error, unanswered: boolean): EtcdConnectionFailed {
     const connecting = this.#connectErrors.has(error);
     const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
     const refused = whyRefused(failure, this.#settings.tls);
     if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
     const message = describe(error) + hint(failure, this.url);
-    return new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
-  };
+    const failed = new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
+    if (unanswered && isClosed(error)) this.#stale.add(failed);
+    return failed;
+  }
 
-  #pool(lane: Lane): Pool {
-    const pool = this.#pools.get(lane) ?? new Pool(this.url, { ...this.#patience(lane), pipelining: 1 });
-    this.#pools.set(lane, pool);
-    return pool;
+  #connectionsFor(lane: Lane, pipelining: number): Connections {
+    return new Connections(
+      () =>
+        new Connection(this.#reuse, (opened) => new Client(this.url, { ...this.#patience(lane, opened), pipelining })),
+    );
   }
 
   /** Every attempt has a timer of its own; a long poll sends its headers at once and its body much later. */
-  #patience(lane: Lane, opened?: (socket: Socket) => void) {
+  #patience(lane: Lane, opened: (socket: Socket) => void) {
     return { headersTimeout: 0, bodyTimeout: 0, connect: this.#connector(lane, opened) };
   }
 
-  #connector(lane: Lane, opened: (socket: Socket) => void = ignore): buildConnector.connector {
+  #connector(lane: Lane, opened: (socket: Socket) => void): buildConnector.connector {
     const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...this.#settings.tls } as buildConnector.BuildOptions);
     return (options, callback) => {
       // Typed as returning nothing; it returns the socket, and only so can one be let go of while it connects.
@@ -199,13 +213,6 @@ export class Endpoint {
       if (lane === 'background') letGo(socket);
     };
   }
-}
-
-/** What is written to the socket in this turn goes out as one. */
-function writeTogether(socket: Socket | undefined): void {
-  if (!socket) return;
-  socket.cork();
-  process.nextTick(() => socket.uncork());
 }
 
 /** Keeps a socket from ever keeping the process alive. */

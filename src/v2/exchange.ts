@@ -17,9 +17,14 @@ export interface Limits {
 export interface Hooks {
   /** Called right before the request is written. */
   readonly starts?: (() => void) | undefined;
+  /** Called when the whole answer has come. */
+  readonly answered: () => void;
   /** Called when undici is done with it, which may be later than its end. */
   readonly over: () => void;
 }
+
+/** Makes the error a call rejects with of one of undici's. `begun`: the headers of an answer had come. */
+type Failure = (error: Error, begun: boolean) => Error;
 
 /**
  * One request and its answer, as undici tells of them. (Its `request()` makes a stream of each body, and listens to an
@@ -29,8 +34,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The whole answer; undefined where there was none within the timeout. Rejects with the reason of what ends it. */
   readonly answer: Promise<WireAnswer | undefined>;
   readonly #limits: Limits;
-  readonly #failure: (error: Error) => Error;
-  readonly #hooks: Hooks | undefined;
+  readonly #failure: Failure;
+  readonly #hooks: Hooks;
   /** When it was first written to a connection. */
   #sentAt = now();
   readonly #stopTimeout: () => void;
@@ -42,8 +47,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
 
-  /** @param failure what is told of an error of undici's */
-  constructor(limits: Limits, failure: (error: Error) => Error, hooks?: Hooks) {
+  constructor(limits: Limits, failure: Failure, hooks: Hooks) {
     this.#limits = limits;
     this.#failure = failure;
     this.#hooks = hooks;
@@ -63,7 +67,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // Given up while it waited for a connection: never sent.
     if (this.#given) controller.abort(this.#given);
-    else this.#hooks?.starts?.();
+    else this.#hooks.starts?.();
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: WireAnswer['headers']): void {
@@ -84,12 +88,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const whole = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
     const body = whole?.toString() ?? '';
     const head = this.#head;
+    this.#hooks.answered();
     this.#resolve(head && { status: head.status, headers: head.headers, body, sentAt: head.sentAt });
     this.#end();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    if (!this.#given) this.#reject(this.#failure(error));
+    if (!this.#given) this.#reject(this.#failure(error, this.#head !== undefined));
     this.#end();
   }
 
@@ -111,7 +116,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #end(): void {
     this.#leave();
-    this.#hooks?.over();
+    this.#hooks.over();
   }
 
   #leave(): void {

@@ -9,9 +9,10 @@ import { Timeout } from './timeout.ts';
 
 /**
  * `hedged`, for reads and what can happen once only: while a member takes long, the next one is asked, too. `safe`: may be
- * sent to another member though the first may have carried it out. `never`: only if it surely was not.
+ * sent to another member though the first may have carried it out. `poll`: only to the same member, on another connection.
+ * `never`: only if it surely was not carried out.
  */
-export type Repeat = 'hedged' | 'safe' | 'never';
+export type Repeat = 'hedged' | 'safe' | 'poll' | 'never';
 
 export interface RoundOptions {
   readonly repeat: Repeat;
@@ -26,6 +27,9 @@ export interface RoundOptions {
   /** Whether it keeps the process alive. */
   readonly ref: boolean;
 }
+
+/** How often one attempt is repeated because its connection had been closed: the next connection used is a new one. */
+const MOST_REPEATS = 2;
 
 /** One call: tries the members until one answers. */
 export class Round<T> {
@@ -56,8 +60,9 @@ export class Round<T> {
    */
   async run(): Promise<T> {
     const { repeat, ending, limit } = this.#options;
+    const onlyOne = repeat === 'never' || repeat === 'poll';
     const goesOn = (error: unknown): boolean =>
-      !ending.aborted && isMembersFault(error) && !(repeat === 'never' && error.outcomeUnknown);
+      !ending.aborted && isMembersFault(error) && !(onlyOne && error.outcomeUnknown);
     try {
       return await inTurn(this.#attempt, {
         count: this.#members.count,
@@ -94,7 +99,7 @@ export class Round<T> {
     }
     this.#underWay.add(asked);
     try {
-      const result = await this.#ask(asked.endpoint);
+      const result = await this.#askAgainWhereStale(asked);
       // A poll that ends without an event proves nothing.
       if (result !== undefined) members.answered(asked);
       return result;
@@ -113,9 +118,25 @@ export class Round<T> {
     return new Timeout(seconds).run(fn, { ref: false });
   }
 
+  /** A server may close a connection at any time between two requests, and the next one may cross that. */
+  async #askAgainWhereStale({ endpoint }: Asked): Promise<T> {
+    for (let repeats = 0; ; repeats += 1) {
+      try {
+        return await this.#ask(endpoint);
+      } catch (error) {
+        const { repeat, ending } = this.#options;
+        const isStale = isMembersFault(error) && endpoint.wasStale(error);
+        if (!isStale || ending.aborted || repeat === 'never' || repeats === MOST_REPEATS) throw error;
+        this.#failures.push({ endpoint: endpoint.url, error });
+        this.#pace.sent();
+      }
+    }
+  }
+
   #note(asked: Asked, error: unknown): void {
     if (isMembersFault(error)) {
-      this.#members.failed(asked, error.cause);
+      // That one connection was closed says nothing of the member.
+      if (!asked.endpoint.wasStale(error)) this.#members.failed(asked, error.cause);
       this.#failures.push({ endpoint: asked.endpoint.url, error });
     } else {
       this.#members.answered(asked);

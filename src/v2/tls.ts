@@ -35,6 +35,11 @@ export function hint({ error, connecting }: Failure, url: string): string {
   return error instanceof errors.SocketError && error.socket?.bytesRead === 0 ? '; does it want https?' : '';
 }
 
+/** Whether the other side closed the connection. */
+export function isClosed(error: Error): boolean {
+  return error instanceof errors.SocketError || ['ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '');
+}
+
 /** Whether we broke the connection off because we do not trust the other's certificate. */
 export const isDistrusted = (socket: Socket): boolean => Boolean((socket as TLSSocket).authorizationError);
 

@@ -3,6 +3,9 @@ import { freshName, queueOn } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import { useOneAnswerProxy } from '../support/one-answer-proxy.ts';
 
+/** Of each of four clients. */
+const TURNS = 8;
+
 describe('behind a proxy that ignores requests sent before the one before them is answered', () => {
   test('two listings are sent behind appends, all others on their own', async () => {
     const proxy = await useOneAnswerProxy();
@@ -11,5 +14,32 @@ describe('behind a proxy that ignores requests sent before the one before them i
     for (let turn = 0; turn < 6; turn += 1) await manager.request(name, () => {});
     expect(proxy.ignored).toEqual(Array(2).fill(`GET /v2/keys/_locks/${name}?recursive=true`));
     expect(await queueOn(name)).toEqual([]);
+  });
+});
+
+describe('behind a proxy that closes each connection after one answer without saying so', () => {
+  test('four clients take turns: no append is lost or repeated, and every entry is removed', async () => {
+    const proxy = await useOneAnswerProxy({ closes: true });
+    const name = freshName();
+    const managers = Array.from({ length: 4 }, () => useManager({ ttl: 6, timeout: 12 }, { endpoints: proxy.url }));
+    const tokens: bigint[] = [];
+    let holders = 0;
+    const takeTurns = async (manager: (typeof managers)[number]): Promise<void> => {
+      for (let turn = 0; turn < TURNS; turn += 1)
+        await manager.request(name, async ({ fencingToken }) => {
+          holders += 1;
+          expect(holders).toBe(1);
+          tokens.push(fencingToken);
+          await new Promise(setImmediate);
+          holders -= 1;
+        });
+    };
+    await Promise.all(managers.map(takeTurns));
+    expect(tokens).toHaveLength(4 * TURNS);
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1)));
+    expect(await queueOn(name)).toEqual([]);
+    const isAppend = (request: string): boolean => request.startsWith('POST');
+    expect(proxy.passed.filter(isAppend)).toHaveLength(4 * TURNS);
+    expect(proxy.ignored.filter(isAppend)).toEqual([]);
   });
 });

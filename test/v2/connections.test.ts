@@ -1,12 +1,14 @@
 import { Client } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
+import { Connection } from '../../src/v2/connection.ts';
 import { Borrowers, Connections, type Loan } from '../../src/v2/connections.ts';
+import { Trial } from '../../src/v2/trial.ts';
 
 const never = new AbortController().signal;
 
 /** Connections to nowhere: none is ever opened. */
 function useConnections(): Connections {
-  const connections = new Connections(() => new Client('http://127.0.0.1:1'));
+  const connections = new Connections(() => new Connection(new Trial(), () => new Client('http://127.0.0.1:1')));
   onTestFinished(() => connections.destroy());
   return connections;
 }
@@ -23,11 +25,11 @@ function inUse(loan: Loan | undefined): Loan {
 test('lends each to one at a time, and the last one given back first', () => {
   const borrowers = useBorrowers(2);
   const [first, second] = [inUse(borrowers.borrow()), inUse(borrowers.borrow())];
-  expect(second.client).not.toBe(first.client);
+  expect(second.connection).not.toBe(first.connection);
   expect(borrowers.borrow()).toBeUndefined();
   first.ends();
   second.ends();
-  expect(borrowers.borrow()?.client).toBe(second.client);
+  expect(borrowers.borrow()?.connection).toBe(second.connection);
 });
 
 test('lets those wait for which there is none, in the order they came', async () => {
@@ -53,7 +55,7 @@ test('is not handed to one who has given up', async () => {
   abort.abort('gone');
   expect(await gone).toBe('gone');
   held.ends();
-  expect(borrowers.borrow()?.client).toBe(held.client);
+  expect(borrowers.borrow()?.connection).toBe(held.connection);
 });
 
 test('goes on to the next where it is handed to one who gives up at that moment', async () => {
@@ -65,7 +67,7 @@ test('goes on to the next where it is handed to one who gives up at that moment'
   held.ends();
   abort.abort('gone');
   expect(await gone).toBe('gone');
-  expect((await next).client).toBe(held.client);
+  expect((await next).connection).toBe(held.connection);
 });
 
 test('stays lent until all is over that was begun on it', () => {
@@ -83,9 +85,9 @@ test('is lent again to whoever comes next, of whatever kind', () => {
   const [some, others] = [new Borrowers(connections, 1), new Borrowers(connections, 1)];
   const first = inUse(some.borrow());
   const second = inUse(others.borrow());
-  expect(second.client).not.toBe(first.client);
+  expect(second.connection).not.toBe(first.connection);
   first.ends();
   second.ends();
-  expect(some.borrow()?.client).toBe(second.client);
-  expect(others.borrow()?.client).toBe(first.client);
+  expect(some.borrow()?.connection).toBe(second.connection);
+  expect(others.borrow()?.connection).toBe(first.connection);
 });

@@ -87,7 +87,8 @@ test('members that fail one after the other, while others answer, are no outage'
   await client.get(KEY);
   expect(members.map(({ requests }) => requests.length)).toEqual([1, 1, 1]);
   await client.get(KEY);
-  expect(members.map(({ requests }) => requests.length)).toEqual([2, 1, 2]);
+  // The last one is asked again on a new connection.
+  expect(members.map(({ requests }) => requests.length)).toEqual([2, 1, 3]);
   expect(down).not.toHaveBeenCalled();
 });
 

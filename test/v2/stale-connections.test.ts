@@ -1,0 +1,105 @@
+import type { Socket } from 'node:net';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import * as errors from '../../src/errors.ts';
+import type { EtcdClient } from '../../src/v2/client.ts';
+import { Pace } from '../../src/v2/pace.ts';
+import { connect, rejection, serve } from '../support/clients.ts';
+import type { TcpHandler } from '../support/tcp-server.ts';
+import { failed, file, got, rawAnswer } from '../support/v2-answers.ts';
+
+const KEY = '/_locks/x/00000000000000000004';
+const known = rawAnswer(200, got('/known'));
+const done = rawAnswer(200, { action: 'done', node: file(KEY) });
+
+/**
+ * A member that closes each connection when a second request comes on it. Answers `/known`, and other requests on a
+ * connection of their own.
+ */
+async function serveOnce(answer = done): Promise<{ url: string; lost: string[]; answered: string[] }> {
+  const used = new WeakSet<Socket>();
+  const lost: string[] = [];
+  const answered: string[] = [];
+  const handler: TcpHandler = (socket, request) => {
+    const [line = ''] = request.split(' HTTP', 1);
+    if (used.has(socket)) {
+      lost.push(line);
+      socket.destroy();
+      return;
+    }
+    used.add(socket);
+    answered.push(line);
+    socket.write(line.endsWith('/known') ? known : answer);
+  };
+  const { url } = await serve(handler);
+  return { url, lost, answered };
+}
+
+const repeated: [string, (client: EtcdClient) => Promise<unknown>][] = [
+  ['a read', (client) => client.get(KEY)],
+  ['a set that expects a value', (client) => client.set(KEY, 'u2', { prevValue: 'u1' })],
+  ['a renewal', (client) => client.renew(KEY, { prevValue: 'u1', prevIndex: 4, ttl: null })],
+  ['a removal that expects an index', (client) => client.delete(KEY, { prevIndex: 4 })],
+];
+
+const neverRepeated: [string, (client: EtcdClient) => Promise<unknown>][] = [
+  ['an append', (client) => client.createInOrder('/_locks/x', 'u1', { ttl: 60 })],
+  ['an unconditional set', (client) => client.set(KEY, 'u1')],
+];
+
+describe('on a connection that is closed before its second answer', () => {
+  test.each(repeated)(
+    '%s is sent again on a new connection to the same member, which has not failed',
+    async (_, call) => {
+      const fails = vi.spyOn(Pace.prototype, 'down');
+      onTestFinished(() => fails.mockRestore());
+      const [member, other] = [await serveOnce(), await serveOnce()];
+      const client = connect({ endpoints: [member.url, other.url] });
+      await client.get('/known');
+      await call(client);
+      expect(member.lost).toHaveLength(1);
+      expect(member.answered).toEqual(['GET /v2/keys/known', ...member.lost]);
+      expect(other.answered).toEqual([]);
+      expect(fails).not.toHaveBeenCalled();
+    },
+  );
+
+  test.each(neverRepeated)('%s is not sent again, and its member has not failed', async (_, call) => {
+    const [member, other] = [await serveOnce(), await serveOnce()];
+    const client = connect({ endpoints: [member.url, other.url] });
+    await client.get('/known');
+    await expect(call(client)).rejects.toMatchObject({ outcomeUnknown: true, failures: [{ endpoint: member.url }] });
+    await client.get(KEY);
+    expect(member.lost).toHaveLength(1);
+    expect(member.answered).toEqual(['GET /v2/keys/known', `GET /v2/keys${KEY}`]);
+    expect(other.answered).toEqual([]);
+  });
+
+  test('a long poll is sent again', async () => {
+    const member = await serveOnce(rawAnswer(200, { action: 'delete', node: file(KEY, { modifiedIndex: 9 }) }));
+    const client = connect({ endpoints: member.url });
+    const poll = () => client.watch(KEY, { after: 8, timeout: 5 });
+    expect([await poll(), await poll()]).toMatchObject([{ action: 'delete' }, { action: 'delete' }]);
+    expect([member.lost.length, member.answered.length]).toEqual([1, 2]);
+  });
+
+  test('a condition that fails the second time may have failed because of the first', async () => {
+    const member = await serveOnce(rawAnswer(404, failed(100)));
+    const client = connect({ endpoints: member.url });
+    await client.get('/known');
+    const error = await rejection(client.delete(KEY, { prevValue: 'u1' }), errors.EtcdKeyNotFound);
+    expect(error).toMatchObject({ outcomeUnknown: true, failures: [{ endpoint: member.url }] });
+  });
+});
+
+test('where connections are closed after one answer, each request announces that its connection ends', async () => {
+  const heads: string[] = [];
+  const server = await serve((socket, request) => {
+    heads.push(/connection: (.*)\r/i.exec(request)?.[1] ?? '');
+    socket.end(rawAnswer(200, got(KEY)));
+  });
+  const client = connect({ endpoints: server.url });
+  for (let calls = 0; calls < 8; calls += 1) await client.get(KEY);
+  // The ends of two connections show it. Before each, a further request may have been sent and lost.
+  expect(heads.slice(0, 2)).toEqual(['keep-alive', 'keep-alive']);
+  expect(new Set(heads.slice(4))).toEqual(new Set(['close']));
+});
