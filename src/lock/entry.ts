@@ -80,6 +80,9 @@ export async function append(
 
 export type RenewLimits = Pick<RenewOptions, 'signal' | 'attemptTimeout' | 'timeout'>;
 
+/** What failed renewals of a place have found out: the place as it is now, or undefined where that has to be read first. */
+const found = new WeakMap<Place, Place | undefined>();
+
 /**
  * Moves the expiry on; never re-creates. Every attempt is bound to the index last known, so that one that is carried out
  * late cannot undo a later one.
@@ -92,8 +95,12 @@ export async function renew(
   ttl: number | null,
   { timeout, ...options }: RenewLimits,
 ): Promise<Place> {
-  let current = place;
+  let current = found.has(place) ? found.get(place) : place;
   for (;;) {
+    if (!current) {
+      current = await present(keys, place, options);
+      found.set(place, current);
+    }
     try {
       const { key, uuid: prevValue, modifiedIndex: prevIndex } = current;
       const { node, clusterId, sentAt } = await keys.renew(key, { ...options, timeout, prevValue, prevIndex, ttl });
@@ -104,11 +111,20 @@ export async function renew(
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
     // Changed since: by an attempt of ours whose answer was lost, by python-etcd's renewal, or by somebody else.
-    const node = await read(keys, current.key, options);
-    if (!node || !(await isOurs(keys, current, node, options)))
-      throw lost(place, keys.clusterId, 'its key is gone, was made again, or carries another value');
-    current = { ...current, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
+    current = undefined;
+    found.set(place, undefined);
   }
+}
+
+/**
+ * Reads what has become of a place.
+ * @throws {EtcdLockExpired} when it is not ours any more
+ */
+async function present(keys: KeysApi, place: Place, options: CallOptions): Promise<Place> {
+  const node = await read(keys, place.key, options);
+  if (!node || !(await isOurs(keys, place, node, options)))
+    throw lost(place, keys.clusterId, 'its key is gone, was made again, or carries another value');
+  return { ...place, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
 }
 
 /** Removes the key if it is still ours; resolves once it is surely not in the queue any more. */

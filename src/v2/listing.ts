@@ -8,7 +8,7 @@ import { decodeSnapshot, type WireAnswer, type WireRequest } from './wire.ts';
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 
 /** Seconds a listing may take longer than the append before it: the member has had both requests since the append was sent. */
-const PATIENCE = 0.25;
+const PATIENCE = 0.5;
 /** Why it is given up after that. */
 const LATE = new Error('the listing did not come with the append');
 

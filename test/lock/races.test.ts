@@ -12,6 +12,9 @@ import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } 
 import type { Action, ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
+/** A removal that is lost on a connection used before is sent again at once; that one has to be lost, too. */
+const LOST = 2;
+
 const method =
   (name: string) =>
   (request: ProxiedRequest): boolean =>
@@ -21,11 +24,13 @@ async function setUp() {
   const proxy = await useProxy();
   const name = freshName();
   const client = useClient({ endpoints: proxy.url, readTimeout: 1 });
-  /** The first request of this method gets the action. */
-  const onFirst = (verb: string, action: Action): void => {
+  /** The first requests of this method get the action. */
+  const onFirst = (verb: string, action: Action, count = 1): void => {
+    let left = count;
     const off = proxy.intercept((request) => {
       if (request.method !== verb) return undefined;
-      off();
+      left -= 1;
+      if (left === 0) off();
       return action;
     });
   };
@@ -70,7 +75,7 @@ describe('two locks that use one uuid one after the other', () => {
     const { proxy, name, client, onFirst } = await setUp();
     const first = new Lock(client, name, { uuid: 'node-1' });
     await first.acquire();
-    onFirst('DELETE', { refuse: true });
+    onFirst('DELETE', { refuse: true }, LOST);
     expect(await rejection(first.release())).toBeInstanceOf(EtcdConnectionFailed);
     const second = new Lock(client, name, { uuid: 'node-1' });
     expect(await second.acquire({ lockTtl: 3, keepAlive: true })).toBe(true);
@@ -104,7 +109,7 @@ describe('two locks that use one uuid one after the other', () => {
     await lock.acquire();
     const { uuid } = lock;
     await raw('POST', `/_locks/${name}`, { value: 'other' });
-    onFirst('DELETE', { refuse: true });
+    onFirst('DELETE', { refuse: true }, LOST);
     await lock.setUuid('other');
     await lock.setUuid(uuid);
     expect(await lock.acquire({ lockTtl: 3, keepAlive: true })).toBe(true);
@@ -117,7 +122,7 @@ describe('two locks that use one uuid one after the other', () => {
     const { name, client, onFirst } = await setUp();
     const lock = new Lock(client, name);
     await lock.acquire();
-    onFirst('DELETE', { refuse: true });
+    onFirst('DELETE', { refuse: true }, LOST);
     await rejection(lock.release());
     expect(await rejection(lock.setUuid('nobody'))).toHaveProperty('message', 'Inexistent UUID');
     await untilQueued(name, 0);
