@@ -1,12 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import createDebug from 'debug';
-import type { Change, KeysApi } from '../keys/api.ts';
+import type { Change } from '../keys/api.ts';
 import { ignore } from '../timing.ts';
 import * as wire from '../v2/wire.ts';
 import { readForm } from './body.ts';
 import { isCutOff } from './http-server.ts';
 import { type Page, pagesAbout } from './info.ts';
 import * as replies from './replies.ts';
+import type { ServedKeys } from './served-keys.ts';
 import { Tally } from './tally.ts';
 import { clean, parseTarget } from './target.ts';
 import { serveWait, type Wait } from './wait.ts';
@@ -21,14 +22,14 @@ type Write = Exclude<wire.KeysRequest, Read | Wait>;
 
 /** Speaks etcd's v2 HTTP API in front of any store. */
 export class Front {
-  readonly #keys: KeysApi;
+  readonly #keys: ServedKeys;
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
   /** The last answer promised on each connection: requests sent behind one another are handled in that order. */
   readonly #turns = new WeakMap<object, Promise<void>>();
 
   /** @param member what the server tells of itself */
-  constructor(keys: KeysApi, member: wire.Member) {
+  constructor(keys: ServedKeys, member: wire.Member) {
     this.#keys = keys;
     this.#pages = pagesAbout(member, () => this.#tally.counts);
   }

@@ -7,7 +7,6 @@ import type {
   DeleteOptions,
   GetOptions,
   KeyEvent,
-  KeysApi,
   RenewOptions,
   SetOptions,
   Snapshot,
@@ -18,12 +17,14 @@ import { Cleanups } from '../keys/cleanups.ts';
 import { DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
 import * as check from '../keys/requests.ts';
 import { Deadline, ignore, now, orAborted, Scope, sharedAbortController } from '../timing.ts';
+import { EventQueue } from './event-queue.ts';
 import type { StoreEvent } from './history.ts';
+import type { ServedKeys } from './served-keys.ts';
 import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
 
-/** {@link KeysApi} on a store in the memory of this process. */
-export class MemoryStore implements KeysApi {
+/** {@link ServedKeys} on a store in the memory of this process. */
+export class MemoryStore implements ServedKeys {
   readonly lockPrefix = DEFAULT_LOCK_PREFIX;
   readonly clusterId: string;
   readonly cleanups = new Cleanups(() => new EtcdClientClosed('the store was closed'));
@@ -88,10 +89,39 @@ export class MemoryStore implements KeysApi {
       await undefined; // a caller is not called back before it has the promise
       options.started?.(index);
       const event = past ?? (await orAborted(woken, scope));
-      return { ...this.#change(event), ...answer, index: event.node.modifiedIndex };
+      return { ...this.#event(event), ...answer };
     } catch (error) {
       if (error === timedOut) return undefined;
       throw error;
+    } finally {
+      this.#store.unwatch(watcher);
+      scope.dispose();
+    }
+  }
+
+  /**
+   * Yields every event on the key until `signal` aborts. As in etcd, nothing follows an event of the past, or an event
+   * that a full {@link EventQueue} has dropped.
+   */
+  async *stream(key: string, options: WatchOptions = {}): AsyncGenerator<KeyEvent, void> {
+    check.checkWatch(key, options);
+    this.#admit(options);
+    const { after = this.#store.index, recursive = false, signal } = options;
+    const queue = new EventQueue();
+    const notify = (event: StoreEvent): void => {
+      if (!queue.push(event)) this.#store.unwatch(watcher);
+    };
+    const watcher = { key, recursive, stream: true, since: after + 1, notify };
+    const scope = new Scope(signal, this.cleanups.closing);
+    try {
+      const past = this.#store.watch(watcher);
+      options.started?.(this.#store.index);
+      if (past) yield this.#event(past);
+      for (;;) {
+        const event = queue.shift();
+        if (event) yield this.#event(event);
+        else await orAborted(queue.arrival(), scope);
+      }
     } finally {
       this.#store.unwatch(watcher);
       scope.dispose();
@@ -123,6 +153,10 @@ export class MemoryStore implements KeysApi {
 
   #answer() {
     return { clusterId: this.clusterId, sentAt: now() };
+  }
+
+  #event(event: StoreEvent): KeyEvent {
+    return { ...this.#change(event), index: event.node.modifiedIndex };
   }
 
   #change({ action, node, prevNode }: StoreEvent): Change {

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { EtcdEventIndexCleared } from '../errors.ts';
-import type { KeyEvent, KeysApi } from '../keys/api.ts';
 import { encodeEventLine, encodeWaiting, type KeysRequest } from '../v2/wire.ts';
+import type { ServedKeys } from './served-keys.ts';
 
 export interface WaitContext {
   /** Aborts when the client has gone. */
@@ -14,45 +13,35 @@ export interface WaitContext {
 export type Wait = Extract<KeysRequest, { call: 'watch' }>;
 
 /**
+ * Bytes of events written ahead of a slow client; further events stay in the store's queue. etcd's writes go to the
+ * system's send buffer, which Linux lets grow to this size. Node's own limit, 16 KiB, is reached within one turn.
+ */
+const SEND_BUFFER = 4 * 2 ** 20;
+
+/**
  * Answers a wait: the headers at once, a line for the event (for every event of a stream) when it comes. Nothing but the
  * client bounds it.
  */
 export async function serveWait(
-  keys: KeysApi,
-  wait: Wait,
+  keys: ServedKeys,
+  { key, options, stream }: Wait,
   response: ServerResponse,
   { hangUp, begin }: WaitContext,
 ): Promise<void> {
-  const { key, options, stream } = wait;
-  let begunAt: number | undefined;
   const started = (index: number) => {
-    if (begunAt !== undefined) return;
-    begunAt = index;
     begin();
     const { status, headers } = encodeWaiting(index);
     response.writeHead(status, headers).flushHeaders();
   };
   const asked = { ...options, timeout: Number.POSITIVE_INFINITY, signal: hangUp, started };
-  let event = await keys.watch(key, asked);
-  while (event) {
-    const isPast = event.index <= (begunAt ?? 0);
-    const room = response.write(encodeEventLine(event).repeat(stream && !isPast ? timesTold(event, key) : 1));
-    if (!stream) break;
-    // A client too slow for the history is cut off then, rather than remembered without end.
-    if (!room) await once(response, 'drain', { signal: hangUp });
-    // As in etcd, a stream that began in the past stays silent after its first event.
-    if (isPast && !hangUp.aborted) await once(hangUp, 'abort');
-    event = await keys.watch(key, { ...asked, after: event.index }).catch(endWhereCleared);
+  if (stream) {
+    for await (const event of keys.stream(key, asked)) {
+      const room = response.write(encodeEventLine(event));
+      if (!room && response.writableLength > SEND_BUFFER) await once(response, 'drain', { signal: hangUp });
+    }
+  } else {
+    const event = await keys.watch(key, asked);
+    if (event) response.write(encodeEventLine(event));
   }
   response.end();
-}
-
-/** A stream that lags behind the history has missed something, and can only end. */
-function endWhereCleared(error: unknown): undefined {
-  if (!(error instanceof EtcdEventIndexCleared)) throw error;
-}
-
-/** As in etcd, a stream is told twice of the removal of the very key it is about. */
-function timesTold({ action, node }: KeyEvent, key: string): number {
-  return node.key === key && ['delete', 'compareAndDelete', 'expire'].includes(action) ? 2 : 1;
 }

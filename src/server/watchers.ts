@@ -1,9 +1,11 @@
 import type { StoreEvent } from './history.ts';
 
-/** Somebody who waits for one event. */
+/** A client that waits for one event, or for each. */
 export interface Watcher {
   readonly key: string;
   readonly recursive: boolean;
+  /** Stays registered after an event. Default false. */
+  readonly stream?: boolean;
   /** Events with a lower index do not count. */
   readonly since: number;
   readonly notify: (event: StoreEvent) => void;
@@ -50,7 +52,7 @@ export class Watchers {
     if (!itself && isHidden(key, event.node.key)) return;
     for (const watcher of watchers) {
       if (!(watcher.recursive || itself || removed) || event.node.modifiedIndex < watcher.since) continue;
-      this.remove(watcher);
+      if (!watcher.stream) this.remove(watcher);
       watcher.notify(event);
     }
   }

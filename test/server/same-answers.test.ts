@@ -208,6 +208,45 @@ test('keys expire with the same events, in the same order', async () => {
   ]);
 });
 
+test('streams see the same of keys that expire in one tick', async () => {
+  const targets = [
+    '?recursive=true&',
+    '/ab?',
+    '/a?',
+    '/a?recursive=true&',
+    '/a/x?',
+    '/_h?',
+    '/_h/x?',
+    '/c?recursive=true&',
+  ];
+  const opened = await Promise.all(
+    [both.real, both.embedded].map(async (server) => {
+      const streams = await Promise.all(
+        targets.map((target) => server.ask(get(`/v2/keys/tick${target}wait=true&stream=true`))),
+      );
+      for (const dir of ['a', '_h', 'c']) await answerOf(server, put(`/v2/keys/tick/${dir}`, 'dir=true&ttl=1'));
+      for (const key of ['a/x', '_h/x']) await answerOf(server, put(`/v2/keys/tick/${key}`, 'value=1'));
+      for (const key of ['ab', 'd']) await answerOf(server, put(`/v2/keys/tick/${key}`, 'value=1&ttl=1'));
+      await until(
+        () => answerOf(server, get('/v2/keys/tick/d')),
+        ({ status }) => status === 404,
+      );
+      for (const key of ['ab', 'a/x', '_h/x']) await answerOf(server, put(`/v2/keys/tick/${key}`, 'value=2'));
+      await answerOf(server, { method: 'DELETE', target: '/v2/keys/tick?recursive=true' });
+      await until(
+        () => streams.map((stream) => stream.body()),
+        (bodies) => bodies.every((body) => /"action":"(?:delete|expire)","node":\{"key":"\/tick(?:\/c)?"/.test(body)),
+      );
+      return streams;
+    }),
+  );
+  const seen = () => opened.map((streams) => streams.map((stream) => masked(stream.body())));
+  const same = ([real, embedded]: string[][]) => JSON.stringify(real) === JSON.stringify(embedded);
+  await until(seen, same, { timeout: 3000 }).catch(() => expect(seen()[1]).toEqual(seen()[0]));
+  expect(seen()[0]?.[0]?.match(/"action":"expire"/g)).toHaveLength(4);
+  for (const stream of opened.flat()) stream.abort();
+});
+
 test('a wait that looks back is told of a directory’s removal by whatever begins like it', async () => {
   const removal = { method: 'DELETE', target: '/v2/keys/begin?recursive=true' };
   await expectSame(put('/v2/keys/begin/a', 'value=1'), removal);
