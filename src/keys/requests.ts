@@ -7,8 +7,13 @@ import { checkKey } from './paths.ts';
 export const LONGEST_WAIT = 20;
 
 /** Whether a write or removal depends on what is there. */
-export const isConditional = ({ prevValue, prevIndex }: Conditions): boolean =>
-  prevValue !== undefined || prevIndex !== undefined;
+export const isConditional = ({
+  prevValue,
+  prevIndex,
+}: {
+  readonly prevValue?: unknown;
+  readonly prevIndex?: unknown;
+}): boolean => prevValue !== undefined || prevIndex !== undefined;
 
 export function checkGet(key: string): void {
   checkAnyKey(key);

@@ -5,7 +5,7 @@ import { etcdError } from '../errors.ts';
 const LONGEST_FORM = 2 ** 20;
 
 /**
- * The form a request carries; empty where it carries something else, which etcd ignores. It has to be called as soon as
+ * The form a request carries, a byte in each code unit; empty where it carries something else, which etcd ignores. It has to be called as soon as
  * the request is there: as long as anything on a connection is unread, nobody learns that its client has hung up.
  * @throws {EtcdValueError} code 210 when it is too long. It has then been read to its end, and dropped.
  * @throws the connection's error when that breaks off
@@ -24,5 +24,5 @@ export async function readForm(request: IncomingMessage): Promise<string> {
     else chunks.length = 0;
   }
   if (length > LONGEST_FORM) throw etcdError(210, 'http: POST too large', 0);
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks).toString('latin1');
 }

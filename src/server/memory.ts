@@ -17,9 +17,10 @@ import { Cleanups } from '../keys/cleanups.ts';
 import { DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
 import * as check from '../keys/requests.ts';
 import { Deadline, ignore, now, orAborted, Scope, sharedAbortController } from '../timing.ts';
+import type { Exact } from '../v2/wire.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StoreEvent } from './history.ts';
-import type { ServedKeys } from './served-keys.ts';
+import { checkable, inSafeRange, type ServedKeys } from './served-keys.ts';
 import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
 
@@ -37,19 +38,19 @@ export class MemoryStore implements ServedKeys {
   }
 
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
-    check.checkGet(key);
+    check.checkGet(checkable(key));
     this.#admit(options);
     return this.#snapshot(key, options);
   }
 
-  async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
-    check.checkSet(key, value, options);
+  async set(key: string, value: string | undefined, options: Exact<SetOptions> = {}): Promise<Change> {
+    check.checkSet(checkable(key), value, inSafeRange(options));
     this.#admit(options);
     return this.#change(this.#store.set(key, value, options));
   }
 
-  async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Append> {
-    check.checkCreateInOrder(dir, value, options);
+  async createInOrder(dir: string, value: string | undefined, options: Exact<CreateOptions> = {}): Promise<Append> {
+    check.checkCreateInOrder(checkable(dir), value, inSafeRange(options));
     this.#admit(options);
     const change = this.#change(this.#store.createInOrder(dir, value, options));
     const listing = options.listing ? this.#snapshot(dir, { recursive: true }) : undefined;
@@ -64,14 +65,14 @@ export class MemoryStore implements ServedKeys {
     return this.#change(this.#store.set(key, undefined, refresh));
   }
 
-  async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
-    check.checkDelete(key, options);
+  async delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
+    check.checkDelete(checkable(key), inSafeRange(options));
     this.#admit(options);
     return this.#change(this.#store.delete(key, options));
   }
 
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
-    check.checkWatch(key, options);
+    check.checkWatch(checkable(key), options);
     this.#admit(options);
     const { after = this.#store.index, recursive = false, timeout = check.LONGEST_WAIT, background, signal } = options;
     const answer = this.#answer();
@@ -104,7 +105,7 @@ export class MemoryStore implements ServedKeys {
    * that a full {@link EventQueue} has dropped.
    */
   async *stream(key: string, options: WatchOptions = {}): AsyncGenerator<KeyEvent, void> {
-    check.checkWatch(key, options);
+    check.checkWatch(checkable(key), options);
     this.#admit(options);
     const { after = this.#store.index, recursive = false, signal } = options;
     const queue = new EventQueue();

@@ -3,6 +3,7 @@ import { etcdError } from '../errors.ts';
 import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../keys/api.ts';
 import { baseName } from '../keys/paths.ts';
 import { isConditional } from '../keys/requests.ts';
+import type { Exact } from '../v2/wire.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { Expiries } from './expiries.ts';
 import { History, type StoreEvent } from './history.ts';
@@ -44,19 +45,19 @@ export class Store {
     return tree.list(tree.find(this.#root, key, this.#index), options, this.#clock.now());
   }
 
-  set(key: string, value: string | undefined, options: SetOptions): StoreEvent {
+  set(key: string, value: string | undefined, options: Exact<SetOptions>): StoreEvent {
     const { prevExist } = options;
     if (prevExist === false) return this.#create('create', key, value, options);
     if (isConditional(options)) return this.#compareAndSwap(key, value ?? '', options);
     return prevExist ? this.#update(key, value ?? '', options) : this.#set(key, value, options);
   }
 
-  createInOrder(dir: string, value: string | undefined, options: CreateOptions): StoreEvent {
+  createInOrder(dir: string, value: string | undefined, options: Exact<CreateOptions>): StoreEvent {
     const name = String(this.#index + 1).padStart(20, '0');
     return this.#create('create', dir === '/' ? `/${name}` : `${dir}/${name}`, value, options);
   }
 
-  delete(key: string, options: DeleteOptions): StoreEvent {
+  delete(key: string, options: Exact<DeleteOptions>): StoreEvent {
     if (isConditional(options)) return this.#compareAndDelete(key, options);
     this.#refuseRoot(key);
     const entry = tree.find(this.#root, key, this.#index);
@@ -84,14 +85,14 @@ export class Store {
     this.#expiries.stop();
   }
 
-  #set(key: string, value: string | undefined, options: SetOptions): StoreEvent {
+  #set(key: string, value: string | undefined, options: Exact<SetOptions>): StoreEvent {
     if (!options.refresh) return this.#create('set', key, value, options);
     const { value: kept = '' } = tree.find(this.#root, key, this.#index);
     return this.#create('set', key, kept, options);
   }
 
   /** Makes a file or a directory; a `set` may replace a file. */
-  #create(action: 'create' | 'set', key: string, value: string | undefined, options: SetOptions): StoreEvent {
+  #create(action: 'create' | 'set', key: string, value: string | undefined, options: Exact<SetOptions>): StoreEvent {
     this.#refuseRoot(key);
     const dir = tree.directoryOf(this.#root, key, this.#index);
     const name = baseName(key);
@@ -107,14 +108,14 @@ export class Store {
     return this.#happened(action, tree.describe(entry, now), prevNode, options.refresh);
   }
 
-  #update(key: string, value: string, options: SetOptions): StoreEvent {
+  #update(key: string, value: string, options: Exact<SetOptions>): StoreEvent {
     this.#refuseRoot(key);
     const entry = tree.find(this.#root, key, this.#index);
     if (entry.children && value !== '') throw this.#error(102, key);
     return this.#write('update', entry, value, options);
   }
 
-  #compareAndSwap(key: string, value: string, options: SetOptions): StoreEvent {
+  #compareAndSwap(key: string, value: string, options: Exact<SetOptions>): StoreEvent {
     this.#refuseRoot(key);
     const entry = tree.find(this.#root, key, this.#index);
     if (entry.children) throw this.#error(102, key);
@@ -122,7 +123,7 @@ export class Store {
     return this.#write('compareAndSwap', entry, value, options);
   }
 
-  #compareAndDelete(key: string, options: DeleteOptions): StoreEvent {
+  #compareAndDelete(key: string, options: Exact<DeleteOptions>): StoreEvent {
     const entry = tree.find(this.#root, key, this.#index);
     // etcd names no cause where that would be the root.
     if (entry.children) throw this.#error(102, key === '/' ? '' : key);
@@ -130,7 +131,7 @@ export class Store {
     return this.#remove('compareAndDelete', entry);
   }
 
-  #compare(entry: tree.Entry, { prevValue, prevIndex }: DeleteOptions): void {
+  #compare(entry: tree.Entry, { prevValue, prevIndex }: Exact<DeleteOptions>): void {
     const otherValue = prevValue !== undefined && prevValue !== entry.value;
     const otherIndex = prevIndex !== undefined && prevIndex !== entry.modifiedIndex;
     const value = `[${prevValue ?? ''} != ${entry.value}]`;
@@ -140,7 +141,7 @@ export class Store {
     if (otherIndex) throw this.#error(101, index);
   }
 
-  #write(action: string, entry: tree.Entry, value: string, { ttl, refresh }: SetOptions): StoreEvent {
+  #write(action: string, entry: tree.Entry, value: string, { ttl, refresh }: Exact<SetOptions>): StoreEvent {
     const now = this.#clock.now();
     const prevNode = tree.describe(entry, now);
     const index = this.#index + 1;
@@ -183,7 +184,7 @@ export class Store {
 }
 
 /** When that many seconds are over. As in etcd, which counts nanoseconds in 64 bits, the far future lies in the past. */
-function expiryAfter(ttl: number | null | undefined, now: number): number | undefined {
+function expiryAfter(ttl: number | bigint | null | undefined, now: number): number | undefined {
   if (ttl === undefined || ttl === null) return undefined;
   const at = BigInt(now) + BigInt(ttl) * 1000n;
   return Number(BigInt.asIntN(64, at * 1_000_000n) / 1_000_000n);

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { badEscape } from '../v2/wire.ts';
+import { badEscape, encodePath, unescapeBytes } from '../v2/wire.ts';
 
 /** What a request asks for. */
 export interface Target {
@@ -12,15 +12,7 @@ export interface Target {
 /** Reads the first line's target as Go's server does; undefined where it is no URL. */
 export function parseTarget(url: string): Target | undefined {
   const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(url.replace(/^https?:\/\/[^/?]*/i, '')) ?? [];
-  return badEscape(path) === undefined ? { path: unescapePath(path), query } : undefined;
-}
-
-/** Unlike `decodeURIComponent` it takes bytes that are no UTF-8; they become U+FFFD as in etcd's answers. */
-function unescapePath(path: string): string {
-  const bytes = [...path.matchAll(/%([0-9a-f]{2})|[^%]+/gi)].map(([text, hex]) =>
-    Buffer.from(hex ?? text, hex ? 'hex' : 'utf8'),
-  );
-  return Buffer.concat(bytes).toString();
+  return badEscape(path) === undefined ? { path: unescapeBytes(path), query } : undefined;
 }
 
 /** Without `//`, `.` and `..`: the only form in which Go's server answers. */
@@ -28,6 +20,6 @@ export const clean = (path: string): string => posix.normalize(path.startsWith('
 
 /** A path and query for a `Location` header, escaped as Go does. */
 export function location({ path, query }: Target): string {
-  const escaped = encodeURI(path).replace(/[!*'()?#]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+  const escaped = encodePath(path).replace(/[!*'()?#]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
   return query === '' ? escaped : `${escaped}?${query}`;
 }

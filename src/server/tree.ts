@@ -1,6 +1,7 @@
 import { etcdError } from '../errors.ts';
 import type { GetOptions, Node } from '../keys/api.ts';
 import { baseName } from '../keys/paths.ts';
+import { toBytes } from '../v2/wire.ts';
 
 /** A key as the store keeps it: a directory where it has children. */
 export interface Entry {
@@ -89,10 +90,13 @@ export function describe(entry: Entry, now: number): Node {
   };
 }
 
+/** A difference of two times is no greater in Go: 2^63 nanoseconds, in seconds. */
+const LONGEST_TTL = 9_223_372_036;
+
 /** A TTL of 0 is left out; one that is over is told as what it is. */
 function expiryOf({ expiresAt }: Entry, now: number): { expiration?: string; ttl?: number } {
   if (expiresAt === undefined) return {};
-  const ttl = Math.ceil((expiresAt - now) / 1000);
+  const ttl = Math.max(Math.ceil((expiresAt - now) / 1000), -LONGEST_TTL);
   return { expiration: new Date(expiresAt).toISOString(), ...(ttl === 0 ? {} : { ttl }) };
 }
 
@@ -107,7 +111,7 @@ export function list(entry: Entry, { recursive = false, sorted = false }: GetOpt
 
 /** In the order of their bytes, which is not that of UTF-16. */
 function byKey(nodes: readonly Node[]): Node[] {
-  const withBytes = nodes.map((node) => ({ node, bytes: Buffer.from(node.key) }));
+  const withBytes = nodes.map((node) => ({ node, bytes: toBytes(node.key) }));
   return withBytes.sort((a, b) => Buffer.compare(a.bytes, b.bytes)).map(({ node }) => node);
 }
 

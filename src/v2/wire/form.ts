@@ -1,4 +1,5 @@
 import { etcdError } from '../../errors.ts';
+import { fromBytes, quote } from './bytes.ts';
 
 /** Fields of a query or a form by name: of several with one name the first. */
 export type Fields = ReadonlyMap<string, string>;
@@ -10,29 +11,47 @@ export const refusedRequest = (errorCode: number, cause: string) => etcdError(er
 
 /**
  * Reads URL-encoded texts as Go does; what stands in an earlier text wins.
+ * @param texts a byte in each code unit
  * @throws {EtcdValueError} code 210, as etcd puts it
  */
 export function parseFields(...texts: readonly string[]): Fields {
   const fields = new Map<string, string>();
   for (const text of texts) {
     if (text.includes(';')) throw refusedRequest(210, 'invalid semicolon separator in query');
-    const bad = badEscape(text);
-    if (bad !== undefined) throw refusedRequest(210, `invalid URL escape ${JSON.stringify(bad)}`);
-    // The ampersand keeps a leading question mark from being taken away.
-    for (const [name, value] of new URLSearchParams(`&${text}`)) if (!fields.has(name)) fields.set(name, value);
+    for (const pair of text.split('&')) {
+      if (pair === '') continue;
+      const end = pair.indexOf('=');
+      const name = decodeField(end < 0 ? pair : pair.slice(0, end));
+      const value = decodeField(end < 0 ? '' : pair.slice(end + 1));
+      if (!fields.has(name)) fields.set(name, value);
+    }
   }
   return fields;
 }
 
-/** The first `%` that begins no escape, with what follows it. */
-export const badEscape = (text: string): string | undefined => /%(?![0-9a-f]{2})[^&=]{0,2}/i.exec(text)?.[0];
+function decodeField(text: string): string {
+  const bad = badEscape(text);
+  if (bad !== undefined) throw refusedRequest(210, `invalid URL escape ${quote(fromBytes(bad))}`);
+  return unescapeBytes(text.replaceAll('+', ' '));
+}
 
-/** Numbers up to 2^64 - 1, plain digits: beyond 2^53 no store has counted, so they all become that. */
-export function parseNumber(fields: Fields, name: string): number | undefined {
+/** The first `%` that begins no escape, with the two bytes after it. */
+export const badEscape = (text: string): string | undefined => /%(?![0-9a-f]{2}).{0,2}/is.exec(text)?.[0];
+
+/** Percent-decodes. Unlike `decodeURIComponent` it takes bytes that are no UTF-8, see {@link fromBytes}. */
+export const unescapeBytes = (text: string): string =>
+  /[%\x80-\xff]/.test(text)
+    ? fromBytes(text.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))))
+    : text;
+
+/** A number up to 2^64 - 1 in plain digits; a bigint where a number would not be exact. undefined for anything else. */
+export function parseNumber(fields: Fields, name: string): number | bigint | undefined {
   const text = fields.get(name);
   if (text === undefined) return 0;
-  if (!/^\d+$/.test(text) || BigInt(text) >= 2n ** 64n) return undefined;
-  return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
+  if (!/^0*\d{1,20}$/.test(text)) return undefined;
+  const exact = BigInt(text);
+  if (exact >= 2n ** 64n) return undefined;
+  return exact <= Number.MAX_SAFE_INTEGER ? Number(exact) : exact;
 }
 
 const TRUTHS: ReadonlyMap<string, boolean> = new Map([

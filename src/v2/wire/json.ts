@@ -11,9 +11,13 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** JSON to the letter as etcd writes it: what could hurt inside HTML, and two control characters, as `\u` escapes. */
+/**
+ * JSON to the letter as etcd writes it: what could hurt inside HTML, and two control characters, as `\u` escapes. So is
+ * U+FFFD for each byte that is no UTF-8, of which `JSON.stringify` makes the escape of a lone surrogate.
+ */
 export const etcdJson = (value: unknown): string =>
-  `${JSON.stringify(value).replace(/\\.|[<>&\u2028\u2029]/g, (text) => {
+  `${JSON.stringify(value).replace(/\\ud[89a-f]..|\\.|[<>&\u2028\u2029]/g, (text) => {
+    if (text.startsWith('\\ud')) return '\\ufffd';
     if (text === '\\b') return '\\u0008';
     if (text === '\\f') return '\\u000c';
     return text.startsWith('\\') ? text : `\\u${text.charCodeAt(0).toString(16).padStart(4, '0')}`;

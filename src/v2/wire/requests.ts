@@ -41,18 +41,28 @@ export function encodeDelete(key: string, options: DeleteOptions = {}): WireRequ
   return { method: 'DELETE', path: keyPath(key), query: params({ prevValue, prevIndex, dir, recursive }) };
 }
 
+/** As etcd takes them over HTTP: a number beyond 2^53 is a bigint, so that it is exact. */
+export type Exact<Options> = {
+  readonly [Name in keyof Options]: Name extends 'ttl' | 'prevIndex' ? Options[Name] | bigint : Options[Name];
+};
+
 /** What a request on a key asks of the store. */
 export type KeysRequest =
   | { readonly call: 'get'; readonly key: string; readonly options: GetOptions }
   | { readonly call: 'watch'; readonly key: string; readonly options: WatchOptions; readonly stream: boolean }
-  | { readonly call: 'set'; readonly key: string; readonly value: string | undefined; readonly options: SetOptions }
+  | {
+      readonly call: 'set';
+      readonly key: string;
+      readonly value: string | undefined;
+      readonly options: Exact<SetOptions>;
+    }
   | {
       readonly call: 'createInOrder';
       readonly key: string;
       readonly value: string | undefined;
-      readonly options: CreateOptions;
+      readonly options: Exact<CreateOptions>;
     }
-  | { readonly call: 'delete'; readonly key: string; readonly options: DeleteOptions };
+  | { readonly call: 'delete'; readonly key: string; readonly options: Exact<DeleteOptions> };
 
 export interface DecodedRequest {
   readonly request: KeysRequest;
@@ -99,7 +109,7 @@ function decodeFields(method: string, fields: Fields) {
   return { ...flags, prevIndex, waitIndex, prevValue, noValueOnSuccess, ttl, prevExist, refresh, value };
 }
 
-function index(fields: Fields, name: string): number {
+function index(fields: Fields, name: string): number | bigint {
   const value = parseNumber(fields, name);
   if (value === undefined) throw refusedRequest(203, `invalid value for "${name}"`);
   return value;
@@ -128,7 +138,9 @@ function requestOf(method: string, key: string, asked: Asked): KeysRequest {
   }
 }
 
-const afterOf = ({ waitIndex }: Asked): number | undefined => (waitIndex === 0 ? undefined : waitIndex - 1);
+/** No store counts beyond 2^53: a wait for such an index is one for ever. */
+const afterOf = ({ waitIndex }: Asked): number | undefined =>
+  waitIndex === 0 ? undefined : Math.min(Number(waitIndex) - 1, Number.MAX_SAFE_INTEGER - 1);
 
 function setOf(key: string, asked: Asked): KeysRequest {
   const { ttl, prevExist, value } = asked;

@@ -23,7 +23,6 @@ export interface Ask {
 }
 
 const NAMES = ['a', 'a/b', 'a/b/c', 'ab', 'b', '_h', 'a/_h', '_h/x', 'ü', '中 %', 'q?#', 'x+y', '1'];
-/** Bytes that are no text become U+FFFD in the embedded server and sort so: after every other name here, in both. */
 const ODD_PATHS = [
   '',
   '/',
@@ -36,6 +35,10 @@ const ODD_PATHS = [
   '%41',
   '%ff',
   '%ff(',
+  '%fe',
+  '%e4%b8',
+  '%ed%a0%80',
+  '%ef%bf%bd',
   'a%00b',
   '%0A',
   '.%2E/x',
@@ -71,9 +74,23 @@ const TTLS = [
   '1e3',
   '0x10',
   '18446744073709551616',
+  // Seconds are counted modulo 2^64 nanoseconds: 10,100 seconds.
+  '9223372036854785908',
   '٣',
 ];
-const INDEXES = ['0', '-1', '1.5', 'abc', '', '99999999999999999999', '00', '+1', '1000000'];
+const INDEXES = [
+  '0',
+  '-1',
+  '1.5',
+  'abc',
+  '',
+  '99999999999999999999',
+  '18446744073709551615',
+  '9007199254740993',
+  '00',
+  '+1',
+  '1000000',
+];
 
 const behind = (from: number, to: number): fc.Arbitrary<Behind> =>
   fc.integer({ min: from, max: to }).map((distance) => ({ behind: distance }));
