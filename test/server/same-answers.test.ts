@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
+import { answerOf, get, put, sameAnswers } from './differential/answers.ts';
 import { type Both, level, openBoth } from './differential/both.ts';
 import { Asked, type Exchange, type Wanted } from './differential/exchange.ts';
 import { masked } from './differential/mapping.ts';
@@ -17,25 +18,7 @@ beforeEach(async () => {
   index = await level(both);
 });
 
-const get = (target: string): Wanted => ({ method: 'GET', target });
-const put = (target: string, form: string): Wanted => ({ method: 'PUT', target, form });
-
-/** What counts of an answer, to the letter. */
-async function answerOf(server: Asked, wanted: Wanted) {
-  const exchange = await server.ask(wanted);
-  const { 'content-type': type, location, allow, 'x-etcd-index': at } = exchange.headers;
-  return { status: exchange.status, type, location, allow, at, body: masked(await exchange.whole()) };
-}
-
-async function expectSame(...requests: readonly Wanted[]): Promise<string[]> {
-  const bodies: string[] = [];
-  for (const wanted of requests) {
-    const [real, embedded] = await Promise.all([answerOf(both.real, wanted), answerOf(both.embedded, wanted)]);
-    expect(embedded, `${wanted.method} ${wanted.target}`).toEqual(real);
-    bodies.push(real.body);
-  }
-  return bodies;
-}
+const expectSame = (...requests: readonly Wanted[]): Promise<string[]> => sameAnswers(both, requests);
 
 describe('to the letter', () => {
   test.each([
@@ -161,112 +144,6 @@ test.each([
 
 test('a later request on a connection may have a longer one', async () => {
   await expectSame(get('/v2/keys/short'), get('/v2/keys/'.padEnd(20_000, 'x')));
-});
-
-describe('bytes that are no UTF-8', () => {
-  test('keep keys apart, and are sorted as bytes', async () => {
-    const names = ['%fe', '%ff', '%EF%BF%BD', '%ed%a0%80', '%e4%b8', '%e4%b9', '%F0%9F%98%80', 'a%ffb'];
-    const keys = names.map((name) => `/v2/keys/bytes/${name}`);
-    await expectSame(...keys.map((key, i) => put(key, `value=${i}`)), ...keys.map(get));
-    const [listing = ''] = await expectSame(get('/v2/keys/bytes?sorted=true'));
-    expect(listing.match(/"value"/g)).toHaveLength(names.length);
-    await expectSame(...keys.slice(0, 2).map((target) => ({ method: 'DELETE', target })), get(keys[2] ?? ''));
-  });
-
-  test.each(['%ff', 'a%C3%28%FF', '%ed%a0%80', '%f0%9f', '%f0%9f%98%80%c0%80%ef%bf%bd', '%c3', '%fe%80é'])(
-    'of the value %s are answered as \\ufffd each',
-    async (value) => {
-      await expectSame(put('/v2/keys/byte', `value=${value}`), get('/v2/keys/byte'));
-    },
-  );
-
-  test('are compared as bytes', async () => {
-    const key = '/v2/keys/compared';
-    await expectSame(
-      put(key, 'value=%ff'),
-      put(key, 'value=no&prevValue=%fe'),
-      put(key, 'value=no&prevValue=%EF%BF%BD'),
-      put(key, 'value=%fe&prevValue=%ff'),
-      { method: 'DELETE', target: `${key}?prevValue=%ff` },
-      { method: 'DELETE', target: `${key}?prevValue=%fe` },
-    );
-  });
-
-  test('are seen by those who wait for their key, and by no others', async () => {
-    await expectSame(put('/v2/keys/waited/%fe', 'value=1'), put('/v2/keys/waited/%ff', 'value=2'));
-    const [event] = await expectSame(get(`/v2/keys/waited/%ff?wait=true&waitIndex=${index + 1}`));
-    expect(event).toContain('"value":"2"');
-  });
-
-  test.each(['/v2/keys//%ff/x', '/v2/keys/%fe/..//%C3%A9%c3'])(
-    'are escaped in the place that %s is moved to',
-    async (to) => {
-      await expectSame(get(to));
-    },
-  );
-
-  test.each(['%f%ff', '%\x01', '%"a', '%', '%=&', '%zz', '%a+', '%\x7f\\', '%é', '%a\u00a0', '%\n\r', '%\xad'])(
-    'and the bad escape %j are quoted alike',
-    async (bad) => {
-      await expectSame(put('/v2/keys/escaped', `value=${bad}`), put('/v2/keys/escaped', `${bad}=x`));
-    },
-  );
-});
-
-describe('numbers beyond 2^53', () => {
-  const far = 2n ** 53n;
-  const wrapped = 2n ** 63n;
-
-  test.each([
-    far - 1n,
-    far,
-    far + 1000n,
-    far * 2n,
-    7_500_000_000n,
-    wrapped + 100n,
-    wrapped + 5000n,
-    2n ** 64n,
-    36_893_488_247n,
-  ])('a TTL of %i is counted in nanoseconds modulo 2^64', async (ttl) => {
-    const shown = async (server: Asked, wanted: Wanted) => {
-      const { status, body } = await answerOf(server, wanted);
-      const { node, cause } = JSON.parse(body);
-      // The two servers are not asked at the very same moment.
-      return { status, cause, key: node?.key, ttl: node?.ttl && Math.round(node.ttl / 10) };
-    };
-    const key = '/v2/keys/wrapped';
-    for (const form of [`value=1&ttl=${ttl}`, `value=2&ttl=${ttl}&prevExist=true`]) {
-      await Promise.all([both.real, both.embedded].map((server) => answerOf(server, put(key, 'value=0'))));
-      const [real, embedded] = await Promise.all([
-        shown(both.real, put(key, form)),
-        shown(both.embedded, put(key, form)),
-      ]);
-      expect(embedded, form).toEqual(real);
-    }
-    const removal = { method: 'DELETE', target: key };
-    await Promise.all([both.real, both.embedded].map((server) => answerOf(server, removal)));
-  });
-
-  test.each([wrapped - 1n, wrapped, 2n ** 64n - 1n, 2n ** 64n - 100n, 2n ** 55n - 5n])(
-    'a TTL of %i is over at once',
-    async (ttl) => {
-      for (const server of [both.real, both.embedded]) {
-        expect((await answerOf(server, put('/v2/keys/over', `value=1&ttl=${ttl}`))).status).toBe(201);
-        await until(
-          () => answerOf(server, get('/v2/keys/over')),
-          ({ status }) => status === 404,
-        );
-      }
-    },
-  );
-
-  test.each([far + 1n, wrapped, 2n ** 64n - 1n, 2n ** 64n])('an index of %i is named as it is', async (at) => {
-    const key = '/v2/keys/indexed';
-    await expectSame(put(key, 'value=1'), put(key, `value=2&prevIndex=${at}`), {
-      method: 'DELETE',
-      target: `${key}?prevIndex=${at}`,
-    });
-  });
 });
 
 test('a TTL beyond the year 2262 is none for a new key, and long over for one that is there', async () => {

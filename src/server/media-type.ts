@@ -1,0 +1,44 @@
+/** Whitespace in a header, of which Go also takes line breaks that HTTP does not let through. */
+const SPACE = '[ \\t]*';
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+/** A backslash escapes a delimiter; before anything else it stands for itself. */
+const QUOTED = '"(?:\\\\[()<>@,;:\\\\"/[\\]?=]|\\\\(?![()<>@,;:\\\\"/[\\]?=])|[^"\\\\])*"';
+
+const TYPE = new RegExp(`^(?:(${TOKEN})(?:(/)(${TOKEN})?)?)?(.*)$`, 's');
+const PARAMETER = new RegExp(`${SPACE};${SPACE}(${TOKEN})${SPACE}=${SPACE}(?:${TOKEN}|${QUOTED})`, 'y');
+
+/** The type in a `Content-Type` header, or why Go, and so etcd, cannot read the header. */
+export interface MediaType {
+  readonly type?: string;
+  readonly error?: string;
+}
+
+export function parseMediaType(header: string): MediaType {
+  const end = header.indexOf(';');
+  const type = (end < 0 ? header : header.slice(0, end)).trim().toLowerCase();
+  const error = errorInType(type) ?? errorInParameters(end < 0 ? '' : header.slice(end));
+  return error === undefined ? { type } : { error: `mime: ${error}` };
+}
+
+function errorInType(text: string): string | undefined {
+  const [, type, slash, subtype, rest] = TYPE.exec(text) ?? [];
+  if (type === undefined) return 'no media type';
+  if (slash === undefined) return rest ? 'expected slash after first token' : undefined;
+  if (subtype === undefined) return 'expected token after slash';
+  return rest ? 'unexpected content after media subtype' : undefined;
+}
+
+function errorInParameters(text: string): string | undefined {
+  const names = new Set<string>();
+  let at = 0;
+  for (;;) {
+    const rest = text.slice(at).trim();
+    if (rest === '' || rest === ';') return undefined;
+    PARAMETER.lastIndex = at;
+    const [parameter, name = ''] = PARAMETER.exec(text) ?? [];
+    if (parameter === undefined) return 'invalid media parameter';
+    if (names.has(name.toLowerCase())) return 'duplicate parameter name';
+    names.add(name.toLowerCase());
+    at += parameter.length;
+  }
+}
