@@ -11,7 +11,10 @@ import { Store } from './store.ts';
 export interface EmbeddedEtcdOptions {
   /** TCP port, 0 for any free one. Default 0. */
   readonly port?: number;
-  /** Address to listen on. Default `127.0.0.1`: nobody but this machine; there are no passwords. */
+  /**
+   * Address or name to listen on. Default `127.0.0.1`: nobody but this machine; there are no passwords. Clients reach the
+   * server by an IP address, as `localhost` or by this name; a request for another host gets status 403.
+   */
   readonly host?: string;
 }
 
@@ -21,6 +24,7 @@ export interface EmbeddedEtcdOptions {
  * when it stops. Each start is a cluster of its own, with a new cluster id.
  *
  * Keys expire up to half a second after their TTL, as in etcd. Forms may have 1 MiB, and addresses have to be percent-encoded.
+ * Requests of web pages get status 403.
  */
 export class EmbeddedEtcd {
   /** Where it listens, such as `http://127.0.0.1:34567`. */
@@ -50,7 +54,7 @@ export class EmbeddedEtcd {
     const etcd = new EmbeddedEtcd(server, store);
     const id = randomBytes(8).toString('hex');
     const member = { id, name: 'embedded', peerURLs: [], clientURLs: [etcd.url] };
-    server.on('request', new Front(new MemoryStore(store), member).listener);
+    server.on('request', new Front(new MemoryStore(store), member, host).listener);
     return etcd;
   }
 

@@ -11,6 +11,7 @@ import type { ServedKeys } from './served-keys.ts';
 import { Tally } from './tally.ts';
 import { clean, parseTarget } from './target.ts';
 import { serveWait, type Wait } from './wait.ts';
+import { refusalOf } from './web-pages.ts';
 
 const debug = createDebug('etcd-v2-lock:server');
 
@@ -23,14 +24,19 @@ type Write = Exclude<wire.KeysRequest, Read | Wait>;
 /** Speaks etcd's v2 HTTP API in front of any store. */
 export class Front {
   readonly #keys: ServedKeys;
+  readonly #host: string;
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
   /** The last answer promised on each connection: requests sent behind one another are handled in that order. */
   readonly #turns = new WeakMap<object, Promise<void>>();
 
-  /** @param member what the server tells of itself */
-  constructor(keys: ServedKeys, member: wire.Member) {
+  /**
+   * @param member what the server tells of itself
+   * @param host the host it listens on
+   */
+  constructor(keys: ServedKeys, member: wire.Member, host: string) {
     this.#keys = keys;
+    this.#host = host;
     this.#pages = pagesAbout(member, () => this.#tally.counts);
   }
 
@@ -66,6 +72,8 @@ export class Front {
     hangUp: AbortSignal,
   ): Promise<void> {
     const { method = '', url = '' } = request;
+    const refusal = refusalOf(request.headers, this.#host);
+    if (refusal !== undefined) return send(response, replies.forbidden(refusal));
     const target = parseTarget(url);
     if (!target) return send(response, replies.malformed);
     const path = clean(target.path);

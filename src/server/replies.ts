@@ -17,6 +17,8 @@ export const malformed: WireReply = {
 
 export const notFound = plain(404, '404 page not found\n');
 
+export const forbidden = (why: string): WireReply => plain(403, `403 Forbidden: ${why}\n`);
+
 export const notAllowed = (methods: readonly string[]): WireReply =>
   plain(405, 'Method Not Allowed\n', { Allow: methods.join(',') });
 

@@ -25,7 +25,7 @@ function chunks(body: string): string {
 async function send(etcd: OpenServer, method: string, type: string, body: string): Promise<RawConnection> {
   const client = await RawConnection.open(etcd.url);
   const typed = type === '' ? '' : `Content-Type: ${type}\r\n`;
-  return client.send(`${method} /v2/keys/k HTTP/1.1\r\nHost: etcd\r\n${typed}${body}`);
+  return client.send(`${method} /v2/keys/k HTTP/1.1\r\nHost: localhost\r\n${typed}${body}`);
 }
 
 const TOO_LARGE = { errorCode: 210, message: 'Invalid POST form', cause: 'http: POST too large', index: 0 };

@@ -1,4 +1,5 @@
-import { networkInterfaces } from 'node:os';
+import { lookup } from 'node:dns/promises';
+import { hostname, networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { EtcdKeyNotFound, Lock } from '../../src/index.ts';
 import { EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../src/server/index.ts';
@@ -84,6 +85,17 @@ describe('where it listens', () => {
     expect(await version(etcd.url)).toEqual(healthy);
     const client = connect({ endpoints: etcd.url });
     expect(await client.machines()).toEqual([etcd.url]);
+  });
+
+  test('may be a name of this machine, by which it is then asked', async () => {
+    const found = await lookup(hostname()).catch(() => undefined);
+    if (!found) {
+      await expect(EmbeddedEtcd.start({ host: hostname() })).rejects.toMatchObject({ syscall: 'getaddrinfo' });
+      return;
+    }
+    const etcd = await start({ host: hostname() });
+    const { port } = new URL(etcd.url);
+    expect(await version(`http://${hostname()}:${port}`)).toEqual(healthy);
   });
 
   const bad: [unknown, string][] = [

@@ -23,7 +23,10 @@ let url: string;
 beforeAll(async () => {
   etcd = await startEtcd();
   behind = new Behind({ endpoints: etcd.url });
-  server.on('request', new Front(behind, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }).listener);
+  server.on(
+    'request',
+    new Front(behind, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }, '127.0.0.1').listener,
+  );
   await once(server.listen(0, '127.0.0.1'), 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });

@@ -86,7 +86,7 @@ test.each(ways)('a client that %s in the middle of a chunked form has written no
   const client = await RawConnection.open(etcd.url);
   const arrived = once(etcd.server, 'request');
   const type = 'Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n';
-  client.send(`PUT /v2/keys/k HTTP/1.1\r\nHost: etcd\r\n${type}\r\n7\r\nvalue=1\r\n`);
+  client.send(`PUT /v2/keys/k HTTP/1.1\r\nHost: localhost\r\n${type}\r\n7\r\nvalue=1\r\n`);
   await arrived;
   leave(client);
   await expectUnharmed(etcd);
@@ -152,7 +152,9 @@ test.each(ways)('a client that %s with long forms behind its poll', async (_, le
 test.each(ways)('a client that %s after a poll with a body that nobody asked for', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
-  client.send(`GET /v2/keys/k?wait=true HTTP/1.1\r\nHost: etcd\r\nContent-Length: ${MIB}\r\n\r\n${'x'.repeat(MIB)}`);
+  client.send(
+    `GET /v2/keys/k?wait=true HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${MIB}\r\n\r\n${'x'.repeat(MIB)}`,
+  );
   await waiting(etcd, 1);
   leave(client);
   await expectUnharmed(etcd);

@@ -4,7 +4,7 @@ import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 
 const FORM = 'Content-Type: application/x-www-form-urlencoded\r\n';
-const PUT = `PUT /v2/keys/k HTTP/1.1\r\nHost: etcd\r\n${FORM}`;
+const PUT = `PUT /v2/keys/k HTTP/1.1\r\nHost: localhost\r\n${FORM}`;
 
 const malformed: [string, string][] = [
   ['bytes that are no HTTP', '\x00\x01\x02\xff\xfe garbage\r\n\r\n'],
@@ -12,10 +12,10 @@ const malformed: [string, string][] = [
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a request line without a target', 'GET\r\n\r\n'],
   ['a request line with a word too many', 'GET /version HTTP/1.1 please\r\n\r\n'],
-  ['an unknown version of HTTP', 'GET /version HTTP/7.3\r\nHost: etcd\r\n\r\n'],
-  ['an unknown method', 'FROBNICATE /v2/keys/k HTTP/1.1\r\nHost: etcd\r\n\r\n'],
+  ['an unknown version of HTTP', 'GET /version HTTP/7.3\r\nHost: localhost\r\n\r\n'],
+  ['an unknown method', 'FROBNICATE /v2/keys/k HTTP/1.1\r\nHost: localhost\r\n\r\n'],
   ['no host', 'GET /version HTTP/1.1\r\n\r\n'],
-  ['a header without a colon', 'GET /version HTTP/1.1\r\nHost: etcd\r\nnonsense\r\n\r\n'],
+  ['a header without a colon', 'GET /version HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n'],
   ['a header with a zero byte', 'GET /version HTTP/1.1\r\nHost: et\x00cd\r\n\r\n'],
   ['a length that is no number', `${PUT}Content-Length: seven\r\n\r\nvalue=1`],
   ['a negative length', `${PUT}Content-Length: -1\r\n\r\nvalue=1`],
@@ -40,7 +40,7 @@ test.each(malformed)('%s: 400, and the connection ends', async (_, text) => {
 test('headers of more than 1 MiB: 431, and the connection ends', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
-  client.send(`GET /version HTTP/1.1\r\nHost: etcd\r\nX-Long: ${'x'.repeat(2 ** 20)}\r\n\r\n`);
+  client.send(`GET /version HTTP/1.1\r\nHost: localhost\r\nX-Long: ${'x'.repeat(2 ** 20)}\r\n\r\n`);
   expect(await client.closed()).toMatch(/^HTTP\/1\.1 431 /);
   await expectUnharmed(etcd);
 });

@@ -153,7 +153,7 @@ test('a process ends once its server has stopped, whatever was going on there', 
     socket.on('error', () => {});
     const body = new URLSearchParams({ value: 'v', ttl: '3600' });
     await fetch(etcd.url + '/v2/keys/k', { method: 'PUT', body });
-    socket.write('GET /v2/keys/k?wait=true HTTP/1.1\\r\\nHost: etcd\\r\\n\\r\\n');
+    socket.write('GET /v2/keys/k?wait=true HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n');
     await once(socket, 'data');
     await etcd.stop();
     console.log('stopped');

@@ -151,7 +151,7 @@ function chunksIn(rest: string) {
 export function request(method: string, path: string, { form = '', headers = '' } = {}): string {
   const type = form === '' ? '' : 'Content-Type: application/x-www-form-urlencoded\r\n';
   const length = form === '' && ['GET', 'HEAD', 'DELETE'].includes(method) ? '' : `Content-Length: ${form.length}\r\n`;
-  return `${method} ${path} HTTP/1.1\r\nHost: etcd\r\n${type}${length}${headers}\r\n${form}`;
+  return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n${type}${length}${headers}\r\n${form}`;
 }
 
 export const get = (key: string): string => request('GET', `/v2/keys${key}`);

@@ -12,7 +12,11 @@ export function serveCommand(): Command {
   const command = new Command('serve')
     .description('Serve an etcd v2 in memory, for tests and try-outs. It prints its URL; all is gone when it ends.')
     .option('--port <number>', 'TCP port to listen on, 0 for any free one', number, 2379)
-    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option(
+      '--host <address>',
+      'address or name to listen on; a request for any other name but localhost gets 403',
+      '127.0.0.1',
+    )
     .action(async ({ port, host }: { port: number; host: string }) => {
       process.exitCode = await outcome(() => serve(port, host));
     });

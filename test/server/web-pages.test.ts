@@ -1,0 +1,100 @@
+// What a browser sends for a web page must not read or change anything; every other client must not notice.
+import { expect, test } from 'vitest';
+import { refusalOf } from '../../src/server/web-pages.ts';
+import { connect } from '../support/clients.ts';
+import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
+import { RawConnection } from '../support/raw-connection.ts';
+
+const FORM = 'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n';
+
+/** The requests of a page that would write, read and remove a key, with these headers. */
+const attack = (headers: string): string =>
+  [
+    `POST /v2/keys/queue HTTP/1.1\r\n${headers}${FORM}\r\nvalue=1`,
+    `PUT /v2/keys/k HTTP/1.1\r\n${headers}${FORM}\r\nvalue=1`,
+    `GET /v2/keys/secret HTTP/1.1\r\n${headers}\r\n`,
+    `GET /v2/keys/secret?wait=true&waitIndex=4 HTTP/1.1\r\n${headers}\r\n`,
+    `DELETE /v2/keys/secret HTTP/1.1\r\n${headers}\r\n`,
+    `GET /version HTTP/1.1\r\n${headers}\r\n`,
+  ].join('');
+
+test.each([
+  ['a form of a page elsewhere', 'Host: 127.0.0.1:2379\r\nOrigin: https://evil.example\r\n'],
+  ['a form of a page without an origin', 'Host: localhost:2379\r\nOrigin: null\r\n'],
+  ['a form of a page on another port', 'Host: localhost:2379\r\nOrigin: http://localhost:3000\r\n'],
+  ['a form of a page on another local name', 'Host: localhost:2379\r\nOrigin: http://127.0.0.1:2379\r\n'],
+  ['a page elsewhere', 'Host: 127.0.0.1:2379\r\nSec-Fetch-Site: cross-site\r\n'],
+  ['a page on another port', 'Host: localhost:2379\r\nSec-Fetch-Site: same-site\r\n'],
+  ['a page with an empty site', 'Host: localhost:2379\r\nSec-Fetch-Site:\r\n'],
+  ['a page with two sites', 'Host: localhost:2379\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n'],
+  ['a page with two origins', 'Host: localhost:1\r\nOrigin: http://localhost:1\r\nOrigin: http://evil.example\r\n'],
+  ['a rebound name', 'Host: evil.example:2379\r\nOrigin: http://evil.example:2379\r\nSec-Fetch-Site: same-origin\r\n'],
+  ['a rebound name without a port', 'Host: evil.example\r\n'],
+  ['a rebound name of one label', 'Host: evil\r\n'],
+  ['a rebound name that begins like an address', 'Host: 127.0.0.1.evil.example\r\n'],
+  ['a rebound name that ends like a local one', 'Host: evil.localhost\r\n'],
+  ['a rebound name in brackets', 'Host: [evil.example]:2379\r\n'],
+])('%s gets 403, and has changed and read nothing', async (_, headers) => {
+  const etcd = await serveOpenly();
+  etcd.store.set('/secret', 'hidden', {});
+  const client = await RawConnection.open(etcd.url);
+  client.send(attack(headers));
+  const answers = await client.wholeAnswers(6);
+  expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403, 403, 403]);
+  for (const { body, headers: got } of answers) {
+    expect(body).toMatch(/^403 Forbidden: /);
+    expect(got).not.toHaveProperty('access-control-allow-origin');
+  }
+  expect(client.text).not.toContain('hidden');
+  expect(etcd.store.index).toBe(4);
+  client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test.each([
+  ...['localhost', 'LocalHost', 'localhost:2379', 'localhost:', '127.0.0.1', '127.0.0.1:2379', '127.8.8.8:1'],
+  ...['[::1]', '[::1]:2379', '[fe80::1%25eth0]:80', '192.168.1.2:2379', '0.0.0.0:2379', '8.8.8.8', ''],
+])('the host %j is answered', async (host) => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(`PUT /v2/keys/k HTTP/1.1\r\nHost: ${host}\r\n${FORM}\r\nvalue=1`);
+  client.send(`GET /v2/keys/k HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n\r\n`);
+  client.send(`GET /v2/keys/k HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Mode: cors\r\n\r\n`);
+  expect((await client.wholeAnswers(3)).map(({ status }) => status)).toEqual([201, 200, 200]);
+});
+
+test('a script of the server’s own origin is answered', () => {
+  const own = { host: 'localhost:2379', origin: 'http://localhost:2379', 'sec-fetch-site': 'same-origin' };
+  expect(refusalOf(own, '127.0.0.1')).toBeUndefined();
+  expect(refusalOf({ ...own, origin: 'http://localhost' }, '127.0.0.1')).toMatch('"http://localhost" may not');
+});
+
+test.each([
+  ['etcd', 'etcd:2379', undefined],
+  ['Etcd', 'eTCD', undefined],
+  ['etcd', 'localhost:2379', undefined],
+  ['etcd', '172.18.0.2:2379', undefined],
+  ['etcd', 'other:2379', 'does not answer to the host "other:2379"'],
+  ['0.0.0.0', 'etcd:2379', 'does not answer to the host "etcd:2379"'],
+])('a server started with the host %s asked for %s: refused with %s', (ownHost, host, refusal) => {
+  if (refusal === undefined) expect(refusalOf({ host }, ownHost)).toBeUndefined();
+  else expect(refusalOf({ host }, ownHost)).toMatch(refusal);
+});
+
+test('HTTP/1.0 without a host is answered', async () => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send('GET /version HTTP/1.0\r\n\r\n');
+  await client.closed();
+  expect(client.answers).toMatchObject([{ status: 200 }]);
+});
+
+test('the client of this package is answered, and says why it is refused', async () => {
+  const etcd = await serveOpenly();
+  const local = connect({ endpoints: etcd.url.replace('127.0.0.1', 'localhost') });
+  await expect(local.set('/k', 'v')).resolves.toMatchObject({ action: 'set' });
+  etcd.server.prependListener('request', (request) => {
+    request.headers.host = 'evil.example';
+  });
+  await expect(local.get('/k')).rejects.toThrow('refused with 403: "403 Forbidden: the server does not answer to');
+});
