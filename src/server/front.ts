@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import createDebug from 'debug';
 import type { Change } from '../keys/api.ts';
 import { ignore } from '../timing.ts';
@@ -6,6 +7,7 @@ import * as wire from '../v2/wire.ts';
 import { readForm } from './body.ts';
 import { isCutOff } from './http-server.ts';
 import { type Page, pagesAbout } from './info.ts';
+import { Pipeline } from './pipeline.ts';
 import * as replies from './replies.ts';
 import type { ServedKeys } from './served-keys.ts';
 import { Tally } from './tally.ts';
@@ -27,8 +29,7 @@ export class Front {
   readonly #host: string;
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
-  /** The last answer promised on each connection: requests sent behind one another are handled in that order. */
-  readonly #turns = new WeakMap<object, Promise<void>>();
+  readonly #pipelines = new WeakMap<Socket, Pipeline>();
 
   /**
    * @param member what the server tells of itself
@@ -41,14 +42,15 @@ export class Front {
   }
 
   readonly listener: RequestListener = (request, response) => {
+    const { socket } = request;
+    if (socket.destroyed) return; // cut off: this came with an earlier request
+    const known = this.#pipelines.get(socket);
+    const pipeline = known ?? new Pipeline(socket);
+    if (known ? pipeline.isFull : isCutOff(request)) return void socket.resetAndDestroy();
+    this.#pipelines.set(socket, pipeline);
     const form = readForm(request);
     form.catch(ignore); // told when its turn comes
-    const before = this.#turns.get(request.socket) ?? Promise.resolve();
-    if (!this.#turns.has(request.socket) && isCutOff(request)) return void request.socket.resetAndDestroy();
-    this.#turns.set(
-      request.socket,
-      before.then(() => this.#serve(request, response, form)).catch(() => void response.destroy()),
-    );
+    pipeline.add(() => this.#serve(request, response, form).catch(() => void response.destroy()));
   };
 
   async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {
