@@ -16,7 +16,10 @@ const FIRST_INDEX = 3;
 /** A new key that is to expire before is one that never does, to etcd. */
 const YEAR_2000 = Date.UTC(2000);
 
-/** etcd's v2 store: what each operation does to the tree, whom it tells, and how it fails. Ported from etcd 3.4's v2store. */
+/**
+ * What each operation does to the tree, which watchers it wakes, and how it fails: as in etcd 3.4's v2 store, whose answers
+ * the differential tests compare. Only behaviour is taken over; none of etcd's code is used.
+ */
 export class Store {
   readonly clusterId = randomBytes(8).toString('hex');
   readonly #clock: Clock;

@@ -30,35 +30,37 @@ export class Watchers {
     if (watchers?.delete(watcher) && watchers.size === 0) this.#byKey.delete(watcher.key);
   }
 
-  /** Wakes who waits for the key of the event, or recursively for one above it. */
+  /** Wakes who waits for the key of the event, or recursively for one above it, unless the key is hidden from there. */
   changed(event: StoreEvent): void {
     const { key } = event.node;
-    this.#wake('/', event, false);
     for (let end = key.indexOf('/', 1); end !== -1; end = key.indexOf('/', end + 1))
-      this.#wake(key.slice(0, end), event, false);
-    if (key !== '/') this.#wake(key, event, false);
+      this.#wakeAbove(key.slice(0, end), event);
+    this.#wakeAbove('/', event);
+    this.#wakeAll(key, event);
   }
 
   /** Wakes who waits for a key that is gone with the one of the event. */
   removed(key: string, event: StoreEvent): void {
-    this.#wake(key, event, true);
+    this.#wakeAll(key, event);
   }
 
-  #wake(key: string, event: StoreEvent, removed: boolean): void {
+  #wakeAbove(dir: string, event: StoreEvent): void {
     // Looked up before anything else: a key may have very many parts, and hardly one of them is watched.
-    const watchers = this.#byKey.get(key);
-    if (!watchers) return;
-    const itself = event.node.key === key;
-    if (!itself && isHidden(key, event.node.key)) return;
-    for (const watcher of watchers) {
-      if (!(watcher.recursive || itself || removed) || event.node.modifiedIndex < watcher.since) continue;
-      if (!watcher.stream) this.remove(watcher);
-      watcher.notify(event);
-    }
+    const watchers = this.#byKey.get(dir);
+    if (!watchers || isHidden(event.node.key, dir)) return;
+    for (const watcher of watchers) if (watcher.recursive) this.#wake(watcher, event);
+  }
+
+  #wakeAll(key: string, event: StoreEvent): void {
+    for (const watcher of this.#byKey.get(key) ?? []) this.#wake(watcher, event);
+  }
+
+  #wake(watcher: Watcher, event: StoreEvent): void {
+    if (event.node.modifiedIndex < watcher.since) return;
+    if (!watcher.stream) this.remove(watcher);
+    watcher.notify(event);
   }
 }
 
-/** Whether a part of the key below the one watched begins with an underscore. */
-function isHidden(watched: string, key: string): boolean {
-  return key.length > watched.length && `/${key.slice(watched.length)}`.includes('/_');
-}
+/** Whether a name begins with an underscore on the way from the directory down to the key. */
+const isHidden = (key: string, dir: string): boolean => key.indexOf('/_', dir === '/' ? 0 : dir.length) !== -1;
