@@ -1,3 +1,5 @@
+import { printable } from './printable.ts';
+
 /** Who stood in the way when waiting was in vain. */
 export interface LockHolder {
   readonly key: string;
@@ -28,7 +30,12 @@ export interface EndpointFailure {
   readonly error: Error;
 }
 
-/** Base of every error this package makes. Class names are python-etcd's; `code` is stable across versions. */
+/**
+ * Base of every error this package makes. Class names are python-etcd's; `code` is stable across versions.
+ *
+ * `message` is one line that is safe to log: control, format and other unprintable characters are `\uXXXX` in it. All other
+ * fields are as they came, such as etcd's `cause` and a holder's `value`.
+ */
 export class EtcdException extends Error {
   readonly code: string = 'ETCD_EXCEPTION';
   readonly errorCode: number | undefined;
@@ -48,7 +55,7 @@ export class EtcdException extends Error {
   }
 
   constructor(message: string, fields: EtcdErrorFields = {}) {
-    super(message, fields.cause === undefined ? undefined : { cause: fields.cause });
+    super(printable(message), fields.cause === undefined ? undefined : { cause: fields.cause });
     this.errorCode = fields.errorCode;
     this.index = fields.index;
     this.status = fields.status;

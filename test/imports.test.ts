@@ -52,6 +52,8 @@ test.each([
   ['keys/api.ts', "import { Lock } from '../lock/lock.ts';"],
   ['keys/api.ts', "import { encodeGet } from '../v2/wire.ts';"],
   ['keys/paths.ts', "import createDebug from 'debug';"],
+  ['lock/entry.ts', "import createDebug from 'debug';"],
+  ['keys/paths.ts', "import { createDebug } from '../debug.ts';"],
   ['keys/paths.ts', "import { connect } from 'node:net';"],
   ['errors.ts', "import { now } from './timing.ts';"],
   ['timing.ts', "import { EtcdException } from './errors.ts';"],
@@ -74,7 +76,7 @@ test.each([
   ['cli/main.ts', "import { EtcdClient } from '../index.ts';\nimport { parseArgs } from 'node:util';"],
   ['v2/endpoints.ts', "import { resolveSrv } from 'node:dns/promises';"],
   ['timing.ts', "import { setMaxListeners } from 'node:events';"],
-  ['lock/entry.ts', "import { v4 } from 'uuid';\nimport createDebug from 'debug';"],
+  ['lock/entry.ts', "import { v4 } from 'uuid';\nimport { createDebug } from '../debug.ts';"],
   [
     'lock/lock.ts',
     "// import { Pool } from 'undici';\n/* from '../v2/client.ts' */\nimport { now } from '../timing.ts';",

@@ -1,9 +1,14 @@
-/** What a message shows of a value: its text, so that the mistake can be seen. */
-export function show(value: unknown): string {
+import { printable } from '../printable.ts';
+
+/** Returns what a message shows of a value: its text in one printable line, so that the mistake can be seen. */
+export const show = (value: unknown): string => printable(textOf(value));
+
+function textOf(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
   if (typeof value === 'bigint') return `${value}n`;
-  if (typeof value === 'object' && value !== null) return Object.prototype.toString.call(value);
-  return String(value);
+  // Not a function's source, which may be long.
+  const isOpaque = typeof value === 'function' || (typeof value === 'object' && value !== null);
+  return isOpaque ? Object.prototype.toString.call(value) : String(value);
 }
 
 /** Half of a surrogate pair: such a string has no UTF-8 form. */

@@ -1,4 +1,4 @@
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import { EtcdClientClosed, EtcdException, EtcdLockExpired, mayPass } from '../errors.ts';
 import type { CallOptions, KeysApi } from '../keys/api.ts';
 import { hasFullWidth } from '../keys/paths.ts';
@@ -10,7 +10,7 @@ import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
 import { UnclearAppends } from './unclear.ts';
 import { patience } from './wait.ts';
 
-const debug = createDebug('etcd-v2-lock:lock');
+const debug = createDebug('lock');
 
 /**
  * Seconds to look, in the background, for the key of an append that was never answered: until then, and once more after it.

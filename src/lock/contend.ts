@@ -1,4 +1,4 @@
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { Backoff, orAborted, sleep } from '../timing.ts';
 import type { Call } from './call.ts';
@@ -10,7 +10,7 @@ import { type Contender, type Queue, readQueue } from './queue.ts';
 import type { Rule } from './rules.ts';
 import { patience, Watch } from './wait.ts';
 
-const debug = createDebug('etcd-v2-lock:lock');
+const debug = createDebug('lock');
 
 export interface Contest {
   /** Where the queue is. */

@@ -1,5 +1,5 @@
-import createDebug from 'debug';
 import { v4 } from 'uuid';
+import { createDebug } from '../debug.ts';
 import {
   EtcdClusterIdChanged,
   EtcdCompareFailed,
@@ -15,7 +15,7 @@ import type { Source } from '../timing.ts';
 import { parseValue } from './entry-value.ts';
 import { type Contender, type Queue, queueOf } from './queue.ts';
 
-const debug = createDebug('etcd-v2-lock:lock');
+const debug = createDebug('lock');
 
 /** A key of ours in a queue, as of our last write to it. */
 export interface Place {

@@ -1,11 +1,11 @@
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
 import { atDeadline, Backoff, Deadline, now, Scope, type Source, sleep } from '../timing.ts';
 import { STOPPED } from './background.ts';
 import { type Place, renew } from './entry.ts';
 
-const debug = createDebug('etcd-v2-lock:lock');
+const debug = createDebug('lock');
 
 /** Seconds the clocks of the cluster's members may differ by. */
 export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);

@@ -1,9 +1,9 @@
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import { EtcdWatchTimedOut } from '../errors.ts';
 import { Deadline, Scope } from '../timing.ts';
 import type { Claim } from './claim.ts';
 
-const debug = createDebug('etcd-v2-lock:lock');
+const debug = createDebug('lock');
 
 /** Seconds a way out waits for its key to be removed, before that goes on in the background. */
 const GRACE = 1;

@@ -1,10 +1,10 @@
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import { isTransient } from '../errors.ts';
 import type { KeysApi, WatchOptions } from '../keys/api.ts';
 import { LONGEST_WAIT } from '../keys/requests.ts';
 import { atDeadline, Deadline, ignore, now, Scope, type Source } from '../timing.ts';
 
-const debug = createDebug('etcd-v2-lock:watch');
+const debug = createDebug('watch');
 
 /** Why the queue should be read again. */
 export type Woken =

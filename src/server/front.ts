@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import type { Change } from '../keys/api.ts';
 import { ignore } from '../timing.ts';
 import * as wire from '../v2/wire.ts';
@@ -15,7 +15,7 @@ import { clean, parseTarget } from './target.ts';
 import { serveWait, type Wait } from './wait.ts';
 import { refusalOf } from './web-pages.ts';
 
-const debug = createDebug('etcd-v2-lock:server');
+const debug = createDebug('server');
 
 const KEYS = '/v2/keys';
 const KEYS_METHODS = ['HEAD', 'GET', 'PUT', 'POST', 'DELETE'];
@@ -88,7 +88,7 @@ export class Front {
     const fields = wire.parseFields(await form, target.query);
     const key = path.slice(KEYS.length).replace(/\/$/, '') || '/';
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
-    debug('%s %s: %o', method, url, asked);
+    debug('%s %s: %s', method, url, asked);
     if (asked.call === 'watch') {
       const context = { hangUp, begin: () => this.#nameCluster(response) };
       await this.#tally.wait(() => serveWait(this.#keys, asked, response, context));

@@ -1,4 +1,4 @@
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import { EtcdClientClosed, EtcdClusterIdChanged, EtcdConnectionFailed, EtcdKeysLeft } from '../errors.ts';
 import type {
   Append,
@@ -31,7 +31,7 @@ import * as wire from './wire.ts';
 const PATIENCE = 1;
 const VERSION = wire.encodeInfo('/version');
 
-const debug = createDebug('etcd-v2-lock:client');
+const debug = createDebug('client');
 
 export interface CloseOptions {
   /** Seconds to wait for calls under way and for removals still owed. Default 5. */

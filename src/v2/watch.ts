@@ -1,9 +1,9 @@
-import createDebug from 'debug';
+import { createDebug } from '../debug.ts';
 import type { KeyEvent, WatchOptions } from '../keys/api.ts';
 import { LONGEST_WAIT } from '../keys/requests.ts';
 import { decodeEvent, decodeStart, encodeWatch, type WireAnswer, type WireRequest } from './wire.ts';
 
-const debug = createDebug('etcd-v2-lock:watch');
+const debug = createDebug('watch');
 
 interface Attempt {
   /** Seconds. */
@@ -30,6 +30,7 @@ export async function longPoll(
   };
   const answer = await send(encodeWatch(key, options), { timeout, begun });
   const event = answer && decodeEvent(answer);
-  debug(event ? `${event.action} of ${event.node.key} at ${event.index}` : `nothing on ${key} within ${timeout} s`);
+  const outcome = event ? `${event.action} of ${event.node.key} at ${event.index}` : `nothing within ${timeout} s`;
+  debug('%s: %s', key, outcome);
   return event;
 }

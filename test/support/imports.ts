@@ -6,14 +6,16 @@ export interface Arrow {
 
 /** What the files of a room may import of the project: rooms, or single files. */
 const mayEnter: Readonly<Record<string, readonly string[]>> = {
-  errors: [],
+  printable: [],
+  debug: ['printable'],
+  errors: ['printable'],
   timing: [],
-  keys: ['keys', 'errors', 'timing'],
-  v2: ['v2', 'keys', 'errors', 'timing'],
-  lock: ['lock', 'keys', 'errors', 'timing'],
-  server: ['server', 'v2/wire.ts', 'keys', 'errors', 'timing'],
+  keys: ['keys', 'errors', 'timing', 'printable'],
+  v2: ['v2', 'keys', 'errors', 'timing', 'debug'],
+  lock: ['lock', 'keys', 'errors', 'timing', 'debug'],
+  server: ['server', 'v2/wire.ts', 'keys', 'errors', 'timing', 'debug'],
   index: ['lock', 'v2', 'keys', 'errors', 'timing'],
-  cli: ['cli', 'index', 'lock', 'v2', 'server', 'keys', 'errors', 'timing'],
+  cli: ['cli', 'index', 'lock', 'v2', 'server', 'keys', 'errors', 'timing', 'printable'],
 };
 
 /** Who may import a package; one that is not here is for nobody. */
@@ -21,14 +23,14 @@ const mayUse: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   undici: ['v2'],
   uuid: ['lock/entry.ts'],
-  debug: ['v2', 'lock', 'server', 'cli'],
+  debug: ['debug'],
   'node:async_hooks': ['lock/reentrance.ts'],
   'node:diagnostics_channel': ['lock/trace.ts'],
   'node:events': ['timing'],
 };
 
 /** Rooms that speak to no network and touch no machine: none of Node's own modules but where it is named above. */
-const pure = ['errors', 'timing', 'keys', 'lock', 'index'];
+const pure = ['printable', 'errors', 'timing', 'keys', 'lock', 'index'];
 
 /** Every import in the source: static, re-exported, for types, for effect, dynamic or by `require`. */
 export function arrowsOf(from: string, source: string): Arrow[] {
