@@ -1,55 +1,63 @@
 import { styleText } from 'node:util';
+import { printable } from '../printable.ts';
 import { ignore } from '../timing.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** One line on stdout. */
-export function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+/** Text in a style, for terminals. */
+export interface Styled {
+  readonly style: Style;
+  readonly text: string;
 }
 
-/** One line on stderr, named as flock and others do. */
+/** A line, whole or in pieces. Whatever text is in it, nothing but its styles can drive a terminal. */
+export type Line = string | readonly (string | Styled)[];
+
+export const styled = (style: Style, text: string): Styled => ({ style, text });
+
+/** Prints one line on stdout. Unprintable characters in it are escaped. */
+export function print(line: Line): void {
+  const pieces = typeof line === 'string' ? [line] : line;
+  process.stdout.write(`${pieces.map((piece) => rendered(piece, process.stdout)).join('')}\n`);
+}
+
+/** Prints one line on stderr, named as flock and others do. Unprintable characters in it are escaped. */
 export function complain(line: string): void {
-  process.stderr.write(`etcd-v2-lock: ${line}\n`);
+  process.stderr.write(`etcd-v2-lock: ${printable(line)}\n`);
 }
 
-/** What only someone who looks on wants to know. */
+/** Prints one line on stderr where that is a terminal: only a person wants to know. */
 export function remark(line: string): void {
   if (process.stderr.isTTY) complain(line);
 }
 
-/** One value on stdout, for programs to read: the same for every command that has `--json`. */
+/**
+ * Prints one value on stdout as one line of JSON, in the same form for every command that has `--json`. Unprintable characters
+ * are `\uXXXX` in its strings.
+ */
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
 
-/** Colours are for people who look on. */
-export function styled(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
-  return stream.isTTY && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
-    ? styleText(style, text, { validateStream: false })
-    : text;
-}
-
-/** Text of others, such as a name or an identity: nothing in it may move the cursor. */
-export function plain(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return `\\u{${code.toString(16)}}`;
-  });
-}
-
 /** Rows under headings, in columns as wide as they need to be. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): Line[] {
+  const [first = [], ...others] = [headings, ...rows].map((row) => row.map(printable));
+  const widths = first.map((heading, column) =>
+    others.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), heading.length),
   );
   const line = (row: readonly string[]) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join('  ')
       .trimEnd();
-  const [first, ...others] = [headings, ...rows].map(line);
-  return [styled('bold', first ?? ''), ...others];
+  return [[styled('bold', line(first))], ...others.map(line)];
+}
+
+function rendered(piece: string | Styled, stream: NodeJS.WriteStream): string {
+  if (typeof piece === 'string') return printable(piece);
+  const text = printable(piece.text);
+  const isColoured = stream.isTTY && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb';
+  return isColoured ? styleText(piece.style, text, { validateStream: false }) : text;
 }
 
 /** Whoever reads our output may have seen enough, as `head` does, or be gone with the terminal: not an error. */

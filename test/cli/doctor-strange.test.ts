@@ -138,7 +138,7 @@ test('the name of a member cannot move the cursor', async () => {
     asked.endsWith('/stats/self') ? { body: body.replace('"name":"m1"', '"name":"m\\u001b[2J"') } : undefined,
   );
   const { stdout } = await runCli(['doctor', '--endpoints', url, ...PATIENT]);
-  expect(stdout).toContain('member m\\u{1b}[2J,');
+  expect(stdout).toContain('member m\\u001b[2J,');
   expect(stdout).not.toContain('\u001b');
 });
 

@@ -57,7 +57,7 @@ test('inspect names what never expires, what is no entry, and what has lost its 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [head, first, second, ...notes] = stdout.split('\n');
   expect(head?.split(/ {2,}/)).toEqual(['#', 'STATE', 'KIND', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY']);
-  expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +u\\u\{a\}1 +never +\d+ +\/_locks\//);
+  expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +u\\u000a1 +never +\d+ +\/_locks\//);
   expect(second).toMatch(/^2 {2}waits {2}exclusive {2}- +\(no value\) +\d+ +\d+ +\/_locks\//);
   expect(notes).toEqual([
     `${key} never expires: only a release ends it.`,

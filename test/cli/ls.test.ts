@@ -81,7 +81,7 @@ test('ls moves no cursor by what others wrote, and alters nothing for programs',
   const name = useLockName();
   const evil = '\u001b[2Jwiped\r';
   await enqueue(name, `id:${evil}:u1`);
-  expect((await ask(['ls', name])).stdout).toContain(String.raw`\u{1b}[2Jwiped\u{d}`);
+  expect((await ask(['ls', name])).stdout).toContain(String.raw`\u001b[2Jwiped\u000d`);
   expect(await askJson(['ls', name])).toMatchObject([{ holders: [{ identity: evil }] }]);
 });
 

@@ -46,9 +46,9 @@ test('watch tells of the queue there is, then of each event on a line of its own
     lines.map((line) => line.replace(/^\d\d:\d\d:\d\d\.\d{3} {2}\d+ {2}/, '').replace(/\d+ s left/, 'some left')),
   ).toEqual([
     `holds       ${one}  exclusive  u1  some left`,
-    String.raw`waits       ${two}  shared  pod\u{1b} (u2)  never expires`,
+    String.raw`waits       ${two}  shared  pod\u001b (u2)  never expires`,
     `released    ${one}  exclusive  u1`,
-    String.raw`acquired    ${two}  shared  pod\u{1b} (u2)  never expires`,
+    String.raw`acquired    ${two}  shared  pod\u001b (u2)  never expires`,
   ]);
   expect(await watch.end('SIGINT')).toMatchObject({ code: 130, stderr: '' });
 });

@@ -5,7 +5,7 @@ import { ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_AGE, ABOUT_OWNERS, ageText, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
-import { plain, print, printJson, remark, table } from '../streams.ts';
+import { print, printJson, remark, table } from '../streams.ts';
 
 const ABOUT = `
 Entries that share the lock hold it together. TTL is in how many seconds an entry expires unless renewed.
@@ -35,7 +35,7 @@ async function inspect(client: EtcdClient, name: string, { json }: { json?: bool
     return ExitCode.ok;
   }
   const { entries } = survey.queue;
-  if (entries.length === 0) remark(`nobody holds ${plain(name)} or waits for it`);
+  if (entries.length === 0) remark(`nobody holds ${name} or waits for it`);
   else for (const line of table(HEADINGS, rows(survey))) print(line);
   for (const note of notes(survey)) print(note);
   return ExitCode.ok;
@@ -48,18 +48,18 @@ function rows({ queue: { entries }, index }: QueueSurvey): string[][] {
     rank < holders ? 'holds' : 'waits',
     entry.mode,
     entry.identity === undefined ? '-' : ownerOf(entry),
-    plain(entry.uuid) || '(no value)',
+    entry.uuid || '(no value)',
     String(entry.ttl ?? 'never'),
     ageText(entry, index),
-    plain(entry.key),
+    entry.key,
   ]);
 }
 
 function notes({ queue: { entries, strangers } }: QueueSurvey): string[] {
   const lasting = entries.filter(({ ttl }) => ttl === undefined);
   return [
-    ...lasting.map(({ key }) => `${plain(key)} never expires: only a release ends it.`),
-    ...strangers.map((key) => `${plain(key)} is no entry, since no number names it: locks ignore it.`),
+    ...lasting.map(({ key }) => `${key} never expires: only a release ends it.`),
+    ...strangers.map((key) => `${key} is no entry, since no number names it: locks ignore it.`),
   ];
 }
 

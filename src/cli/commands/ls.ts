@@ -5,7 +5,7 @@ import { ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_AGE, ageText, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
-import { plain, print, printJson, remark, table } from '../streams.ts';
+import { print, printJson, remark, table } from '../streams.ts';
 
 const ABOUT = `
 HOLDER is the identity or else the uuid of who holds the lock, MODE whether it is shared with others, WAITERS how many
@@ -38,7 +38,7 @@ async function list(client: EtcdClient, prefix: string, { json }: { json?: boole
   if (json) {
     printJson(taken.map((queue) => lockJson(queue, index)));
   } else if (taken.length === 0) {
-    remark(prefix === '' ? 'nobody holds a lock' : `nobody holds a lock whose name begins with ${plain(prefix)}`);
+    remark(prefix === '' ? 'nobody holds a lock' : `nobody holds a lock whose name begins with ${prefix}`);
   } else {
     const rows = taken.map((queue) => row(queue, index));
     for (const line of table(['NAME', 'HOLDER', 'MODE', 'WAITERS', 'TTL', 'AGE'], rows)) print(line);
@@ -54,7 +54,7 @@ function row({ name, entries }: LockQueue, index: number): string[] {
   const ttls = holders.map(({ ttl }) => ttl ?? Number.POSITIVE_INFINITY);
   const last = Math.max(...ttls);
   return [
-    plain(name),
+    name,
     ownerOf(first) + others,
     first.mode,
     String(entries.length - holders.length),

@@ -6,7 +6,7 @@ import type { EtcdClient } from '../../v2/client.ts';
 import { ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
-import { plain, print, printJson, remark } from '../streams.ts';
+import { print, printJson, remark } from '../streams.ts';
 
 const ABOUT = `
 etcd keeps the directory of every lock that was ever wanted. One is removed only if it is empty at that moment: whoever
@@ -43,7 +43,7 @@ async function prune(client: EtcdClient, prefix: string, { dryRun, json }: Prune
     const name = lockNameOf(client, node);
     if (!name.startsWith(prefix) || !(dryRun || (await isRemoved(client, node)))) continue;
     names.push(name);
-    if (!json) print(plain(name));
+    if (!json) print(name);
   }
   if (json) printJson(names);
   else if (names.length === 0) remark('no lock directory is empty');

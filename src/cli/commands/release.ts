@@ -7,7 +7,7 @@ import { ASKING, explain } from '../help.ts';
 import { type Removal, removeEntry } from '../queues/removal.ts';
 import { ABOUT_OWNERS, describe, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
-import { complain, plain, print, printJson } from '../streams.ts';
+import { complain, print, printJson } from '../streams.ts';
 
 const ABOUT = `
 The entry is shown first, with --json too, then removed if it has not changed meanwhile; the exit code tells.
@@ -53,7 +53,7 @@ async function release(client: EtcdClient, name: string, options: ReleaseOptions
   const { queue, index } = await surveyLock(client, name);
   const found = queue.entries.filter(matches);
   const [entry] = found;
-  if (!entry) return refuse(`no entry of ${plain(name)} has this ${askedBy(options)}.`, ...here(queue));
+  if (!entry) return refuse(`no entry of ${name} has this ${askedBy(options)}.`, ...here(queue));
   if (found.length > 1)
     return refuse(`${found.length} entries have this uuid. Tell one by --key:`, ...found.map(describe));
   if (options.json) printJson(entryJson(entry, index));
@@ -70,11 +70,10 @@ function consequence({ name, entries }: LockQueue, entry: QueueEntry): string {
   const before = holdersAmong(entries);
   const after = holdersAmong(entries.filter((other) => other !== entry));
   const heirs = after.filter((heir) => !before.includes(heir)).map(ownerOf);
-  const others =
-    after.length > 0 ? `${plain(name)} stays with ${after.map(ownerOf).join(', ')}` : 'it is free for anyone';
+  const others = after.length > 0 ? `${name} stays with ${after.map(ownerOf).join(', ')}` : 'it is free for anyone';
   const next = heirs.length > 0 ? `${heirs.join(', ')} gets it at once` : others;
   return (
-    `${plain(entry.key)} holds ${plain(name)}. Once it is removed, ${next}, while ${ownerOf(entry)} does not know until it ` +
+    `${entry.key} holds ${name}. Once it is removed, ${next}, while ${ownerOf(entry)} does not know until it ` +
     'renews next (this package: within a third of its TTL; python-etcd: never) and goes on working: two jobs at once, ' +
     'unless a fencing token stops the earlier one.'
   );
@@ -102,7 +101,7 @@ function refuse(...lines: readonly string[]): number {
 }
 
 function tell(removal: Removal, entry: QueueEntry, { json }: ReleaseOptions): number {
-  const key = plain(entry.key);
+  const { key } = entry;
   switch (removal) {
     case 'removed':
       if (!json) print(`${key} is removed.`);

@@ -12,7 +12,7 @@ import { diesWithUs, Job } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
 import { withClient } from '../session.ts';
-import { complain, plain, remark } from '../streams.ts';
+import { complain, remark } from '../streams.ts';
 
 interface Flags {
   readonly shared?: boolean;
@@ -108,12 +108,12 @@ async function runUnder(
   relay.to(job);
   const { code, evicted } = await guard(job, held, ttl);
   if (evicted === undefined) return code;
-  complain(`${evicted}; ${plain(command[0] ?? '')} was stopped`);
+  complain(`${evicted}; ${command[0] ?? ''} was stopped`);
   return ExitCode.lost;
 }
 
 /** As silent as flock(1) where nobody looks on. */
 function taken(name: string, { conflictExitCode = ExitCode.no }: Flags): number {
-  remark(`${plain(name)} is taken`);
+  remark(`${name} is taken`);
   return conflictExitCode;
 }

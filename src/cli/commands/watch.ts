@@ -8,7 +8,7 @@ import { type Follower, follow } from '../queues/follow.ts';
 import { ABOUT_OWNERS, entryJson, fullOwnerOf, ttlText } from '../queues/show.ts';
 import { withClient } from '../session.ts';
 import { untilSignalled } from '../signals.ts';
-import { complain, plain, print, printJson, remark } from '../streams.ts';
+import { complain, print, printJson, remark } from '../streams.ts';
 
 const ABOUT = `
 First come the entries there are (holds, waits), then one line for each event: local time, index of the store, what
@@ -58,7 +58,7 @@ const follower = (tell: Tell, json: boolean): Follower => ({
   begins({ queue: { name, entries }, index, clusterId }, anew) {
     if (anew && json) printJson({ time: new Date(), index, event: 'cluster-changed', clusterId });
     else if (anew) print(`${clock()}  ${index}  another cluster answers from now on, ${clusterId}: this is its queue`);
-    if (entries.length === 0) remark(`nobody holds ${plain(name)} or waits for it yet`);
+    if (entries.length === 0) remark(`nobody holds ${name} or waits for it yet`);
     const holders = holdersAmong(entries).length;
     for (const [rank, entry] of entries.entries()) tell(rank < holders ? 'holds' : 'waits', entry, index);
   },
@@ -75,7 +75,7 @@ const line: Tell = (what, entry, index) =>
       clock(),
       index,
       what.padEnd(10),
-      plain(baseName(entry.key)),
+      baseName(entry.key),
       entry.mode,
       fullOwnerOf(entry),
       ...(ENDED.has(what) ? [] : [ttlText(entry.ttl)]),

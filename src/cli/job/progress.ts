@@ -1,9 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { LockManager } from '../../lock/manager.ts';
 import type { RequestTrace } from '../../lock/trace.ts';
+import { printable } from '../../printable.ts';
 import { pause } from '../../timing.ts';
 import { ownerOf } from '../queues/show.ts';
-import { plain } from '../streams.ts';
 
 /** Milliseconds: a shorter wait needs no words. */
 const PATIENCE = 1000;
@@ -37,7 +37,7 @@ export async function withProgress<T>(locks: LockManager, name: string, wait: ()
 async function tell(locks: LockManager, name: string, uuid: () => string | undefined, over: AbortSignal) {
   await pause(PATIENCE, over);
   while (!over.aborted) {
-    const line = await lineOf(locks, name, uuid());
+    const line = printable(await lineOf(locks, name, uuid()));
     if (over.aborted) break;
     process.stderr.write(CLEAR + line.slice(0, (process.stderr.columns || 80) - 1));
     await pause(LOOK, over);
@@ -45,7 +45,7 @@ async function tell(locks: LockManager, name: string, uuid: () => string | undef
 }
 
 async function lineOf(locks: LockManager, name: string, uuid: string | undefined): Promise<string> {
-  const waiting = `waiting for ${plain(name)}`;
+  const waiting = `waiting for ${name}`;
   try {
     const { held, pending } = await locks.query(name);
     const queue = [...held, ...pending];
@@ -54,6 +54,6 @@ async function lineOf(locks: LockManager, name: string, uuid: string | undefined
     const by = holders.length > 0 ? `, held by ${holders.join(', ')}` : '';
     return position > 0 ? `${waiting}${by}, position ${position} of ${queue.length}` : `${waiting}${by}`;
   } catch (error) {
-    return `${waiting}: ${plain(error instanceof Error ? error.message : String(error))}`;
+    return `${waiting}: ${error instanceof Error ? error.message : String(error)}`;
   }
 }

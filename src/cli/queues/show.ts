@@ -1,5 +1,4 @@
 import { ageOf, type QueueEntry } from '../../lock/survey.ts';
-import { plain } from '../streams.ts';
 
 /** An entry for programs; what it does not have is null. */
 export interface EntryJson {
@@ -19,17 +18,17 @@ export function entryJson(entry: QueueEntry, index: number): EntryJson {
 
 /** Who queued it, in short. */
 export const ownerOf = ({ identity, uuid }: Pick<QueueEntry, 'identity' | 'uuid'>): string =>
-  plain(identity ?? uuid) || '(no value)';
+  (identity ?? uuid) || '(no value)';
 
 /** Who queued it: its identity, if it has one, and its uuid. */
 export const fullOwnerOf = (entry: QueueEntry): string =>
-  entry.identity === undefined ? ownerOf(entry) : `${ownerOf(entry)} (${plain(entry.uuid)})`;
+  entry.identity === undefined ? ownerOf(entry) : `${ownerOf(entry)} (${entry.uuid})`;
 
 export const ttlText = (ttl: number | undefined): string => (ttl === undefined ? 'never expires' : `${ttl} s left`);
 
 /** An entry in one line. */
 export const describe = (entry: QueueEntry): string =>
-  `${plain(entry.key)}: ${entry.mode}, ${fullOwnerOf(entry)}, ${ttlText(entry.ttl)}`;
+  `${entry.key}: ${entry.mode}, ${fullOwnerOf(entry)}, ${ttlText(entry.ttl)}`;
 
 export const ageText = (entry: QueueEntry, index: number): string => String(ageOf(entry, index) ?? '-');
 
