@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import type { EtcdClientOptions } from '../v2/options.ts';
+import { show } from '../keys/checks.ts';
+import { type EtcdClientOptions, showUser } from '../v2/options.ts';
 import { UsageError } from './exit-codes.ts';
+import { nameOfFile, readFirstLine, readPem } from './files.ts';
 
 /** Where etcd is and who we are, as the command line has it. Flags win over the environment. */
 export interface ConnectionOptions {
@@ -108,17 +109,20 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
     return flags[name] ?? names.map((variable) => env[variable] || undefined).find((value) => value !== undefined);
   };
   const { endpoints, srvDomain } = members(flags, given);
-  const tls = { ca: given('cacert'), cert: given('cert'), key: given('key') };
-  if ((tls.cert === undefined) !== (tls.key === undefined))
-    throw new UsageError(`--cert and --key go together, got only ${tls.cert ?? tls.key}`);
-  const scheme = Object.values(tls).some((file) => file !== undefined) ? 'https' : 'http';
+  const [ca, cert, key] = [given('cacert'), given('cert'), given('key')];
+  if (cert !== undefined && key === undefined) throw alone(nameOfFile(cert, '--cert'));
+  if (key !== undefined && cert === undefined) throw alone(nameOfFile(key, '--key'));
+  const scheme = [ca, cert, key].some((file) => file !== undefined) ? 'https' : 'http';
   return {
     ...defined({ srvDomain, lockPrefix: flags.lockPrefix }),
     ...(endpoints === undefined ? {} : { endpoints: urlsOf(endpoints, scheme) }),
     ...credentials(given('user'), flags, env),
-    ...defined({ ca: readPem(tls.ca), cert: readPem(tls.cert), key: readPem(tls.key) }),
+    ...(ca === undefined ? {} : { ca: readPem(ca, '--cacert') }),
+    ...(cert === undefined || key === undefined ? {} : { cert: readPem(cert, '--cert'), key: readPem(key, '--key') }),
   };
 }
+
+const alone = (file: string) => new UsageError(`--cert and --key go together, got only ${file}`);
 
 /** A flag of either kind outdoes variables of both. */
 function members(
@@ -134,6 +138,9 @@ function members(
 
 /** etcdctl takes members without a scheme, too. */
 function urlsOf(list: string, scheme: string): string[] {
+  // A comma in a password would take it apart.
+  if (list.includes('@'))
+    throw new UsageError(`endpoint must carry no credentials (use --user), got ${show(list.replace(/^.*@/s, '…@'))}`);
   const urls = list.split(',').map((url) => url.trim());
   return urls.filter((url) => url !== '').map((url) => (url.includes('://') ? url : `${scheme}://${url}`));
 }
@@ -142,41 +149,18 @@ function credentials(user: string | undefined, flags: ConnectionOptions, env: En
   const { password, passwordFile } = flags;
   if (password !== undefined && passwordFile !== undefined)
     throw new UsageError('--password and --password-file exclude each other');
-  const byFlag = passwordFile === undefined ? password : readFirstLine(passwordFile);
+  const byFlag = passwordFile === undefined ? password : readFirstLine(passwordFile, '--password-file');
   if (user === undefined) {
     if (byFlag !== undefined) throw new UsageError('a password goes with --user');
     return {};
   }
   const [, username = user, behind] = /^([^:]*):(.*)$/s.exec(user) ?? [];
   if (byFlag !== undefined && behind !== undefined && flags.user !== undefined)
-    throw new UsageError(`two passwords for ${JSON.stringify(username)}: one in --user, one by --password or its file`);
+    throw new UsageError(`two passwords for ${showUser(username)}: one in --user, one by --password or its file`);
   const found = byFlag ?? behind ?? (env['ETCDCTL_PASSWORD'] || undefined);
   if (found === undefined)
-    throw new UsageError(`user ${JSON.stringify(username)} needs a password: ETCDCTL_PASSWORD or --password-file`);
+    throw new UsageError(`user ${showUser(username)} needs a password: ETCDCTL_PASSWORD or --password-file`);
   return { username, password: found };
-}
-
-function readFirstLine(file: string): string {
-  const [line = ''] = read(file).split(/\r?\n/, 1);
-  if (line === '') throw new UsageError(`the first line of ${file} is empty: it should be the password`);
-  return line;
-}
-
-function readPem(file: string | undefined): string | undefined {
-  if (file === undefined) return undefined;
-  const text = read(file);
-  if (!text.includes('-----BEGIN ')) throw new UsageError(`${file} is no PEM file: it has no "-----BEGIN …" line`);
-  return text;
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    // Node's own words name the file in some cases only.
-    const [reason] = (error instanceof Error ? error.message : String(error)).split(', ');
-    throw new UsageError(`cannot read ${JSON.stringify(file)}: ${reason}`);
-  }
 }
 
 function defined<T extends object>(values: T): { [K in keyof T]: NonNullable<T[K]> } {

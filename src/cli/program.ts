@@ -11,6 +11,7 @@ import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { type Ending, ExitCode, endings } from './exit-codes.ts';
 import { explain } from './help.ts';
+import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
 import { endWithReader } from './streams.ts';
 
@@ -29,7 +30,7 @@ export function program(): Command {
     .helpCommand('help [command]', 'tell more of a command')
     .helpOption('-h, --help', 'tell what there is')
     .enablePositionalOptions()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error:/, 'etcd-v2-lock:')) })
+    .configureOutput({ outputError: (text, write) => write(refusal(text, longFlags(all))) })
     .exitOverride();
   addConnectionOptions(all);
   explain(all, { endings: Object.keys(endings) as Ending[] });
@@ -39,6 +40,8 @@ export function program(): Command {
     add(all, command).addHelpText('after', CONNECTING);
   }
   add(all, serveCommand());
+  const known = longFlags(all);
+  for (const { options } of [all, ...all.commands]) for (const option of options) refuseFlags(option, known);
   return all;
 }
 

@@ -84,8 +84,7 @@ function checkEndpoints(endpoints: string | readonly string[]): string[] {
 }
 
 function checkEndpoint(endpoint: unknown): string {
-  // Whatever stands before an @ may be a password.
-  const shown = show(typeof endpoint === 'string' ? endpoint.replace(/^.*@/s, '…@') : endpoint);
+  const shown = show(typeof endpoint === 'string' ? withoutCredentials(endpoint) : endpoint);
   if (typeof endpoint !== 'string' || !URL.canParse(endpoint))
     throw new RangeError(`endpoint must be a URL such as "http://127.0.0.1:2379", got ${shown}`);
   const url = new URL(endpoint);
@@ -96,12 +95,28 @@ function checkEndpoint(endpoint: unknown): string {
   return url.origin;
 }
 
+/** What may be a password is before an @, in the place of a port, or in a query or fragment. */
+const withoutCredentials = (endpoint: string): string =>
+  endpoint
+    .replace(/^.*@/s, '…@')
+    .replace(/(?<!\[[^\]]*):(?!\/\/|\d*(?:[/?#]|$)).*$/s, ':…')
+    .replace(/([?#]).*(?:pass|pw|secret|token|user|auth).*$/is, '$1…');
+
+/** Returns a user name for a message, up to what cannot be part of one: a password may follow. */
+export function showUser(username: string): string {
+  const [rest = ''] = /[^\p{L}\p{M}\p{N}._@+-].*$/su.exec(username) ?? [];
+  const name = username.slice(0, username.length - rest.length);
+  return show(name + (rest.startsWith(':') ? ':…' : rest && '…'));
+}
+
 function checkCredentials({ username, password }: EtcdClientOptions): string | undefined {
   if (username === undefined && password === undefined) return undefined;
-  if (typeof username !== 'string' || username === '' || username.includes(':'))
-    throw new RangeError(`username must be a text without ":" and goes with a password, got ${show(username)}`);
+  if (typeof username !== 'string' || username === '' || username.includes(':')) {
+    const shown = typeof username === 'string' ? showUser(username) : typeof username;
+    throw new RangeError(`username must be a text without ":" and goes with a password, got ${shown}`);
+  }
   if (typeof password !== 'string')
-    throw new RangeError(`username ${show(username)} must come with a password, got ${typeof password}`);
+    throw new RangeError(`username ${showUser(username)} must come with a password, got ${typeof password}`);
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 }
 
@@ -109,7 +124,7 @@ function checkTls({ ca, cert, key }: EtcdClientOptions): TlsSettings {
   if ((cert === undefined) !== (key === undefined))
     throw new TypeError(`cert and key go together, got only ${cert === undefined ? 'key' : 'cert'}`);
   if (ca !== undefined && !isCertificates(ca))
-    throw new RangeError(`ca must be certificates as PEM text (not the path of a file), got ${showFirstLine(ca)}`);
+    throw new RangeError(`ca must be certificates as PEM text (not the path of a file), got ${showPem(ca)}`);
   const own = cert === undefined || key === undefined ? {} : { cert, key };
   try {
     createSecureContext(own as SecureContextOptions);
@@ -134,8 +149,11 @@ function isCertificate(pem: unknown): boolean {
   }
 }
 
-/** Further lines might be those of a private key. */
-const showFirstLine = (ca: unknown): string => show(typeof ca === 'string' ? ca.split('\n', 1)[0] : ca);
+/** Shows the label of PEM text, or the path of a file: further text might be a private key. */
+function showPem(ca: unknown): string {
+  const [label] = typeof ca === 'string' ? (/-----BEGIN [^-]*-----/.exec(ca) ?? []) : [];
+  return show(label ?? (typeof ca === 'string' ? ca.replace(/^.*\n.*$/s, '…') : ca));
+}
 
 /** OpenSSL's word for it. Node's own message might show a value. */
 const reasonOf = (error: unknown): unknown =>

@@ -4,13 +4,14 @@ import type { OpenHeld } from '../../lock/held.ts';
 import { LockManager } from '../../lock/manager.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import { exitCode, number } from '../arguments.ts';
-import { ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
+import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
 import { guard } from '../job/guard.ts';
 import { diesWithUs, Job } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
+import { mayBePassword, NOT_SHOWN } from '../secrets.ts';
 import { withClient } from '../session.ts';
 import { complain, remark } from '../streams.ts';
 
@@ -69,7 +70,7 @@ export function runCommand(): Command {
 async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
-  checkCommand(job[0] ?? '');
+  check(job[0] ?? '');
   // Not later: nobody is told of a signal while this is found out, and between the lock and the start a job could miss it.
   const wrapper = diesWithUs();
   const relay = new Relay();
@@ -89,6 +90,16 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     return flags.conflictExitCode;
   } finally {
     relay.end();
+  }
+}
+
+/** @throws {CliError} that shows the command, unless it may be part of a password */
+function check(command: string): void {
+  try {
+    checkCommand(command);
+  } catch (error) {
+    if (!(error instanceof CliError) || !mayBePassword(command)) throw error;
+    throw new CliError(`cannot run the command ${NOT_SHOWN}`, error.exitCode);
   }
 }
 

@@ -1,0 +1,43 @@
+import { type Command, InvalidArgumentError, type Option } from 'commander';
+import { printable } from '../printable.ts';
+import { isFlag, mayBePassword, NOT_SHOWN, showFlag } from './secrets.ts';
+
+/** What commander says of a command line, and the flags or commands that may have been meant. */
+const ERROR = /^error: ([\s\S]*?)((?:\n\(Did you mean [\w ,-]+\?\))?)\n$/;
+
+/** All long flags of a program and its commands. */
+export const longFlags = (program: Command): ReadonlySet<string> =>
+  new Set([program, ...program.commands].flatMap(({ options }) => options.flatMap(({ long }) => long ?? [])));
+
+/**
+ * Returns an error of commander for stderr: in our name, printable, and without a value that may be a password.
+ * @param text what commander would print
+ */
+export function refusal(text: string, known: ReadonlySet<string>): string {
+  const [, message = text, meant = ''] = ERROR.exec(text) ?? [];
+  const [, command] = /^unknown command '([\s\S]*)'$/.exec(message) ?? [];
+  // What may have been meant would tell what it is like.
+  if (command !== undefined && mayBePassword(command)) return `etcd-v2-lock: unknown command ${NOT_SHOWN}\n`;
+  return `etcd-v2-lock: ${printable(withoutValues(message, known, meant !== ''))}${meant}\n`;
+}
+
+function withoutValues(message: string, known: ReadonlySet<string>, similar: boolean): string {
+  const [, flag] = /^unknown option '([\s\S]*)'$/.exec(message) ?? [];
+  if (flag !== undefined) return `unknown option '${showFlag(flag, known, similar)}'`;
+  // The second sentence is ours, and shows the value where it can.
+  const [, option, why] = /^(option '[^']*') argument '[\s\S]*' is invalid\. ([\s\S]*)$/.exec(message) ?? [];
+  return option === undefined ? message : `invalid value for ${option}. ${why}`;
+}
+
+/** Has an option refuse a flag as its value: the value was forgotten, and the flag may carry a password. */
+export function refuseFlags(option: Option, known: ReadonlySet<string>): void {
+  const { parseArg } = option;
+  if (!option.required) return;
+  option.argParser((value: string, previous: unknown) => {
+    // A password may look like anything.
+    const forgotten = option.attributeName() === 'password' ? known.has(value) : isFlag(value, known);
+    if (forgotten)
+      throw new InvalidArgumentError(`The option needs a value, but the flag ${showFlag(value, known)} follows it.`);
+    return parseArg ? parseArg(value, previous) : value;
+  });
+}
