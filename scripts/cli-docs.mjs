@@ -16,7 +16,10 @@ const chapters = {
   NAME: `etcd-v2-lock - ${proof(all.description())}`,
   SYNOPSIS: code([...commands, all].map(usageOf)),
   DESCRIPTION: `Each command tells by its exit code what it came to. Data is on stdout, as JSON with \`--json\`; what went wrong is told on
-stderr. Colours are on terminals only.
+stderr. Colours are on terminals only. Control, bidi and other invisible characters in names, values and messages are printed as
+\`\\uXXXX\`, which JSON reads back as the same character.
+
+An error about credentials, or about a flag that is not known, does not show the value.
 
 ${lines(options.filter((option) => !isForEvery(option)).map(itemOfOption))}`,
   COMMANDS: commands.map(chapterOf).join('\n\n'),

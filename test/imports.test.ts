@@ -96,3 +96,9 @@ test.each([
 ])('%j re-exports and does nothing else: %s', (source, only) => {
   expect(onlyReExports(source)).toBe(only);
 });
+
+test('the commands print by streams.ts alone, which escapes', () => {
+  const printing = files.filter((file) => /\bstd(out|err)\.write\b|\bconsole\./.test(read(file)));
+  // The last one prints process ids, to the process that started it.
+  expect(printing).toEqual(['cli/job/bystander-main.ts', 'cli/streams.ts']);
+});

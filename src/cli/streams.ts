@@ -31,6 +31,18 @@ export function remark(line: string): void {
   if (process.stderr.isTTY) complain(line);
 }
 
+/** Moves the cursor back to the begin of the line, and clears the rest of it. */
+const CLEAR = '\r\u001b[K';
+
+/** Shows one line on stderr, which must be a terminal, in place of the one shown before. The line is cut to the terminal's width. */
+export function showStatus(line: string): void {
+  process.stderr.write(CLEAR + printable(line).slice(0, (process.stderr.columns || 80) - 1));
+}
+
+export function clearStatus(): void {
+  process.stderr.write(CLEAR);
+}
+
 /**
  * Prints one value on stdout as one line of JSON, in the same form for every command that has `--json`. Unprintable characters
  * are `\uXXXX` in its strings.

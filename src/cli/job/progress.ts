@@ -1,17 +1,14 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { LockManager } from '../../lock/manager.ts';
 import type { RequestTrace } from '../../lock/trace.ts';
-import { printable } from '../../printable.ts';
 import { pause } from '../../timing.ts';
 import { ownerOf } from '../queues/show.ts';
+import { clearStatus, showStatus } from '../streams.ts';
 
 /** Milliseconds: a shorter wait needs no words. */
 const PATIENCE = 1000;
 /** Milliseconds between two looks at the queue. */
 const LOOK = 2000;
-
-/** Back to the begin of the line, and away with the rest of it. */
-const CLEAR = '\r\u001b[K';
 
 const WAITS = 'tracing:etcd-v2-lock:request:wait';
 
@@ -30,16 +27,16 @@ export async function withProgress<T>(locks: LockManager, name: string, wait: ()
   } finally {
     unsubscribe(WAITS, onWait);
     over.abort();
-    process.stderr.write(CLEAR);
+    clearStatus();
   }
 }
 
 async function tell(locks: LockManager, name: string, uuid: () => string | undefined, over: AbortSignal) {
   await pause(PATIENCE, over);
   while (!over.aborted) {
-    const line = printable(await lineOf(locks, name, uuid()));
+    const line = await lineOf(locks, name, uuid());
     if (over.aborted) break;
-    process.stderr.write(CLEAR + line.slice(0, (process.stderr.columns || 80) - 1));
+    showStatus(line);
     await pause(LOOK, over);
   }
 }
