@@ -43,10 +43,15 @@ const passes = (error: unknown): error is EtcdException => isTransient(error) ||
 /** When a limit of so many seconds from now is over; 0: never. */
 export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
 
+/** Characters of a holder's value in a message. This package writes none that long; anyone else may. */
+const MOST_SHOWN = 500;
+
+const shortened = (value: string): string => (value.length > MOST_SHOWN ? `${value.slice(0, MOST_SHOWN)}…` : value);
+
 /** Tells who stands in the way, and what went wrong last, if anything did. */
 export function timedOut(path: string, timeout: number, holder?: LockHolder, cause?: Error): EtcdWatchTimedOut {
   const left = holder?.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`;
-  const who = holder ? `; held by ${holder.value} (${holder.key}, ${left})` : '';
+  const who = holder ? `; held by ${shortened(holder.value)} (${holder.key}, ${left})` : '';
   const trouble = cause ? `; ${cause.message}` : '';
   return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${trouble}`, { holder, cause });
 }

@@ -29,6 +29,19 @@ test.each(Object.entries(HOSTILE))(
   },
 );
 
+test('a timeout shows the beginning of a value that is longer than any of this package', async () => {
+  const [identity, uuid] = ['i'.repeat(200), 'u'.repeat(250)];
+  for (const [value, shown] of [
+    [`shared:id:${identity}:${uuid}`, `shared:id:${identity}:${uuid}`],
+    ['v'.repeat(100_000), `${'v'.repeat(500)}…`],
+  ] as const) {
+    const name = await useQueueWith(value);
+    const error = await rejection(new Lock(useClient(), name).acquire({ timeout: 0.1 }));
+    expect(error).toHaveProperty('message', expect.stringContaining(`; held by ${shown} (`));
+    expect(error).toHaveProperty('holder.value', value);
+  }
+});
+
 test('a timeout shows a value beyond ASCII as it is', async () => {
   const name = await useQueueWith(HARMLESS);
   const error = await rejection(new Lock(useClient(), name).acquire({ timeout: 0.1 }));
