@@ -17,7 +17,8 @@ export function refusal(text: string, known: ReadonlySet<string>): string {
   const [, message = text, meant = ''] = ERROR.exec(text) ?? [];
   const [, command] = /^unknown command '([\s\S]*)'$/.exec(message) ?? [];
   // What may have been meant would tell what it is like.
-  if (command !== undefined && mayBePassword(command)) return `etcd-v2-lock: unknown command ${NOT_SHOWN}\n`;
+  if (command !== undefined && mayBePassword(command, process.argv))
+    return `etcd-v2-lock: unknown command ${NOT_SHOWN}\n`;
   return `etcd-v2-lock: ${printable(withoutValues(message, known, meant !== ''))}${meant}\n`;
 }
 

@@ -33,8 +33,9 @@ export function showFlag(argument: string, known: ReadonlySet<string>, similar =
 /**
  * Whether an operand may be part of a password: it follows the value of a flag for credentials, as where a password with a space
  * in it, or a name and a password, were not quoted.
+ * @param argv the arguments from where operands of this kind may stand
  */
-export function mayBePassword(operand: string, argv: readonly string[] = process.argv): boolean {
+export function mayBePassword(operand: string, argv: readonly string[]): boolean {
   let follows = false;
   for (let at = 0; at < argv.length && argv[at] !== '--'; at += 1) {
     const argument = argv[at] ?? '';

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { makeAuthority } from '../support/certificates.ts';
 import { runCli } from '../support/cli.ts';
 import { closedEndpoint } from '../support/clients.ts';
+import { serveOpenly } from '../support/open-server.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
 const SECRET = 'hunter2secret';
@@ -104,6 +105,14 @@ describe('a password in the wrong place is not shown', () => {
     });
   });
 
+  test('as part of the user, where doctor names that', async () => {
+    const { url } = await serveOpenly();
+    const { code, stdout, stderr } = await runCli(['doctor', '--user', `root=${SECRET}:x`], { ETCD_ENDPOINTS: url });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('user "root…" may read');
+    expect(stdout).not.toMatch(LEAK);
+  });
+
   test.each<[Record<string, string>, RegExp]>([
     [{ ETCDCTL_USER: `root:${SECRET}` }, /ECONNREFUSED/],
     [{ ETCDCTL_USER: 'root', ETCDCTL_PASSWORD: SECRET }, /ECONNREFUSED/],
@@ -166,6 +175,11 @@ describe('a value that is no secret is shown', () => {
     [['ls', '--endpoints', 'ftp://a:1'], 'endpoint must be http(s)://host:port and no more, got "ftp://a:1"'],
   ])('%j', async (args, message) => {
     expect(await refused(args)).toEqual({ code: 64, message: `etcd-v2-lock: ${message}` });
+  });
+
+  test('as is the command to run, where only the flags before "run" are credentials', async () => {
+    const args = ['--user', 'root:x', 'run', 'job', 'nosuch-command'];
+    expect(await refused(args)).toEqual({ code: 127, message: 'etcd-v2-lock: "nosuch-command" was not found' });
   });
 
   test('with the flag or command that may have been meant', async () => {

@@ -98,7 +98,8 @@ function check(command: string): void {
   try {
     checkCommand(command);
   } catch (error) {
-    if (!(error instanceof CliError) || !mayBePassword(command)) throw error;
+    const behind = process.argv.slice(process.argv.indexOf('run') + 1);
+    if (!(error instanceof CliError && mayBePassword(command, behind))) throw error;
     throw new CliError(`cannot run the command ${NOT_SHOWN}`, error.exitCode);
   }
 }

@@ -1,4 +1,5 @@
 import { hasFullWidth } from '../../keys/paths.ts';
+import { showUser } from '../../v2/options.ts';
 import type { Basis } from './basis.ts';
 import type { About, EndpointFacts, Facts, Finding, Unreachable } from './facts.ts';
 import { TEST_DIR } from './test-key.ts';
@@ -90,7 +91,7 @@ function health({ healthy, read, quorumReadMs }: EndpointFacts, { works, basis }
 function access({ auth, read, write }: EndpointFacts, { facts, works }: Around, say: Say): Finding[] {
   const { user, lockPrefix } = facts;
   const everybody = auth ? 'whoever has no password' : 'everybody';
-  const who = user === undefined ? everybody : `user ${JSON.stringify(user)}`;
+  const who = user === undefined ? everybody : `user ${showUser(user)}`;
   const refused = [read?.is === 'refused' && 'read', write?.is === 'refused' && 'write'].filter((what) => what);
   if (refused.length > 0) {
     const advice =
