@@ -197,7 +197,9 @@ export class Endpoint {
   }
 
   #connector(lane: Lane, opened: (socket: Socket) => void): buildConnector.connector {
-    const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...this.#settings.tls } as buildConnector.BuildOptions);
+    // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
+    const tls = { ...this.#settings.tls, rejectUnauthorized: true };
+    const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...tls } as buildConnector.BuildOptions);
     return (options, callback) => {
       // Typed as returning nothing; it returns the socket, and only so can one be let go of while it connects.
       const socket = connect(options, (...args) => {
