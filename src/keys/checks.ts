@@ -14,9 +14,11 @@ function textOf(value: unknown): string {
 /** Half of a surrogate pair: such a string has no UTF-8 form. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
+export const isWellFormed = (text: string): boolean => !LONE_SURROGATE.test(text);
+
 /** @throws {RangeError} with the value in the message */
 export function checkWellFormed(what: string, text: string): void {
-  if (LONE_SURROGATE.test(text)) throw new RangeError(`${what} must be well-formed Unicode, got ${show(text)}`);
+  if (!isWellFormed(text)) throw new RangeError(`${what} must be well-formed Unicode, got ${show(text)}`);
 }
 
 /** Of a UTF-16 code unit in UTF-8. */

@@ -1,4 +1,4 @@
-import { checkLength, checkWellFormed, show } from './checks.ts';
+import { checkLength, checkWellFormed, isWellFormed, show } from './checks.ts';
 
 /** Where python-etcd keeps its locks. */
 export const DEFAULT_LOCK_PREFIX = '/_locks';
@@ -33,6 +33,7 @@ export function checkLockName(name: unknown): asserts name is string {
 
 /** What most keys look like, and can be told without taking them apart. */
 const PLAIN = /^[\w-]+(?:\/[\w-]+)*$/;
+const PLAIN_NAME = /^[\w-]+$/;
 
 function checkSegments(what: string, whole: string, path: string): void {
   if (PLAIN.test(path)) return;
@@ -43,6 +44,21 @@ function checkSegments(what: string, whole: string, path: string): void {
   }
   checkWellFormed(what, whole);
 }
+
+/** Whether a key lies directly in that directory, under a name that a key may have. */
+export function isChild(key: string, dir: string): boolean {
+  const start = dir === '/' ? 1 : dir.length + 1;
+  if (!key.startsWith(dir) || key[start - 1] !== '/') return false;
+  const name = key.slice(start);
+  if (PLAIN_NAME.test(name)) return true;
+  return name !== '' && name !== '.' && name !== '..' && !name.includes('/') && isWellFormed(name);
+}
+
+/** Whether one of the keys is the other, or lies below it. */
+export const areInLine = (one: string, other: string): boolean =>
+  one === other || isBelow(one, other) || isBelow(other, one);
+
+const isBelow = (key: string, dir: string): boolean => key.startsWith(dir === '/' ? dir : `${dir}/`);
 
 /** The last segment of a key. */
 export const baseName = (key: string): string => key.slice(key.lastIndexOf('/') + 1);

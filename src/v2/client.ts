@@ -17,7 +17,7 @@ import type {
 import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
 import { Cleanups } from '../keys/cleanups.ts';
 import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
-import { Deadline, Scope, type Source } from '../timing.ts';
+import { Deadline, Scope } from '../timing.ts';
 import type { Behind, Endpoint, Lane, SendOptions } from './endpoint.ts';
 import { Endpoints } from './endpoints.ts';
 import { ListingBehind, NO_LISTING } from './listing.ts';
@@ -73,23 +73,33 @@ export class EtcdClient implements KeysApi {
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
     const request = wire.encodeGet(key, options);
     return this.#call('hedged', options, async (sending) =>
-      wire.decodeSnapshot(await this.#answer({ ...sending, lane: laneFor('read', sending) }, request)),
+      wire.decodeSnapshot(await this.#answer({ ...sending, lane: laneFor('read', sending) }, request), key),
     );
   }
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
     const request = wire.encodeSet(key, value, options);
-    return this.#ask(isConditional(options) ? 'safe' : 'never', request, wire.decodeChange, options);
+    const repeat = isConditional(options) ? 'safe' : 'never';
+    return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);
   }
 
   async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Append> {
     const create = wire.encodeCreateInOrder(dir, value, options);
-    const list = options.listing && !options.background ? wire.encodeGet(dir, { recursive: true }) : undefined;
-    return this.#call('never', options, (sending) => {
+    const { listing: wanted, background, signal } = options;
+    return this.#call('never', options, async (sending) => {
       // One thing at a time is asked of a cluster that has not answered yet, or does no more.
       const answers = this.#clusterId !== undefined && !this.#endpoints.pace.isDown;
-      const both = answers && sending.endpoint.pipelines;
-      return this.#append(sending, create, both ? list : undefined, options.signal);
+      const lists = wanted && !background && answers && sending.endpoint.pipelines;
+      const listing = lists
+        ? new ListingBehind(dir, sending, sending.endpoint.pipelining, this.#destroyed, signal)
+        : undefined;
+      try {
+        const change = wire.decodeAppend(await this.#answer(sending, create, listing?.behind), dir, value);
+        return Object.assign(change, { listing: listing?.soon() ?? NO_LISTING });
+      } catch (error) {
+        listing?.cancel(error);
+        throw error;
+      }
     });
   }
 
@@ -106,7 +116,7 @@ export class EtcdClient implements KeysApi {
       const silent = ttl !== null && (await this.#takesRefresh(sending, first ? patience : 0));
       first = false;
       const request = silent ? wire.encodeSet(key, undefined, { ...conditions, refresh: true }) : plain;
-      return wire.decodeChange(await this.#answer(sending, request));
+      return wire.decodeChange(await this.#answer(sending, request), key);
     };
     return this.#call('hedged', options, attempt, limit);
   }
@@ -114,7 +124,7 @@ export class EtcdClient implements KeysApi {
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
     // Bound to an index it can be under way twice: only one can be carried out, the other finds the key gone.
     const repeat = options.prevIndex === undefined ? 'safe' : 'hedged';
-    return this.#ask(repeat, wire.encodeDelete(key, options), wire.decodeChange, options);
+    return this.#ask(repeat, wire.encodeDelete(key, options), (answer) => wire.decodeChange(answer, key), options);
   }
 
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
@@ -172,22 +182,6 @@ export class EtcdClient implements KeysApi {
 
   #ask<T>(repeat: Repeat, request: wire.WireRequest, decode: (answer: wire.WireAnswer) => T, options: CallOptions) {
     return this.#call(repeat, options, async (sending) => decode(await this.#answer(sending, request)));
-  }
-
-  async #append(
-    sending: Sending,
-    create: wire.WireRequest,
-    list: wire.WireRequest | undefined,
-    signal: Source | undefined,
-  ): Promise<Append> {
-    const listing = list && new ListingBehind(list, sending, sending.endpoint.pipelining, this.#destroyed, signal);
-    try {
-      const change = wire.decodeChange(await this.#answer(sending, create, listing?.behind));
-      return Object.assign(change, { listing: listing?.soon() ?? NO_LISTING });
-    } catch (error) {
-      listing?.cancel(error);
-      throw error;
-    }
   }
 
   /** One round over the members. Closing admits background work only; what is under way then goes on until the very end. */

@@ -3,7 +3,7 @@ import { ignore, Scope, type Source } from '../timing.ts';
 import type { Behind, SendOptions } from './endpoint.ts';
 import { Timeout } from './timeout.ts';
 import type { Trial } from './trial.ts';
-import { decodeSnapshot, type WireAnswer, type WireRequest } from './wire.ts';
+import { decodeSnapshot, encodeGet, type WireAnswer } from './wire.ts';
 
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 
@@ -25,12 +25,13 @@ export class ListingBehind {
   #over = false;
 
   /**
+   * @param dir what is listed
    * @param before how the append is sent
    * @param pipelining finds out whether the member answers requests sent like this
    * @param sources what ends it early
    */
   constructor(
-    request: WireRequest,
+    dir: string,
     { timeout, begun }: Pick<SendOptions, 'timeout' | 'begun'>,
     pipelining: Trial,
     ...sources: readonly (Source | undefined)[]
@@ -38,12 +39,12 @@ export class ListingBehind {
     this.#pipelining = pipelining;
     this.#scope = new Scope(...sources);
     this.behind = {
-      request,
+      request: encodeGet(dir, { recursive: true }),
       timeout: timeout + PATIENCE,
       ending: this.#scope,
       begun,
       sent: (answer) => {
-        this.#found = this.#decoded(answer);
+        this.#found = this.#decoded(answer, dir);
       },
     };
   }
@@ -60,12 +61,12 @@ export class ListingBehind {
     this.#end();
   }
 
-  async #decoded(answer: Promise<WireAnswer | undefined>): Append['listing'] {
+  async #decoded(answer: Promise<WireAnswer | undefined>, dir: string): Append['listing'] {
     try {
       const found = await answer.catch(ignore);
       if (!found) return this.#missed();
       this.#pipelining.succeeded();
-      return decodeSnapshot(found);
+      return decodeSnapshot(found, dir);
     } catch {
       return undefined;
     } finally {

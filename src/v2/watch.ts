@@ -29,7 +29,7 @@ export async function longPoll(
     if (index !== undefined) options.started?.(index);
   };
   const answer = await send(encodeWatch(key, options), { timeout, begun });
-  const event = answer && decodeEvent(answer);
+  const event = answer && decodeEvent(answer, key);
   const outcome = event ? `${event.action} of ${event.node.key} at ${event.index}` : `nothing within ${timeout} s`;
   debug('%s: %s', key, outcome);
   return event;

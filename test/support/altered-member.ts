@@ -11,14 +11,18 @@ export interface AlteredAnswer {
 }
 
 /** What is said instead of etcd's own answer; undefined leaves that as it is. */
-export type Alter = (asked: string, answer: AlteredAnswer) => Partial<AlteredAnswer> | undefined;
+export type Alter = (
+  asked: string,
+  answer: AlteredAnswer,
+  query?: URLSearchParams,
+) => Partial<AlteredAnswer> | undefined;
 
 /** A member that passes all on to a real one, but says something else of it; stopped when the test ends. */
 export async function useAlteredMember(alter: Alter, target = inject('etcd')): Promise<string> {
   const server = createServer(async (incoming, outgoing) => {
     const answer = await forward(incoming, target);
-    const asked = `${incoming.method} ${new URL(incoming.url ?? '/', target).pathname}`;
-    const { status, headers, body } = { ...answer, ...alter(asked, answer) };
+    const { pathname, searchParams } = new URL(incoming.url ?? '/', target);
+    const { status, headers, body } = { ...answer, ...alter(`${incoming.method} ${pathname}`, answer, searchParams) };
     outgoing.writeHead(status, headers).end(body);
   });
   server.listen(0, '127.0.0.1');

@@ -13,12 +13,13 @@ export interface TlsServer {
   readonly requests: number;
 }
 
-/** Answers every request that comes through TLS as if it were a read. */
+/** Answers every request that comes through TLS as if it were a read, or an append where it is a POST. */
 export async function serveTls(options: ServerOptions): Promise<TlsServer> {
   let requests = 0;
-  const server = createHttpsServer(options, ({ url = '' }, response) => {
+  const server = createHttpsServer(options, ({ method, url = '' }, response) => {
     requests += 1;
-    response.writeHead(200, ANSWER_HEADERS).end(JSON.stringify(got(url)));
+    const key = url.replace(/^\/v2\/keys/, '');
+    response.writeHead(200, ANSWER_HEADERS).end(JSON.stringify(got(method === 'POST' ? `${key}/4` : key)));
   });
   return listen(server, () => requests);
 }

@@ -117,7 +117,7 @@ test('members that are silent for longer than a read is patient are asked no mor
 test('reads that are never answered hold up neither a write nor the read that is', async () => {
   const etcd = await serve((socket, request) => {
     if (request.startsWith('DELETE')) return removed(socket, request);
-    if (request.includes(OTHER)) return good(socket, request);
+    if (request.includes(OTHER)) return answer(rawAnswer(200, got(OTHER)))(socket, request);
   });
   const client = connect({ endpoints: etcd.url });
   const abort = sharedAbortController();

@@ -21,7 +21,7 @@ const unrepeatable: [string, Call][] = [
 
 const repeatable: [string, Call][] = [
   ['a read', (client, signal) => client.get(KEY, { signal })],
-  ['a quorum read', (client, signal) => client.get(DIR, { quorum: true, recursive: true, signal })],
+  ['a quorum read', (client, signal) => client.get(KEY, { quorum: true, recursive: true, signal })],
   ['a set that expects a value', (client, signal) => client.set(KEY, 'u2', { prevValue: 'u1', signal })],
   ['a set that expects an index', (client, signal) => client.set(KEY, 'u2', { prevIndex: 4, signal })],
   ['a renewal', (client, signal) => client.renew(KEY, { prevValue: 'u1', prevIndex: 4, ttl: null, signal })],

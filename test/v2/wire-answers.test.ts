@@ -10,7 +10,7 @@ const plain = { key: KEY, value: 'u1', dir: false, createdIndex: 4, modifiedInde
 
 test('an appended entry has its key, its TTL and when the request was sent', () => {
   const node = file(KEY, { expiration: EXPIRATION, ttl: 60 });
-  expect(wire.decodeChange(wireAnswer(201, { action: 'create', node }))).toEqual({
+  expect(wire.decodeChange(wireAnswer(201, { action: 'create', node }), KEY)).toEqual({
     ...about,
     action: 'create',
     node: { ...plain, expiration: EXPIRATION, ttl: 60 },
@@ -20,13 +20,17 @@ test('an appended entry has its key, its TTL and when the request was sent', () 
 test('an entry that expires at once has an expiration and no TTL', () => {
   const { node } = wire.decodeChange(
     wireAnswer(201, { action: 'create', node: file(KEY, { expiration: EXPIRATION }) }),
+    KEY,
   );
   expect(node).toEqual({ ...plain, expiration: EXPIRATION });
 });
 
 test('a listing keeps the server’s order and has the index of the snapshot', () => {
   const nodes = [file('/_locks/x/9'), file('/_locks/x/1', { value: 'umläut 中文 🔒' }), dir('/_locks/x/sub')];
-  const snapshot = wire.decodeSnapshot(wireAnswer(200, { action: 'get', node: { ...dir('/_locks/x'), nodes } }));
+  const snapshot = wire.decodeSnapshot(
+    wireAnswer(200, { action: 'get', node: { ...dir('/_locks/x'), nodes } }),
+    '/_locks/x',
+  );
   expect(snapshot.index).toBe(7);
   expect(snapshot.node.dir).toBe(true);
   expect(snapshot.node.value).toBeUndefined();
@@ -39,7 +43,7 @@ test('a listing keeps the server’s order and has the index of the snapshot', (
 
 test('a directory whose last child is gone, which comes without `nodes`, is empty', () => {
   const answer = wireAnswer(200, { action: 'get', node: dir('/_locks/x') });
-  expect(wire.decodeSnapshot(answer).node).toEqual({
+  expect(wire.decodeSnapshot(answer, '/_locks/x').node).toEqual({
     key: '/_locks/x',
     dir: true,
     createdIndex: 4,
@@ -50,7 +54,7 @@ test('a directory whose last child is gone, which comes without `nodes`, is empt
 
 test('the root, which etcd tells neither key nor index of, is the directory "/"', () => {
   const answer = wireAnswer(200, { action: 'get', node: { dir: true, nodes: [dir('/a')] } });
-  const { node } = wire.decodeSnapshot(answer);
+  const { node } = wire.decodeSnapshot(answer, '/');
   expect(node).toMatchObject({ key: '/', dir: true, createdIndex: 0, modifiedIndex: 0 });
   expect(node.nodes.map(({ key }) => key)).toEqual(['/a']);
 });
@@ -61,7 +65,7 @@ test('a removal tells what was there before', () => {
     node: { key: KEY, createdIndex: 4, modifiedIndex: 9 },
     prevNode: file(KEY),
   };
-  const change = wire.decodeChange(wireAnswer(200, body));
+  const change = wire.decodeChange(wireAnswer(200, body), KEY);
   expect(change.action).toBe('compareAndDelete');
   expect(change.node).toEqual({ key: KEY, dir: false, createdIndex: 4, modifiedIndex: 9, nodes: [] });
   expect(change.prevNode).toEqual(plain);
@@ -69,23 +73,23 @@ test('a removal tells what was there before', () => {
 
 test('a renewal keeps the created index', () => {
   const node = file(KEY, { modifiedIndex: 11, ttl: 60 });
-  const change = wire.decodeChange(wireAnswer(200, { action: 'compareAndSwap', node, prevNode: file(KEY) }));
+  const change = wire.decodeChange(wireAnswer(200, { action: 'compareAndSwap', node, prevNode: file(KEY) }), KEY);
   expect(change.node).toMatchObject({ createdIndex: 4, modifiedIndex: 11, value: 'u1' });
 });
 
 test('an event’s index is that of the change, not that of the moment the poll began', () => {
   const body = { action: 'expire', node: { key: KEY, createdIndex: 4, modifiedIndex: 31 }, prevNode: file(KEY) };
-  expect(wire.decodeEvent(wireAnswer(200, body))).toMatchObject({ action: 'expire', index: 31, prevNode: plain });
+  expect(wire.decodeEvent(wireAnswer(200, body), KEY)).toMatchObject({ action: 'expire', index: 31, prevNode: plain });
 });
 
 test.each(['', '\n', ' \r\n'])('a wait that ends with the body %j saw nothing', (body) => {
-  expect(wire.decodeEvent(wireAnswer(200, body))).toBeUndefined();
+  expect(wire.decodeEvent(wireAnswer(200, body), KEY)).toBeUndefined();
 });
 
 test('an event with another status or a broken body is no silence', () => {
-  expect(() => wire.decodeEvent(wireAnswer(400, failed(401)))).toThrow('refused (/x)');
-  expect(() => wire.decodeEvent(wireAnswer(503, ''))).toThrow('answered 503: (empty)');
-  expect(() => wire.decodeEvent(wireAnswer(200, '{"action":"se'))).toThrow(EtcdUnusableAnswer);
+  expect(() => wire.decodeEvent(wireAnswer(400, failed(401)), KEY)).toThrow('refused (/x)');
+  expect(() => wire.decodeEvent(wireAnswer(503, ''), KEY)).toThrow('answered 503: (empty)');
+  expect(() => wire.decodeEvent(wireAnswer(200, '{"action":"se'), KEY)).toThrow(EtcdUnusableAnswer);
 });
 
 test.each([
@@ -96,18 +100,18 @@ test.each([
   ['beyond 2^53', { 'x-etcd-index': '9007199254740993' }],
   ['beyond 2^64', { 'x-etcd-index': '99999999999999999999999999' }],
 ])('a snapshot whose X-Etcd-Index is %s cannot be used', (_, headers) => {
-  const decode = () => wire.decodeSnapshot(wireAnswer(200, got(KEY), headers));
+  const decode = () => wire.decodeSnapshot(wireAnswer(200, got(KEY), headers), KEY);
   expect(decode).toThrow(EtcdUnusableAnswer);
   expect(decode).toThrow(/X-Etcd-Index/);
 });
 
 test('the greatest exact index is taken as it is, also where the header came twice', () => {
   const headers = { 'x-etcd-index': ['9007199254740991', '1'] };
-  expect(wire.decodeSnapshot(wireAnswer(200, got(KEY), headers)).index).toBe(Number.MAX_SAFE_INTEGER);
+  expect(wire.decodeSnapshot(wireAnswer(200, got(KEY), headers), KEY).index).toBe(Number.MAX_SAFE_INTEGER);
 });
 
 test('a write needs no X-Etcd-Index, and an old server no cluster id', () => {
-  expect(wire.decodeChange(wireAnswer(200, { action: 'set', node: file(KEY) }, {}))).toEqual({
+  expect(wire.decodeChange(wireAnswer(200, { action: 'set', node: file(KEY) }, {}), KEY)).toEqual({
     clusterId: undefined,
     sentAt: 12.5,
     action: 'set',
@@ -130,7 +134,7 @@ test.each<[string, unknown]>([
   ['with a modifiedIndex beyond 2^53', `{"action":"get","node":{"key":"/x","createdIndex":1,"modifiedIndex":1e16}}`],
 ])('a successful answer that is %s cannot be used, and its write may have happened', (_, body) => {
   for (const decode of [wire.decodeSnapshot, wire.decodeChange]) {
-    const error = thrown(() => decode(wireAnswer(200, body)));
+    const error = thrown(() => decode(wireAnswer(200, body), KEY));
     expect(error).toBeInstanceOf(EtcdUnusableAnswer);
     expect(error).toMatchObject({ status: 200, outcomeUnknown: true });
   }

@@ -91,7 +91,7 @@ test('a long page is shown in part, on one line', () => {
 function refusal(status: number, body: unknown, headers?: Record<string, string>): errors.EtcdException {
   const thrown = [decodeChange, decodeSnapshot].map((decode) => {
     try {
-      decode(wireAnswer(status, body, headers));
+      decode(wireAnswer(status, body, headers), '/x');
     } catch (error) {
       return error;
     }

@@ -97,8 +97,8 @@ test('a write arrives as it was meant; of what contradicts itself, as etcd heeds
   );
 });
 
-const { node } = fc.letrec<{ node: Node }>((tie) => ({
-  node: fc
+const { tree } = fc.letrec<{ tree: Node }>((tie) => ({
+  tree: fc
     .record({
       key,
       createdIndex: index.map((n) => n + 1).filter(Number.isSafeInteger),
@@ -107,11 +107,19 @@ const { node } = fc.letrec<{ node: Node }>((tie) => ({
       content: fc.oneof(
         { depthSize: 'small' },
         text.map((value) => ({ value, dir: false, nodes: [] })),
-        fc.array(tie('node'), { maxLength: 3 }).map((nodes) => ({ dir: true, nodes })),
+        fc.array(tie('tree'), { maxLength: 3 }).map((nodes) => ({ dir: true, nodes })),
       ),
     })
     .map(({ expiry, content, ...rest }) => ({ ...rest, ...expiry, ...content })),
 }));
+
+/** With each child in its directory. */
+const placed = (node: Node, at: string): Node => ({
+  ...node,
+  key: at,
+  nodes: node.nodes.map((child) => placed(child, at + child.key.slice(child.key.lastIndexOf('/')))),
+});
+const node = tree.map((top) => placed(top, top.key));
 
 /** An answer as it arrives. */
 const arriving = ({ status, headers, body }: wire.WireReply): wire.WireAnswer => ({
@@ -127,7 +135,7 @@ test('what a read found arrives as it was', () => {
   fc.assert(
     fc.property(node, index, (found, at) => {
       const snapshot = { ...common, node: found, index: at };
-      expect(wire.decodeSnapshot(arriving(wire.encodeSnapshot(snapshot)))).toEqual(snapshot);
+      expect(wire.decodeSnapshot(arriving(wire.encodeSnapshot(snapshot)), found.key)).toEqual(snapshot);
     }),
   );
 });
@@ -136,11 +144,16 @@ test('what a write did and what a watch saw arrive as they were', () => {
   const actions = fc.constantFrom('set', 'create', 'update', 'compareAndSwap', 'delete', 'compareAndDelete', 'expire');
   fc.assert(
     fc.property(actions, node, maybe(node), (action, after, before) => {
-      const change: Change = { ...common, action, node: after, ...(before ? { prevNode: before } : {}) };
+      const change: Change = {
+        ...common,
+        action,
+        node: after,
+        ...(before ? { prevNode: placed(before, after.key) } : {}),
+      };
       const event = { ...change, index: after.modifiedIndex };
       const line = { ...wire.encodeWaiting(1), body: wire.encodeEventLine(event) };
-      expect(wire.decodeChange(arriving(wire.encodeChange(change, false)))).toEqual(change);
-      expect(wire.decodeEvent(arriving(line))).toEqual(event);
+      expect(wire.decodeChange(arriving(wire.encodeChange(change, false)), after.key)).toEqual(change);
+      expect(wire.decodeEvent(arriving(line), after.key)).toEqual(event);
     }),
   );
 });
@@ -220,7 +233,7 @@ test('the version and the members arrive as they were', () => {
 
 function errorIn(answer: wire.WireAnswer): EtcdException {
   try {
-    wire.decodeSnapshot(answer);
+    wire.decodeSnapshot(answer, '/x');
   } catch (error) {
     if (error instanceof EtcdException) return error;
   }

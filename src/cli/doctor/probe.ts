@@ -52,7 +52,7 @@ async function askAll(member: AskedMember, { lockPrefix, readTimeout }: ClientSe
     clusterId: [locks, members].map((answer) => decoded(answer, wire.clusterIdOf)).find((found) => found),
     auth: truth(objectOf(auth)?.['enabled']),
     clock: byDateHeader(version),
-    ...keysOf(locks),
+    ...keysOf(locks, lockPrefix),
   };
 }
 
@@ -80,7 +80,7 @@ async function timeReads(member: AskedMember, key: string, deadline: Deadline, l
   const readOnce = async (): Promise<void> => {
     const answer = await member.ask(wire.encodeGet(key, { quorum: true }), deadline);
     times.push(answer.answeredAt - answer.sentAt);
-    wire.decodeSnapshot(answer);
+    wire.decodeSnapshot(answer, key);
   };
   let read: Outcome;
   do read = await outcomeOf(readOnce());
@@ -90,14 +90,18 @@ async function timeReads(member: AskedMember, key: string, deadline: Deadline, l
 }
 
 const writes = (member: AskedMember, key: string, deadline: Deadline): Promise<Outcome> =>
-  outcomeOf(member.ask(wire.encodeDelete(key, { prevValue: 'doctor' }), deadline).then(wire.decodeChange));
+  outcomeOf(
+    member
+      .ask(wire.encodeDelete(key, { prevValue: 'doctor' }), deadline)
+      .then((answer) => wire.decodeChange(answer, key)),
+  );
 
 /** Whether locks are open to whoever has no password. */
 async function asGuest(url: string, settings: ClientSettings, key: string, deadline: Deadline) {
   const guest = new AskedMember(url, { ...settings, authorization: undefined });
   try {
     const [read, write] = await Promise.all([
-      outcomeOf(guest.ask(wire.encodeGet(key), deadline).then(wire.decodeSnapshot)),
+      outcomeOf(guest.ask(wire.encodeGet(key), deadline).then((answer) => wire.decodeSnapshot(answer, key))),
       writes(guest, key, deadline),
     ]);
     return { read: read.is === 'done', write: write.is === 'done' };
@@ -106,10 +110,10 @@ async function asGuest(url: string, settings: ClientSettings, key: string, deadl
   }
 }
 
-function keysOf(answer: TimedAnswer | Error): Pick<EndpointFacts, 'v2' | 'ttls'> {
+function keysOf(answer: TimedAnswer | Error, key: string): Pick<EndpointFacts, 'v2' | 'ttls'> {
   if (answer instanceof Error) return { v2: undefined };
   try {
-    return { v2: { on: true }, ttls: ttlsBelow(wire.decodeSnapshot(answer).node) };
+    return { v2: { on: true }, ttls: ttlsBelow(wire.decodeSnapshot(answer, key).node) };
   } catch (error) {
     if (error instanceof EtcdUnusableAnswer)
       return { v2: { on: false, absent: error.status === 404, message: error.message } };

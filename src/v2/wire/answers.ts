@@ -1,34 +1,68 @@
-import type { Change, KeyEvent, Node, Snapshot } from '../../keys/api.ts';
+import type { Change, KeyEvent, Snapshot } from '../../keys/api.ts';
 import { show } from '../../keys/checks.ts';
-import { decodeError, unusable } from './errors.ts';
-import { etcdJson, isRecord, parseObject } from './json.ts';
+import { areInLine, isChild } from '../../keys/paths.ts';
+import { aboutAnother, decodeError, unusable } from './errors.ts';
+import { etcdJson, parseObject } from './json.ts';
+import { decodeIndex, decodeNode, decodeTopNode, encodeNode, type Writable } from './nodes.ts';
 import { header, type WireAnswer, type WireReply } from './values.ts';
 
-export function decodeSnapshot(answer: WireAnswer): Snapshot {
+/**
+ * @param key what was asked for
+ * @throws {EtcdException} also for an answer about another key: whoever believed it would write there
+ */
+export function decodeSnapshot(answer: WireAnswer, key: string): Snapshot {
   const body = decodeBody(answer);
   const index = headerIndex(answer);
   // Without it a waiter could only guess where to watch from, and miss the event it waits for.
   if (index === undefined) throw unusable(answer, 'has no X-Etcd-Index (does a proxy drop it?)');
-  return { clusterId: clusterIdOf(answer), sentAt: answer.sentAt, index, node: decodeTopNode(body['node'], answer) };
+  const node = decodeTopNode(body['node'], answer);
+  if (node.key !== key) throw aboutAnother(answer, node.key, key);
+  return { clusterId: clusterIdOf(answer), sentAt: answer.sentAt, index, node };
 }
 
 export const encodeSnapshot = ({ node, index }: Snapshot): WireReply =>
   reply(200, index, { action: 'get', node: encodeNode(node) });
 
-export function decodeChange(answer: WireAnswer): Change {
-  const body = decodeBody(answer);
-  const prevNode = body['prevNode'];
-  const change: Writable<Change> = {
-    clusterId: clusterIdOf(answer),
-    sentAt: answer.sentAt,
-    action: String(body['action']),
-    node: decodeNode(body['node'], answer),
-  };
-  if (prevNode !== undefined) change.prevNode = decodeNode(prevNode, answer);
+/**
+ * @param key what was to be written or removed
+ * @throws {EtcdException} also for an answer about another key
+ */
+export function decodeChange(answer: WireAnswer, key: string): Change {
+  const change = decodeAnyChange(answer);
+  if (change.node.key !== key) throw aboutAnother(answer, change.node.key, key);
   return change;
 }
 
-type Writable<T> = { -readonly [field in keyof T]: T[field] };
+/**
+ * @param dir where a file was to be made
+ * @param value what it was to contain; undefined: anything
+ * @throws {EtcdException} also for an answer about another directory or value
+ */
+export function decodeAppend(answer: WireAnswer, dir: string, value: string | undefined): Change {
+  const change = decodeAnyChange(answer);
+  const { node } = change;
+  if (!isChild(node.key, dir)) throw aboutAnother(answer, node.key, `a key in ${dir}`);
+  // Half a surrogate pair goes out as U+FFFD.
+  if (value !== undefined && node.value !== value && node.value !== String(Buffer.from(value)))
+    throw unusable(answer, `has the value ${show(node.value)}, not ${show(value)}`);
+  return change;
+}
+
+function decodeAnyChange(answer: WireAnswer): Change {
+  const body = decodeBody(answer);
+  const { action, node, prevNode } = body;
+  if (typeof action !== 'string') throw unusable(answer, 'has no action');
+  const change: Writable<Change> = {
+    clusterId: clusterIdOf(answer),
+    sentAt: answer.sentAt,
+    action,
+    node: decodeNode(node, answer),
+  };
+  if (prevNode !== undefined) change.prevNode = decodeNode(prevNode, answer);
+  if (change.prevNode && change.prevNode.key !== change.node.key)
+    throw aboutAnother(answer, change.prevNode.key, change.node.key);
+  return change;
+}
 
 /** @param quiet leave the nodes out (`noValueOnSuccess`); a removal tells them all the same */
 export function encodeChange(change: Change, quiet: boolean): WireReply {
@@ -38,10 +72,15 @@ export function encodeChange(change: Change, quiet: boolean): WireReply {
   return reply(created ? 201 : 200, node.modifiedIndex, quiet && !removed ? { action } : encodeEvent(change));
 }
 
-/** An empty body is how a server ends a wait it gives up: undefined. */
-export function decodeEvent(answer: WireAnswer): KeyEvent | undefined {
+/**
+ * An empty body is how a server ends a wait it gives up: undefined.
+ * @param key what was watched; an event on a directory above or, of a recursive watch, on a key below is about it, too
+ * @throws {EtcdException} also for an event on another key
+ */
+export function decodeEvent(answer: WireAnswer, key: string): KeyEvent | undefined {
   if (answer.status === 200 && answer.body.trim() === '') return undefined;
-  const change = decodeChange(answer);
+  const change = decodeAnyChange(answer);
+  if (!areInLine(change.node.key, key)) throw aboutAnother(answer, change.node.key, key);
   return { ...change, index: change.node.modifiedIndex };
 }
 
@@ -65,38 +104,6 @@ function headerIndex(answer: WireAnswer): number | undefined {
   return text === undefined ? undefined : decodeIndex(text, 'X-Etcd-Index', answer);
 }
 
-/** Beyond 2^53 a number is no longer exact, and a watch from a rounded index could miss its event. */
-function decodeIndex(value: unknown, what: string, answer: WireAnswer): number {
-  const index = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  if (typeof index === 'number' && Number.isSafeInteger(index) && index >= 0) return index;
-  throw unusable(answer, `has ${what} ${show(value)}, which is no index below 2^53`);
-}
-
-/** etcd's answer for the root has no key and no indexes: no write ever made it. */
-function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
-  const isRoot = isRecord(raw) && raw['key'] === undefined && raw['dir'] === true;
-  return decodeNode(isRoot ? { key: '/', createdIndex: 0, modifiedIndex: 0, ...raw } : raw, answer);
-}
-
-const NO_NODES: readonly Node[] = Object.freeze([]);
-
-function decodeNode(raw: unknown, answer: WireAnswer): Node {
-  if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
-  const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } = raw;
-  const node: Writable<Node> = {
-    key,
-    dir: dir === true,
-    createdIndex: decodeIndex(createdIndex, 'createdIndex', answer),
-    modifiedIndex: decodeIndex(modifiedIndex, 'modifiedIndex', answer),
-    nodes: Array.isArray(nodes) ? nodes.map((child) => decodeNode(child, answer)) : NO_NODES,
-  };
-  // Not by spreads: a listing may hold thousands of these.
-  if (typeof value === 'string') node.value = value;
-  if (typeof ttl === 'number') node.ttl = ttl;
-  if (typeof expiration === 'string') node.expiration = expiration;
-  return node;
-}
-
 function decodeBody(answer: WireAnswer): Record<string, unknown> {
   const body = parseObject(answer.body);
   if (answer.status < 200 || answer.status > 299 || body?.['errorCode'] !== undefined) throw decodeError(answer, body);
@@ -109,20 +116,6 @@ const encodeEvent = ({ action, node, prevNode }: Change) => ({
   node: encodeNode(node),
   ...(prevNode ? { prevNode: encodeNode(prevNode) } : {}),
 });
-
-/** In etcd's order, and like etcd without what is empty: a value alone may be. */
-function encodeNode({ key, value, dir, expiration, ttl, nodes, modifiedIndex, createdIndex }: Node): object {
-  return {
-    key: key === '/' ? undefined : key,
-    value,
-    dir: dir || undefined,
-    expiration,
-    ttl: ttl || undefined,
-    nodes: nodes.length === 0 ? undefined : nodes.map(encodeNode),
-    modifiedIndex: modifiedIndex || undefined,
-    createdIndex: createdIndex || undefined,
-  };
-}
 
 const reply = (status: number, index: number, body: object): WireReply => ({
   status,

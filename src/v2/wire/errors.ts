@@ -14,20 +14,35 @@ import { header, type WireAnswer, type WireReply } from './values.ts';
 /** Meaning of an answer that is no success. */
 export function decodeError(answer: WireAnswer, body = parseObject(answer.body)): EtcdException {
   const { status } = answer;
-  const errorCode = body?.['errorCode'];
-  if (body && typeof errorCode === 'number') {
-    const { message, cause } = body;
-    const told = Number(header(answer, 'x-etcd-index') ?? Number.NaN);
-    const index = typeof body['index'] === 'number' ? body['index'] : Number.isNaN(told) ? undefined : told;
-    // A request raft did not settle in time may still be committed; so may any other the server broke off.
-    return fromErrorCode(errorCode, String(message), { status, index, cause, outcomeUnknown: status >= 500 });
-  }
+  if (body?.['errorCode'] !== undefined) return decodeRefusal(answer, body);
   if (status === 401 || status === 403)
     return new EtcdInsufficientPermissions(`refused with ${status}: ${snippet(answer)}`, { status });
   if (status >= 500)
     return new EtcdConnectionFailed(`answered ${status}: ${snippet(answer)}`, { status, outcomeUnknown: true });
   return unusable(answer, 'is not from the v2 keys API');
 }
+
+/** An error with etcd's own number. One with fields that etcd never sends says nothing that can be relied upon. */
+function decodeRefusal(answer: WireAnswer, body: Record<string, unknown>): EtcdException {
+  const { status } = answer;
+  const { errorCode, message, cause, index = indexIn(answer) } = body;
+  if (
+    isCount(errorCode) &&
+    typeof message === 'string' &&
+    (cause === undefined || typeof cause === 'string') &&
+    (index === undefined || isCount(index))
+  )
+    // A request raft did not settle in time may still be committed; so may any other the server broke off.
+    return fromErrorCode(errorCode, message, { status, index, cause, outcomeUnknown: status >= 500 });
+  return unusable(answer, 'is no error as etcd sends it');
+}
+
+function indexIn(answer: WireAnswer): number | undefined {
+  const index = Number(header(answer, 'x-etcd-index') || Number.NaN);
+  return isCount(index) ? index : undefined;
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 const STATUS: Readonly<Record<number, number>> = {
   100: 404,
@@ -64,9 +79,13 @@ export function unusable(answer: WireAnswer, why: string): EtcdUnusableAnswer {
   const hint = off ? ' (etcd 3.4 and 3.5 serve /v2 only when started with --enable-v2; 3.6 dropped it)' : '';
   return new EtcdUnusableAnswer(`the answer ${why}${hint}: ${status} ${snippet(answer)}`, {
     status,
-    outcomeUnknown: status < 300,
+    outcomeUnknown: status < 300 || status >= 500,
   });
 }
+
+/** For an answer about another key than the one asked for. */
+export const aboutAnother = (answer: WireAnswer, key: string, asked: string): EtcdUnusableAnswer =>
+  unusable(answer, `is about ${show(key)}, not ${show(asked)}`);
 
 function snippet({ body }: WireAnswer): string {
   const text = body.replace(/\s+/g, ' ').trim();

@@ -25,9 +25,12 @@ export interface Version {
   readonly cluster: string | undefined;
 }
 
+/** Of the text that says it. */
+const LONGEST_VERSION = 100;
+
 export function decodeVersion(answer: WireAnswer): Version {
   if (answer.status !== 200) throw decodeError(answer);
-  const text = /^etcd (\d+(?:\.\d+)+\S*)$/.exec(answer.body.trim());
+  const text = /^etcd (\d+(?:\.\d+)+\S*)$/.exec(answer.body.slice(0, LONGEST_VERSION).trim());
   if (text?.[1]) return { server: text[1], cluster: undefined };
   const { etcdserver, etcdcluster } = parseObject(answer.body) ?? {};
   if (typeof etcdserver !== 'string') throw unusable(answer, 'does not tell a version');
@@ -59,15 +62,21 @@ export function decodeMembers(answer: WireAnswer): Member[] {
   const members = body?.['members'];
   if (!Array.isArray(members)) throw unusable(answer, body ? 'lists no members' : 'is not JSON');
   return members.map((member: unknown) => {
-    if (!isRecord(member)) throw unusable(answer, 'lists no members');
-    const { id, name, peerURLs, clientURLs } = member;
-    return { id: String(id), name: String(name), peerURLs: texts(peerURLs), clientURLs: texts(clientURLs) };
+    const { id, name, peerURLs, clientURLs } = isRecord(member) ? member : {};
+    const [peers, clients] = [texts(peerURLs), texts(clientURLs)];
+    if (typeof id === 'string' && typeof name === 'string' && peers && clients)
+      return { id, name, peerURLs: peers, clientURLs: clients };
+    throw unusable(answer, 'lists no members');
   });
 }
 
 export const encodeMembers = (members: readonly Member[]): string => etcdJson({ members });
 
-const texts = (list: unknown): string[] => (Array.isArray(list) ? list.map(String) : []);
+/** A list of texts, which may be absent; undefined for anything else. */
+function texts(list: unknown): string[] | undefined {
+  const all: unknown[] | undefined = Array.isArray(list) ? list : (list ?? undefined) === undefined ? [] : undefined;
+  return all?.every((text) => typeof text === 'string') ? all : undefined;
+}
 
 export function decodeMachines(answer: WireAnswer): string[] {
   if (answer.status !== 200) throw decodeError(answer);

@@ -1,0 +1,105 @@
+import { describe, expect, inject, test } from 'vitest';
+import { EtcdUnusableAnswer } from '../../src/errors.ts';
+import { type Alter, type AlteredAnswer, useAlteredMember } from '../support/altered-member.ts';
+import { rejection } from '../support/clients.ts';
+import { freshName, queueOn } from '../support/locks.ts';
+import { useManager } from '../support/managers.ts';
+import { until } from '../support/until.ts';
+
+/** An answer with something else in the place of what it says. */
+const changed = (
+  { body }: AlteredAnswer,
+  change: (body: Record<string, unknown>) => object,
+): Partial<AlteredAnswer> => ({
+  body: JSON.stringify(change(JSON.parse(body))),
+});
+
+const refusal = (fields: object): Partial<AlteredAnswer> => ({
+  status: 404,
+  body: JSON.stringify({ errorCode: 100, message: 'Key not found', cause: '/x', index: 6, ...fields }),
+});
+
+const nested = `{"action":"set","node":${'{"key":"/x","createdIndex":1,"modifiedIndex":1,"nodes":['.repeat(100_000)}`;
+
+describe('a holder keeps its lock through another member where one answers', () => {
+  test.each<[string, (answer: AlteredAnswer) => Partial<AlteredAnswer>]>([
+    ['with a cause that can become no text', () => refusal({ cause: { toString: 1 } })],
+    ['with a message that can become no text', () => refusal({ message: { toString: 1 } })],
+    [
+      'with an action that can become no text',
+      (answer) => changed(answer, (body) => ({ ...body, action: { toString: 1 } })),
+    ],
+    ['with an index that is none', () => refusal({ index: -0.5 })],
+    ['with nodes nested deeper than any key', () => ({ body: nested + ']}'.repeat(100_000).concat('}') })],
+    [
+      'about another key',
+      (answer) => changed(answer, (body) => ({ ...body, node: { ...(body['node'] as object), key: '/other' } })),
+    ],
+  ])('%s', async (_, alter) => {
+    let hostile = 0;
+    let turned = false;
+    const bad = await useAlteredMember((asked, answer) => {
+      if (!turned || !asked.startsWith('PUT ')) return undefined;
+      hostile += 1;
+      return alter(answer);
+    });
+    const name = freshName();
+    const locks = useManager({ ttl: 2 }, { endpoints: [bad, inject('etcd')] });
+    const held = await locks.acquire(name);
+    turned = true;
+    const [first] = await queueOn(name);
+    await until(
+      () => queueOn(name),
+      ([entry]) => Date.parse(entry?.expiration ?? '') > Date.parse(first?.expiration ?? '') + 2000,
+    );
+    held.assertHeld();
+    expect(hostile).toBeGreaterThan(0);
+    expect(await queueOn(name)).toMatchObject([{ key: held.key }]);
+    await held.release();
+  });
+});
+
+/** All requests that the member got, by method and path, and what it made of their answers. */
+async function recording(alter: Alter): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = [];
+  const url = await useAlteredMember((request, answer) => {
+    asked.push(request);
+    return alter(request, answer);
+  });
+  return { url, asked };
+}
+
+describe('no request is made for a key that a member made up:', () => {
+  test('in the answer to an append', async () => {
+    const name = freshName();
+    const { url, asked } = await recording((request, answer) =>
+      request.startsWith('POST ')
+        ? changed(answer, (body) => ({
+            ...body,
+            node: { ...(body['node'] as object), key: '/other/00000000000000000001' },
+          }))
+        : undefined,
+    );
+    const error = await rejection(useManager({ ttl: 600 }, { endpoints: url }).acquire(name), EtcdUnusableAnswer);
+    expect(error.message).toContain('/other/00000000000000000001');
+    await until(
+      () => queueOn(name),
+      (queue) => queue.length === 0,
+    );
+    expect(asked.filter((request) => request.includes('/other'))).toEqual([]);
+  });
+
+  test('in a listing, as an entry that the same identity left behind', async () => {
+    const name = freshName();
+    const left = { key: '/other/1', value: 'id:me:u1', createdIndex: 1, modifiedIndex: 1 };
+    const { url, asked } = await recording((request, answer) =>
+      request.startsWith('GET ') && answer.status === 200
+        ? changed(answer, (body) => ({ ...body, node: { ...(body['node'] as object), nodes: [left] } }))
+        : undefined,
+    );
+    await useManager({ ttl: 600 }).request(name, () => undefined); // makes the directory
+    const locks = useManager({ ttl: 600, identity: 'me' }, { endpoints: url });
+    await rejection(locks.acquire(name, { ifAvailable: true }), EtcdUnusableAnswer);
+    expect(asked.filter((request) => request.includes('/other'))).toEqual([]);
+  });
+});
