@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { follow, ignore, now, type Source, unfollow } from '../timing.ts';
+import { Body } from './body.ts';
 import type { Timeout } from './timeout.ts';
 import type { WireAnswer } from './wire.ts';
 
@@ -44,7 +45,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Why nothing more is waited for, if so. */
   #given: Error | undefined;
   #head: WireAnswer | undefined;
-  readonly #chunks: Buffer[] = [];
+  #body: Body | undefined;
   #controller: Dispatcher.DispatchController | undefined;
 
   constructor(limits: Limits, failure: Failure, hooks: Hooks) {
@@ -73,7 +74,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: WireAnswer['headers']): void {
     if (status < 200) return;
     this.#head = { status, headers, body: '', sentAt: this.#sentAt };
+    this.#body = new Body(this.#head);
     try {
+      this.#body.begin();
       this.#limits.begun?.(this.#head);
     } catch (error) {
       this.#onAbort(error); // nobody will read the body: let the connection go
@@ -81,13 +84,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#chunks.push(chunk);
+    try {
+      if (!this.#given) this.#body?.add(chunk);
+    } catch (error) {
+      this.#onAbort(error);
+    }
   }
 
   onResponseEnd(): void {
-    const whole = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
-    const body = whole?.toString() ?? '';
     const head = this.#head;
+    const body = this.#body?.text ?? '';
     this.#hooks.answered();
     this.#resolve(head && { status: head.status, headers: head.headers, body, sentAt: head.sentAt });
     this.#end();

@@ -20,8 +20,9 @@ const answerJson = (status: number, body: unknown, index = 7): string =>
 
 describe('etcd before 2.2, which names in-order keys by bare numbers', () => {
   test('is refused with a clear error, and the key is removed again', async () => {
-    const node = { key: '/_locks/x/7', value: 'u', ttl: 60, modifiedIndex: 7, createdIndex: 7 };
     const server = await useServer((socket, request) => {
+      const value = /\bvalue=(\w+)/.exec(request)?.[1];
+      const node = { key: '/_locks/x/7', value, ttl: 60, modifiedIndex: 7, createdIndex: 7 };
       socket.write(
         request.startsWith('POST')
           ? answerJson(201, { action: 'create', node })
