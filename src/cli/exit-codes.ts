@@ -66,6 +66,19 @@ export class UsageError extends CliError {
   }
 }
 
+/**
+ * Runs a check of values from the command line.
+ * @throws {UsageError} for a value that the package refuses. Elsewhere such an error is a defect, not bad usage.
+ */
+export function checked<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof TypeError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
 /** A subclass comes before its base. */
 const codes = [
   [EtcdWatchTimedOut, ExitCode.timedOut],
@@ -74,8 +87,6 @@ const codes = [
   [EtcdInsufficientPermissions, ExitCode.refused],
   [EtcdLockLost, ExitCode.lost],
   [EtcdLockExpired, ExitCode.lost],
-  // What the package says of a value it cannot use, before any request.
-  [RangeError, ExitCode.usage],
 ] as const;
 
 export function exitCodeOf(error: unknown): number {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { EtcdKeysLeft } from '../errors.ts';
 import { EtcdClient } from '../v2/client.ts';
 import { clientOptions, connectionOf } from './connection.ts';
-import { exitCodeOf, UsageError } from './exit-codes.ts';
+import { checked, exitCodeOf } from './exit-codes.ts';
 import { complain } from './streams.ts';
 
 /** The `--json` of the commands that print data. */
@@ -31,11 +31,7 @@ export function withClient(
 /** @throws {UsageError} for what no client can be made of */
 function connect(command: Command): EtcdClient {
   const options = clientOptions(connectionOf(command));
-  try {
-    return new EtcdClient(options);
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+  return checked(() => new EtcdClient(options));
 }
 
 /** Runs an action; what it fails with is told on stderr, and becomes the exit code. */

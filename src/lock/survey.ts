@@ -60,12 +60,22 @@ export async function readLockDirectories(
   keys: KeysApi,
   beginning: string,
 ): Promise<Listing & { readonly tops: readonly Node[] }> {
-  const end = beginning.lastIndexOf('/');
-  const above = end < 0 ? undefined : beginning.slice(0, end);
-  if (above !== undefined) checkLockName(above);
+  const above = checkBeginning(beginning);
   const path = above === undefined ? keys.lockPrefix : `${keys.lockPrefix}/${above}`;
   const { nodes, ...listing } = await readDirectory(keys, path, BY_QUORUM);
   return { tops: nodes.filter(({ dir }) => dir), ...listing };
+}
+
+/**
+ * The name of the directory that names with this beginning are below, if any.
+ * @throws {RangeError} for a beginning that no name can have
+ */
+export function checkBeginning(beginning: string): string | undefined {
+  const end = beginning.lastIndexOf('/');
+  if (end < 0) return undefined;
+  const above = beginning.slice(0, end);
+  checkLockName(above);
+  return above;
 }
 
 /** The lock whose directory it is. */

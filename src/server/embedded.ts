@@ -45,9 +45,7 @@ export class EmbeddedEtcd {
    * @throws the system's error when it cannot listen there (`EADDRINUSE` …)
    */
   static async start({ port = 0, host = '127.0.0.1' }: EmbeddedEtcdOptions = {}): Promise<EmbeddedEtcd> {
-    checkInteger('port', port, 0);
-    if (port > 65_535) throw new RangeError(`port must be at most 65535, got ${port}`);
-    if (typeof host !== 'string' || host === '') throw new TypeError(`host must be an address, got ${show(host)}`);
+    checkEmbeddedOptions({ port, host });
     const server = createHttpServer();
     await listen(server, port, host);
     const store = new Store();
@@ -75,6 +73,13 @@ export class EmbeddedEtcd {
     await closed;
     this.#store.stop();
   }
+}
+
+/** @throws {TypeError | RangeError} with the value in the message */
+export function checkEmbeddedOptions({ port, host }: Required<EmbeddedEtcdOptions>): void {
+  checkInteger('port', port, 0);
+  if (port > 65_535) throw new RangeError(`port must be at most 65535, got ${port}`);
+  if (typeof host !== 'string' || host === '') throw new TypeError(`host must be an address, got ${show(host)}`);
 }
 
 /** One that can be called: an address that stands for all is reached by the loopback. */

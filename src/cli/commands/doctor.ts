@@ -10,7 +10,7 @@ import type { Facts } from '../doctor/facts.ts';
 import { isWell, judge } from '../doctor/judge.ts';
 import { probe } from '../doctor/probe.ts';
 import { report } from '../doctor/report.ts';
-import { ExitCode } from '../exit-codes.ts';
+import { checked, ExitCode } from '../exit-codes.ts';
 import { explain } from '../help.ts';
 import { JSON_FLAG, outcome } from '../session.ts';
 import { print, printJson } from '../streams.ts';
@@ -50,7 +50,7 @@ export function doctorCommand(): Command {
 }
 
 async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Promise<number> {
-  if (ttl !== undefined) checkSeconds('--ttl', ttl);
+  if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
   const facts = await examine(connection, ttl);
   const findings = judge(facts);
   const ok = isWell(findings);
@@ -60,7 +60,7 @@ async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Prom
 }
 
 async function examine(options: EtcdClientOptions, ttl: number | undefined): Promise<Facts> {
-  const settings = checkOptions({ ...options, readTimeout: READ_TIMEOUT });
+  const settings = checked(() => checkOptions({ ...options, readTimeout: READ_TIMEOUT }));
   const urls = settings.endpoints ?? (await lookUp(settings));
   const given = [options.endpoints ?? urls].flat().map((url) => new URL(url).origin);
   const endpoints = await Promise.all(urls.map((url) => probe(url, settings)));

@@ -1,7 +1,8 @@
 import { Command } from 'commander';
+import { checkLockName } from '../../keys/paths.ts';
 import { holdersAmong, type QueueSurvey, surveyLock } from '../../lock/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
-import { ExitCode } from '../exit-codes.ts';
+import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_AGE, ABOUT_OWNERS, ageText, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
@@ -29,6 +30,7 @@ export function inspectCommand(): Command {
 }
 
 async function inspect(client: EtcdClient, name: string, { json }: { json?: boolean }): Promise<number> {
+  checked(() => checkLockName(name));
   const survey = await surveyLock(client, name);
   if (json) {
     printJson(surveyJson(survey));

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { holdersAmong, type LockQueue, surveyLocks } from '../../lock/survey.ts';
+import { checkBeginning, holdersAmong, type LockQueue, surveyLocks } from '../../lock/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
-import { ExitCode } from '../exit-codes.ts';
+import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_AGE, ageText, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
@@ -33,6 +33,7 @@ export function lsCommand(): Command {
 }
 
 async function list(client: EtcdClient, prefix: string, { json }: { json?: boolean }): Promise<number> {
+  checked(() => checkBeginning(prefix));
   const { queues, index } = await surveyLocks(client, prefix);
   const taken = queues.filter(({ entries }) => entries.length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
   if (json) {
@@ -51,8 +52,7 @@ function row({ name, entries }: LockQueue, index: number): string[] {
   const [first] = holders;
   if (!first) return [];
   const others = holders.length === 1 ? '' : ` and ${holders.length - 1} more`;
-  const ttls = holders.map(({ ttl }) => ttl ?? Number.POSITIVE_INFINITY);
-  const last = Math.max(...ttls);
+  const last = holders.reduce((most, { ttl = Number.POSITIVE_INFINITY }) => Math.max(most, ttl), 0);
   return [
     name,
     ownerOf(first) + others,

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { EtcdDirNotEmpty, EtcdKeyNotFound } from '../../errors.ts';
 import type { Node } from '../../keys/api.ts';
-import { lockNameOf, readLockDirectories } from '../../lock/survey.ts';
+import { checkBeginning, lockNameOf, readLockDirectories } from '../../lock/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
-import { ExitCode } from '../exit-codes.ts';
+import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
 import { print, printJson, remark } from '../streams.ts';
@@ -37,6 +37,7 @@ interface PruneOptions {
 }
 
 async function prune(client: EtcdClient, prefix: string, { dryRun, json }: PruneOptions): Promise<number> {
+  checked(() => checkBeginning(prefix));
   const { tops } = await readLockDirectories(client, prefix);
   const names: string[] = [];
   for (const node of tops.flatMap(emptyWithin)) {

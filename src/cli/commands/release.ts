@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { baseName, checkLockName } from '../../keys/paths.ts';
 import { holdersAmong, type LockQueue, type QueueEntry, surveyLock } from '../../lock/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
-import { ExitCode, UsageError } from '../exit-codes.ts';
+import { checked, ExitCode, UsageError } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { type Removal, removeEntry } from '../queues/removal.ts';
 import { ABOUT_OWNERS, describe, entryJson, ownerOf } from '../queues/show.ts';
@@ -48,14 +48,14 @@ export function releaseCommand(): Command {
 }
 
 async function release(client: EtcdClient, name: string, options: ReleaseOptions): Promise<number> {
-  checkLockName(name);
+  checked(() => checkLockName(name));
   const matches = matcher(`${client.lockPrefix}/${name}`, options);
   const { queue, index } = await surveyLock(client, name);
   const found = queue.entries.filter(matches);
   const [entry] = found;
-  if (!entry) return refuse(`no entry of ${name} has this ${askedBy(options)}.`, ...here(queue));
+  if (!entry) return refuse(`no entry of ${name} has this ${askedBy(options)}.`, here(queue));
   if (found.length > 1)
-    return refuse(`${found.length} entries have this uuid. Tell one by --key:`, ...found.map(describe));
+    return refuse(`${found.length} entries have this uuid. Tell one by --key:`, found.map(describe));
   if (options.json) printJson(entryJson(entry, index));
   else print(describe(entry));
   if (holdersAmong(queue.entries).includes(entry)) {
@@ -95,7 +95,8 @@ const askedBy = ({ uuid, entryKey: key }: ReleaseOptions): string =>
 const here = ({ entries }: LockQueue): string[] =>
   entries.length === 0 ? ['Its queue is empty.'] : ['In its queue:', ...entries.map(describe)];
 
-function refuse(...lines: readonly string[]): number {
+function refuse(why: string, lines: readonly string[] = []): number {
+  complain(why);
   for (const line of lines) complain(line);
   return ExitCode.no;
 }

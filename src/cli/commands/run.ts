@@ -2,9 +2,10 @@ import { Command, Option } from 'commander';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import type { OpenHeld } from '../../lock/held.ts';
 import { LockManager } from '../../lock/manager.ts';
+import { checkRequest, type HoldOptions } from '../../lock/manager-options.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import { exitCode, number } from '../arguments.ts';
-import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
+import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
 import { guard } from '../job/guard.ts';
@@ -70,12 +71,14 @@ export function runCommand(): Command {
 async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
+  const request = requestOf(flags);
+  checked(() => checkRequest(name, request, {}));
   check(job[0] ?? '');
   // Not later: nobody is told of a signal while this is found out, and between the lock and the start a job could miss it.
   const wrapper = diesWithUs();
   const relay = new Relay();
   try {
-    const held = await acquire(new LockManager(client), name, flags, relay.ending);
+    const held = await acquire(new LockManager(client), name, { ...request, signal: relay.ending });
     if (held === null) return taken(name, flags);
     try {
       await relay.ready();
@@ -104,11 +107,12 @@ function check(command: string): void {
   }
 }
 
-function acquire(locks: LockManager, name: string, flags: Flags, signal: AbortSignal): Promise<OpenHeld | null> {
-  const { shared = false, ttl, timeout, ifAvailable = false, identity } = flags;
-  const mode = shared ? 'shared' : 'exclusive';
-  return withProgress(locks, name, () => locks.acquire(name, { mode, ttl, timeout, ifAvailable, identity, signal }));
+function requestOf({ shared = false, ttl, timeout, ifAvailable = false, identity }: Flags): HoldOptions {
+  return { mode: shared ? 'shared' : 'exclusive', ttl, timeout, ifAvailable, identity };
 }
+
+const acquire = (locks: LockManager, name: string, request: HoldOptions): Promise<OpenHeld | null> =>
+  withProgress(locks, name, () => locks.acquire(name, request));
 
 async function runUnder(
   held: OpenHeld,

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { EmbeddedEtcd } from '../../server/embedded.ts';
+import { checkEmbeddedOptions, EmbeddedEtcd } from '../../server/embedded.ts';
 import { number } from '../arguments.ts';
-import { ExitCode } from '../exit-codes.ts';
+import { checked, ExitCode } from '../exit-codes.ts';
 import { explain } from '../help.ts';
 import { outcome } from '../session.ts';
 import { aborted, untilSignalled } from '../signals.ts';
@@ -37,6 +37,7 @@ function serve(port: number, host: string): Promise<number> {
 }
 
 async function listen(port: number, host: string): Promise<EmbeddedEtcd> {
+  checked(() => checkEmbeddedOptions({ port, host }));
   try {
     return await EmbeddedEtcd.start({ port, host });
   } catch (error) {

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { baseName } from '../../keys/paths.ts';
+import { baseName, checkLockName } from '../../keys/paths.ts';
 import { holdersAmong, type QueueEntry } from '../../lock/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
-import { ExitCode } from '../exit-codes.ts';
+import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { type Follower, follow } from '../queues/follow.ts';
 import { ABOUT_OWNERS, entryJson, fullOwnerOf, ttlText } from '../queues/show.ts';
@@ -41,7 +41,8 @@ export function watchCommand(): Command {
   });
 }
 
-function watch(client: EtcdClient, name: string, { json = false }: { json?: boolean }): Promise<number> {
+async function watch(client: EtcdClient, name: string, { json = false }: { json?: boolean }): Promise<number> {
+  checked(() => checkLockName(name));
   return untilSignalled(async (signal) => {
     try {
       return await follow(client, name, follower(json ? jsonLine : line, json), signal);

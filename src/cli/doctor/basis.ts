@@ -21,7 +21,13 @@ export function basisOf({ ttl: given, endpoints, lockPrefix }: Facts): Basis {
   if (given !== undefined) return basis(given, 'as --ttl says');
   if (left.length === 0) return basis(USUAL_TTL, 'the usual one, as there are no entries; --ttl says what yours have');
   const from = `the shortest that an entry below ${lockPrefix} has left; --ttl says what yours have`;
-  return basis(Math.max(1, Math.min(...left)), from);
+  return basis(
+    Math.max(
+      1,
+      left.reduce((least, ttl) => Math.min(least, ttl)),
+    ),
+    from,
+  );
 }
 
 const basis = (ttl: number, from: string): Basis => ({

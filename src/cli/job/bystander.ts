@@ -46,8 +46,8 @@ export class Bystander {
     this.#process.kill('SIGCONT');
     const line = await this.#ask();
     const fresh = line.split(' ').filter((name) => name !== '') as Relayed[];
-    this.#sightings.push(...fresh.map((name) => ({ signal: name, at: now() })));
-    this.#sightings = this.#sightings.filter(({ at }) => at > arrived - MERGING);
+    const all = [...this.#sightings, ...fresh.map((name) => ({ signal: name, at: now() }))];
+    this.#sightings = all.filter(({ at }) => at > arrived - MERGING);
     const match = this.#sightings.findIndex((sighting) => sighting.signal === signal);
     if (match >= 0) this.#sightings.splice(match, 1);
     return match >= 0;
