@@ -100,9 +100,18 @@ export function ageOf({ sequence }: Contender, index: number): number | undefine
 }
 
 /** Each directory is a lock, also one inside another. */
-function queuesBelow(keys: KeysApi, node: Node): LockQueue[] {
-  const below = node.nodes.filter(({ dir }) => dir).flatMap((child) => queuesBelow(keys, child));
-  return [queueAmong(lockNameOf(keys, node), node.nodes), ...below];
+const queuesBelow = (keys: KeysApi, top: Node): LockQueue[] =>
+  directoriesFrom(top).map((node) => queueAmong(lockNameOf(keys, node), node.nodes));
+
+/** The directory and all that are in it, each before those in it. Not by recursion: they may be nested very deep. */
+export function directoriesFrom(top: Node): Node[] {
+  const found: Node[] = [];
+  const ahead = [top];
+  for (let node = ahead.pop(); node; node = ahead.pop()) {
+    found.push(node);
+    for (const child of node.nodes.toReversed()) if (child.dir) ahead.push(child);
+  }
+  return found;
 }
 
 function queueAmong(name: string, nodes: readonly Node[]): LockQueue {

@@ -58,6 +58,20 @@ describe('a queue of 200,000 holders', () => {
   });
 });
 
+test('locks nested as deep as keys can be are listed, pruned and no obstacle to doctor', async () => {
+  const { url, store } = await serveOpenly();
+  const name = Array(1950).fill('a').join('/');
+  store.createInOrder(`/_locks/${name}`, 'u1', { ttl: 600 });
+  const [listed, pruned, diagnosis] = [
+    await ask(['ls', '--json'], url),
+    await ask(['prune', '--dry-run'], url),
+    await ask(['doctor', '--json'], url),
+  ];
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ name, waiters: 0 }]);
+  expect(pruned).toMatchObject({ code: 0, stdout: '' });
+  expect(JSON.parse(diagnosis.stdout).basis.ttl).toBeGreaterThan(500);
+});
+
 test('a RangeError from inside is not taken for bad usage', async () => {
   const broken = 'globalThis.BigInt = () => { throw new RangeError("Maximum call stack size exceeded"); };';
   const { url, store } = await serveOpenly();

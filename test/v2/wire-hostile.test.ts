@@ -138,12 +138,18 @@ test.each([
   expect(refusal(wire.decodeMembers, wireAnswer(200, { members: [member] }))).toBeInstanceOf(EtcdUnusableAnswer);
 });
 
-test('directories that are nested beyond all keys cannot be used, and do no harm', () => {
+test('directories that are nested very deep do no harm', () => {
   const levels = 100_000;
   const open = `{"key":"/x","dir":true,"createdIndex":1,"modifiedIndex":1,"nodes":[`;
   const text = `{"action":"get","node":${open.repeat(levels)}${']}'.repeat(levels)}}`;
   for (const decode of Object.values(decoders).slice(0, 5))
     expect(refusal(decode, wireAnswer(200, text))).toBeInstanceOf(EtcdUnusableAnswer);
+  const [deepest, ...above] = Array.from({ length: 3000 }, (_, level) => KEY + '/a'.repeat(level)).reverse();
+  const opened = above.reverse().map((key) => open.replace('/x', key));
+  const tree = `${opened.join('')}${JSON.stringify(file(deepest ?? ''))}${']}'.repeat(above.length)}`;
+  let { node } = wire.decodeSnapshot(wireAnswer(200, `{"action":"get","node":${tree}}`), KEY);
+  while (node.nodes[0]) node = node.nodes[0];
+  expect(node).toMatchObject({ key: deepest, value: 'u1' });
 });
 
 describe('an answer about another key than the one asked for cannot be used:', () => {

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { EtcdDirNotEmpty, EtcdKeyNotFound } from '../../errors.ts';
 import type { Node } from '../../keys/api.ts';
-import { checkBeginning, lockNameOf, readLockDirectories } from '../../lock/survey.ts';
+import { checkBeginning, directoriesFrom, lockNameOf, readLockDirectories } from '../../lock/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
@@ -52,9 +52,12 @@ async function prune(client: EtcdClient, prefix: string, { dryRun, json }: Prune
 }
 
 /** The directories that have no entry in them, however deep; the innermost first. */
-const emptyWithin = (node: Node): Node[] => [...node.nodes.flatMap(emptyWithin), ...(isEmpty(node) ? [node] : [])];
-
-const isEmpty = ({ dir, nodes }: Node): boolean => dir && nodes.every(isEmpty);
+function emptyWithin(top: Node): Node[] {
+  const empty = new Set<Node>();
+  for (const directory of directoriesFrom(top).toReversed())
+    if (directory.nodes.every((child) => empty.has(child))) empty.add(directory);
+  return [...empty];
+}
 
 /** A race with whoever queues up, or with another `prune`, is lost. */
 async function isRemoved(client: EtcdClient, { key }: Node): Promise<boolean> {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { EtcdKeyNotFound, EtcdUnusableAnswer } from '../../errors.ts';
 import type { Node } from '../../keys/api.ts';
 import { contendersAmong } from '../../lock/queue.ts';
+import { directoriesFrom } from '../../lock/survey.ts';
 import { Deadline } from '../../timing.ts';
 import type { ClientSettings } from '../../v2/options.ts';
 import { parseObject } from '../../v2/wire/json.ts';
@@ -123,10 +124,8 @@ function keysOf(answer: TimedAnswer | Error, key: string): Pick<EndpointFacts, '
   }
 }
 
-const ttlsBelow = (node: Node): number[] => [
-  ...contendersAmong(node.nodes).flatMap(({ ttl }) => ttl ?? []),
-  ...node.nodes.flatMap((child) => (child.dir ? ttlsBelow(child) : [])),
-];
+const ttlsBelow = (node: Node): number[] =>
+  directoriesFrom(node).flatMap(({ nodes }) => contendersAmong(nodes).flatMap(({ ttl }) => ttl ?? []));
 
 function healthOf(answer: TimedAnswer | Error): boolean | undefined {
   const health = objectOf(answer)?.['health'];

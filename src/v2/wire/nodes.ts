@@ -14,38 +14,49 @@ export function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
 }
 
 const NO_NODES: readonly Node[] = Object.freeze([]);
-/** Levels of directories: a key as long as a request line of etcd can be has fewer. */
-const DEEPEST = 2048;
 
-export function decodeNode(raw: unknown, answer: WireAnswer, depth = 0): Node {
+/** A directory whose children have not been decoded yet. */
+interface Unread {
+  readonly key: string;
+  readonly list: unknown;
+  readonly nodes: Node[];
+}
+
+/** Not by recursion: directories may be nested very deep. */
+export function decodeNode(raw: unknown, answer: WireAnswer): Node {
+  const unread: Unread[] = [];
+  const top = decodeFields(raw, answer, unread);
+  for (let next = unread.pop(); next; next = unread.pop()) decodeChildren(next, answer, unread);
+  return top;
+}
+
+function decodeFields(raw: unknown, answer: WireAnswer, unread: Unread[]): Node {
   if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
-  const { key, value, dir, ttl, expiration, nodes, createdIndex, modifiedIndex } = raw;
+  const { key, value, dir, ttl, expiration, nodes: list, createdIndex, modifiedIndex } = raw;
+  const nodes: Node[] | undefined = list === undefined ? undefined : [];
   const node: Writable<Node> = {
     key,
     dir: isPresent(dir, 'boolean', 'dir', answer) && dir,
     createdIndex: decodeIndex(createdIndex, 'createdIndex', answer),
     modifiedIndex: decodeIndex(modifiedIndex, 'modifiedIndex', answer),
-    nodes: nodes === undefined ? NO_NODES : decodeChildren(nodes, key, answer, depth + 1),
+    nodes: nodes ?? NO_NODES,
   };
   // Not by spreads: a listing may hold thousands of these.
   if (isPresent(value, 'string', 'value', answer)) node.value = value;
   if (isPresent(ttl, 'number', 'ttl', answer)) node.ttl = ttl;
   if (isPresent(expiration, 'string', 'expiration', answer)) node.expiration = expiration;
+  if (nodes) unread.push({ key, list, nodes });
   return node;
 }
 
 /** Each has to be in the directory itself: whoever believed another key would write there. */
-function decodeChildren(list: unknown, dir: string, answer: WireAnswer, depth: number): Node[] {
+function decodeChildren({ key, list, nodes }: Unread, answer: WireAnswer, unread: Unread[]): void {
   if (!Array.isArray(list)) throw unusable(answer, `has nodes ${show(list)}, which is no list`);
-  if (depth > DEEPEST) throw unusable(answer, `has more than ${DEEPEST} levels of directories`);
-  const children: Node[] = [];
-  // Not by map(), whose frames come on top where directories are deep.
   for (const raw of list) {
-    const child = decodeNode(raw, answer, depth);
-    if (!isChild(child.key, dir)) throw aboutAnother(answer, child.key, `a key in ${dir}`);
-    children.push(child);
+    const child = decodeFields(raw, answer, unread);
+    if (!isChild(child.key, key)) throw aboutAnother(answer, child.key, `a key in ${key}`);
+    nodes.push(child);
   }
-  return children;
 }
 
 interface Types {
