@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
+import { ServerWithoutUpgrades } from './upgrades.ts';
 
 /** As Go's server has it. Only the first line of a connection has to be shorter, see {@link isCutOff}. */
 const LONGEST_HEADERS = 2 ** 20;
@@ -9,7 +10,12 @@ const LONGEST_HEADERS = 2 ** 20;
  * request too, and a request may come as slowly as it likes. (Node's own limits are 5, 60 and 300 seconds.)
  */
 export const createHttpServer = (): Server =>
-  createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0, maxHeaderSize: LONGEST_HEADERS });
+  new ServerWithoutUpgrades({
+    keepAliveTimeout: 0,
+    headersTimeout: 0,
+    requestTimeout: 0,
+    maxHeaderSize: LONGEST_HEADERS,
+  });
 
 /** Bytes etcd looks at to see what a new connection speaks: one whose first line goes on beyond them is reset. */
 const LONGEST_FIRST_LINE = 4096;
