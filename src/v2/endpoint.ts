@@ -161,14 +161,14 @@ export class Endpoint {
   /** Where all connections are in use. Resolves to undefined when none was free within the timeout. */
   async #waitForLoan(borrowers: Borrowers, { ending, timeout }: Limits): Promise<Loan | undefined> {
     const patience = new Scope(ending);
-    const stop = timeout.run(() => patience.abort(new Error('no connection in time')));
+    timeout.run(() => patience.abort(new Error('no connection in time')));
     try {
       return await borrowers.wait(patience);
     } catch (error) {
       if (ending?.aborted) throw error;
       return undefined;
     } finally {
-      stop();
+      timeout.pause();
       patience.dispose();
     }
   }

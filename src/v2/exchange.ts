@@ -39,7 +39,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #hooks: Hooks;
   /** When it was first written to a connection. */
   #sentAt = now();
-  readonly #stopTimeout: () => void;
   #resolve: (answer: WireAnswer | undefined) => void = ignore;
   #reject: (reason: unknown) => void = ignore;
   /** Why nothing more is waited for, if so. */
@@ -57,7 +56,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#reject = reject;
     });
     const { ending, timeout, ref } = limits;
-    this.#stopTimeout = timeout.run(this.#onTimeout, { ref });
+    timeout.run(this.#onTimeout, { ref });
     if (ending?.aborted) this.#onAbort(ending.reason);
     else if (ending) follow(ending, this.#onAbort);
   }
@@ -126,8 +125,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #leave(): void {
-    const { ending } = this.#limits;
+    const { ending, timeout } = this.#limits;
     if (ending) unfollow(ending, this.#onAbort);
-    this.#stopTimeout();
+    timeout.pause();
   }
 }

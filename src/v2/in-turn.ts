@@ -1,4 +1,3 @@
-import { ignore } from '../timing.ts';
 import { Timeout } from './timeout.ts';
 
 export interface InTurnOptions {
@@ -22,18 +21,18 @@ export function inTurn<T>(
     let begun = 0;
     let running = 0;
     let over = false;
-    let cancel: () => void = ignore;
+    let patience: Timeout | undefined;
     const end = (settle: () => void): void => {
       over = true;
-      cancel();
+      patience?.pause();
       settle();
     };
     const begin = (): void => {
-      cancel();
+      patience?.pause();
       running += 1;
       const askAnotherAfter = (seconds: number): void => {
-        cancel();
-        if (!over) cancel = new Timeout(seconds).run(begin, { ref: false });
+        patience?.pause();
+        if (!over) patience = Timeout.run(seconds, begin, { ref: false });
       };
       begun += 1;
       attempt(askAnotherAfter).then(

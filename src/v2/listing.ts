@@ -19,7 +19,7 @@ export class ListingBehind {
   readonly #pipelining: Trial;
   readonly #scope: Scope;
   #found = NO_LISTING;
-  #stopTimeout = ignore;
+  #patience: Timeout | undefined;
   /** Whether the append has been answered. */
   #appended = false;
   #over = false;
@@ -52,7 +52,7 @@ export class ListingBehind {
   /** What was found, once the append is answered; never rejects. */
   soon(): Append['listing'] {
     this.#appended = true;
-    if (!this.#over) this.#stopTimeout = new Timeout(PATIENCE).run(() => this.#scope.abort(LATE), { ref: false });
+    if (!this.#over) this.#patience = Timeout.run(PATIENCE, () => this.#scope.abort(LATE), { ref: false });
     return this.#found;
   }
 
@@ -83,7 +83,7 @@ export class ListingBehind {
 
   #end(): void {
     this.#over = true;
-    this.#stopTimeout();
+    this.#patience?.pause();
     this.#scope.dispose();
   }
 }

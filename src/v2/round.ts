@@ -1,5 +1,5 @@
 import type { EndpointFailure } from '../errors.ts';
-import { type Deadline, ignore, type Scope } from '../timing.ts';
+import type { Deadline, Scope } from '../timing.ts';
 import type { Endpoint } from './endpoint.ts';
 import { afterOthers, combine, isMembersFault, stillSilent } from './failures.ts';
 import { inTurn } from './in-turn.ts';
@@ -43,8 +43,8 @@ export class Round<T> {
   readonly #underWay = new Set<Asked>();
   #first: number | undefined;
   #late = false;
-  /** Stops the timeout of the whole round, which begins with the first attempt. */
-  #stopTimeout: (() => void) | undefined;
+  /** Of the whole round; begins with the first attempt. */
+  #timeout: Timeout | undefined;
 
   constructor(members: Members, pace: Pace, options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>) {
     this.#members = members;
@@ -75,7 +75,7 @@ export class Round<T> {
       if (!isMembersFault(error) || this.#failures.length === 0) throw error;
       throw combine([...this.#failures, ...[...this.#underWay].map(stillSilent)]);
     } finally {
-      this.#stopTimeout?.();
+      this.#timeout?.pause();
     }
   }
 
@@ -87,14 +87,12 @@ export class Round<T> {
     await this.#pace.turn(ending, ref);
     const asked = members.choose(this.#before, this.#first);
     this.#first = asked.first;
-    let cancel = ignore;
+    let overdue: Timeout | undefined;
     if (repeat === 'hedged' && patience < timeout) {
       // Each member gets its time.
-      this.#stopTimeout ??= this.#after(timeout + patience * (members.count - 1), () => {
-        this.#late = true;
-      });
+      this.#timeout ??= Timeout.run(timeout + patience * (members.count - 1), this.#onTimeout, { ref: false });
       // First, so that the next one already waits for its turn if this was the last one hoped for.
-      cancel = this.#after(patience, () => members.overdue(asked));
+      overdue = Timeout.run(patience, () => members.overdue(asked), { ref: false });
       askAnotherAfter(patience);
     }
     this.#underWay.add(asked);
@@ -110,13 +108,13 @@ export class Round<T> {
         : afterOthers(error, this.#failures, this.#underWay.size > 1);
     } finally {
       this.#underWay.delete(asked);
-      cancel();
+      overdue?.pause();
     }
   };
 
-  #after(seconds: number, fn: () => void): () => void {
-    return new Timeout(seconds).run(fn, { ref: false });
-  }
+  readonly #onTimeout = (): void => {
+    this.#late = true;
+  };
 
   /** A server may close a connection at any time between two requests, and the next one may cross that. */
   async #askAgainWhereStale({ endpoint }: Asked): Promise<T> {

@@ -15,6 +15,14 @@ export class Timeout {
   /** Milliseconds. */
   readonly #step: number;
   #left: number;
+  /** When the present step began, and how long it lasts. */
+  #since = 0;
+  #delay = 0;
+  #fn: () => void = ignore;
+  #ref = true;
+  #timer: NodeJS.Timeout | undefined;
+  /** Set until the sockets have been read after a step. */
+  #reading: NodeJS.Immediate | undefined;
 
   /** @param seconds may be `Infinity`: never ends */
   constructor(seconds: number) {
@@ -22,39 +30,52 @@ export class Timeout {
     this.#step = this.#left / STEPS;
   }
 
-  /** Counts until the time has passed, then calls `fn`. Returns what pauses it; a later call counts on from there. */
-  run(fn: () => void, { ref = true }: TimerOptions = {}): () => void {
-    if (this.#left === Number.POSITIVE_INFINITY) return ignore;
-    let timer: NodeJS.Timeout;
-    let immediate: NodeJS.Immediate | undefined;
-    let since = 0;
-    let delay = 0;
-    const count = (): void => {
-      this.#left = Math.max(this.#left - Math.min(now() - since, delay), 0);
-    };
-    const arm = (): void => {
-      since = now();
-      delay = Math.min(Math.ceil(Math.min(this.#step, this.#left)), LONGEST_TIMER);
-      timer = setTimeout(onStep, delay);
-      if (!ref) timer.unref();
-    };
-    const onStep = (): void => {
-      // Else the sockets have not been read since the last step: other timers have blocked the loop.
-      if (!immediate) {
-        count();
-        immediate = setImmediate(onSocketsRead);
-      }
-      if (this.#left > 0) arm();
-    };
-    const onSocketsRead = (): void => {
-      immediate = undefined;
-      if (this.#left === 0) fn();
-    };
-    arm();
-    return () => {
-      clearTimeout(timer);
-      clearImmediate(immediate);
-      count();
-    };
+  /** Calls `fn` after so many seconds. */
+  static run(seconds: number, fn: () => void, options?: TimerOptions): Timeout {
+    const timeout = new Timeout(seconds);
+    timeout.run(fn, options);
+    return timeout;
+  }
+
+  /** Counts until the time has passed, then calls `fn`; goes on where it was paused. */
+  run(fn: () => void, { ref = true }: TimerOptions = {}): void {
+    if (this.#left === Number.POSITIVE_INFINITY) return;
+    this.#fn = fn;
+    this.#ref = ref;
+    this.#arm();
+  }
+
+  pause(): void {
+    if (!this.#timer) return;
+    clearTimeout(this.#timer);
+    clearImmediate(this.#reading);
+    this.#timer = undefined;
+    this.#reading = undefined;
+    this.#count();
+  }
+
+  #arm(): void {
+    this.#since = now();
+    this.#delay = Math.min(Math.ceil(Math.min(this.#step, this.#left)), LONGEST_TIMER);
+    this.#timer = setTimeout(Timeout.#onStep, this.#delay, this);
+    if (!this.#ref) this.#timer.unref();
+  }
+
+  #count(): void {
+    this.#left = Math.max(this.#left - Math.min(now() - this.#since, this.#delay), 0);
+  }
+
+  static #onStep(timeout: Timeout): void {
+    // Else the sockets have not been read since the last step: other timers have blocked the loop.
+    if (!timeout.#reading) {
+      timeout.#count();
+      timeout.#reading = setImmediate(Timeout.#onSocketsRead, timeout);
+    }
+    if (timeout.#left > 0) timeout.#arm();
+  }
+
+  static #onSocketsRead(timeout: Timeout): void {
+    timeout.#reading = undefined;
+    if (timeout.#left === 0) timeout.#fn();
   }
 }
