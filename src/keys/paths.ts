@@ -54,11 +54,8 @@ export function isChild(key: string, dir: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && !name.includes('/') && isWellFormed(name);
 }
 
-/** Whether one of the keys is the other, or lies below it. */
-export const areInLine = (one: string, other: string): boolean =>
-  one === other || isBelow(one, other) || isBelow(other, one);
-
-const isBelow = (key: string, dir: string): boolean => key.startsWith(dir === '/' ? dir : `${dir}/`);
+/** Whether a key lies below that directory, however deep. */
+export const isBelow = (key: string, dir: string): boolean => key.startsWith(dir === '/' ? dir : `${dir}/`);
 
 /** The last segment of a key. */
 export const baseName = (key: string): string => key.slice(key.lastIndexOf('/') + 1);

@@ -36,6 +36,15 @@ test('an event that is history already comes at once, and only those after the i
   expect(indices).toEqual([second.node.modifiedIndex, third.node.modifiedIndex]);
 });
 
+test('the removal of a directory whose name begins like that of the watched key is an event like any other', async () => {
+  const client = connect({ endpoints });
+  await client.set(`${dir}/a/f`, '1');
+  const { node } = await client.set(`${dir}/ab/f`, '1');
+  const removed = await client.delete(`${dir}/a`, { recursive: true });
+  const event = await client.watch(`${dir}/ab/f`, { after: node.modifiedIndex });
+  expect(event).toMatchObject({ index: removed.node.modifiedIndex, node: { key: `${dir}/a` } });
+});
+
 test('nothing is missed between a listing and the wait that goes on from it', async () => {
   const client = connect({ endpoints });
   const entry = await client.createInOrder(dir, 'u1');

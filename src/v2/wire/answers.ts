@@ -1,6 +1,6 @@
 import type { Change, KeyEvent, Snapshot } from '../../keys/api.ts';
 import { show } from '../../keys/checks.ts';
-import { areInLine, isChild } from '../../keys/paths.ts';
+import { isBelow, isChild } from '../../keys/paths.ts';
 import { aboutAnother, decodeError, unusable } from './errors.ts';
 import { etcdJson, parseObject } from './json.ts';
 import { decodeIndex, decodeNode, decodeTopNode, encodeNode, type Writable } from './nodes.ts';
@@ -80,9 +80,12 @@ export function encodeChange(change: Change, quiet: boolean): WireReply {
 export function decodeEvent(answer: WireAnswer, key: string): KeyEvent | undefined {
   if (answer.status === 200 && answer.body.trim() === '') return undefined;
   const change = decodeAnyChange(answer);
-  if (!areInLine(change.node.key, key)) throw aboutAnother(answer, change.node.key, key);
+  if (!isAbout(change.node.key, key)) throw aboutAnother(answer, change.node.key, key);
   return { ...change, index: change.node.modifiedIndex };
 }
+
+/** Whether etcd reports an event on the key `at` to who watches `key`. It reports the removal of a directory `/a` to who watches `/ab/c`, too. */
+const isAbout = (at: string, key: string): boolean => key.startsWith(at) || isBelow(at, key);
 
 /** How the answer to a wait begins, before there is an event. */
 export const encodeWaiting = (index: number): WireReply => ({ status: 200, headers: keysHeaders(index), body: '' });
