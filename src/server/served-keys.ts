@@ -12,7 +12,7 @@ import { type Exact, hasBytes } from '../v2/wire.ts';
 
 /**
  * A store the HTTP front can serve: a {@link KeysApi} that takes what etcd takes over HTTP, also where the locks do not
- * need it. Keys and values may have bytes that are no UTF-8, each as a code unit from U+DC80 to U+DCFF.
+ * need it. Keys and values may have bytes that are not UTF-8, each as a code unit from U+DC80 to U+DCFF.
  */
 export interface ServedKeys extends KeysApi {
   set(key: string, value: string | undefined, options?: Exact<SetOptions>): Promise<Change>;
@@ -24,7 +24,7 @@ export interface ServedKeys extends KeysApi {
 
 const BYTES = /[\udc80-\udcff]/gu;
 
-/** A stand-in for a key with bytes that are no UTF-8, which the checks of {@link KeysApi} would refuse. */
+/** A stand-in for a key with bytes that are not UTF-8, which the checks of {@link KeysApi} would refuse. */
 export const checkable = (key: string): string => (hasBytes(key) ? key.replace(BYTES, '\ufffd') : key);
 
 /** Stand-ins likewise for numbers beyond 2^53. */

@@ -4,13 +4,14 @@ import { ignore } from '../timing.ts';
 import { MOST_BYTES } from './pipeline.ts';
 
 /**
- * A server that passes over offers to upgrade, as etcd does. Node's parser stops at such a request. Without an `upgrade`
- * listener Node answers the request, but drops what came with it; here it gets the request again, without the offer.
+ * A server that ignores offers to upgrade, as etcd does. Node's parser stops at such a request: without an `upgrade`
+ * listener Node answers the request, but drops the bytes that came behind it. Here Node parses the request again, without
+ * the offer, and then the bytes behind it.
  */
 export class ServerWithoutUpgrades extends Server {
   /** The latest answer on each connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
-  /** Connections that Node does not know any more, while earlier answers are under way. */
+  /** Connections that wait for earlier answers. Node has given them up, so it would not close them. */
   readonly #held = new Set<Duplex>();
 
   constructor(options: ServerOptions) {
@@ -27,7 +28,7 @@ export class ServerWithoutUpgrades extends Server {
   async #passOver(request: IncomingMessage, socket: Duplex, rest: Buffer): Promise<void> {
     const chunks = [Buffer.from(withoutOffer(request), 'latin1'), rest];
     const latest = this.#latest.get(socket);
-    // Node puts an answer on the connection at once, whatever is under way there.
+    // On a new connection Node writes the first answer at once, also before an earlier one has ended.
     if (latest && !(latest.writableFinished && latest.socket === null)) await this.#hold(socket, latest, chunks);
     if (socket.destroyed) return;
     socket.unshift(Buffer.concat(chunks));

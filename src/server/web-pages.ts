@@ -1,12 +1,12 @@
 /**
- * Keeps web pages out. A browser sends their requests to any server it can reach, with a form to any address, and this
- * server has no passwords. What is no browser sends none of the headers that betray a page.
+ * Refuses requests that a browser sends for a web page. A page may send a form to any address that its browser can reach,
+ * and this server has no passwords. Other clients do not send the headers that identify a page.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 import { show } from '../keys/checks.ts';
 
-/** Of the server's own pages, or typed in. `same-site` is another port of the same machine. */
+/** Requests of the server's own pages, or typed in by the user. `same-site` may be another port of the same machine. */
 const OWN_SITES = ['same-origin', 'none'];
 
 /**
@@ -15,7 +15,7 @@ const OWN_SITES = ['same-origin', 'none'];
  */
 export function refusalOf(headers: IncomingHttpHeaders, ownHost: string): string | undefined {
   const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;
-  // A page whose name is made to resolve to this machine has that name for its origin, so that all else looks right.
+  // DNS rebinding: the page's own host name resolves to this machine, so the page is of the same origin as the server.
   if (!isAllowed(nameIn(host), ownHost))
     return `the server does not answer to the host ${show(host)}, but to localhost, an IP address and the host it was started with`;
   if (origin !== undefined && origin.replace(/^https?:\/\//, '') !== host.toLowerCase())
@@ -24,7 +24,7 @@ export function refusalOf(headers: IncomingHttpHeaders, ownHost: string): string
   return undefined;
 }
 
-/** No page can have an IP address resolve to another machine. HTTP/1.0, which browsers do not speak, needs no host. */
+/** DNS rebinding needs a name, so any IP address is safe. HTTP/1.0 needs no host; browsers do not speak it. */
 const isAllowed = (name: string, ownHost: string): boolean =>
   name === '' || name === 'localhost' || name === ownHost.toLowerCase() || isIP(name) !== 0;
 

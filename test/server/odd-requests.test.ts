@@ -1,4 +1,4 @@
-// What a request may have that no well-behaved client sends.
+// Requests that no well-behaved client sends get the same answers from both servers.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
 import { answerOf, get, put, sameAnswers } from './differential/answers.ts';
@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const expectSame = (...requests: readonly Wanted[]): Promise<string[]> => sameAnswers(both, requests);
 
-describe('bytes that are no UTF-8', () => {
+describe('bytes that are not UTF-8', () => {
   test('keep keys apart, and are sorted as bytes', async () => {
     const names = ['%fe', '%ff', '%EF%BF%BD', '%ed%a0%80', '%e4%b8', '%e4%b9', '%F0%9F%98%80', 'a%ffb'];
     const keys = names.map((name) => `/v2/keys/bytes/${name}`);
@@ -143,7 +143,7 @@ describe('a Content-Type', () => {
       ';a=b;',
     ],
     ...[";a*=utf-8''x", ';a*0=x; a*1=y', ';a="ÿ"', '\t', ';a=b ; '],
-  ])('of a form with the rest %j is read', async (rest) => {
+  ])('of a form with parameters %j is read', async (rest) => {
     const wanted = { ...put('/v2/keys/typed', 'value=read'), type: `${FORM}${rest}` };
     expect((await expectSame(wanted))[0]).toContain('"value":"read"');
   });
@@ -151,7 +151,7 @@ describe('a Content-Type', () => {
   test.each([
     ...['; charset', '; charset=', ';a=b;a=b', ';a=b;A=c', ';a*0=x;a*0=y', ';;a=b', ';a="b', ';a="b\\"', ';=a', ' a=b'],
     ...[', text/plain', ';a=b c', ';a=@', ';a="b"c', ';a=ÿ', '/x', ';a=b; ;', ' ;', ';a', '@'],
-  ])('of a form with the rest %j is refused as etcd refuses it, if at all', async (rest) => {
+  ])('of a form with odd parameters %j gets the same answer', async (rest) => {
     await expectSame({ ...put('/v2/keys/typed', 'value=x'), type: `${FORM}${rest}` }, get('/v2/keys/typed'));
   });
 
@@ -170,7 +170,7 @@ describe('a Content-Type', () => {
     'ÿ',
     'a/ÿ',
     'text@x/y',
-  ])('%j does the same', async (type) => {
+  ])('%j gets the same answer', async (type) => {
     await expectSame({ ...put('/v2/keys/typed', 'value=x'), type }, { ...put('/v2/keys/typed', 'ttl=x'), type });
     await expectSame({ method: 'POST', target: '/v2/keys/typed/q', form: 'value=x', type });
     await expectSame({ method: 'DELETE', target: '/v2/keys/typed', form: 'value=x', type });

@@ -1,5 +1,5 @@
 /**
- * Texts for bytes. etcd keeps keys and values as bytes, UTF-8 or not. Here each byte that is no UTF-8 becomes a lone
+ * Texts for bytes. etcd keeps keys and values as bytes, UTF-8 or not. Here each byte that is not UTF-8 becomes a lone
  * surrogate, U+DC80 to U+DCFF, so that different bytes stay different texts.
  */
 import { isUtf8 } from 'node:buffer';
@@ -31,10 +31,10 @@ export function toBytes(text: string): Buffer {
   );
 }
 
-/** Whether any byte of the text is no UTF-8. */
+/** Whether any byte of the text is not UTF-8. */
 export const hasBytes = (text: string): boolean => BYTE.test(text);
 
-/** Percent-encodes for a URL's path what `encodeURI` does, and every byte that is no UTF-8. */
+/** Percent-encodes for a URL's path what `encodeURI` does, and every byte that is not UTF-8. */
 export const encodePath = (text: string): string =>
   text.replace(BYTES_OR_TEXT, (part) =>
     hasBytes(part) ? `%${byteOf(part).toString(16).toUpperCase()}` : encodeURI(part),

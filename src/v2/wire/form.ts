@@ -38,7 +38,7 @@ function decodeField(text: string): string {
 /** The first `%` that begins no escape, with the two bytes after it. */
 export const badEscape = (text: string): string | undefined => /%(?![0-9a-f]{2}).{0,2}/is.exec(text)?.[0];
 
-/** Percent-decodes. Unlike `decodeURIComponent` it takes bytes that are no UTF-8, see {@link fromBytes}. */
+/** Percent-decodes. Unlike `decodeURIComponent` it takes bytes that are not UTF-8, see {@link fromBytes}. */
 export const unescapeBytes = (text: string): string =>
   /[%\x80-\xff]/.test(text)
     ? fromBytes(text.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))))

@@ -13,7 +13,7 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 
 /**
  * JSON to the letter as etcd writes it: what could hurt inside HTML, and two control characters, as `\u` escapes. So is
- * U+FFFD for each byte that is no UTF-8, of which `JSON.stringify` makes the escape of a lone surrogate.
+ * U+FFFD for each byte that is not UTF-8, of which `JSON.stringify` makes the escape of a lone surrogate.
  */
 export const etcdJson = (value: unknown): string =>
   `${JSON.stringify(value).replace(/\\ud[89a-f]..|\\.|[<>&\u2028\u2029]/g, (text) => {
