@@ -34,7 +34,7 @@ export interface EndpointFailure {
  * Base of every error this package makes. Class names are python-etcd's; `code` is stable across versions.
  *
  * `message` is one line that is safe to log: control, format and other unprintable characters are `\uXXXX` in it. All other
- * fields are as they came, such as etcd's `cause` and a holder's `value`.
+ * fields keep the text as received, such as etcd's `cause` and a holder's `value`.
  */
 export class EtcdException extends Error {
   readonly code: string = 'ETCD_EXCEPTION';

@@ -4,7 +4,7 @@ import { show } from '../keys/checks.ts';
 /** Reads a flag's value as a number. What range it must be in is for those to say who use it. */
 export function number(text: string): number {
   const value = text.trim() === '' ? Number.NaN : Number(text);
-  // Behind a dash it may be another flag, with a password stuck to it.
+  // A value with a dash may be another flag with a password in it.
   if (Number.isNaN(value))
     throw new InvalidArgumentError(`It must be a number, got ${show(text.replace(/^(-.).+/s, '$1…'))}.`);
   return value;

@@ -138,7 +138,7 @@ function members(
 
 /** etcdctl takes members without a scheme, too. */
 function urlsOf(list: string, scheme: string): string[] {
-  // A comma in a password would take it apart.
+  // Checked before the list is split: a password may contain a comma.
   if (list.includes('@'))
     throw new UsageError(`endpoint must carry no credentials (use --user), got ${show(list.replace(/^.*@/s, '…@'))}`);
   const urls = list.split(',').map((url) => url.trim());

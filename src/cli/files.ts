@@ -26,7 +26,7 @@ export function readPem(file: string, flag: string): string {
   return text;
 }
 
-/** The name of a file for a message, or else its flag: in place of the name may be the text of the file, or the secret. */
+/** Returns the name of a file for a message, or its flag where the name may be the text of the file or a secret. */
 export const nameOfFile = (file: string, flag: string): string => (isShown(file, flag) ? file : flag);
 
 function read(file: string, flag: string): string {

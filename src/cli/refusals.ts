@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { printable } from '../printable.ts';
 import { isFlag, mayBePassword, NOT_SHOWN, showFlag } from './secrets.ts';
 
-/** What commander says of a command line, and the flags or commands that may have been meant. */
+/** An error of commander: its message, and its suggestion where it has one. */
 const ERROR = /^error: ([\s\S]*?)((?:\n\(Did you mean [\w ,-]+\?\))?)\n$/;
 
 /** All long flags of a program and its commands. */
@@ -14,23 +14,23 @@ export const longFlags = (program: Command): ReadonlySet<string> =>
  * @param text what commander would print
  */
 export function refusal(text: string, known: ReadonlySet<string>): string {
-  const [, message = text, meant = ''] = ERROR.exec(text) ?? [];
+  const [, message = text, suggestion = ''] = ERROR.exec(text) ?? [];
   const [, command] = /^unknown command '([\s\S]*)'$/.exec(message) ?? [];
-  // What may have been meant would tell what it is like.
+  // Without the suggestion, which resembles the operand.
   if (command !== undefined && mayBePassword(command, process.argv))
     return `etcd-v2-lock: unknown command ${NOT_SHOWN}\n`;
-  return `etcd-v2-lock: ${printable(withoutValues(message, known, meant !== ''))}${meant}\n`;
+  return `etcd-v2-lock: ${printable(withoutValues(message, known, suggestion !== ''))}${suggestion}\n`;
 }
 
 function withoutValues(message: string, known: ReadonlySet<string>, similar: boolean): string {
   const [, flag] = /^unknown option '([\s\S]*)'$/.exec(message) ?? [];
   if (flag !== undefined) return `unknown option '${showFlag(flag, known, similar)}'`;
-  // The second sentence is ours, and shows the value where it can.
+  // The second sentence is ours. It shows the value unless that may be a password.
   const [, option, why] = /^(option '[^']*') argument '[\s\S]*' is invalid\. ([\s\S]*)$/.exec(message) ?? [];
   return option === undefined ? message : `invalid value for ${option}. ${why}`;
 }
 
-/** Has an option refuse a flag as its value: the value was forgotten, and the flag may carry a password. */
+/** Makes an option refuse a flag as its value: the value is missing, and the flag may contain a password. */
 export function refuseFlags(option: Option, known: ReadonlySet<string>): void {
   const { parseArg } = option;
   if (!option.required) return;

@@ -1,9 +1,9 @@
 /** Flags whose value is a password, or may end in one. */
 const CREDENTIALS = ['--user', '--username', '--password'];
-/** Beginnings of a flag that was meant to be one of them. */
+/** Beginnings of a misspelt flag for credentials. */
 const STEM = /^--(?:pass(?:word)?|pw|pwd|user(?:name)?|secret|auth|cred)/i;
 
-/** For a message, in place of such an operand. */
+/** For a message, instead of an operand that may be a password. */
 export const NOT_SHOWN = 'after the credentials (not shown: it may be part of a password with a blank in it)';
 
 /** The part of an argument before a value. */

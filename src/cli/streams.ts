@@ -10,7 +10,7 @@ export interface Styled {
   readonly text: string;
 }
 
-/** A line, whole or in pieces. Whatever text is in it, nothing but its styles can drive a terminal. */
+/** A line as one text or in pieces. Only its styles reach a terminal as control characters, whatever the text contains. */
 export type Line = string | readonly (string | Styled)[];
 
 export const styled = (style: Style, text: string): Styled => ({ style, text });
@@ -21,24 +21,25 @@ export function print(line: Line): void {
   process.stdout.write(`${pieces.map((piece) => rendered(piece, process.stdout)).join('')}\n`);
 }
 
-/** Prints one line on stderr, named as flock and others do. Unprintable characters in it are escaped. */
+/** Prints one line on stderr after the name of the program, as flock does. Unprintable characters in it are escaped. */
 export function complain(line: string): void {
   process.stderr.write(`etcd-v2-lock: ${printable(line)}\n`);
 }
 
-/** Prints one line on stderr where that is a terminal: only a person wants to know. */
+/** Prints one line on stderr if that is a terminal: a remark is for people, not for programs. */
 export function remark(line: string): void {
   if (process.stderr.isTTY) complain(line);
 }
 
-/** Moves the cursor back to the begin of the line, and clears the rest of it. */
+/** Moves the cursor to the start of the line and clears the line. */
 const CLEAR = '\r\u001b[K';
 
-/** Shows one line on stderr, which must be a terminal, in place of the one shown before. The line is cut to the terminal's width. */
+/** Replaces the status line on stderr, which must be a terminal. The line is cut to the width of the terminal. */
 export function showStatus(line: string): void {
   process.stderr.write(CLEAR + printable(line).slice(0, (process.stderr.columns || 80) - 1));
 }
 
+/** Removes the status line. */
 export function clearStatus(): void {
   process.stderr.write(CLEAR);
 }

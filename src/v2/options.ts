@@ -95,14 +95,14 @@ function checkEndpoint(endpoint: unknown): string {
   return url.origin;
 }
 
-/** What may be a password is before an @, in the place of a port, or in a query or fragment. */
+/** Removes what may be a password: the text before an @, a port that is no number, a query or fragment about credentials. */
 const withoutCredentials = (endpoint: string): string =>
   endpoint
     .replace(/^.*@/s, '…@')
     .replace(/(?<!\[[^\]]*):(?!\/\/|\d*(?:[/?#]|$)).*$/s, ':…')
     .replace(/([?#]).*(?:pass|pw|secret|token|user|auth).*$/is, '$1…');
 
-/** Returns a user name for a message, up to what cannot be part of one: a password may follow. */
+/** Returns a user name for a message, up to the first character that is unusual in one: a password may follow. */
 export function showUser(username: string): string {
   const [rest = ''] = /[^\p{L}\p{M}\p{N}._@+-].*$/su.exec(username) ?? [];
   const name = username.slice(0, username.length - rest.length);

@@ -12,7 +12,7 @@ import { until } from '../support/until.ts';
 import { failed, rawAnswer } from '../support/v2-answers.ts';
 
 describe('what others wrote into queues is printed in printable characters', () => {
-  test.each([[[]], [['--json']]])('by watch, and with %j as they are', async (json) => {
+  test.each([[[]], [['--json']]])('by watch %j', async (json) => {
     const etcd = await useHostileEtcd();
     const { process: child, result } = startCli(['watch', 'queue', ...json], { ETCD_ENDPOINTS: etcd });
     let stdout = '';

@@ -35,12 +35,12 @@ describe('what others wrote into queues is printed in printable characters', () 
     ['ls', ['ls']],
     ['inspect', ['inspect', 'queue']],
     ['prune', ['prune']],
-  ])('by %s --json, which tells each of them as it is', async (_, args) => {
+  ])('by %s --json, without loss', async (_, args) => {
     const ended = await ask([...args, '--json'], await useHostileEtcd());
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expectPrintable(ended.stdout);
-    const told = textsOf(ended.stdout);
-    for (const text of TEXTS) expect(told.some((one) => one.endsWith(text))).toBe(true);
+    const printed = textsOf(ended.stdout);
+    for (const text of TEXTS) expect(printed.some((one) => one.endsWith(text))).toBe(true);
   });
 });
 
@@ -77,7 +77,7 @@ test.each(
     code,
     shown: JSON.stringify(args).replaceAll(JSON.stringify(ALL).slice(1, -1), '…'),
   })),
-)('a command line is told of in printable characters: $shown', async ({ args, code }) => {
+)('a message about a command line is printable: $shown', async ({ args, code }) => {
   const { url } = await serveOpenly();
   const ended = await ask(args, url);
   expect(ended.code, ended.stderr).toBe(code);
@@ -88,7 +88,7 @@ describe.each<[string, string]>([
   ['refuses with such words', rawAnswer(403, failed(107, ALL, ALL))],
   ['has failed with such words', rawAnswer(500, failed(300, ALL, ALL))],
   ['is a page', rawAnswer(200, ALL, { 'content-type': 'text/html' })],
-])('an answer that %s is told of in printable characters', (_, hostile) => {
+])('a message about an answer that %s is printable', (_, hostile) => {
   test.each<string[][]>([
     [['ls']],
     [['inspect', 'queue']],
@@ -105,19 +105,22 @@ describe.each<[string, string]>([
   });
 });
 
-test.each([[[]], [['--json']]])('doctor %j tells of members in printable characters', async (json) => {
-  const { url } = await serveOpenly();
-  const member = await useAlteredMember((asked, { body }) => {
-    if (asked.endsWith('/version'))
-      return { body: JSON.stringify({ etcdserver: `3.4.${ALL}`, etcdcluster: `3.4.${ALL}` }) };
-    if (asked.endsWith('/self')) return { body: JSON.stringify({ id: '1', name: ALL }) };
-    if (!asked.endsWith('/members')) return { body };
-    const other = { id: ALL, name: ALL, peerURLs: [], clientURLs: [`http://${ALL}`] };
-    return { body: JSON.stringify({ members: [other, { ...other, id: '2', clientURLs: [] }] }) };
-  }, url);
-  const ended = await ask(['doctor', '--ttl', '600', ...json], member);
-  expect(ended).toMatchObject({ code: 0, stderr: '' });
-  expectSafe(ended);
-  if (json.length > 0) expect(textsOf(ended.stdout)).toContain(ALL);
-  else expect(ended.stdout).toContain(HARMLESS);
-});
+test.each([[[]], [['--json']]])(
+  'doctor %j prints the names, versions and URLs of members in printable characters',
+  async (json) => {
+    const { url } = await serveOpenly();
+    const member = await useAlteredMember((asked, { body }) => {
+      if (asked.endsWith('/version'))
+        return { body: JSON.stringify({ etcdserver: `3.4.${ALL}`, etcdcluster: `3.4.${ALL}` }) };
+      if (asked.endsWith('/self')) return { body: JSON.stringify({ id: '1', name: ALL }) };
+      if (!asked.endsWith('/members')) return { body };
+      const other = { id: ALL, name: ALL, peerURLs: [], clientURLs: [`http://${ALL}`] };
+      return { body: JSON.stringify({ members: [other, { ...other, id: '2', clientURLs: [] }] }) };
+    }, url);
+    const ended = await ask(['doctor', '--ttl', '600', ...json], member);
+    expect(ended).toMatchObject({ code: 0, stderr: '' });
+    expectSafe(ended);
+    if (json.length > 0) expect(textsOf(ended.stdout)).toContain(ALL);
+    else expect(ended.stdout).toContain(HARMLESS);
+  },
+);

@@ -8,7 +8,7 @@ import { serveOpenly } from '../support/open-server.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
 const SECRET = 'hunter2secret';
-/** Nor a part of it that would tell. */
+/** Any part of it, or its base64. */
 const LEAK = /hunter|2secret|secret\b(?! itself)|aHVudGVy/;
 
 let endpoint: string;
@@ -182,7 +182,7 @@ describe('a value that is no secret is shown', () => {
     expect(await refused(args)).toEqual({ code: 127, message: 'etcd-v2-lock: "nosuch-command" was not found' });
   });
 
-  test('with the flag or command that may have been meant', async () => {
+  test('with a suggestion', async () => {
     expect((await runCli(['prnue'])).stderr).toMatch(/^\(Did you mean prune\?\)$/m);
     expect((await runCli(['--passwrod', 'x', 'ls'])).stderr).toMatch(/^\(Did you mean --password\?\)$/m);
   });

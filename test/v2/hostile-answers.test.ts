@@ -28,7 +28,7 @@ describe.each(Object.entries(HOSTILE))('an answer that %s', (_, text) => {
     ['is a page that refuses', page(401, text)],
     ['is a page that has failed', page(502, text)],
     ['has such an index', rawAnswer(200, got('/_locks/x', { createdIndex: `${text}1` }))],
-  ])('is told in one printable line where it %s', async (_, raw) => {
+  ])('makes an error with one printable line where it %s', async (_, raw) => {
     const error = await failure(raw);
     expect(unprintableIn(error.message)).toEqual([]);
     expect(error.message).toMatch(/\ba/);
@@ -38,13 +38,13 @@ describe.each(Object.entries(HOSTILE))('an answer that %s', (_, text) => {
     if (round.cause instanceof Error) expect(unprintableIn(round.cause.message)).toEqual([]);
   });
 
-  test('is told with its cause as it came', async () => {
+  test('is kept as received in the field `cause`', async () => {
     const error = await failure(rawAnswer(403, failed(107, text, text)));
     expect(error).toMatchObject({ name: 'EtcdRootReadOnly', cause: text });
   });
 });
 
-test('a cluster id is told in printable characters', async () => {
+test('the message about another cluster is printable', async () => {
   const headers = { ...ANSWER_HEADERS, 'x-etcd-cluster-id': 'a\u009b31mb' };
   const answering = await serve((socket) => {
     socket.write(Buffer.from(rawAnswer(200, got('/_locks/x'), headers), 'latin1'));
