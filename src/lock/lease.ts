@@ -1,8 +1,9 @@
 import { createDebug } from '../debug.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import type { KeysApi } from '../keys/api.ts';
-import { atDeadline, Backoff, Deadline, now, Scope, type Source, sleep } from '../timing.ts';
+import { atDeadline, Backoff, Deadline, now, Scope, type Source } from '../timing.ts';
 import { STOPPED } from './background.ts';
+import { sleepUntilDue } from './due.ts';
 import { type Place, renew } from './entry.ts';
 
 const debug = createDebug('lock');
@@ -139,7 +140,7 @@ export class Lease {
         const { ttl, sentAt } = this.#place;
         if (ttl === null) return;
         const due = this.#trouble ? triedAt + backoff.next() : sentAt + (ttl * 1000) / 3;
-        await sleep(due - now(), signal, { ref: false });
+        await sleepUntilDue(due, signal);
         triedAt = now();
         await this.#renewOnce(ttl, signal);
         if (!this.#trouble) backoff.reset();

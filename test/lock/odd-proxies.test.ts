@@ -4,7 +4,7 @@ import { useManager } from '../support/managers.ts';
 import { useOneAnswerProxy } from '../support/one-answer-proxy.ts';
 
 /** Of each of four clients. */
-const TURNS = 8;
+const TURNS = 5;
 
 describe('behind a proxy that ignores requests sent before the one before them is answered', () => {
   test('two listings are sent behind appends, all others on their own', async () => {
