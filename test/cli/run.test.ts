@@ -49,6 +49,16 @@ describe('a command under a lock', () => {
     expect(await run(freshName(), '--', 'sh', '-c', `kill -${signal} $$`)).toMatchObject({ code, stderr: '' });
   });
 
+  test.each([
+    ['RTMIN', 34],
+    ['RTMIN+3', 37],
+    ['RTMAX', 64],
+    ['32', 32],
+  ])('killed by the signal %s, which Node has no name for, ends with 128 + %i', async (signal, number) => {
+    const killed = await run(freshName(), '--', 'bash', '-c', `kill -s ${signal} $$`);
+    expect(killed).toMatchObject({ code: 128 + number, signal: null, stderr: '' });
+  });
+
   test('gets its arguments as they are, with no shell in between', async () => {
     const args = ['a b', '$HOME', '*', '--ttl', '', "it's", '-x', '--', '\\'];
     const { stdout } = await run(

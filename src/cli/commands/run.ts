@@ -12,6 +12,7 @@ import { guard } from '../job/guard.ts';
 import { diesWithUs, Job } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
+import { Starter } from '../job/starter.ts';
 import { mayBePassword, NOT_SHOWN } from '../secrets.ts';
 import { withClient } from '../session.ts';
 import { complain, remark } from '../streams.ts';
@@ -77,12 +78,15 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   // Not later: nobody is told of a signal while this is found out, and between the lock and the start a job could miss it.
   const wrapper = diesWithUs();
   const relay = new Relay();
+  const starter = new Starter();
   try {
     const held = await acquire(new LockManager(client), name, { ...request, signal: relay.ending });
     if (held === null) return taken(name, flags);
     try {
       await relay.ready();
-      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, { relay, wrapper });
+      return relay.endedBy
+        ? exitCodeOfSignal(relay.endedBy)
+        : await runUnder(held, job, flags.ttl, { relay, wrapper, starter });
     } finally {
       await held.release();
     }
@@ -118,9 +122,9 @@ async function runUnder(
   held: OpenHeld,
   command: readonly string[],
   ttl: number,
-  { relay, wrapper }: { relay: Relay; wrapper: readonly string[] },
+  { relay, ...how }: { relay: Relay; starter: Starter; wrapper: readonly string[] },
 ): Promise<number> {
-  const job = await Job.start(command, held, { wrapper, grouped: !relay.terminal });
+  const job = await Job.start(command, held, { ...how, grouped: !relay.terminal });
   relay.to(job);
   const { code, evicted } = await guard(job, held, ttl);
   if (evicted === undefined) return code;

@@ -1,8 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import type { Held } from '../../lock/held.ts';
-import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { Family } from './family.ts';
+import type { Started, Starter } from './starter.ts';
 
 /** What the job is told of the lock it runs under. */
 const environmentOf = ({ name, key, uuid, fencingToken }: Held): Record<string, string> => ({
@@ -12,44 +11,34 @@ const environmentOf = ({ name, key, uuid, fencingToken }: Held): Record<string, 
   ETCD_LOCK_TOKEN: String(fencingToken),
 });
 
+export interface StartOptions {
+  readonly starter: Starter;
+  /** What the command is started by, such as {@link diesWithUs}. */
+  readonly wrapper: readonly string[];
+  /** Whether it gets a session and a process group of its own. */
+  readonly grouped: boolean;
+}
+
 /** A command that runs under a lock. Its stdin, stdout and stderr are ours; no shell is in between. */
 export class Job {
   readonly family: Family;
   /** Its exit code; 128 + n when a signal ended it. */
   readonly ended: Promise<number>;
 
-  private constructor(child: ChildProcess, family: Family) {
-    this.family = family;
-    this.ended = once(child, 'exit').then(([code, signal]) => code ?? exitCodeOfSignal(signal));
+  private constructor({ pid, ended }: Started, held: Held, grouped: boolean) {
+    this.family = new Family({ leader: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` });
+    this.ended = ended;
   }
 
-  /**
-   * @param wrapper what the command is started by, such as {@link diesWithUs}
-   * @param grouped whether it gets a session and a process group of its own
-   * @throws {CliError} when it cannot be started
-   */
+  /** @throws {CliError} when it cannot be started */
   static async start(
     command: readonly string[],
     held: Held,
-    { wrapper, grouped }: { wrapper: readonly string[]; grouped: boolean },
+    { starter, wrapper, grouped }: StartOptions,
   ): Promise<Job> {
-    const environment = environmentOf(held);
-    const [program = '', ...args] = [...wrapper, ...command];
-    const child = spawn(program, args, {
-      detached: grouped,
-      env: { ...process.env, ...environment },
-      stdio: 'inherit',
-    });
-    const { pid } = child;
-    if (pid === undefined) {
-      const [error] = (await once(child, 'error')) as [NodeJS.ErrnoException];
-      throw new CliError(
-        `${command[0]} cannot be run: ${error.message}`,
-        error.code === 'ENOENT' ? ExitCode.notFound : ExitCode.cannotRun,
-      );
-    }
-    const mark = `ETCD_LOCK_UUID=${held.uuid}`;
-    return new Job(child, new Family({ leader: pid, grouped, mark }));
+    const env = { ...process.env, ...environmentOf(held) };
+    const request = { command: [...wrapper, ...command], env, detached: grouped };
+    return new Job(await starter.start(command[0] ?? '', request), held, grouped);
   }
 }
 

@@ -20,6 +20,18 @@ export function hasInEnvironment(pid: number, variable: string): boolean {
   return environment?.split('\0').includes(variable) ?? false;
 }
 
+/** State, number of threads and exit code, the last field of these but one. */
+const ENDING = /.*\) (\S)(?: \S+){16} (\d+)(?: \S+){31} (\d+)/s;
+
+/** The wait status that Linux keeps of a child that has ended; undefined where it cannot be seen. */
+export function waitStatusOf(pid: number): number | 'none yet' | undefined {
+  const stat = readProc(`${pid}/stat`);
+  const [, state, threads, status] = ENDING.exec(stat ?? '') ?? [];
+  if (status === undefined) return undefined;
+  // The first thread may end before the others.
+  return state === 'Z' && Number(threads) <= 1 ? Number(status) : 'none yet';
+}
+
 interface Listed extends Process {
   readonly state: string;
 }

@@ -42,6 +42,8 @@ export class Relay {
   /** From now on signals go to this job. */
   to(job: Job): void {
     this.#job = job;
+    // It came while the job was being started, which may have missed it.
+    if (this.#endedBy) job.family.send(this.#endedBy, 'SIGCONT');
   }
 
   end(): void {

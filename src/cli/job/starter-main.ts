@@ -1,0 +1,16 @@
+// A thread that starts the command of `run`. Its event loop stands still until the command has ended, so that Node does not
+// take the exit status away before `run` has read it.
+import { spawn } from 'node:child_process';
+import { parentPort } from 'node:worker_threads';
+import type { StartReply, StartRequest } from './starter.ts';
+
+parentPort?.once('message', ({ command, env, detached, ended }: StartRequest) => {
+  const reply = (message: StartReply): void => parentPort?.postMessage(message);
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, { detached, env, stdio: 'inherit' });
+  child.on('error', ({ message, code }: NodeJS.ErrnoException) => reply({ is: 'failed', message, code }));
+  child.on('exit', (code, signal) => reply({ is: 'ended', code, signal }));
+  if (child.pid === undefined) return;
+  reply({ is: 'started', pid: child.pid });
+  Atomics.wait(ended, 0, 0);
+});
