@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPython } from '../../scripts/find.mjs';
@@ -27,6 +27,20 @@ async function shellOnTerminal(): Promise<OnTerminal> {
   await shell.shows(/shell> $/);
   return shell;
 }
+
+const commandOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
+const commandsWith = (text: string): number[] =>
+  readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .map(Number)
+    .filter((pid) => commandOf(pid).includes(text));
 
 const lineOf = (...args: readonly string[]): string => [...RUN, ...args].map((word) => `'${word}'`).join(' ');
 
@@ -211,6 +225,24 @@ exec "$@"
       (members) => members.length === 0,
     );
     expect(isThere(run)).toBe(false);
+  });
+
+  test('run starts its command also where its helper process was stopped while it waited', async () => {
+    const name = freshName();
+    const holder = witness(0);
+    const { process: first } = startRun(name, '--', ...holder.command);
+    await holder.begun();
+    const terminal = runOnTerminal(name, '--', 'echo', 'it', 'ran');
+    await untilQueued(name, 2);
+    const [helper = 0] = await until(
+      () => commandsWith('lock-bystander').filter((pid) => commandOf(statOf(pid)?.parent ?? 0).includes(name)),
+      ({ length }) => length === 1,
+    );
+    process.kill(helper, 'SIGSTOP');
+    await untilStopped([helper]);
+    first.kill('SIGTERM');
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown()).toContain('it ran');
   });
 
   test('a wait that is longer than a second tells for whom', async () => {

@@ -42,8 +42,6 @@ export class Bystander {
   /** Whether a signal that has just arrived here went to the whole group. */
   async saw(signal: Relayed): Promise<boolean> {
     const arrived = now();
-    // It may have been stopped with us, and not been continued.
-    this.#process.kill('SIGCONT');
     const line = await this.#ask();
     const fresh = line.split(' ').filter((name) => name !== '') as Relayed[];
     const all = [...this.#sightings, ...fresh.map((name) => ({ signal: name, at: now() }))];
@@ -61,6 +59,8 @@ export class Bystander {
     return new Promise((resolve) => {
       if (!this.#process.stdin.writable || this.#process.exitCode !== null) return resolve('');
       this.#waiting.push(resolve);
+      // It may have been stopped with us, and not been continued.
+      this.#process.kill('SIGCONT');
       this.#process.stdin.write('\n');
     });
   }

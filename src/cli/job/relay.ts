@@ -1,4 +1,4 @@
-import { isEnding } from '../signals.ts';
+import { aborted, isEnding } from '../signals.ts';
 import { Bystander } from './bystander.ts';
 import { surviveHangUp } from './hang-up.ts';
 import type { Job } from './job.ts';
@@ -34,9 +34,9 @@ export class Relay {
     return this.#endedBy;
   }
 
-  /** Resolves once it can tell whom a signal was sent to. */
+  /** Resolves once it can tell whom a signal was sent to, and at once when one ends the wait. */
   async ready(): Promise<void> {
-    await this.#bystander?.ready();
+    await Promise.race([this.#bystander?.ready(), aborted(this.ending)]);
   }
 
   /** From now on signals go to this job. */
