@@ -133,7 +133,10 @@ export class EtcdTlsFailed extends EtcdConnectionFailed {
 export class EtcdClientClosed extends EtcdException {
   override readonly code = 'ETCD_CLIENT_CLOSED';
 }
-/** What answered does not speak etcd's v2 keys API: a proxy's page, or a server without `--enable-v2`. */
+/**
+ * What answered does not speak etcd's v2 keys API: a proxy's page, or a server without `--enable-v2`. Or the answer is
+ * larger than 64 MiB, has a field that etcd never sends, or is about another key than the one asked for.
+ */
 export class EtcdUnusableAnswer extends EtcdException {
   override readonly code = 'ETCD_UNUSABLE_ANSWER';
 }
