@@ -63,7 +63,7 @@ export interface CallOptions {
   readonly signal?: Source | undefined;
   /**
    * Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. A
-   * read, a renewal, or a removal bound to an index, goes on waiting for those it has asked until that limit; its default is 1.
+   * read, a renewal, or a removal bound to an index, still waits for those it has asked until that limit; its default is 1.
    */
   readonly attemptTimeout?: number | undefined;
   /** Work nobody waits for: does not keep the process alive, and is still done while closing. Default false. */

@@ -125,7 +125,7 @@ export class Claim {
 
   /**
    * Gives the place up. Resolves once it is surely not in the queue. Rejects when etcd could not be reached or the signal
-   * aborts; the removal then goes on in the background until it has succeeded.
+   * aborts; the removal is then retried in the background until it succeeds.
    */
   async leave(signal?: Source): Promise<void> {
     await this.#stopSettling();

@@ -49,7 +49,7 @@ export async function contend(
     await claim.tidy(listing, { signal });
     return listing;
   };
-  /** The rule knows keys only: one that was removed and made again is not where we stand, whoever may have held the lock meanwhile. */
+  /** The rule compares keys only. A key that was removed and made again is not our entry: others may have held the lock in between. */
   const assertUnbroken = async ({ entries, clusterId }: Queue): Promise<void> => {
     const { place } = lease;
     const own = entries.find(({ key }) => key === place.key);

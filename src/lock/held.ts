@@ -33,7 +33,7 @@ export interface Held {
 export interface OpenHeld extends Held {
   /**
    * Gives the lock back. Resolves to whether it was held until now; never rejects, so that it hides no error of yours. What
-   * etcd cannot be told within a second is retried in the background until it succeeds.
+   * cannot be removed within a second is retried in the background until it succeeds.
    */
   release(): Promise<boolean>;
   [Symbol.asyncDispose](): Promise<void>;

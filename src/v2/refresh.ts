@@ -35,8 +35,8 @@ export class RefreshSupport {
   }
 
   /**
-   * Resolves to false also where the member gives no answer in time, or none that tells. One renewal waits no longer because
-   * another one, with more time, has asked.
+   * Resolves to false also where the member gives no answer in time, or one without a version. A renewal does not wait longer
+   * because another one with more time has asked.
    * @throws {EtcdConnectionFailed} where no connection could be made, so that a write could not be sent either
    * @throws the reason of what ends the wait
    */

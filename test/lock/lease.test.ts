@@ -80,7 +80,7 @@ describe('a lock kept alive', () => {
     expect(await lock.isAcquired()).toBe(false);
   });
 
-  test('is told lost within half its TTL of a removal by hand, though two of three members are silent', async () => {
+  test('is reported lost within half its TTL of a removal by hand, though two of three members are silent', async () => {
     const ttl = 6;
     const [first, second, third] = [await useProxy(), await useProxy(), await useProxy()];
     const client = useClient({ endpoints: [first, second, third].map(({ url }) => url) });
@@ -99,7 +99,7 @@ describe('a lock kept alive', () => {
   test.each([
     ['by hand', (lock: Lock) => raw('DELETE', lock.lockKey)],
     ['by its expiry', (lock: Lock) => expireAtOnce(lock)],
-  ])('is told lost when its key was removed %s and put back with the same value', async (_, remove) => {
+  ])('is reported lost when its key was removed %s and put back with the same value', async (_, remove) => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 3, keepAlive: true });
     const { signal } = lock;

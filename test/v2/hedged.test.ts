@@ -91,7 +91,7 @@ describe('a removal bound to an index', () => {
 describe('a renewal', () => {
   const renewal = { prevValue: 'u1', prevIndex: 4, ttl: 60, attemptTimeout: 0.1 };
   const renewed = rawAnswer(200, { action: 'compareAndSwap', node: file(KEY) });
-  /** Tells no version at all, so that only writes are left to count. */
+  /** Counts writes alone: the question for the version does not matter here. */
   const writesTo = ({ requests }: { requests: readonly string[] }) =>
     requests.filter((request) => request.startsWith('PUT')).length;
 

@@ -24,8 +24,8 @@ export interface Started {
 }
 
 /**
- * Starts one command. Node tells of signals that it has a name for, and takes an end by another one, such as SIGRTMIN, for
- * exit code 0; so the status is read from Linux, which keeps it until Node has asked for it, in a thread that waits.
+ * Starts one command and finds out how it ended. Node reports exit code 0 for a process that was ended by a signal without a
+ * name, such as SIGRTMIN. So a thread starts the command and does not collect its status until that has been read from /proc.
  */
 export class Starter {
   readonly #thread = new Worker(new URL('starter-main.js', import.meta.url));
