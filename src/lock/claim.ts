@@ -106,8 +106,7 @@ export class Claim {
     await this.#stopSettling();
     if (this.#owed.length > 0) await persist(() => this.#settle({ signal }));
     return persist(async (failed) => {
-      // A cluster that was too slow for the last attempt gets more time.
-      const how = { signal, attemptTimeout: takingAttempt(ttl) * 2 ** failed };
+      const how = { signal, attemptTimeout: takingAttempt(ttl, failed) };
       for (;;) {
         if (!this.#place && (this.#chosen || this.#unclear.any)) await this.#find(looking(ttl, signal));
         const place = this.#place ? await this.#renewed(this.#place, ttl, how) : await this.#appended(ttl, how);

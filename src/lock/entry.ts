@@ -34,13 +34,17 @@ export interface Place {
   readonly sentAt: number;
 }
 
+/** Rounds after which an attempt gets no more time: a client's own limit is shorter by then. */
+const MOST_DOUBLED = 3;
+
 /**
  * Seconds a member gets to queue an entry, or to set the TTL of one while we wait for it: one that loses its leader meanwhile
  * may never answer, or after 7, and nobody goes on while the entry is first in line and its owner does not know of it. With a
- * TTL above 6, two silent members take less than a poll's cap. Not so few that a slow cluster never does it.
+ * TTL above 6, two silent members take less than a poll's cap. Doubled after each round in which no member answered in time.
+ * @param failed how many rounds have failed so far
  */
-export const takingAttempt = (ttl: number | null): number =>
-  Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2);
+export const takingAttempt = (ttl: number | null, failed: number): number =>
+  Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2) * 2 ** Math.min(failed, MOST_DOUBLED);
 
 /** Seconds until another member is asked to remove one, too: others wait for it. */
 const REMOVAL_PATIENCE = 0.5;
