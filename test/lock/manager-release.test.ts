@@ -11,6 +11,7 @@ import {
 import { aborted } from '../suites/lock/locks.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { first, LOST } from '../support/lost-requests.ts';
 import { useManager } from '../support/managers.ts';
 import type { Action, ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
@@ -23,13 +24,9 @@ async function setUp(options: LockManagerOptions = { ttl: 60 }) {
   const proxy = await useProxy();
   const name = freshName();
   const client = useClient({ endpoints: proxy.url, readTimeout: 1 });
-  /** The first request that matches gets the action. */
-  const onFirst = (match: (request: ProxiedRequest) => boolean, action: Action): void => {
-    const off = proxy.intercept((request) => {
-      if (!match(request)) return undefined;
-      off();
-      return action;
-    });
+  /** The first requests that match get the action. */
+  const onFirst = (match: (request: ProxiedRequest) => boolean, action: Action, count = 1): void => {
+    proxy.intercept(first(count, match, action));
   };
   return { proxy, name, client, locks: new LockManager(client, options), onFirst };
 }
@@ -57,7 +54,7 @@ describe('a release', () => {
     async (_, action) => {
       const { name, locks, onFirst } = await setUp();
       const released = releasesOf(name);
-      onFirst(isRemoval, action);
+      onFirst(isRemoval, action, LOST);
       expect(await locks.request(name, () => 'result')).toBe('result');
       expect(released).toMatchObject([{ cleanupError: expect.any(Error), lost: undefined, held: expect.any(Number) }]);
       await untilQueued(name, 0);
@@ -85,7 +82,7 @@ describe('a release', () => {
 
   test('that fails is attached to the error of the callback', async () => {
     const { name, locks, onFirst } = await setUp();
-    onFirst(isRemoval, { refuse: true });
+    onFirst(isRemoval, { refuse: true }, LOST);
     const own = new Error('own');
     const request = locks.request(name, () => {
       throw own;
@@ -98,7 +95,7 @@ describe('a release', () => {
   test('that fails keeps those behind it waiting only until the key is gone', async () => {
     const { name, locks, onFirst } = await setUp();
     const first = await locks.acquire(name);
-    onFirst(isRemoval, { refuse: true });
+    onFirst(isRemoval, { refuse: true }, LOST);
     const next = [locks.request(name, ({ fencingToken }) => fencingToken), useManager().request(name, () => 'other')];
     expect(await first.release()).toBe(true);
     const [token, other] = await Promise.all(next);

@@ -9,11 +9,9 @@ import {
 } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { first, LOST } from '../support/lost-requests.ts';
 import type { Action, ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
-
-/** A removal that is lost on a connection used before is sent again at once; that one has to be lost, too. */
-const LOST = 2;
 
 const method =
   (name: string) =>
@@ -26,13 +24,7 @@ async function setUp() {
   const client = useClient({ endpoints: proxy.url, readTimeout: 1 });
   /** The first requests of this method get the action. */
   const onFirst = (verb: string, action: Action, count = 1): void => {
-    let left = count;
-    const off = proxy.intercept((request) => {
-      if (request.method !== verb) return undefined;
-      left -= 1;
-      if (left === 0) off();
-      return action;
-    });
+    proxy.intercept(first(count, method(verb), action));
   };
   return { proxy, name, client, onFirst };
 }

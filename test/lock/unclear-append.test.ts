@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { EtcdConnectionFailed, Lock, LockManager } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
 import { endOf, freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
-import type { ProxiedRequest } from '../support/proxy.ts';
+import { first, LOST } from '../support/lost-requests.ts';
+import type { Action, ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
 /** Seconds: longer than the time between two looks in the background. */
@@ -14,20 +15,7 @@ const LATER = 13_500;
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
 const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
 
-/** A rule for the first requests that match. */
-function first<T>(count: number, match: (request: ProxiedRequest) => boolean, action: T) {
-  let used = 0;
-  return (request: ProxiedRequest): T | undefined => {
-    if (used === count || !match(request)) return undefined;
-    used += 1;
-    return action;
-  };
-}
-
-const once = <T>(match: (request: ProxiedRequest) => boolean, action: T) => first(1, match, action);
-
-/** A removal that is lost on a connection used before is sent again at once; that one has to be lost, too. */
-const LOST = 2;
+const once = (match: (request: ProxiedRequest) => boolean, action: Action) => first(1, match, action);
 
 async function lockBehindProxy() {
   const proxy = await useProxy();
@@ -38,7 +26,7 @@ async function lockBehindProxy() {
 describe('an append whose answer is lost', () => {
   test.each([true, false])('is found again by its uuid and not repeated (blocking: %s)', async (blocking) => {
     const { proxy, name, lock } = await lockBehindProxy();
-    proxy.intercept(once(isAppend, { swallow: true as const }));
+    proxy.intercept(once(isAppend, { swallow: true }));
     expect(await lock.acquire({ blocking, lockTtl: 60 })).toBe(true);
     expect(proxy.requests.filter(isAppend)).toHaveLength(1);
     expect(await queueOn(name)).toMatchObject([{ key: lock.lockKey, value: lock.uuid }]);
@@ -51,7 +39,7 @@ describe('an append whose answer is lost', () => {
     const other = new Lock(useClient(), name);
     await other.acquire();
     const third = new Lock(useClient(), name);
-    proxy.intercept(once(isAppend, { swallow: true as const }));
+    proxy.intercept(once(isAppend, { swallow: true }));
     const waiting = lock.acquire({ timeout: 20 });
     await untilQueued(name, 2);
     const behind = third.acquire({ timeout: 20 });
@@ -65,7 +53,7 @@ describe('an append whose answer is lost', () => {
 
   test('costs later acquires a look for its key, and no renewal, as long as that may come', async () => {
     const { proxy, lock } = await lockBehindProxy();
-    proxy.intercept(once(isAppend, { refuse: true as const }));
+    proxy.intercept(once(isAppend, { refuse: true }));
     await lock.acquire({ lockTtl: 60 });
     await lock.release();
     const before = proxy.requests.length;
@@ -98,7 +86,7 @@ describe('an append held back until a second one succeeded', () => {
   async function queuedTwice() {
     const { proxy, name, lock } = await lockBehindProxy();
     const { opened, open } = gate();
-    proxy.intercept(once(isAppend, { hold: opened, cut: true as const }));
+    proxy.intercept(once(isAppend, { hold: opened, cut: true }));
     const late = proxy.next(isAppend, 'arrived');
     const held = lock.acquire({ lockTtl: 60, timeout: 20 });
     const first = await late;
@@ -140,7 +128,7 @@ describe('an append held back until a second one succeeded', () => {
   test('is removed even when it comes after its TTL, which counts from its coming', { timeout: 40_000 }, async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const { opened, open } = gate();
-    proxy.intercept(once(isAppend, { hold: opened, cut: true as const }));
+    proxy.intercept(once(isAppend, { hold: opened, cut: true }));
     const late = proxy.next(isAppend, 'arrived');
     const held = lock.acquire({ lockTtl: LATE_TTL, timeout: 20 });
     const first = await late;
@@ -160,7 +148,7 @@ describe('an append held back until a second one succeeded', () => {
     const owner = new Lock(useClient(), name);
     await owner.acquire();
     const { opened, open } = gate();
-    proxy.intercept(once(isAppend, { hold: opened, cut: true as const }));
+    proxy.intercept(once(isAppend, { hold: opened, cut: true }));
     const arrived = proxy.next(isAppend, 'arrived');
     const waiting = lock.acquire({ lockTtl: 3, keepAlive: true, timeout: 20 });
     const first = await arrived;
@@ -195,7 +183,7 @@ describe('a release whose answer is lost', () => {
     const { proxy, name, lock } = await lockBehindProxy();
     await lock.acquire();
     const { lockKey } = lock;
-    proxy.intercept(first(LOST, isRemoval, { swallow: true as const }));
+    proxy.intercept(first(LOST, isRemoval, { swallow: true }));
     expect(await rejection(lock.release())).toBeInstanceOf(EtcdConnectionFailed);
     expect(lock.isTaken).toBe(false);
     expect(await lock.acquire({ blocking: false })).toBe(true);
@@ -209,7 +197,7 @@ describe('a release whose answer is lost', () => {
     const { proxy, name, lock } = await lockBehindProxy();
     await lock.acquire();
     const { opened, open } = gate();
-    proxy.intercept(first(LOST, isRemoval, { hold: opened, cut: true as const }));
+    proxy.intercept(first(LOST, isRemoval, { hold: opened, cut: true }));
     const arrived = proxy.next(isRemoval, 'arrived');
     const failed = rejection(lock.release());
     const removal = await arrived;
@@ -225,7 +213,7 @@ describe('a release whose answer is lost', () => {
   test('is repeated in the background when nobody acquires again', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     await lock.acquire();
-    proxy.intercept(first(LOST, isRemoval, { refuse: true as const }));
+    proxy.intercept(first(LOST, isRemoval, { refuse: true }));
     expect(await rejection(lock.release())).toBeInstanceOf(EtcdConnectionFailed);
     await untilQueued(name, 0);
   });
@@ -249,7 +237,7 @@ describe('closing the client', () => {
     const client = useClient({ endpoints: proxy.url });
     const other = new Lock(client, `${name}-2`);
     await other.acquire();
-    proxy.intercept(first(LOST, isRemoval, { refuse: true as const }));
+    proxy.intercept(first(LOST, isRemoval, { refuse: true }));
     await rejection(other.release());
     await client.close();
     expect(await queueOn(`${name}-2`)).toEqual([]);
