@@ -31,6 +31,11 @@ export default defineConfig({
             'test/lock/unclear.test.ts',
             'test/lock/wait.test.ts',
             'test/lock/waiter.test.ts',
+            // these are about the client and what stands between it and a server,
+            'test/lock/blocked-holder.test.ts',
+            'test/lock/odd-proxies.test.ts',
+            'test/lock/odd-stores.test.ts',
+            'test/lock/version-question.test.ts',
             // and these start real ones: with TLS and passwords, to be killed, to be paused.
             'test/lock/tls.test.ts',
             'test/lock/passwords.test.ts',

@@ -4,7 +4,7 @@ import { expectKept } from '../support/blocked-holder.ts';
 /** Share of the TTL up to which a hold is kept. */
 const BOUND = 1 / 8;
 
-test.for([
+test.concurrent.for([
   [6, 0.1],
   [6, 0.6],
   [15, 1.3],
@@ -13,5 +13,5 @@ test.for([
 ] as const)(
   'a hold with a TTL of %i s is kept while the event loop is blocked for %f s again and again',
   { timeout: 90_000 },
-  ([ttl, slice]) => expectKept({ etcd: inject('etcd'), ttl, slice }, BOUND),
+  ([ttl, slice], context) => expectKept(context, { etcd: inject('etcd'), ttl, slice }, BOUND),
 );

@@ -197,9 +197,9 @@ test('a password goes through TLS, and a wrong one is told apart from a wrong ce
   expect(await rejection(unknown.acquire({ timeout: 20 }))).toBeInstanceOf(EtcdTlsFailed);
 });
 
-test('a hold is kept while the event loop is blocked for a sixteenth of its TTL again and again', async () => {
+test('a hold is kept while the event loop is blocked for a sixteenth of its TTL again and again', async (context) => {
   const { url } = await useTlsEtcd(trusted);
-  await expectKept({ etcd: url.replace('127.0.0.1', 'localhost'), ttl: 14, slice: 0.8, ca }, 1 / 16);
+  await expectKept(context, { etcd: url.replace('127.0.0.1', 'localhost'), ttl: 14, slice: 0.8, ca }, 1 / 16);
 });
 
 /** An error and the errors beneath it. */

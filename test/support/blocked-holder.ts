@@ -1,4 +1,4 @@
-import { expect, onTestFinished } from 'vitest';
+import type { TestContext } from 'vitest';
 import { freshName } from './locks.ts';
 import { startScript } from './script.ts';
 
@@ -44,7 +44,11 @@ interface Outcome {
  * Runs a process that holds a lock for one and a half TTLs, in which its event loop is blocked in slices and gets one pass between
  * two of them. Fails where the hold was lost although no slice was longer than that part of the TTL.
  */
-export async function expectKept({ etcd, ttl, slice, ca = '' }: BlockedHolder, part: number): Promise<void> {
+export async function expectKept(
+  { expect, onTestFinished }: Pick<TestContext, 'expect' | 'onTestFinished'>,
+  { etcd, ttl, slice, ca = '' }: BlockedHolder,
+  part: number,
+): Promise<void> {
   const script = startScript(SOURCE, { ETCD: etcd, NAME: freshName(), TTL: String(ttl), SLICE: String(slice), CA: ca });
   onTestFinished(() => {
     script.process.kill('SIGKILL');
