@@ -9,12 +9,15 @@ export interface InTurnOptions {
   readonly isLate: () => boolean;
 }
 
+/** Has another attempt made after so many seconds, and right before that `onLate` called. */
+export type AskAnotherAfter = (seconds: number, onLate: () => void) => void;
+
 /**
  * Makes one attempt after the other until one resolves: the next when one has failed and, beyond the count, when the
  * seconds that the last one gave to `askAnotherAfter` have passed, while those before go on. Rejects with the last failure.
  */
 export function inTurn<T>(
-  attempt: (askAnotherAfter: (seconds: number) => void) => Promise<T>,
+  attempt: (askAnotherAfter: AskAnotherAfter) => Promise<T>,
   { count, goesOn, isLate }: InTurnOptions,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -30,9 +33,13 @@ export function inTurn<T>(
     const begin = (): void => {
       patience?.pause();
       running += 1;
-      const askAnotherAfter = (seconds: number): void => {
+      const askAnotherAfter: AskAnotherAfter = (seconds, onLate) => {
         patience?.pause();
-        if (!over) patience = Timeout.run(seconds, begin, { ref: false });
+        const next = (): void => {
+          onLate();
+          begin();
+        };
+        if (!over) patience = Timeout.run(seconds, next, { ref: false });
       };
       begun += 1;
       attempt(askAnotherAfter).then(

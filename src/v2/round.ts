@@ -2,7 +2,7 @@ import type { EndpointFailure } from '../errors.ts';
 import type { Deadline, Scope } from '../timing.ts';
 import type { Endpoint } from './endpoint.ts';
 import { afterOthers, combine, isMembersFault, stillSilent } from './failures.ts';
-import { inTurn } from './in-turn.ts';
+import { type AskAnotherAfter, inTurn } from './in-turn.ts';
 import type { Asked, Members } from './members.ts';
 import type { Pace } from './pace.ts';
 import { Timeout } from './timeout.ts';
@@ -41,6 +41,8 @@ export class Round<T> {
   readonly #before = new Set<number>();
   readonly #failures: EndpointFailure[] = [];
   readonly #underWay = new Set<Asked>();
+  /** Those that were silent for longer than the patience, each noted once. */
+  readonly #overdue = new Set<Asked>();
   #first: number | undefined;
   #late = false;
   /** Of the whole round; begins with the first attempt. */
@@ -79,7 +81,7 @@ export class Round<T> {
     }
   }
 
-  readonly #attempt = async (askAnotherAfter: (seconds: number) => void): Promise<T> => {
+  readonly #attempt = async (askAnotherAfter: AskAnotherAfter): Promise<T> => {
     const { repeat, ending, timeout, patience, ref } = this.#options;
     const members = this.#members;
     // In an outage, whom it asked before says nothing, and the one that is left may be the one that stays dead.
@@ -91,9 +93,13 @@ export class Round<T> {
     if (repeat === 'hedged' && patience < timeout) {
       // Each member gets its time.
       this.#timeout ??= Timeout.run(timeout + patience * (members.count - 1), this.#onTimeout, { ref: false });
-      // First, so that the next one already waits for its turn if this was the last one hoped for.
-      overdue = Timeout.run(patience, () => members.overdue(asked), { ref: false });
-      askAnotherAfter(patience);
+      const onOverdue = (): void => {
+        if (this.#underWay.has(asked) && !this.#overdue.has(asked)) members.overdue(asked);
+        this.#overdue.add(asked);
+      };
+      overdue = Timeout.run(patience, onOverdue, { ref: false });
+      // First there too, so that the next one already waits for its turn if this was the last one hoped for.
+      askAnotherAfter(patience, onOverdue);
     }
     this.#underWay.add(asked);
     try {
