@@ -41,8 +41,6 @@ export class Round<T> {
   readonly #before = new Set<number>();
   readonly #failures: EndpointFailure[] = [];
   readonly #underWay = new Set<Asked>();
-  /** Those that were silent for longer than the patience, each noted once. */
-  readonly #overdue = new Set<Asked>();
   #first: number | undefined;
   #late = false;
   /** Of the whole round; begins with the first attempt. */
@@ -93,9 +91,11 @@ export class Round<T> {
     if (repeat === 'hedged' && patience < timeout) {
       // Each member gets its time.
       this.#timeout ??= Timeout.run(timeout + patience * (members.count - 1), this.#onTimeout, { ref: false });
+      let noted = false;
       const onOverdue = (): void => {
-        if (this.#underWay.has(asked) && !this.#overdue.has(asked)) members.overdue(asked);
-        this.#overdue.add(asked);
+        if (noted || !this.#underWay.has(asked)) return;
+        noted = true;
+        members.overdue(asked);
       };
       overdue = Timeout.run(patience, onOverdue, { ref: false });
       // First there too, so that the next one already waits for its turn if this was the last one hoped for.
