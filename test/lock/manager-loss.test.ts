@@ -112,11 +112,12 @@ describe('a hold that cannot be renewed', () => {
       await opened;
       return change;
     };
-    const acquiring = new LockManager(client, { ttl: 6, margin: 1 }).acquire(name);
+    const acquiring = new LockManager(client, { ttl: 60, margin: 1 }).acquire(name);
     await untilQueued(name, 1);
+    // Long before the first renewal is due.
     const [own] = await until(
       () => queueOn(name),
-      ([entry]) => (entry?.ttl ?? 0) <= 4,
+      ([entry]) => (entry?.ttl ?? 0) <= 58,
     );
     open();
     const held = await acquiring;
