@@ -29,17 +29,18 @@ export {
   type LockHolder,
   type StaleTokenFields,
 } from './errors.ts';
-export type * from './keys/api.ts';
-export type { LockMode } from './lock/entry-value.ts';
-export { Fence, type Raise } from './lock/fence.ts';
-export type { Held, OpenHeld } from './lock/held.ts';
-export { Lock } from './lock/lock.ts';
-export { LockManager } from './lock/manager.ts';
-export type { HoldOptions, LockManagerOptions, RequestOptions } from './lock/manager-options.ts';
-export type { AcquireOptions, LockOptions } from './lock/options.ts';
-export type { LockInfo, LockManagerSnapshot } from './lock/query.ts';
-export type { Contender } from './lock/queue.ts';
-export type { RequestTrace } from './lock/trace.ts';
+export type { Pem } from './http/options.ts';
+export type { Held, OpenHeld } from './manager/held.ts';
+export { LockManager } from './manager/manager.ts';
+export type { HoldOptions, LockManagerOptions, RequestOptions } from './manager/options.ts';
+export type { LockInfo, LockManagerSnapshot } from './manager/query.ts';
+export type { RequestTrace } from './manager/trace.ts';
+export { Lock } from './python/lock.ts';
+export type { AcquireOptions, LockOptions } from './python/options.ts';
+export type { LockMode } from './recipe/entry-value.ts';
+export { Fence, type Raise } from './recipe/fence.ts';
 export { type CloseOptions, EtcdClient } from './v2/client.ts';
-export type { EtcdClientOptions, Pem } from './v2/options.ts';
+export type * from './v2/keys-api.ts';
+export type { Contender } from './v2/locks/queue.ts';
+export type { EtcdClientOptions } from './v2/options.ts';
 export type { Member, Version } from './v2/wire.ts';

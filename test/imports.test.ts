@@ -14,12 +14,14 @@ test.each(files)('%s imports only what its room may', (file) => {
 });
 
 test('every file is looked at, and imports of every kind are found in them', () => {
-  expect(files).toEqual(expect.arrayContaining(['index.ts', 'errors.ts', 'keys/api.ts', 'lock/lock.ts', 'v2/wire.ts']));
+  expect(files).toEqual(
+    expect.arrayContaining(['index.ts', 'errors.ts', 'v2/keys-api.ts', 'python/lock.ts', 'v2/wire.ts']),
+  );
   const arrows = files.flatMap((file) => arrowsOf(file, read(file)));
-  expect(arrows).toContainEqual({ from: 'v2/endpoint.ts', to: 'undici' });
-  expect(arrows).toContainEqual({ from: 'lock/entry.ts', to: 'uuid' });
-  expect(arrows).toContainEqual({ from: 'keys/api.ts', to: 'keys/cleanups.ts' });
-  expect(arrows).toContainEqual({ from: 'index.ts', to: 'lock/lock.ts' });
+  expect(arrows).toContainEqual({ from: 'http/endpoint.ts', to: 'undici' });
+  expect(arrows).toContainEqual({ from: 'v2/locks/entry.ts', to: 'uuid' });
+  expect(arrows).toContainEqual({ from: 'v2/keys-api.ts', to: 'pending-work.ts' });
+  expect(arrows).toContainEqual({ from: 'index.ts', to: 'python/lock.ts' });
 });
 
 test('every import names a file that is there', () => {
@@ -33,40 +35,24 @@ test('index.ts re-exports and does nothing else', () => {
 });
 
 test.each([
-  ['lock/lock.ts', "import { EtcdClient } from '../v2/client.ts';"],
-  ['lock/lock.ts', "import type { EtcdClient } from '../v2/client.ts';"],
-  ['lock/lock.ts', "import type {\n  EtcdClient,\n  Other,\n} from '../v2/client.ts';"],
-  ['lock/lock.ts', "export * from '../v2/client.ts';"],
-  ['lock/lock.ts', "import '../server/front.ts';"],
-  ['lock/lock.ts', "const client = await import('../v2/client.ts');"],
-  ['lock/lock.ts', "type Client = import('../v2/client.ts').EtcdClient;"],
-  ['lock/lock.ts', "const { Pool } = require('undici');"],
-  ['lock/lock.ts', 'import { Pool } from "undici";'],
-  ['lock/lock.ts', "import http from 'node:http';"],
-  ['lock/lock.ts', "import { v4 } from 'uuid';"],
-  ['lock/lock.ts', "import http from 'http';"],
-  ['lock/lock.ts', "import { AsyncLocalStorage } from 'node:async_hooks';"],
-  ['lock/manager.ts', "import { channel } from 'node:diagnostics_channel';"],
-  ['lock/lock.ts', "import { Lock } from '../index.ts';"],
-  ['lock/entry.ts', "import { Pool } from 'undici';"],
-  ['keys/api.ts', "import { Lock } from '../lock/lock.ts';"],
-  ['keys/api.ts', "import { encodeGet } from '../v2/wire.ts';"],
-  ['keys/paths.ts', "import createDebug from 'debug';"],
-  ['lock/entry.ts', "import createDebug from 'debug';"],
-  ['keys/paths.ts', "import { createDebug } from '../debug.ts';"],
-  ['keys/paths.ts', "import { connect } from 'node:net';"],
-  ['errors.ts', "import { now } from './timing.ts';"],
-  ['timing.ts', "import { EtcdException } from './errors.ts';"],
-  ['timing.ts', "import { lookup } from 'node:dns';"],
-  ['keys/cleanups.ts', "import { once } from 'node:events';"],
-  ['v2/client.ts', "import { Lock } from '../lock/lock.ts';"],
-  ['v2/client.ts', "import { EmbeddedEtcd } from '../server/embedded.ts';"],
-  ['v2/client.ts', "import { v4 } from 'uuid';"],
+  ['http/endpoint.ts', "import { decodeSet } from '../v2/wire.ts';"],
+  ['http/endpoint.ts', "import type { Lock } from '../python/lock.ts';"],
+  ['recipe/lease.ts', "import { Pool } from 'undici';"],
+  ['recipe/lease.ts', "const client = await import('../http/endpoint.ts');"],
+  ['recipe/lease.ts', "const { connect } = require('node:net');"],
+  ['recipe/lease.ts', "import createDebug from 'debug';"],
+  ['manager/manager.ts', "export * from '../python/lock.ts';"],
+  ['manager/manager.ts', "import { channel } from 'node:diagnostics_channel';"],
+  ['python/lock.ts', "import type {\n  LockManager,\n  Other,\n} from '../manager/manager.ts';"],
+  ['python/lock.ts', "type Endpoint = import('../http/endpoint.ts').Endpoint;"],
+  ['python/lock.ts', "import '../server/front.ts';"],
+  ['errors.ts', "import { now } from './time.ts';"],
+  ['time.ts', "import { Scope } from './cancellation.ts';"],
+  ['v2/client.ts', "import { Lock } from '../python/lock.ts';"],
   ['v2/client.ts', "import axios from 'axios';"],
-  ['server/front.ts', "import { EtcdClient } from '../v2/client.ts';"],
-  ['server/front.ts', "import { Lock } from '../lock/lock.ts';"],
+  ['server/front.ts', "import { Endpoint } from '../http/endpoint.ts';"],
   ['index.ts', "export { main } from './cli/main.ts';"],
-  ['tools/new.ts', "import { now } from '../timing.ts';"],
+  ['tools/new.ts', "import { now } from '../time.ts';"],
 ])('the check is proof against %s with %j', (file, source) => {
   expect(arrowsOf(file, source).map(whyForbidden)).toEqual([expect.stringContaining(file)]);
 });
@@ -74,12 +60,12 @@ test.each([
 test.each([
   ['server/front.ts', "import { decodeSet } from '../v2/wire.ts';\nimport { createServer } from 'node:http';"],
   ['cli/main.ts', "import { EtcdClient } from '../index.ts';\nimport { parseArgs } from 'node:util';"],
-  ['v2/endpoints.ts', "import { resolveSrv } from 'node:dns/promises';"],
-  ['timing.ts', "import { setMaxListeners } from 'node:events';"],
-  ['lock/entry.ts', "import { v4 } from 'uuid';\nimport { createDebug } from '../debug.ts';"],
+  ['http/failover/endpoints.ts', "import { resolveSrv } from 'node:dns/promises';"],
+  ['cancellation.ts', "import { setMaxListeners } from 'node:events';"],
+  ['v2/locks/entry.ts', "import { v4 } from 'uuid';\nimport { createDebug } from '../debug.ts';"],
   [
-    'lock/lock.ts',
-    "// import { Pool } from 'undici';\n/* from '../v2/client.ts' */\nimport { now } from '../timing.ts';",
+    'python/lock.ts',
+    "// import { Pool } from 'undici';\n/* from '../v2/client.ts' */\nimport { now } from '../time.ts';",
   ],
 ])('the check lets %s have %j', (file, source) => {
   expect(arrowsOf(file, source).flatMap((arrow) => whyForbidden(arrow) ?? [])).toEqual([]);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { show } from '../src/keys/checks.ts';
+import { show } from '../src/checks.ts';
 import { printable } from '../src/printable.ts';
 import { HARMLESS, HOSTILE, unprintableIn } from './support/hostile.ts';
 

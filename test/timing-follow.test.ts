@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { follow, Scope, type Source, unfollow } from '../src/timing.ts';
+import { follow, Scope, type Source, unfollow } from '../src/cancellation.ts';
 import { listenersOf } from './support/leaks.ts';
 
 interface Abortable {

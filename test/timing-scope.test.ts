@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Deadline, now, orAborted, Scope, sharedAbortController } from '../src/timing.ts';
+import { orAborted, Scope, sharedAbortController } from '../src/cancellation.ts';
+import { Deadline, now } from '../src/time.ts';
 import { watchedSignal } from './support/signals.ts';
 
 beforeEach(() => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { atDeadline, Backoff, Deadline, now, pause, sleep } from '../src/timing.ts';
+import { pause, sleep } from '../src/cancellation.ts';
+import { atDeadline, Backoff, Deadline, now } from '../src/time.ts';
 import { watchedSignal } from './support/signals.ts';
 
 const day = 24 * 3600;

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { show } from '../keys/checks.ts';
+import { show } from '../checks.ts';
 
 /** Reads a flag's value as a number. What range it must be in is for those to say who use it. */
 export function number(text: string): number {

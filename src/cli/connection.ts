@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
-import { show } from '../keys/checks.ts';
-import { type EtcdClientOptions, showUser } from '../v2/options.ts';
+import { show } from '../checks.ts';
+import { showUser } from '../http/options.ts';
+import type { EtcdClientOptions } from '../v2/options.ts';
 import { UsageError } from './exit-codes.ts';
 import { nameOfFile, readFirstLine, readPem } from './files.ts';
 

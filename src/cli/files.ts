@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { show } from '../keys/checks.ts';
+import { show } from '../checks.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Flags that name a file with a secret in it. */

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
+import { ignore } from '../cancellation.ts';
 import { printable } from '../printable.ts';
-import { ignore } from '../timing.ts';
 
 type Style = Parameters<typeof styleText>[0];
 

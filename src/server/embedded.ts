@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { checkInteger, show } from '../keys/checks.ts';
+import { checkInteger, show } from '../checks.ts';
 import { Front } from './front.ts';
 import { createHttpServer, listen } from './http-server.ts';
 import { MemoryStore } from './memory.ts';

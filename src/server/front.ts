@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { ignore } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import type { Change } from '../keys/api.ts';
-import { ignore } from '../timing.ts';
+import type { Change } from '../v2/keys-api.ts';
 import * as wire from '../v2/wire.ts';
 import { readForm } from './body.ts';
 import { isCutOff } from './http-server.ts';

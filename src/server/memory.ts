@@ -1,4 +1,8 @@
+import { ignore, orAborted, Scope, sharedAbortController } from '../cancellation.ts';
+import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
 import { EtcdClientClosed, EtcdKeysLeft } from '../errors.ts';
+import { Cleanups } from '../pending-work.ts';
+import { Deadline, now } from '../time.ts';
 import type {
   Append,
   CallOptions,
@@ -11,12 +15,9 @@ import type {
   SetOptions,
   Snapshot,
   WatchOptions,
-} from '../keys/api.ts';
-import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
-import { Cleanups } from '../keys/cleanups.ts';
-import { DEFAULT_LOCK_PREFIX } from '../keys/paths.ts';
-import * as check from '../keys/requests.ts';
-import { Deadline, ignore, now, orAborted, Scope, sharedAbortController } from '../timing.ts';
+} from '../v2/keys-api.ts';
+import { DEFAULT_LOCK_PREFIX } from '../v2/paths.ts';
+import * as check from '../v2/requests.ts';
 import type { Exact } from '../v2/wire.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StoreEvent } from './history.ts';

@@ -7,7 +7,7 @@ import type {
   KeysApi,
   SetOptions,
   WatchOptions,
-} from '../keys/api.ts';
+} from '../v2/keys-api.ts';
 import { type Exact, hasBytes } from '../v2/wire.ts';
 
 /**

@@ -1,5 +1,12 @@
+import { Scope } from '../cancellation.ts';
+import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
 import { createDebug } from '../debug.ts';
 import { EtcdClientClosed, EtcdClusterIdChanged, EtcdConnectionFailed, EtcdKeysLeft } from '../errors.ts';
+import type { Behind, Endpoint, Lane, SendOptions } from '../http/endpoint.ts';
+import { Endpoints } from '../http/failover/endpoints.ts';
+import type { Repeat } from '../http/failover/round.ts';
+import { Cleanups } from '../pending-work.ts';
+import { Deadline } from '../time.ts';
 import type {
   Append,
   CallOptions,
@@ -13,17 +20,11 @@ import type {
   SetOptions,
   Snapshot,
   WatchOptions,
-} from '../keys/api.ts';
-import { checkSeconds, checkSecondsOrNone } from '../keys/checks.ts';
-import { Cleanups } from '../keys/cleanups.ts';
-import { checkRenew, checkWatch, isConditional } from '../keys/requests.ts';
-import { Deadline, Scope } from '../timing.ts';
-import type { Behind, Endpoint, Lane, SendOptions } from './endpoint.ts';
-import { Endpoints } from './endpoints.ts';
+} from './keys-api.ts';
 import { ListingBehind, NO_LISTING } from './listing.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
-import type { Repeat } from './round.ts';
+import { checkRenew, checkWatch, isConditional } from './requests.ts';
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 

@@ -1,8 +1,8 @@
-import type { Append } from '../keys/api.ts';
-import { ignore, Scope, type Source } from '../timing.ts';
-import type { Behind, SendOptions } from './endpoint.ts';
-import { Timeout } from './timeout.ts';
-import type { Trial } from './trial.ts';
+import { ignore, Scope, type Source } from '../cancellation.ts';
+import type { Behind, SendOptions } from '../http/endpoint.ts';
+import { Timeout } from '../http/timeout.ts';
+import type { Trial } from '../http/trial.ts';
+import type { Append } from './keys-api.ts';
 import { decodeSnapshot, encodeGet, type WireAnswer } from './wire.ts';
 
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);

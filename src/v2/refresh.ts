@@ -1,6 +1,7 @@
+import { orAborted, Scope, type Source } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
-import { Deadline, now, orAborted, Scope, type Source } from '../timing.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Endpoint } from '../http/endpoint.ts';
+import { Deadline, now } from '../time.ts';
 
 interface Question {
   readonly endpoint: Endpoint;

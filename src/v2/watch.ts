@@ -1,6 +1,6 @@
 import { createDebug } from '../debug.ts';
-import type { KeyEvent, WatchOptions } from '../keys/api.ts';
-import { LONGEST_WAIT } from '../keys/requests.ts';
+import type { KeyEvent, WatchOptions } from './keys-api.ts';
+import { LONGEST_WAIT } from './requests.ts';
 import { decodeEvent, decodeStart, encodeWatch, type WireAnswer, type WireRequest } from './wire.ts';
 
 const debug = createDebug('watch');

@@ -1,6 +1,8 @@
 /**
  * The v2 keys protocol as values, from both ends: what a request looks like, and what an answer means. Pure: no I/O.
  */
+
+export type { WireAnswer, WireReply, WireRequest } from '../http/message.ts';
 export * from './wire/answers.ts';
 export { encodePath, hasBytes, toBytes } from './wire/bytes.ts';
 export { encodeError } from './wire/errors.ts';
@@ -8,4 +10,3 @@ export { badEscape, type Fields, parseFields, unescapeBytes } from './wire/form.
 export * from './wire/info.ts';
 export { etcdJson } from './wire/json.ts';
 export * from './wire/requests.ts';
-export type { WireAnswer, WireReply, WireRequest } from './wire/values.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { apply, diff } from '../../src/cli/queues/changes.ts';
-import type { KeyEvent, Node } from '../../src/keys/api.ts';
-import { entriesAmong, type QueueEntry } from '../../src/lock/survey.ts';
+import { entriesAmong, type QueueEntry } from '../../src/manager/survey.ts';
+import type { KeyEvent, Node } from '../../src/v2/keys-api.ts';
 
 const PLACE = { name: 'x', path: '/_locks/x' };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EtcdClusterIdChanged, EtcdLockLost, EtcdStaleToken, Fence } from '../../src/index.ts';
-import { sequenceOf } from '../../src/keys/paths.ts';
+import { sequenceOf } from '../../src/v2/paths.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { raw, rejection } from '../support/locks.ts';
 import { Contest, isPoll, OURS, type Taken } from './contest.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Cleanups } from '../../src/keys/cleanups.ts';
-import { follow } from '../../src/timing.ts';
+import { follow } from '../../src/cancellation.ts';
+import { Cleanups } from '../../src/pending-work.ts';
 
 const reason = new Error('closed');
 

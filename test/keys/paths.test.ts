@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { show } from '../../src/keys/checks.ts';
-import { baseName, checkKey, checkLockName, hasFullWidth, sequenceOf } from '../../src/keys/paths.ts';
+import { show } from '../../src/checks.ts';
+import { baseName, checkKey, checkLockName, hasFullWidth, sequenceOf } from '../../src/v2/paths.ts';
 
 test.each([
   'file1',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sleepUntilDue } from '../../src/lock/due.ts';
+import { sleepUntilDue } from '../../src/recipe/due.ts';
 import { block } from '../support/managers.ts';
 
 const never = new AbortController().signal;

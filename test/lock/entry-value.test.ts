@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatValue, isShared, parseValue } from '../../src/lock/entry-value.ts';
+import { formatValue, isShared, parseValue } from '../../src/recipe/entry-value.ts';
 
 const values = fc.record({
   mode: fc.constantFrom('exclusive' as const, 'shared' as const),

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { LockMode } from '../../src/lock/entry-value.ts';
-import { LocalQueue, localQueue, type Turn } from '../../src/lock/local-queue.ts';
-import type { Patience } from '../../src/lock/waiter.ts';
+import { LocalQueue, localQueue, type Turn } from '../../src/manager/local-queue.ts';
+import type { Patience } from '../../src/manager/waiter.ts';
+import type { LockMode } from '../../src/recipe/entry-value.ts';
 import { MemoryStore } from '../../src/server/memory.ts';
-import { Deadline } from '../../src/timing.ts';
+import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 
 /** Never ends a wait but by what is given. */

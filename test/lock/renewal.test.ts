@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EtcdConnectionFailed } from '../../src/index.ts';
-import { append, freshUuid, type Place, renew } from '../../src/lock/entry.ts';
+import { append, freshUuid, type Place, renew } from '../../src/v2/locks/entry.ts';
 import { freshName, raw, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 

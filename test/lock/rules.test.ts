@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Node } from '../../src/index.ts';
-import { isShared } from '../../src/lock/entry-value.ts';
-import { type Contender, contendersAmong } from '../../src/lock/queue.ts';
-import { type Decision, exclusive, holdsUp, shared } from '../../src/lock/rules.ts';
+import { isShared } from '../../src/recipe/entry-value.ts';
+import { type Decision, exclusive, holdsUp, shared } from '../../src/recipe/rules.ts';
+import { type Contender, contendersAmong } from '../../src/v2/locks/queue.ts';
 
 const DIR = '/_locks/x';
 

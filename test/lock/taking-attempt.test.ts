@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { takingAttempt } from '../../src/lock/entry.ts';
+import { takingAttempt } from '../../src/v2/locks/entry.ts';
 
 test.each([
   [3, 0, 1],

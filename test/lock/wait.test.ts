@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Scope } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../src/errors.ts';
-import type { KeyEvent, WatchOptions } from '../../src/keys/api.ts';
-import { Watch } from '../../src/lock/wait.ts';
-import { Scope } from '../../src/timing.ts';
+import type { KeyEvent, WatchOptions } from '../../src/v2/keys-api.ts';
+import { Watch } from '../../src/v2/locks/wait.ts';
 import { rejection } from '../support/locks.ts';
 
 /** Seconds: a poll lasts for 10 of them. */

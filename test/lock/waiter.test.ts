@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Waiter } from '../../src/lock/waiter.ts';
-import { Deadline } from '../../src/timing.ts';
+import { Waiter } from '../../src/manager/waiter.ts';
+import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 
 beforeEach(() => {

@@ -1,36 +1,43 @@
-/** One import of one file: `lock/lock.ts` imports `keys/api.ts`, or a package such as `undici` or `node:net`. */
+/** One import of one file: `python/lock.ts` imports `recipe/lease.ts`, or a package such as `undici` or `node:net`. */
 export interface Arrow {
   readonly from: string;
   readonly to: string;
 }
+
+const BASICS = ['errors', 'time', 'cancellation', 'checks', 'pending-work', 'debug'];
 
 /** What the files of a room may import of the project: rooms, or single files. */
 const mayEnter: Readonly<Record<string, readonly string[]>> = {
   printable: [],
   debug: ['printable'],
   errors: ['printable'],
-  timing: [],
-  keys: ['keys', 'errors', 'timing', 'printable'],
-  v2: ['v2', 'keys', 'errors', 'timing', 'debug'],
-  lock: ['lock', 'keys', 'errors', 'timing', 'debug'],
-  server: ['server', 'v2/wire.ts', 'keys', 'errors', 'timing', 'debug'],
-  index: ['lock', 'v2', 'keys', 'errors', 'timing'],
-  cli: ['cli', 'index', 'lock', 'v2', 'server', 'keys', 'errors', 'timing', 'printable'],
+  time: [],
+  cancellation: ['time'],
+  checks: ['printable'],
+  'pending-work': ['time', 'cancellation'],
+  http: ['http', ...BASICS],
+  v2: ['v2', 'http', 'recipe', ...BASICS],
+  recipe: ['recipe', 'v2', ...BASICS],
+  manager: ['manager', 'recipe', 'v2', ...BASICS],
+  python: ['python', 'recipe', 'v2', ...BASICS],
+  server: ['server', 'v2', ...BASICS],
+  index: ['python', 'manager', 'recipe', 'v2', 'http', 'errors'],
+  cli: ['cli', 'index', 'python', 'manager', 'recipe', 'v2', 'http', 'server', 'printable', ...BASICS],
 };
 
 /** Who may import a package; one that is not here is for nobody. */
 const mayUse: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
-  undici: ['v2'],
-  uuid: ['lock/entry.ts'],
+  undici: ['http'],
+  uuid: ['v2/locks/entry.ts'],
   debug: ['debug'],
-  'node:async_hooks': ['lock/reentrance.ts'],
-  'node:diagnostics_channel': ['lock/trace.ts'],
-  'node:events': ['timing'],
+  'node:async_hooks': ['manager/reentrance.ts'],
+  'node:diagnostics_channel': ['manager/trace.ts'],
+  'node:events': ['cancellation'],
 };
 
 /** Rooms that speak to no network and touch no machine: none of Node's own modules but where it is named above. */
-const pure = ['printable', 'errors', 'timing', 'keys', 'lock', 'index'];
+const pure = ['printable', 'errors', 'time', 'cancellation', 'checks', 'recipe', 'manager', 'python', 'index'];
 
 /** Every import in the source: static, re-exported, for types, for effect, dynamic or by `require`. */
 export function arrowsOf(from: string, source: string): Arrow[] {

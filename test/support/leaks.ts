@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { Scope, type Source } from '../../src/timing.ts';
+import { Scope, type Source } from '../../src/cancellation.ts';
 
 /** Timers that this package's timing module has started and neither fired nor cleared, also those that keep nothing alive. */
 export function trackTimers(): { readonly live: number; stop(): void } {

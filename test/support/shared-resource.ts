@@ -1,4 +1,4 @@
-import type { LockMode } from '../../src/lock/entry-value.ts';
+import type { LockMode } from '../../src/recipe/entry-value.ts';
 
 /** Something that breaks when one writes it while another uses it. */
 export class SharedResource {

@@ -1,8 +1,8 @@
 import { Client } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { Connection } from '../../src/v2/connection.ts';
-import { Borrowers, Connections, type Loan } from '../../src/v2/connections.ts';
-import { Trial } from '../../src/v2/trial.ts';
+import { Connection } from '../../src/http/connection.ts';
+import { Borrowers, Connections, type Loan } from '../../src/http/connections.ts';
+import { Trial } from '../../src/http/trial.ts';
 
 const never = new AbortController().signal;
 

@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
+import type { Pem } from '../../src/http/options.ts';
 import { EtcdClient } from '../../src/v2/client.ts';
-import { checkOptions, type EtcdClientOptions, type Pem } from '../../src/v2/options.ts';
+import { checkOptions, type EtcdClientOptions } from '../../src/v2/options.ts';
 import { makeAuthority } from '../support/certificates.ts';
 
 const authority = makeAuthority();

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { type Source, sharedAbortController } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
-import { type Source, sharedAbortController } from '../../src/timing.ts';
-import { Pace } from '../../src/v2/pace.ts';
+import { Pace } from '../../src/http/failover/rate-limit.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import { answer, inTurn, refuse, silent, type TcpHandler } from '../support/tcp-server.ts';
 import { until } from '../support/until.ts';

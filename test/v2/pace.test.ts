@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { sharedAbortController } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
-import { sharedAbortController } from '../../src/timing.ts';
-import { Pace } from '../../src/v2/pace.ts';
+import { Pace } from '../../src/http/failover/rate-limit.ts';
 import { closedEndpoint, connect, rejection, serve } from '../support/clients.ts';
 import { answer, refuse, silent } from '../support/tcp-server.ts';
 import { until } from '../support/until.ts';

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as errors from '../../src/errors.ts';
+import { Pace } from '../../src/http/failover/rate-limit.ts';
 import type { EtcdClient } from '../../src/v2/client.ts';
-import { Pace } from '../../src/v2/pace.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import type { TcpHandler } from '../support/tcp-server.ts';
 import { failed, file, got, rawAnswer } from '../support/v2-answers.ts';

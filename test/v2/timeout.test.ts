@@ -1,5 +1,5 @@
 import { describe, expect, inject, test, vi } from 'vitest';
-import { Timeout } from '../../src/v2/timeout.ts';
+import { Timeout } from '../../src/http/timeout.ts';
 import { connect, serve } from '../support/clients.ts';
 import { freshName, raw } from '../support/locks.ts';
 import { block } from '../support/managers.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Trial } from '../../src/v2/trial.ts';
+import { Trial } from '../../src/http/trial.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

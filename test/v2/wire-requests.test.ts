@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { CreateOptions, DeleteOptions, GetOptions, SetOptions, WatchOptions } from '../../src/keys/api.ts';
+import type { CreateOptions, DeleteOptions, GetOptions, SetOptions, WatchOptions } from '../../src/v2/keys-api.ts';
 import * as wire from '../../src/v2/wire.ts';
 
 const KEY = '/_locks/x';

@@ -1,7 +1,7 @@
 import { resolveSrv } from 'node:dns/promises';
 import { Command } from 'commander';
-import { checkSeconds } from '../../keys/checks.ts';
-import { discover } from '../../v2/endpoints.ts';
+import { checkSeconds } from '../../checks.ts';
+import { discover } from '../../http/failover/endpoints.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from '../../v2/options.ts';
 import { number } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { checkLockName } from '../../keys/paths.ts';
-import { holdersAmong, type QueueSurvey, surveyLock } from '../../lock/survey.ts';
+import { holdersAmong, type QueueSurvey, surveyLock } from '../../manager/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_AGE, ABOUT_OWNERS, ageText, entryJson, ownerOf } from '../queues/show.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { checkBeginning, holdersAmong, type LockQueue, surveyLocks } from '../../lock/survey.ts';
+import { checkBeginning, holdersAmong, type LockQueue, surveyLocks } from '../../manager/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';

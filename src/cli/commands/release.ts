@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
-import { baseName, checkLockName } from '../../keys/paths.ts';
-import { holdersAmong, type LockQueue, type QueueEntry, surveyLock } from '../../lock/survey.ts';
+import { holdersAmong, type LockQueue, type QueueEntry, surveyLock } from '../../manager/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import { baseName, checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { type Removal, removeEntry } from '../queues/removal.ts';

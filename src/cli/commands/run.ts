@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
 import { EtcdWatchTimedOut } from '../../errors.ts';
-import type { OpenHeld } from '../../lock/held.ts';
-import { LockManager } from '../../lock/manager.ts';
-import { checkRequest, type HoldOptions } from '../../lock/manager-options.ts';
+import type { OpenHeld } from '../../manager/held.ts';
+import { LockManager } from '../../manager/manager.ts';
+import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import { exitCode, number } from '../arguments.ts';
 import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { baseName, checkLockName } from '../../keys/paths.ts';
-import { holdersAmong, type QueueEntry } from '../../lock/survey.ts';
+import { holdersAmong, type QueueEntry } from '../../manager/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import { baseName, checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { type Follower, follow } from '../queues/follow.ts';

@@ -1,4 +1,4 @@
-import { defaultMargin } from '../../lock/lease.ts';
+import { defaultMargin } from '../../recipe/lease.ts';
 import type { Facts } from './facts.ts';
 
 /** What a LockManager takes, where nothing is known. */

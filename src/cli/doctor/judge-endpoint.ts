@@ -1,5 +1,5 @@
-import { hasFullWidth } from '../../keys/paths.ts';
-import { showUser } from '../../v2/options.ts';
+import { showUser } from '../../http/options.ts';
+import { hasFullWidth } from '../../v2/paths.ts';
 import type { Basis } from './basis.ts';
 import type { About, EndpointFacts, Facts, Finding, Unreachable } from './facts.ts';
 import { TEST_DIR } from './test-key.ts';

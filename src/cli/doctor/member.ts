@@ -1,6 +1,6 @@
 import { EtcdConnectionFailed, EtcdInsufficientPermissions, EtcdKeyNotFound, EtcdTlsFailed } from '../../errors.ts';
-import { type Deadline, now } from '../../timing.ts';
-import { Endpoint } from '../../v2/endpoint.ts';
+import { Endpoint } from '../../http/endpoint.ts';
+import { type Deadline, now } from '../../time.ts';
 import type { ClientSettings } from '../../v2/options.ts';
 import type { InfoPath, WireAnswer, WireRequest } from '../../v2/wire.ts';
 import { encodeInfo } from '../../v2/wire.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { EtcdKeyNotFound, EtcdUnusableAnswer } from '../../errors.ts';
-import type { Node } from '../../keys/api.ts';
-import { contendersAmong } from '../../lock/queue.ts';
-import { directoriesFrom } from '../../lock/survey.ts';
-import { Deadline } from '../../timing.ts';
+import { directoriesFrom } from '../../manager/survey.ts';
+import { Deadline } from '../../time.ts';
+import type { Node } from '../../v2/keys-api.ts';
+import { contendersAmong } from '../../v2/locks/queue.ts';
 import type { ClientSettings } from '../../v2/options.ts';
 import { parseObject } from '../../v2/wire/json.ts';
 import * as wire from '../../v2/wire.ts';

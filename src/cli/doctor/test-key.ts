@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline } from '../../timing.ts';
+import { Deadline } from '../../time.ts';
 import { decodeAppend, encodeCreateInOrder, encodeDelete } from '../../v2/wire.ts';
 import { byExpiration } from './clock.ts';
 import type { EndpointFacts } from './facts.ts';

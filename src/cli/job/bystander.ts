@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { now } from '../../timing.ts';
+import { now } from '../../time.ts';
 import type { Relayed } from './relayed.ts';
 
 /** Of two signals that follow one another faster than that one may have been merged in one process, but not in the other. */

@@ -1,5 +1,6 @@
-import type { Held } from '../../lock/held.ts';
-import { Deadline, now, pause } from '../../timing.ts';
+import { pause } from '../../cancellation.ts';
+import type { Held } from '../../manager/held.ts';
+import { Deadline, now } from '../../time.ts';
 import type { Job } from './job.ts';
 
 /** What has to be left of the lease for the job to go on, as a part of the TTL, */

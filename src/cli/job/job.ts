@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import type { Held } from '../../lock/held.ts';
+import type { Held } from '../../manager/held.ts';
 import { Family } from './family.ts';
 import type { Started, Starter } from './starter.ts';
 

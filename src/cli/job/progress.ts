@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { LockManager } from '../../lock/manager.ts';
-import type { RequestTrace } from '../../lock/trace.ts';
-import { pause } from '../../timing.ts';
+import { pause } from '../../cancellation.ts';
+import type { LockManager } from '../../manager/manager.ts';
+import type { RequestTrace } from '../../manager/trace.ts';
 import { ownerOf } from '../queues/show.ts';
 import { clearStatus, showStatus } from '../streams.ts';
 

@@ -1,5 +1,5 @@
-import type { KeyEvent } from '../../keys/api.ts';
-import { entriesAmong, holdersAmong, type LockQueue, type QueueEntry } from '../../lock/survey.ts';
+import { entriesAmong, holdersAmong, type LockQueue, type QueueEntry } from '../../manager/survey.ts';
+import type { KeyEvent } from '../../v2/keys-api.ts';
 
 /**
  * What happened to an entry. `released` by a holder, `left` by a waiter; `gone` where nobody knows which, or whether it

@@ -1,5 +1,5 @@
 import { EtcdCompareFailed, EtcdException, EtcdKeyNotFound } from '../../errors.ts';
-import type { QueueEntry } from '../../lock/survey.ts';
+import type { QueueEntry } from '../../manager/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 
 /** What became of a removal. Where etcd's answer was lost, another look tells: the entry is `absent`, or still `present`. */

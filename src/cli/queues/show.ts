@@ -1,4 +1,4 @@
-import { ageOf, type QueueEntry } from '../../lock/survey.ts';
+import { ageOf, type QueueEntry } from '../../manager/survey.ts';
 
 /** An entry for programs; what it does not have is null. */
 export interface EntryJson {

@@ -1,10 +1,10 @@
-import type { Change, KeyEvent, Snapshot } from '../../keys/api.ts';
-import { show } from '../../keys/checks.ts';
-import { isBelow, isChild } from '../../keys/paths.ts';
+import { show } from '../../checks.ts';
+import { header, type WireAnswer, type WireReply } from '../../http/message.ts';
+import type { Change, KeyEvent, Snapshot } from '../keys-api.ts';
+import { isBelow, isChild } from '../paths.ts';
 import { aboutAnother, decodeError, unusable } from './errors.ts';
 import { etcdJson, parseObject } from './json.ts';
 import { decodeIndex, decodeNode, decodeTopNode, encodeNode, type Writable } from './nodes.ts';
-import { header, type WireAnswer, type WireReply } from './values.ts';
 
 /**
  * @param key what was asked for

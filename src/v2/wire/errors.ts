@@ -1,3 +1,4 @@
+import { show } from '../../checks.ts';
 import {
   EtcdConnectionFailed,
   EtcdException,
@@ -7,9 +8,8 @@ import {
   fromErrorCode,
   messageOf,
 } from '../../errors.ts';
-import { show } from '../../keys/checks.ts';
+import { header, type WireAnswer, type WireReply } from '../../http/message.ts';
 import { etcdJson, parseObject } from './json.ts';
-import { header, type WireAnswer, type WireReply } from './values.ts';
 
 /** Meaning of an answer that is no success. */
 export function decodeError(answer: WireAnswer, body = parseObject(answer.body)): EtcdException {

@@ -61,3 +61,21 @@ const TRUTHS: ReadonlyMap<string, boolean> = new Map([
 
 /** A yes or no in any of the spellings Go takes; undefined for anything else. */
 export const parseTruth = (text: string): boolean | undefined => TRUTHS.get(text);
+
+type Field = string | number | boolean | null | undefined;
+
+/** URL-encodes what is not undefined or false; null is an empty text. */
+export function params(fields: Record<string, Field>): string {
+  let text = '';
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== undefined && value !== false) text += `${text && '&'}${name}=${encode(String(value ?? ''))}`;
+  }
+  return text;
+}
+
+/** What most texts consist of, and URL encoding leaves alone. */
+const PLAIN = /^[\w.-]*$/;
+
+const encode = (text: string): string =>
+  PLAIN.test(text) ? text : new URLSearchParams([['', text]]).toString().slice(1);

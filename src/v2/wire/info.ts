@@ -1,6 +1,6 @@
+import type { WireAnswer, WireRequest } from '../../http/message.ts';
 import { decodeError, unusable } from './errors.ts';
 import { etcdJson, isRecord, parseObject } from './json.ts';
-import type { WireAnswer, WireRequest } from './values.ts';
 
 /** What a member can be asked of itself and its cluster. */
 export type InfoPath =

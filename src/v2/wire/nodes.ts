@@ -1,9 +1,9 @@
-import type { Node } from '../../keys/api.ts';
-import { show } from '../../keys/checks.ts';
-import { isChild } from '../../keys/paths.ts';
+import { show } from '../../checks.ts';
+import type { WireAnswer } from '../../http/message.ts';
+import type { Node } from '../keys-api.ts';
+import { isChild } from '../paths.ts';
 import { aboutAnother, unusable } from './errors.ts';
 import { isRecord } from './json.ts';
-import type { WireAnswer } from './values.ts';
 
 export type Writable<T> = { -readonly [field in keyof T]: T[field] };
 

@@ -1,7 +1,7 @@
-import type { CreateOptions, DeleteOptions, GetOptions, SetOptions, WatchOptions } from '../../keys/api.ts';
-import * as check from '../../keys/requests.ts';
-import { type Fields, parseNumber, parseTruth, refusedRequest } from './form.ts';
-import { params, type WireRequest } from './values.ts';
+import type { WireRequest } from '../../http/message.ts';
+import type { CreateOptions, DeleteOptions, GetOptions, SetOptions, WatchOptions } from '../keys-api.ts';
+import * as check from '../requests.ts';
+import { type Fields, params, parseNumber, parseTruth, refusedRequest } from './form.ts';
 
 /** What needs no escape. */
 const PLAIN = /^[\w./-]*$/;

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { EtcdAlreadyExist, EtcdCompareFailed, EtcdKeyNotFound } from '../../../src/errors.ts';
-import type { Answer, KeysApi } from '../../../src/keys/api.ts';
+import type { Answer, KeysApi } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 import { until } from '../../support/until.ts';
 import type { StoreTest } from './store.ts';

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import type { DeleteOptions } from '../../../src/keys/api.ts';
+import type { DeleteOptions } from '../../../src/v2/keys-api.ts';
 import { expectMissing, type StoreTest } from './store.ts';
 
 export function deletions(test: StoreTest): void {

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
+import { follow } from '../../../src/cancellation.ts';
 import { EtcdClientClosed } from '../../../src/errors.ts';
-import { follow } from '../../../src/timing.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { CALLS, expectMissing, type StoreTest, treeOf, watching } from './store.ts';

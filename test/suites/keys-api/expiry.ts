@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { EtcdKeyNotFound } from '../../../src/errors.ts';
-import type { KeysApi, Snapshot } from '../../../src/keys/api.ts';
+import type { KeysApi, Snapshot } from '../../../src/v2/keys-api.ts';
 import { until } from '../../support/until.ts';
 import { expectMissing, type StoreTest, untilExpiry, watching } from './store.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import type { SetOptions } from '../../../src/keys/api.ts';
+import type { SetOptions } from '../../../src/v2/keys-api.ts';
 import { expectExpiry, type StoreTest, watching } from './store.ts';
 
 export function files(test: StoreTest): void {

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { EtcdEventIndexCleared, EtcdKeyNotFound } from '../../../src/errors.ts';
-import type { KeysApi } from '../../../src/keys/api.ts';
+import type { KeysApi } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 import { type StoreTest, watching } from './store.ts';
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect } from 'vitest';
-import type { KeysApi } from '../../../src/keys/api.ts';
+import type { KeysApi } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 import { CALLS, type StoreTest, treeOf } from './store.ts';
 

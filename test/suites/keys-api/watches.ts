@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import type { KeysApi } from '../../../src/keys/api.ts';
+import type { KeysApi } from '../../../src/v2/keys-api.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { until } from '../../support/until.ts';
 import { type StoreTest, watching } from './store.ts';

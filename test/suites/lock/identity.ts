@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { EtcdValueError } from '../../../src/errors.ts';
-import { Lock } from '../../../src/lock/lock.ts';
+import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
 import { type LockTest, queueOf } from './locks.ts';
 

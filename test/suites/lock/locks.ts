@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { KeysApi, Node } from '../../../src/keys/api.ts';
-import { Lock } from '../../../src/lock/lock.ts';
-import type { LockOptions } from '../../../src/lock/options.ts';
-import type { Contender } from '../../../src/lock/queue.ts';
+import { Lock } from '../../../src/python/lock.ts';
+import type { LockOptions } from '../../../src/python/options.ts';
+import type { KeysApi, Node } from '../../../src/v2/keys-api.ts';
+import type { Contender } from '../../../src/v2/locks/queue.ts';
 import { until } from '../../support/until.ts';
 import { type OpenKeys, storeTest } from '../keys-api/store.ts';
 

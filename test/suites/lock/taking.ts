@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { ExclusiveResource } from '../../../compat/exclusive-resource.ts';
-import { Lock } from '../../../src/lock/lock.ts';
+import { Lock } from '../../../src/python/lock.ts';
 import { type LockTest, queueOf, untilQueued } from './locks.ts';
 
 export function taking(test: LockTest): void {

@@ -6,7 +6,7 @@ import {
   EtcdValueError,
   EtcdWatchTimedOut,
 } from '../../../src/errors.ts';
-import { Lock } from '../../../src/lock/lock.ts';
+import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { type LockTest, queueOf, untilQueued } from './locks.ts';

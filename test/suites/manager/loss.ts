@@ -6,8 +6,8 @@ import {
   EtcdLockExpired,
   EtcdLockLost,
 } from '../../../src/errors.ts';
-import type { Held } from '../../../src/lock/held.ts';
-import { LockManager } from '../../../src/lock/manager.ts';
+import type { Held } from '../../../src/manager/held.ts';
+import { LockManager } from '../../../src/manager/manager.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { aborted } from '../lock/locks.ts';

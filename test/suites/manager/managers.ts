@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { vi } from 'vitest';
+import { follow, type Source } from '../../../src/cancellation.ts';
 import { EtcdKeyNotFound } from '../../../src/errors.ts';
-import type { KeysApi, Node } from '../../../src/keys/api.ts';
-import { LockManager } from '../../../src/lock/manager.ts';
-import type { LockManagerOptions } from '../../../src/lock/manager-options.ts';
-import { follow, type Source } from '../../../src/timing.ts';
+import { LockManager } from '../../../src/manager/manager.ts';
+import type { LockManagerOptions } from '../../../src/manager/options.ts';
+import type { KeysApi, Node } from '../../../src/v2/keys-api.ts';
 import { until } from '../../support/until.ts';
 import { type ClosableKeys, type OpenKeys, storeTest } from '../keys-api/store.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { Lock } from '../../../src/lock/lock.ts';
+import { Lock } from '../../../src/python/lock.ts';
 import { callsOn, type ManagerTest } from './managers.ts';
 
 const ttl = expect.any(Number);

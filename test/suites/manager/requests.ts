@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { EtcdLockReleased } from '../../../src/errors.ts';
-import type { Held } from '../../../src/lock/held.ts';
+import type { Held } from '../../../src/manager/held.ts';
 import { callsOn, type ManagerTest } from './managers.ts';
 
 /** What a callback may throw, errors of its own and whatever else. */

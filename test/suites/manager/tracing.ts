@@ -2,7 +2,7 @@ import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { EtcdConnectionFailed, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
-import type { RequestTrace } from '../../../src/lock/trace.ts';
+import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
 import type { ManagerTest } from './managers.ts';

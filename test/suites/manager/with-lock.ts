@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
-import type { LockMode } from '../../../src/lock/entry-value.ts';
-import { Lock } from '../../../src/lock/lock.ts';
+import { Lock } from '../../../src/python/lock.ts';
+import type { LockMode } from '../../../src/recipe/entry-value.ts';
 import { SharedResource } from '../../support/shared-resource.ts';
 import { type ManagerTest, nextWatch } from './managers.ts';
 

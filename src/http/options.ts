@@ -1,0 +1,151 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { checkSeconds, show } from '../checks.ts';
+
+/** PEM text, or several. */
+export type Pem = string | Buffer | readonly (string | Buffer)[];
+
+/** How to reach the members of a cluster. */
+export interface HttpOptions {
+  /** One URL or many, `http://host:port` or `https://host:port`. Default `http://127.0.0.1:2379`. */
+  readonly endpoints?: string | readonly string[];
+  /** Instead of endpoints: they are looked up as SRV records of `_etcd._tcp.<srvDomain>`, https when TLS options are given. */
+  readonly srvDomain?: string;
+  /** Seconds a member gets to answer before the next one is asked. Default 10: etcd itself gives up after 7. */
+  readonly readTimeout?: number;
+  /** Basic authentication; goes with `password`. */
+  readonly username?: string;
+  readonly password?: string;
+  /** Authorities to trust instead of Node's own. Certificates are always verified. */
+  readonly ca?: Pem;
+  /** Client certificate; goes with `key`. */
+  readonly cert?: Pem;
+  readonly key?: Pem;
+  /** Refuse answers of any other cluster with `EtcdClusterIdChanged`: the hex text of `X-Etcd-Cluster-Id`. */
+  readonly expectedClusterId?: string;
+}
+
+export type TlsSettings = Pick<HttpOptions, 'ca' | 'cert' | 'key'>;
+
+export interface HttpSettings {
+  /** Origins, such as `http://127.0.0.1:2379`; undefined: ask DNS. */
+  readonly endpoints: readonly string[] | undefined;
+  readonly srvDomain: string | undefined;
+  /** What the path of a versioned request begins with, such as `/v2`. */
+  readonly versionPrefix: string;
+  readonly readTimeout: number;
+  readonly authorization: string | undefined;
+  readonly tls: TlsSettings;
+  readonly expectedClusterId: string | undefined;
+}
+
+/**
+ * Checks the options and fills in the defaults.
+ * @throws {TypeError | RangeError} with the value in the message (never a password)
+ */
+export function checkHttpOptions(options: HttpOptions, versionPrefix: string): HttpSettings {
+  const { endpoints = 'http://127.0.0.1:2379', srvDomain, expectedClusterId } = options;
+  const { readTimeout = 10 } = options;
+  if (srvDomain !== undefined && options.endpoints !== undefined)
+    throw new TypeError('endpoints and srvDomain exclude each other');
+  if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
+    throw new RangeError(`srvDomain must be a domain name, got ${show(srvDomain)}`);
+  checkSeconds('readTimeout', readTimeout);
+  if (
+    expectedClusterId !== undefined &&
+    !(typeof expectedClusterId === 'string' && /^[0-9a-f]+$/.test(expectedClusterId))
+  )
+    throw new RangeError(`expectedClusterId must be lower-case hex digits, got ${show(expectedClusterId)}`);
+  return {
+    endpoints: srvDomain === undefined ? checkEndpoints(endpoints) : undefined,
+    srvDomain,
+    versionPrefix,
+    readTimeout,
+    authorization: checkCredentials(options),
+    tls: checkTls(options),
+    expectedClusterId,
+  };
+}
+
+function checkEndpoints(endpoints: string | readonly string[]): string[] {
+  const list = typeof endpoints === 'string' ? [endpoints] : endpoints;
+  if (!Array.isArray(list) || list.length === 0)
+    throw new RangeError(`endpoints must be a URL or a list of URLs, got ${show(endpoints)}`);
+  return [...new Set(list.map(checkEndpoint))];
+}
+
+function checkEndpoint(endpoint: unknown): string {
+  const shown = show(typeof endpoint === 'string' ? withoutCredentials(endpoint) : endpoint);
+  if (typeof endpoint !== 'string' || !URL.canParse(endpoint))
+    throw new RangeError(`endpoint must be a URL such as "http://127.0.0.1:2379", got ${shown}`);
+  const url = new URL(endpoint);
+  if (url.username !== '' || url.password !== '')
+    throw new RangeError(`endpoint must carry no credentials (use username and password), got ${shown}`);
+  if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
+    throw new RangeError(`endpoint must be http(s)://host:port and no more, got ${shown}`);
+  return url.origin;
+}
+
+/** Removes what may be a password: the text before an @, a port that is no number, a query or fragment about credentials. */
+const withoutCredentials = (endpoint: string): string =>
+  endpoint
+    .replace(/^.*@/s, '…@')
+    .replace(/(?<!\[[^\]]*):(?!\/\/|\d*(?:[/?#]|$)).*$/s, ':…')
+    .replace(/([?#]).*(?:pass|pw|secret|token|user|auth).*$/is, '$1…');
+
+/** Returns a user name for a message, up to the first character that is unusual in one: a password may follow. */
+export function showUser(username: string): string {
+  const [rest = ''] = /[^\p{L}\p{M}\p{N}._@+-].*$/su.exec(username) ?? [];
+  const name = username.slice(0, username.length - rest.length);
+  return show(name + (rest.startsWith(':') ? ':…' : rest && '…'));
+}
+
+function checkCredentials({ username, password }: HttpOptions): string | undefined {
+  if (username === undefined && password === undefined) return undefined;
+  if (typeof username !== 'string' || username === '' || username.includes(':')) {
+    const shown = typeof username === 'string' ? showUser(username) : typeof username;
+    throw new RangeError(`username must be a text without ":" and goes with a password, got ${shown}`);
+  }
+  if (typeof password !== 'string')
+    throw new RangeError(`username ${showUser(username)} must come with a password, got ${typeof password}`);
+  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+}
+
+function checkTls({ ca, cert, key }: HttpOptions): TlsSettings {
+  if ((cert === undefined) !== (key === undefined))
+    throw new TypeError(`cert and key go together, got only ${cert === undefined ? 'key' : 'cert'}`);
+  if (ca !== undefined && !isCertificates(ca))
+    throw new RangeError(`ca must be certificates as PEM text (not the path of a file), got ${showPem(ca)}`);
+  const own = cert === undefined || key === undefined ? {} : { cert, key };
+  try {
+    createSecureContext(own as SecureContextOptions);
+  } catch (error) {
+    throw new RangeError(`cert and key must be a pair as PEM text (not the paths of files), got: ${reasonOf(error)}`);
+  }
+  return { ...(ca === undefined ? {} : { ca }), ...own };
+}
+
+/** Node takes any text for authorities, and overlooks what is none. */
+function isCertificates(ca: Pem): boolean {
+  const list: readonly unknown[] = Array.isArray(ca) ? ca : [ca];
+  return list.length > 0 && list.every((pem) => String(pem).includes('-----BEGIN ') && isCertificate(pem));
+}
+
+function isCertificate(pem: unknown): boolean {
+  try {
+    new X509Certificate(pem as string);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Shows the label of PEM text, or the path of a file: further text might be a private key. */
+function showPem(ca: unknown): string {
+  const [label] = typeof ca === 'string' ? (/-----BEGIN [^-]*-----/.exec(ca) ?? []) : [];
+  return show(label ?? (typeof ca === 'string' ? ca.replace(/^.*\n.*$/s, '…') : ca));
+}
+
+/** OpenSSL's word for it. Node's own message might show a value. */
+const reasonOf = (error: unknown): unknown =>
+  error instanceof Error && 'reason' in error ? error.reason : 'something else';

@@ -1,0 +1,57 @@
+import { checkSecondsOrNone, show } from '../checks.ts';
+import type { CallLimits } from '../recipe/attempt.ts';
+import { parseValue } from '../recipe/entry-value.ts';
+import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
+
+export interface LockOptions {
+  /** Identity of this contender: what its key carries, at most 250 bytes. Default: a fresh uuid. One lock is used by one identity at a time. */
+  readonly uuid?: string | undefined;
+  /** Seconds the clocks of etcd's members may differ by; the hold ends that much before the TTL. Default max(TTL/10, 0.25). */
+  readonly margin?: number | undefined;
+}
+
+export interface AcquireOptions {
+  /** Wait for the lock. Default true. With false a taken lock resolves to false **and the place in the queue is kept**. */
+  readonly blocking?: boolean | undefined;
+  /** Seconds until the key expires unless renewed, an integer ≥ 1; null: never. Default 3600. */
+  readonly lockTtl?: number | null | undefined;
+  /** Seconds for the whole call; 0: no limit. Default 0. */
+  readonly timeout?: number | undefined;
+  /** Ends the call: it rejects with the signal's reason and gives the place up. */
+  readonly signal?: AbortSignal | undefined;
+  /** Renew every TTL/3 while waiting and while held; `lock.signal` aborts when that fails. Default false. */
+  readonly keepAlive?: boolean | undefined;
+}
+
+export interface CheckedAcquire extends CallLimits {
+  readonly lockTtl: number | null;
+  readonly keepAlive: boolean;
+}
+
+/** A removal has it in one line with the name: see `LONGEST_NAME` in keys/paths.ts. */
+const LONGEST_UUID = 250;
+
+/** @throws {TypeError | RangeError} with the value in the message */
+export function checkLockOptions({ uuid, margin }: LockOptions): void {
+  if (uuid !== undefined) checkUuid(uuid);
+  if (margin !== undefined) checkSecondsOrNone('margin', margin);
+}
+
+/** @throws {TypeError | RangeError} with the value in the message */
+export function checkUuid(uuid: unknown): asserts uuid is string {
+  checkName('uuid', uuid, LONGEST_UUID);
+  if (parseValue(uuid).uuid !== uuid)
+    throw new RangeError(`uuid must not read as one that is shared or has an identity, got ${show(uuid)}`);
+}
+
+/** @throws {TypeError | RangeError} with the value in the message */
+export function checkAcquire(options: AcquireOptions, margin: number | undefined): CheckedAcquire {
+  const { blocking = true, lockTtl = 3600, timeout = 0, signal, keepAlive = false } = options;
+  if (lockTtl !== null) checkTtl('lockTtl', lockTtl, ' or null');
+  checkSecondsOrNone('timeout', timeout);
+  checkBooleans({ blocking, keepAlive });
+  checkSignal(signal);
+  if (keepAlive && lockTtl === null) throw new RangeError('keepAlive needs a lockTtl to renew, got null');
+  if (lockTtl !== null) checkMargin('lockTtl', lockTtl, margin);
+  return { blocking, lockTtl, timeout, signal, keepAlive };
+}

@@ -1,0 +1,35 @@
+import { checkLength, checkWellFormed, show } from '../checks.ts';
+import { defaultMargin } from './lease.ts';
+
+const LONGEST_TTL = 2 ** 31;
+
+/** @throws {TypeError | RangeError} with the value in the message, unless it is a text that is not empty */
+export function checkName(what: string, value: unknown, longest: number): asserts value is string {
+  if (typeof value !== 'string') throw new TypeError(`${what} must be a string, got ${show(value)}`);
+  if (value === '') throw new RangeError(`${what} must not be empty, got ${show(value)}`);
+  checkWellFormed(what, value);
+  checkLength(what, value, longest);
+}
+
+/** @throws {RangeError} with the value in the message */
+export function checkTtl(what: string, ttl: unknown, orElse = ''): void {
+  if (Number.isInteger(ttl) && (ttl as number) >= 1 && (ttl as number) <= LONGEST_TTL) return;
+  throw new RangeError(`${what} must be an integer from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`);
+}
+
+/** @throws {RangeError} with the value in the message, when the margin leaves nothing of the TTL */
+export function checkMargin(what: string, ttl: number, margin = defaultMargin(ttl)): void {
+  if (margin >= ttl) throw new RangeError(`margin must be less than ${what} ${ttl}, got ${show(margin)}`);
+}
+
+/** @throws {TypeError} with the value in the message */
+export function checkBooleans(flags: Readonly<Record<string, unknown>>): void {
+  for (const name in flags)
+    if (typeof flags[name] !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(flags[name])}`);
+}
+
+/** @throws {TypeError} with the value in the message */
+export function checkSignal(signal: unknown): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw new TypeError(`signal must be an AbortSignal, got ${show(signal)}`);
+}

@@ -1,0 +1,76 @@
+/** The longest delay `setTimeout` keeps; a longer one would fire at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** Milliseconds on the monotonic clock. */
+export const now = (): number => performance.now();
+
+/** A point on the monotonic clock, made once at entry and handed down. */
+export class Deadline {
+  /** A deadline that never passes. */
+  static readonly never = new Deadline(Number.POSITIVE_INFINITY);
+  readonly at: number;
+
+  /** @param at milliseconds on the monotonic clock */
+  constructor(at: number) {
+    this.at = at;
+  }
+
+  static after(seconds: number): Deadline {
+    return new Deadline(now() + seconds * 1000);
+  }
+
+  /** Milliseconds left, never below 0. */
+  get remaining(): number {
+    return Math.max(0, this.at - now());
+  }
+
+  get passed(): boolean {
+    return now() >= this.at;
+  }
+}
+
+export interface TimerOptions {
+  /** Whether the timer keeps the process alive. Default true. */
+  readonly ref?: boolean;
+}
+
+/** Calls `fn` once, at or after the deadline, however far away it is. Returns what cancels it. */
+export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: TimerOptions = {}): () => void {
+  if (deadline.at === Number.POSITIVE_INFINITY) return () => {};
+  const fire = (): void => {
+    if (deadline.passed) fn();
+    else timer = arm(deadline, fire, ref);
+  };
+  let timer = arm(deadline, fire, ref);
+  return () => clearTimeout(timer);
+}
+
+function arm(deadline: Deadline, fire: () => void, ref: boolean): NodeJS.Timeout {
+  // Timers count whole milliseconds and may fire a little early: round up, then look again.
+  const timer = setTimeout(fire, Math.min(Math.ceil(deadline.remaining), LONGEST_TIMER));
+  return ref ? timer : timer.unref();
+}
+
+/** Waits that grow from `first` to `most` milliseconds, doubling, each with jitter between half and the whole. */
+export class Backoff {
+  readonly #first: number;
+  readonly #most: number;
+  #next: number;
+
+  constructor({ first = 100, most = 500 } = {}) {
+    this.#first = first;
+    this.#most = most;
+    this.#next = first;
+  }
+
+  /** Milliseconds to wait before the next try. */
+  next(): number {
+    const whole = this.#next;
+    this.#next = Math.min(whole * 2, this.#most);
+    return whole * (0.5 + Math.random() / 2);
+  }
+
+  reset(): void {
+    this.#next = this.#first;
+  }
+}

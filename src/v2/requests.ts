@@ -1,0 +1,73 @@
+/** What may be asked of a store: refused alike by every `KeysApi`, before anything is done. */
+
+import { checkInteger, checkSeconds, show } from '../checks.ts';
+import type { Conditions, CreateOptions, DeleteOptions, RenewOptions, SetOptions, WatchOptions } from './keys-api.ts';
+import { checkKey } from './paths.ts';
+
+/** Seconds a wait goes on without a sign of life unless told otherwise: a half-open connection never speaks again. */
+export const LONGEST_WAIT = 20;
+
+/** Whether a write or removal depends on what is there. */
+export const isConditional = ({
+  prevValue,
+  prevIndex,
+}: {
+  readonly prevValue?: unknown;
+  readonly prevIndex?: unknown;
+}): boolean => prevValue !== undefined || prevIndex !== undefined;
+
+export function checkGet(key: string): void {
+  checkAnyKey(key);
+}
+
+export function checkSet(key: string, value: string | undefined, options: SetOptions): void {
+  const { ttl, refresh, dir } = options;
+  checkAnyKey(key);
+  checkTtl(ttl, 0);
+  checkConditions(options);
+  if (refresh && (value !== undefined || typeof ttl !== 'number'))
+    throw new RangeError(`refresh goes with a ttl and without a value, got ttl ${show(ttl)} and value ${show(value)}`);
+  if (dir) checkNoValue(value);
+}
+
+export function checkCreateInOrder(dir: string, value: string | undefined, options: CreateOptions): void {
+  checkAnyKey(dir);
+  checkTtl(options.ttl, 0);
+  if (options.dir) checkNoValue(value);
+}
+
+export function checkRenew(key: string, { prevValue, prevIndex, ttl, timeout }: RenewOptions): void {
+  checkAnyKey(key);
+  checkTtl(ttl, 1);
+  if (timeout !== undefined) checkSeconds('timeout', timeout);
+  checkConditions({ prevValue, prevIndex });
+}
+
+export function checkDelete(key: string, options: DeleteOptions): void {
+  checkAnyKey(key);
+  checkConditions(options);
+}
+
+export function checkWatch(key: string, { after, timeout }: WatchOptions): void {
+  checkAnyKey(key);
+  if (after !== undefined) checkInteger('after', after, 0);
+  if (timeout !== undefined && timeout !== Number.POSITIVE_INFINITY) checkSeconds('timeout', timeout);
+}
+
+function checkAnyKey(key: string): void {
+  if (key !== '/') checkKey('key', key);
+}
+
+function checkTtl(ttl: number | null | undefined, least: number): void {
+  if (ttl !== undefined && ttl !== null) checkInteger('ttl', ttl, least);
+}
+
+function checkConditions({ prevValue, prevIndex }: Conditions): void {
+  if (prevValue === '') throw new RangeError('prevValue must not be empty: etcd refuses that, use prevIndex');
+  // To etcd an index of 0 is no condition at all.
+  if (prevIndex !== undefined) checkInteger('prevIndex', prevIndex, 1);
+}
+
+function checkNoValue(value: string | undefined): void {
+  if (value !== undefined) throw new RangeError(`a directory has no value, got ${show(value)}`);
+}
