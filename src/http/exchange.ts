@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { follow, ignore, type Source, unfollow } from '../cancellation.ts';
+import { addAbortListener, ignore, removeAbortListener, type Source } from '../cancellation.ts';
 import { now } from '../time.ts';
 import { Body } from './body.ts';
 import type { WireAnswer } from './message.ts';
@@ -59,7 +59,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { ending, timeout, ref } = limits;
     timeout.run(this.#onTimeout, { ref });
     if (ending?.aborted) this.#onAbort(ending.reason);
-    else if (ending) follow(ending, this.#onAbort);
+    else if (ending) addAbortListener(ending, this.#onAbort);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -127,7 +127,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #leave(): void {
     const { ending, timeout } = this.#limits;
-    if (ending) unfollow(ending, this.#onAbort);
+    if (ending) removeAbortListener(ending, this.#onAbort);
     timeout.pause();
   }
 }

@@ -1,4 +1,4 @@
-import { follow, ignore } from '../cancellation.ts';
+import { addAbortListener, ignore } from '../cancellation.ts';
 import { show } from '../checks.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
 import type { KeysApi } from '../v2/keys-api.ts';
@@ -45,7 +45,7 @@ export class Hold {
     this.#turn = turn;
     this.#trace = trace;
     turn.holder = () => ({ key: stay.place.key, value: stay.place.uuid, ttl: Math.ceil(stay.expiresIn) });
-    follow(stay.loss, (error) => trace.loses(error));
+    addAbortListener(stay.loss, (error) => trace.loses(error));
     trace.holds(this.held);
   }
 

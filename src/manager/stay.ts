@@ -1,4 +1,4 @@
-import { follow, ignore, Scope, unfollow } from '../cancellation.ts';
+import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancellation.ts';
 import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
 import { alive } from '../recipe/alive.ts';
 import type { Call } from '../recipe/attempt.ts';
@@ -61,7 +61,7 @@ async function attempt(
     const place = await claim.take(ttl, { signal, persist, onGone: ignore });
     call.assertGoesOn();
     lease = new Lease(keys, place, { margin, onRenewal: (renewed) => claim.update(renewed) });
-    call.follow(lease.loss);
+    call.abortWith(lease.loss);
     lease.keepAlive();
     onQueued(place);
     const rule = mode === 'shared' ? shared : exclusive;
@@ -113,9 +113,9 @@ export class Stay {
     this.#keys = keys;
     this.#claim = claim;
     this.#lease = lease;
-    follow(lease.loss, (cause) => this.#lost.abort(this.#lossBy(cause)));
+    addAbortListener(lease.loss, (cause) => this.#lost.abort(this.#lossBy(cause)));
     // What cannot be renewed any more is told at once, while there is time to end the work and remove the key.
-    follow(keys.cleanups.closing, this.#onClosing);
+    addAbortListener(keys.cleanups.closing, this.#onClosing);
     keys.cleanups.add(this.place.key, new Promise((resolve) => (this.#tellLeft = resolve)));
   }
 
@@ -150,7 +150,7 @@ export class Stay {
   }
 
   async #leave(): Promise<unknown> {
-    unfollow(this.#keys.cleanups.closing, this.#onClosing);
+    removeAbortListener(this.#keys.cleanups.closing, this.#onClosing);
     const trouble = await give(this.#claim, this.#lease);
     this.#tellLeft();
     return trouble;

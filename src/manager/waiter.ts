@@ -1,4 +1,4 @@
-import { follow, type Source, unfollow } from '../cancellation.ts';
+import { addAbortListener, removeAbortListener, type Source } from '../cancellation.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
 import { atDeadline, type Deadline } from '../time.ts';
 import type { Linked } from './line.ts';
@@ -33,8 +33,8 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
     this.#patience = patience;
     this.#ways = ways;
     const { signal, closing, deadline, timedOut } = patience;
-    follow(closing, this.#leave);
-    if (signal) follow(signal, this.#leave);
+    addAbortListener(closing, this.#leave);
+    if (signal) addAbortListener(signal, this.#leave);
     this.#cancel = atDeadline(deadline, () => this.#leave(timedOut()));
   }
 
@@ -50,8 +50,8 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
 
   #stop(): void {
     const { signal, closing } = this.#patience;
-    unfollow(closing, this.#leave);
-    if (signal) unfollow(signal, this.#leave);
+    removeAbortListener(closing, this.#leave);
+    if (signal) removeAbortListener(signal, this.#leave);
     this.#cancel();
   }
 }

@@ -211,7 +211,7 @@ export class Lock {
       const place = await this.#claim.take(lockTtl, { signal, persist, onGone: () => lease?.lose(this.#gone(lease)) });
       call.assertGoesOn();
       lease = this.#leaseOf(place, lease);
-      call.follow(lease.loss);
+      call.abortWith(lease.loss);
       if (keepAlive) lease.keepAlive();
       const contest = { path: this.path, rule: exclusive, lease, call, claim: this.#claim };
       this.#taken = await contend(this.#keys, contest, blocking);

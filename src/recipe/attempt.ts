@@ -1,4 +1,4 @@
-import { Scope, type Source, sleep } from '../cancellation.ts';
+import { addAbortListener, Scope, type Source, sleep } from '../cancellation.ts';
 import {
   EtcdAlreadyExist,
   type EtcdException,
@@ -73,8 +73,7 @@ export class Call {
     this.#keys = keys;
     this.#options = options;
     this.#causes = new Scope(options.signal, released, keys.cleanups.closing);
-    this.#causes.add(this.#end);
-    if (this.#causes.aborted) this.#end(); // the client is closed already
+    addAbortListener(this.#causes, this.#end);
     this.#causes.abortAt(deadline, () => timedOut(path, options.timeout, this.holder, this.#trouble));
   }
 
@@ -87,8 +86,8 @@ export class Call {
   }
 
   /** The call also ends when this does. */
-  follow(source: Source): void {
-    this.#causes.follow(source);
+  abortWith(source: Source): void {
+    this.#causes.abortWith(source);
   }
 
   /** @throws what ended the call early, if anything did */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { follow } from '../../src/cancellation.ts';
+import { addAbortListener } from '../../src/cancellation.ts';
 import { Cleanups } from '../../src/pending-work.ts';
 
 const reason = new Error('closed');
@@ -20,7 +20,7 @@ test('nothing pending is settled at once', async () => {
 test('settling tells whoever is pending that it is time, with the reason given', async () => {
   const cleanups = new Cleanups(() => reason);
   expect(cleanups.closing.aborted).toBe(false);
-  const ends = new Promise<void>((resolve) => follow(cleanups.closing, () => resolve()));
+  const ends = new Promise<void>((resolve) => addAbortListener(cleanups.closing, () => resolve()));
   cleanups.add('/a', ends);
   expect(await cleanups.settle(5)).toEqual([]);
   expect(cleanups.closing.reason).toBe(reason);

@@ -13,7 +13,7 @@ const OUTCOMES = ['aborted', 'alone', 'available', 'in time', 'nested', 'release
 const CHAIN = `
   import v8 from 'node:v8';
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
-  import { Hold } from './dist/lock/hold.js';
+  import { Hold } from './dist/manager/hold.js';
 
   const client = new EtcdClient({ endpoints: process.env.ETCD });
   const locks = new LockManager(client, { ttl: 60 });
@@ -33,13 +33,13 @@ const SCRIPT = `
   import { getEventListeners, setMaxListeners } from 'node:events';
   import v8 from 'node:v8';
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
-  import { Call } from './dist/lock/call.js';
-  import { Claim } from './dist/lock/claim.js';
-  import { Hold } from './dist/lock/hold.js';
-  import { Lease } from './dist/lock/lease.js';
-  import { LocalQueue } from './dist/lock/local-queue.js';
-  import { Stay } from './dist/lock/stay.js';
-  import { Trace } from './dist/lock/trace.js';
+  import { Call } from './dist/recipe/attempt.js';
+  import { Claim } from './dist/v2/locks/ticket.js';
+  import { Hold } from './dist/manager/hold.js';
+  import { Lease } from './dist/recipe/lease.js';
+  import { LocalQueue } from './dist/manager/local-queue.js';
+  import { Stay } from './dist/manager/stay.js';
+  import { Trace } from './dist/manager/trace.js';
 
   const client = new EtcdClient({ endpoints: process.env.ETCD, lockPrefix: '/' + process.env.NAME });
   const locks = new LockManager(client, { ttl: 60 });
@@ -91,7 +91,7 @@ const SCRIPT = `
       left: {
         keys: held.length + pending.length,
         timers: resources('Timeout'),
-        listeners: client.cleanups.closing.followers + listeners(signal),
+        listeners: client.cleanups.closing.listenerCount + listeners(signal),
       },
       objects: Object.fromEntries(objects),
       sockets: resources('TCP'),

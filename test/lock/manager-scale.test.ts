@@ -45,10 +45,10 @@ const SCRIPT = `
   const before = await heap();
   for (let i = 0; i < all.length; i += 1) all[i] = wait(process.env.NAME, () => { served.push(i); });
   const room = ((await heap()) - before) / all.length;
-  const waiting = { signal: listeners(signal), closing: client.cleanups.closing.followers };
+  const waiting = { signal: listeners(signal), closing: client.cleanups.closing.listenerCount };
   await held.release();
   await Promise.all(all);
-  const after = { signal: listeners(signal), closing: client.cleanups.closing.followers };
+  const after = { signal: listeners(signal), closing: client.cleanups.closing.listenerCount };
   await client.close();
   const inOrder = served.length === all.length && served.every((which, i) => which === i);
   console.log(JSON.stringify({ room, waiting, after, inOrder }));

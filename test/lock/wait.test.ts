@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Scope } from '../../src/cancellation.ts';
+import { addAbortListener, Scope } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../src/errors.ts';
 import type { KeyEvent, WatchOptions } from '../../src/v2/keys-api.ts';
 import { Watch } from '../../src/v2/locks/wait.ts';
@@ -42,7 +42,7 @@ function setUp() {
     new Promise((resolve, reject) => {
       const ending = new Scope(signal);
       const timer = setTimeout(() => ending.abort('in time'), timeout * 1000);
-      ending.add((reason) => {
+      addAbortListener(ending, (reason) => {
         clearTimeout(timer);
         if (reason === 'in time') resolve(undefined);
         else reject(reason);

@@ -30,4 +30,4 @@ export function trackTimers(): { readonly live: number; stop(): void } {
 }
 
 export const listenersOf = (source: Source): number =>
-  source instanceof Scope ? source.followers : getEventListeners(source, 'abort').length;
+  source instanceof Scope ? source.listenerCount : getEventListeners(source, 'abort').length;

@@ -1,4 +1,4 @@
-import { follow, type Source, unfollow } from '../../cancellation.ts';
+import { addAbortListener, removeAbortListener, type Source } from '../../cancellation.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import { atDeadline, Deadline, now } from '../../time.ts';
 
@@ -41,7 +41,7 @@ export class Pace {
       };
       if (!this.#down) return go();
       const leave = (): void => {
-        unfollow(ending, giveUp);
+        removeAbortListener(ending, giveUp);
         cancel();
         this.#queue.delete(take);
         if (ref) this.#refs -= 1;
@@ -57,7 +57,7 @@ export class Pace {
       };
       const tooLate = (): void => giveUp(new EtcdConnectionFailed('no member of the cluster answers'));
       const cancel = atDeadline(Deadline.after(LONGEST_QUEUE), tooLate, { ref });
-      follow(ending, giveUp);
+      addAbortListener(ending, giveUp);
       this.#queue.add(take);
       if (ref) this.#refs += 1;
       this.#arm();

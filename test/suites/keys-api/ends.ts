@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { follow } from '../../../src/cancellation.ts';
+import { addAbortListener } from '../../../src/cancellation.ts';
 import { EtcdClientClosed } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
@@ -71,7 +71,7 @@ export function ends(test: StoreTest): void {
       const other = await openAnother();
       await keys.set(`${dir}/f`, 'v');
       const { closing } = keys.cleanups;
-      const owed = new Promise((resolve) => follow(closing, resolve)).then(async () => {
+      const owed = new Promise((resolve) => addAbortListener(closing, resolve)).then(async () => {
         await keys.delete(`${dir}/f`, { background: true });
       });
       keys.cleanups.add(`${dir}/f`, owed);

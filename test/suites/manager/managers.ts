@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { vi } from 'vitest';
-import { follow, type Source } from '../../../src/cancellation.ts';
+import { addAbortListener, type Source } from '../../../src/cancellation.ts';
 import { EtcdKeyNotFound } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import type { LockManagerOptions } from '../../../src/manager/options.ts';
@@ -87,7 +87,7 @@ export function hangRenewals(keys: KeysApi): Source[] {
   const signals: Source[] = [];
   vi.spyOn(keys, 'renew').mockImplementation((_, { signal }) => {
     if (signal) signals.push(signal);
-    return new Promise((_, reject) => signal && follow(signal, reject));
+    return new Promise((_, reject) => signal && addAbortListener(signal, reject));
   });
   return signals;
 }

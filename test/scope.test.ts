@@ -63,7 +63,7 @@ describe('Scope', () => {
 
   test('follows a signal given later', () => {
     const later = watchedSignal();
-    const scope = new Scope().follow(later.signal);
+    const scope = new Scope().abortWith(later.signal);
     expect(scope.signal.aborted).toBe(false);
     later.controller.abort('later');
     expect(scope.signal.reason).toBe('later');
