@@ -1,11 +1,11 @@
-import { orAborted, Scope } from './cancellation.ts';
-import { Deadline } from './time.ts';
+import { orAborted, pause, Scope, type Source } from './cancellation.ts';
+import { Backoff, Deadline } from './time.ts';
 
 /**
  * What may still leave a key behind: calls under way, and removals that could not be finished in the call that owed them.
  * The latter go on in the background without keeping the process alive. Closing the store waits for all, up to a limit.
  */
-export class Cleanups {
+export class PendingWork {
   readonly #pending = new Map<Promise<void>, string>();
   /** Aborts when the store is being closed: what can end sooner should, what waits should try once more. */
   readonly closing = new Scope();
@@ -34,5 +34,49 @@ export class Cleanups {
       scope.dispose();
     }
     return [...new Set(this.#pending.values())].sort();
+  }
+}
+
+/** Why it has ended. */
+export const STOPPED = new Error('stopped');
+
+/** Work that goes on while nobody awaits it. */
+export interface Running {
+  /** Never rejects. */
+  readonly ended: Promise<void>;
+  readonly stop: Scope;
+}
+
+/** Ends it, and waits for its end. */
+export async function stopped(running: Running | undefined): Promise<void> {
+  running?.stop.abort(STOPPED);
+  await running?.ended;
+}
+
+export interface KeepTryingOptions {
+  /** Seconds between two attempts, at most. */
+  readonly most: number;
+  readonly closing: Source;
+  /** Ends it. */
+  readonly signal: Source;
+}
+
+/**
+ * Attempts again and again, ever more slowly, as long as there is more to do. Closing leaves little time: it cuts the pause
+ * under way short, and from then on attempts come at short intervals.
+ */
+export async function keepTrying(
+  more: (hurried: boolean) => boolean,
+  attempt: () => Promise<void>,
+  { most, closing, signal }: KeepTryingOptions,
+): Promise<void> {
+  let backoff = new Backoff({ first: 500, most: most * 1000 });
+  let hurried = false;
+  while (more(hurried)) {
+    await pause(backoff.next(), signal, ...(hurried ? [] : [closing]));
+    if (signal.aborted) return;
+    if (closing.aborted && !hurried) backoff = new Backoff({ first: 100, most: 500 });
+    hurried = closing.aborted;
+    await attempt();
   }
 }

@@ -1,5 +1,4 @@
-import { type LockMode, parseValue } from '../recipe/entry-value.ts';
-import type { Stay } from './stay.ts';
+import type { LockMode } from '../recipe/entry-value.ts';
 
 /** A lock while it is held. */
 export interface Held {
@@ -37,36 +36,4 @@ export interface OpenHeld extends Held {
    */
   release(): Promise<boolean>;
   [Symbol.asyncDispose](): Promise<void>;
-}
-
-/** What a callback gets: it can look, but not release. */
-export class HeldLock implements Held {
-  readonly name: string;
-  readonly mode: LockMode;
-  readonly key: string;
-  readonly uuid: string;
-  readonly fencingToken: bigint;
-  readonly #stay: Stay;
-
-  constructor(name: string, stay: Stay) {
-    const { mode, uuid } = parseValue(stay.place.uuid);
-    this.name = name;
-    this.mode = mode;
-    this.uuid = uuid;
-    this.key = stay.place.key;
-    this.fencingToken = stay.place.sequence;
-    this.#stay = stay;
-  }
-
-  get signal(): AbortSignal {
-    return this.#stay.loss.signal;
-  }
-
-  expiresIn(): number {
-    return this.#stay.expiresIn;
-  }
-
-  assertHeld(): void {
-    this.#stay.assertHeld();
-  }
 }

@@ -1,17 +1,21 @@
-import { addAbortListener, ignore } from '../cancellation.ts';
+import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
-import type { LockMode } from '../recipe/entry-value.ts';
-import type { KeysApi } from '../v2/keys-api.ts';
-import { type Held, HeldLock, type OpenHeld } from './held.ts';
+import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
+import { giveUp } from '../recipe/acquire.ts';
+import { type LockMode, parseValue } from '../recipe/entry-value.ts';
+import type { Lease } from '../recipe/lease.ts';
+import { alive } from '../recipe/leftovers.ts';
+import type { LockStore, OwnEntry } from '../recipe/store.ts';
+import type { Held, OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
-import { type Frame, runInside } from './reentrance.ts';
-import type { Stay } from './stay.ts';
+import { type Enclosing, type Frame, runInside } from './reentrance.ts';
 import type { Trace } from './trace.ts';
 
 export interface HoldParts {
-  readonly keys: KeysApi;
+  readonly store: LockStore;
   readonly name: string;
-  readonly stay: Stay;
+  readonly lease: Lease;
+  readonly fencingToken: bigint;
   readonly turn: Turn;
   readonly trace: Trace;
 }
@@ -26,30 +30,44 @@ interface Ending {
 
 type Work<T> = (held: Held) => T | PromiseLike<T>;
 
-/** A lock that one request holds, until its callback and all that run under the same hold have ended. */
-export class Hold {
-  readonly keys: KeysApi;
-  readonly held: HeldLock;
-  /** Leads to it until nothing can run under it any more. */
+/** A lock that one request holds, until its callback and everything that runs under the same hold has ended. */
+export class Hold implements Enclosing {
+  readonly store: LockStore;
+  /** What the callback gets: it can look, but not release. */
+  readonly held: Held;
+  /** Refers to this hold until nothing can run under it any more. */
   readonly frame: Frame = { hold: this };
-  readonly #stay: Stay;
+  readonly #lease: Lease;
   readonly #turn: Turn;
   readonly #trace: Trace;
+  /** Aborts with an `EtcdLockLost`. A callback may add any number of listeners to its signal. */
+  readonly #loss = new Scope();
   readonly #nested = new Set<Promise<void>>();
+  readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
+  #removal: Promise<unknown> | undefined;
+  #onRemoved: () => void = ignore;
   #ending: Promise<Ending> | undefined;
 
-  constructor({ keys, name, stay, turn, trace }: HoldParts) {
-    this.keys = keys;
-    this.held = new HeldLock(name, stay);
-    this.#stay = stay;
+  constructor({ store, name, lease, fencingToken, turn, trace }: HoldParts) {
+    this.store = store;
+    this.#lease = lease;
     this.#turn = turn;
     this.#trace = trace;
-    turn.holder = () => ({ key: stay.place.key, value: stay.place.uuid, ttl: Math.ceil(stay.expiresIn) });
-    addAbortListener(stay.loss, (error) => trace.loses(error));
+    this.held = this.#heldAs(name, fencingToken);
+    turn.holder = () => ({ key: this.#entry.key, value: this.#entry.value, ttl: Math.ceil(this.#expiresIn) });
+    addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));
+    addAbortListener(this.#loss, (error) => trace.loses(error));
     trace.holds(this.held);
+    // A closed client renews nothing: the loss is reported at once, while there is time to end the work and remove the key.
+    addAbortListener(store.pending.closing, this.#onClosing);
+    store.pending.add(this.#entry.key, new Promise((resolve) => (this.#onRemoved = resolve)));
   }
 
-  /** Runs the work, then gives the lock back. The work's own error wins over one of the lock, which is attached to it. */
+  get name(): string {
+    return this.held.name;
+  }
+
+  /** Runs the work, then releases the lock. The work's own error wins over one of the lock, which is attached to it. */
   async run<T>(work: Work<T>): Promise<T> {
     let result: T;
     try {
@@ -65,13 +83,12 @@ export class Hold {
   }
 
   /**
-   * Runs more work under this hold, which lasts until that has ended.
-   * @throws {RangeError} where it would have to be held alone, but is not
+   * Runs more work under this hold, which lasts until that work has ended.
+   * @throws {RangeError} if the work needs an exclusive hold, and this one is shared
    */
   async join<T>(mode: LockMode, work: Work<T>): Promise<T> {
-    const { name } = this.held;
     if (mode === 'exclusive' && this.held.mode === 'shared')
-      throw new RangeError(`mode must be 'shared' inside a shared hold of ${show(name)}, got ${show(mode)}`);
+      throw new RangeError(`mode must be 'shared' inside a shared hold of ${show(this.name)}, got ${show(mode)}`);
     this.held.assertHeld();
     const run = runInside(this, async () => work(this.held));
     const ended = run.then(ignore, ignore);
@@ -88,13 +105,13 @@ export class Hold {
     }
   }
 
-  /** Gives the lock back. Never rejects. */
+  /** Releases the lock. Never rejects. */
   end(): Promise<Ending> {
     this.#ending ??= this.#end();
     return this.#ending;
   }
 
-  /** The same as something its owner releases. */
+  /** Returns the hold as something its owner releases. */
   opened(): OpenHeld {
     const release = async (): Promise<boolean> => (await this.end()).lost === undefined;
     const dispose = async (): Promise<void> => {
@@ -103,23 +120,70 @@ export class Hold {
     return Object.assign(this.held, { release, [Symbol.asyncDispose]: dispose });
   }
 
+  get #entry(): OwnEntry {
+    return this.#lease.entry;
+  }
+
+  /** Seconds; 0 once lost or released. */
+  get #expiresIn(): number {
+    return this.#removal ? 0 : this.#lease.expiresIn;
+  }
+
   get #lost(): unknown {
-    // A deadline that nobody has noticed yet is noticed now.
-    return this.#stay.expiresIn > 0 ? undefined : this.#stay.loss.reason;
+    // Reading the time left notices a deadline that has passed without its timer.
+    return this.#expiresIn > 0 ? undefined : this.#loss.reason;
+  }
+
+  #heldAs(name: string, fencingToken: bigint): Held {
+    const { mode, uuid } = parseValue(this.#entry.value);
+    const loss = this.#loss;
+    return {
+      name,
+      mode,
+      uuid,
+      key: this.#entry.key,
+      fencingToken,
+      get signal() {
+        return loss.signal;
+      },
+      expiresIn: () => this.#expiresIn,
+      assertHeld: () => {
+        if (!this.#removal && this.#lease.valid) return;
+        loss.throwIfAborted();
+        throw new EtcdLockReleased(`${this.#entry.key} was released`);
+      },
+    };
   }
 
   async #end(): Promise<Ending> {
     while (this.#nested.size > 0) await Promise.all(this.#nested);
     const lost = this.#lost;
     this.frame.hold = undefined;
-    const cleanupError = await this.#stay.leave();
+    this.#removal = this.#remove();
+    const cleanupError = await this.#removal;
     this.#turn.end();
     this.#trace.releases(cleanupError);
     return { lost, cleanupError };
   }
+
+  /** Resolves to why the key could not be removed yet, if so. */
+  async #remove(): Promise<unknown> {
+    removeAbortListener(this.store.pending.closing, this.#onClosing);
+    this.#lease.stop();
+    const { ticket } = this.#lease;
+    alive.delete(ticket.value);
+    const trouble = await giveUp(ticket);
+    this.#onRemoved();
+    return trouble;
+  }
 }
 
-/** Not in its place: what failed first is what the caller has to know. So does what is attached first, where holds are nested. */
+function lossBy({ ticket }: Lease, cause: unknown): EtcdLockLost {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new EtcdLockLost(`${ticket.path} is held no more: ${why}`, { cause });
+}
+
+/** Attaches an error of the lock to the error that failed first, which must stay what the caller gets. An earlier one stays. */
 function attach(error: unknown, lockError: unknown): void {
   if (lockError === undefined || error === lockError || typeof error !== 'object' || error === null) return;
   if ('lockError' in error) return;

@@ -1,60 +1,147 @@
+import { addAbortListener, removeAbortListener, type Source } from '../cancellation.ts';
 import type { LockHolder } from '../errors.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
-import type { KeysApi } from '../v2/keys-api.ts';
-import { Line } from './line.ts';
-import { type Patience, Waiter } from './waiter.ts';
+import type { LockStore } from '../recipe/store.ts';
+import { atDeadline, type Deadline } from '../time.ts';
 
-/** A request of this process that may stand in etcd's queue. */
+/** What can be an element of a {@link Line}, which alone sets these fields. */
+export interface Linked<T> {
+  before: T | undefined;
+  behind: T | undefined;
+}
+
+/** A linked list: first in, first out; any element can be removed. A `Set` slows down as removed elements pile up at its head. */
+export class Line<T extends Linked<T>> {
+  #first: T | undefined;
+  #last: T | undefined;
+
+  get first(): T | undefined {
+    return this.#first;
+  }
+
+  add(one: T): void {
+    one.before = this.#last;
+    if (this.#last) this.#last.behind = one;
+    else this.#first = one;
+    this.#last = one;
+  }
+
+  /** @param one is in this line */
+  remove(one: T): void {
+    const { before, behind } = one;
+    if (before) before.behind = behind;
+    else this.#first = behind;
+    if (behind) behind.before = before;
+    else this.#last = before;
+    one.before = undefined;
+    one.behind = undefined;
+  }
+}
+
+/** A request of this process that may enter the store's queue. */
 export interface Turn {
-  /** Its entry is in etcd's queue: whoever queues up from now on stands behind it. */
+  /** To be called when its entry is in the store's queue, and will be served before every later entry. */
   queued(): void;
-  /** Who stands in its way, or itself, for those who wait behind it. */
+  /** Returns who holds the lock, for the requests that wait behind this one. */
   holder: () => LockHolder | undefined;
-  /** Its entry is gone. */
+  /** To be called when its entry is gone. */
   end(): void;
 }
 
+/** What ends a wait for a turn early. */
+export interface WaitLimits {
+  readonly signal: AbortSignal | undefined;
+  /** Aborts when the client is closed. */
+  readonly closing: Source;
+  readonly deadline: Deadline;
+  /** Returns the error to reject with at the deadline. */
+  readonly timedOut: () => unknown;
+}
+
+interface Outcomes<Turn> {
+  readonly enter: (turn: Turn) => void;
+  readonly leave: (reason: unknown) => void;
+}
+
+/** A request that waits for its turn in this process. Kept small: there may be very many. */
+export class Waiter<Turn> implements Linked<Waiter<Turn>> {
+  readonly mode: LockMode;
+  before: Waiter<Turn> | undefined = undefined;
+  behind: Waiter<Turn> | undefined = undefined;
+  readonly #limits: WaitLimits;
+  readonly #outcomes: Outcomes<Turn>;
+  readonly #cancelTimer: () => void;
+
+  constructor(mode: LockMode, limits: WaitLimits, outcomes: Outcomes<Turn>) {
+    this.mode = mode;
+    this.#limits = limits;
+    this.#outcomes = outcomes;
+    const { signal, closing, deadline, timedOut } = limits;
+    addAbortListener(closing, this.#leave);
+    if (signal) addAbortListener(signal, this.#leave);
+    this.#cancelTimer = atDeadline(deadline, () => this.#leave(timedOut()));
+  }
+
+  enter(turn: Turn): void {
+    this.#stop();
+    this.#outcomes.enter(turn);
+  }
+
+  readonly #leave = (reason: unknown): void => {
+    this.#stop();
+    this.#outcomes.leave(reason);
+  };
+
+  #stop(): void {
+    const { signal, closing } = this.#limits;
+    removeAbortListener(closing, this.#leave);
+    if (signal) removeAbortListener(signal, this.#leave);
+    this.#cancelTimer();
+  }
+}
+
 /**
- * The requests of this process for one lock, first come first served. A request for it alone enters etcd's queue when no
- * earlier one of this process is in there for it alone; requests to share it enter together. So any number of them cost one
- * key, and other processes get their turn in between.
+ * The requests of this process for one lock, first come, first served. An exclusive request enters the store's queue when no
+ * earlier exclusive one of this process is in it; shared requests enter together. So many requests need one key, and other
+ * processes get the lock in between.
  */
 export class LocalQueue {
   readonly #waiting = new Line<Waiter<Turn>>();
   readonly #inside = new Set<Turn>();
   readonly #onIdle: () => void;
   #hasWriter = false;
-  /** How many entered whose place in etcd's queue is not known yet. */
+  /** How many turns have begun whose entry is not in the store's queue yet. */
   #arriving = 0;
 
+  /** @param onIdle called when no request waits or has a turn */
   constructor(onIdle: () => void) {
     this.#onIdle = onIdle;
   }
 
-  /** Whether {@link LocalQueue.enter} would not wait. */
+  /** Whether {@link LocalQueue.enter} would resolve at once. */
   admits(mode: LockMode): boolean {
     return !this.#waiting.first && this.#mayEnter(mode);
   }
 
-  /** Who stands in the way of those that wait here. */
+  /** Returns who holds the lock, as far as the request with the first turn knows. */
   readonly holder = (): LockHolder | undefined => {
     const [first] = this.#inside;
     return first?.holder();
   };
 
   /**
-   * Waits for its turn.
-   * @throws what ended the wait before
+   * Waits for a turn.
+   * @throws the reason of what ended the wait early
    */
-  enter(mode: LockMode, patience: Patience): Promise<Turn> {
+  enter(mode: LockMode, limits: WaitLimits): Promise<Turn> {
     return new Promise((resolve, reject) => {
-      const ended = [patience.signal, patience.closing].find((signal) => signal?.aborted);
+      const ended = [limits.signal, limits.closing].find((signal) => signal?.aborted);
       if (ended) {
         reject(ended.reason);
         return this.#admit();
       }
       if (this.admits(mode)) return resolve(this.#turnOf(mode));
-      const waiter = new Waiter<Turn>(mode, patience, {
+      const waiter = new Waiter<Turn>(mode, limits, {
         enter: resolve,
         leave: (reason) => {
           this.#waiting.remove(waiter);
@@ -74,7 +161,7 @@ export class LocalQueue {
     if (this.#inside.size === 0) this.#onIdle();
   }
 
-  /** A writer stands behind the readers in etcd's queue, where readers of other processes cannot overtake it any more. */
+  /** A writer enters once the readers before it are in the store's queue: then no reader of another process can overtake it. */
   #mayEnter(mode: LockMode): boolean {
     return !this.#hasWriter && (mode === 'shared' || this.#arriving === 0);
   }
@@ -101,13 +188,13 @@ export class LocalQueue {
   }
 }
 
-const queues = new WeakMap<KeysApi, Map<string, LocalQueue>>();
+const queues = new WeakMap<LockStore, Map<string, LocalQueue>>();
 
-/** The queue of this process for the lock at `path`, shared by all who use the same client. */
-export function localQueue(keys: KeysApi, path: string): LocalQueue {
-  const ofClient = queues.get(keys) ?? new Map<string, LocalQueue>();
-  queues.set(keys, ofClient);
-  const queue = ofClient.get(path) ?? new LocalQueue(() => ofClient.delete(path));
-  ofClient.set(path, queue);
+/** Returns the queue of this process for the lock at `path`, shared by all who use the same store. */
+export function localQueue(store: LockStore, path: string): LocalQueue {
+  const ofStore = queues.get(store) ?? new Map<string, LocalQueue>();
+  queues.set(store, ofStore);
+  const queue = ofStore.get(path) ?? new LocalQueue(() => ofStore.delete(path));
+  ofStore.set(path, queue);
   return queue;
 }

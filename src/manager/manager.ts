@@ -1,7 +1,8 @@
+import { ignore } from '../cancellation.ts';
 import { show } from '../checks.ts';
-import { Call, limitOf, timedOut } from '../recipe/attempt.ts';
+import { Attempt, limitOf, timedOut } from '../recipe/attempt.ts';
+import type { LockClient, LockStore, QueueStore } from '../recipe/store.ts';
 import type { Deadline } from '../time.ts';
-import type { KeysApi } from '../v2/keys-api.ts';
 import type { Held, OpenHeld } from './held.ts';
 import { Hold } from './hold.ts';
 import { localQueue, type Turn } from './local-queue.ts';
@@ -15,17 +16,16 @@ import {
 } from './options.ts';
 import { type LockManagerSnapshot, queryLocks } from './query.ts';
 import { enclosingHold } from './reentrance.ts';
-import { begin, type Stay } from './stay.ts';
+import { type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
 
 /** A request's would pass for them but for this: there is no inside to be reentrant in. */
 type OpenHoldOptions = HoldOptions & { readonly reentrant?: never };
 
 /** A request whose turn has come in this process. */
-interface Entered {
+interface Admitted {
   readonly name: string;
-  /** Where the queue is. */
-  readonly path: string;
+  readonly queue: QueueStore;
   readonly request: CheckedRequest;
   readonly deadline: Deadline;
   readonly trace: Trace;
@@ -42,7 +42,7 @@ type Callback<H, T> = (held: H) => T | PromiseLike<T>;
  * queue, so that other processes have their turns in between. Share one client, so that they know of each other.
  */
 export class LockManager {
-  readonly #keys: KeysApi;
+  readonly #store: LockStore;
   readonly #defaults: LockManagerOptions;
 
   /**
@@ -50,9 +50,9 @@ export class LockManager {
    * @param options what holds for each request that does not say otherwise
    * @throws {TypeError | RangeError} for an option out of range
    */
-  constructor(keys: KeysApi, options: LockManagerOptions = {}) {
+  constructor(client: LockClient, options: LockManagerOptions = {}) {
     checkManagerOptions(options);
-    this.#keys = keys;
+    this.#store = client.store;
     this.#defaults = { ...options };
   }
 
@@ -85,15 +85,16 @@ export class LockManager {
       | [options: RequestOptions, callback: Callback<Held, T> | Callback<Held | null, T>]
   ): Promise<T> {
     const [options = {}, callback] = args.length === 1 ? [{}, args[0]] : args;
-    const checked = checkRequest(name, options, this.#defaults);
+    const queue = this.#store.queue(name);
+    const checked = checkRequest(options, this.#defaults);
     if (typeof callback !== 'function') throw new TypeError(`callback must be a function, got ${show(callback)}`);
     const run = callback as Callback<Held | null, T>;
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
     return trace.around(async () => {
-      const outer = checked.reentrant ? enclosingHold(this.#keys, name) : undefined;
+      const outer = checked.reentrant ? enclosingHold(this.#store, name) : undefined;
       if (outer) return outer.join(checked.mode, run);
-      const hold = await this.#take(name, checked, trace);
+      const hold = await this.#take(name, queue, checked, trace);
       return hold ? hold.run(run) : run(null);
     });
   }
@@ -109,11 +110,12 @@ export class LockManager {
   acquire(name: string, options?: OpenHoldOptions & { readonly ifAvailable?: false | undefined }): Promise<OpenHeld>;
   acquire(name: string, options: OpenHoldOptions): Promise<OpenHeld | null>;
   async acquire(name: string, options: HoldOptions = {}): Promise<OpenHeld | null> {
-    const checked = checkRequest(name, options, this.#defaults);
+    const queue = this.#store.queue(name);
+    const checked = checkRequest(options, this.#defaults);
     if (checked.reentrant) throw new TypeError('reentrant is for request(), whose callback has an inside, got true');
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
-    return trace.around(async () => (await this.#take(name, checked, trace))?.opened() ?? null);
+    return trace.around(async () => (await this.#take(name, queue, checked, trace))?.opened() ?? null);
   }
 
   /**
@@ -123,42 +125,43 @@ export class LockManager {
    * @throws {TypeError | RangeError} for a bad name, before any request
    */
   async query(name?: string): Promise<LockManagerSnapshot> {
-    return queryLocks(this.#keys, name);
+    return queryLocks(this.#store, name);
   }
 
-  /** Not `async`: very many may wait for their turns here, and such a function keeps half a kilobyte for each. */
-  #take(name: string, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
+  /** Not `async`: very many may wait for their turns here, and an async function keeps half a kilobyte for each. */
+  #take(name: string, queue: QueueStore, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
     const { mode, ifAvailable, timeout, signal } = request;
-    const path = `${this.#keys.lockPrefix}/${name}`;
-    const queue = localQueue(this.#keys, path);
-    if (ifAvailable && !queue.admits(mode)) return Promise.resolve(undefined);
+    const waiting = localQueue(this.#store, queue.path);
+    if (ifAvailable && !waiting.admits(mode)) return Promise.resolve(undefined);
     const deadline = limitOf(timeout);
     trace.waits();
-    return queue
+    return waiting
       .enter(mode, {
         signal,
-        closing: this.#keys.cleanups.closing,
+        closing: this.#store.pending.closing,
         deadline,
-        timedOut: () => timedOut(path, timeout, queue.holder()),
+        timedOut: () => timedOut(queue.path, timeout, waiting.holder()),
       })
-      .then((turn) => this.#hold({ name, path, request, deadline, trace, turn }));
+      .then((turn) => this.#hold({ name, queue, request, deadline, trace, turn }));
   }
 
-  async #hold({ name, path, request, deadline, trace, turn }: Entered): Promise<Hold | undefined> {
-    const keys = this.#keys;
+  async #hold({ name, queue, request, deadline, trace, turn }: Admitted): Promise<Hold | undefined> {
+    const store = this.#store;
     const { ifAvailable, timeout, signal } = request;
-    const call = new Call(keys, path, { blocking: !ifAvailable, timeout, signal }, { deadline });
-    turn.holder = () => call.holder;
-    let stay: Stay | undefined;
+    const attempt = new Attempt(store, queue.path, { blocking: !ifAvailable, timeout, signal, deadline });
+    turn.holder = () => attempt.holder;
+    let taken: Taken | undefined;
     try {
-      stay = await begin(keys, call, { ...request, path }, (place) => {
-        trace.queues(place);
+      const taking = take(queue, attempt, request, (entry) => {
+        trace.queues(entry);
         turn.queued();
       });
-      return stay && new Hold({ keys, name, stay, turn, trace });
+      store.pending.add(queue.path, taking.then(ignore, ignore));
+      taken = await taking;
+      return taken && new Hold({ store, name, ...taken, turn, trace });
     } finally {
-      call.dispose();
-      if (!stay) turn.end();
+      attempt.dispose();
+      if (!taken) turn.end();
     }
   }
 }

@@ -1,7 +1,6 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
-import { checkLockName } from '../v2/paths.ts';
 
 /** What both a manager and a single request can set. */
 interface Common {
@@ -57,8 +56,7 @@ export function checkManagerOptions(options: LockManagerOptions): void {
 }
 
 /** @throws {TypeError | RangeError} with the value in the message */
-export function checkRequest(name: string, options: RequestOptions, defaults: LockManagerOptions): CheckedRequest {
-  checkLockName(name);
+export function checkRequest(options: RequestOptions, defaults: LockManagerOptions): CheckedRequest {
   checkObject(options);
   const { mode = 'exclusive', ifAvailable = false, reentrant = false, signal } = options;
   if (mode !== 'exclusive' && mode !== 'shared')

@@ -1,16 +1,17 @@
-import type { LockMode } from '../recipe/entry-value.ts';
-import type { KeysApi } from '../v2/keys-api.ts';
-import { holdersAmong, type LockQueue, type QueueEntry, surveyLock, surveyLocks } from './survey.ts';
+import { type LockMode, parseValue } from '../recipe/entry-value.ts';
+import { holdersAmong } from '../recipe/rules.ts';
+import type { LockStore, Queue } from '../recipe/store.ts';
 
-/** One entry in the queue of a lock. */
+/** What `query()` says of one entry. */
 export interface LockInfo {
+  /** The lock's. */
   readonly name: string;
   readonly mode: LockMode;
   readonly uuid: string;
-  /** What the process that queued it calls itself, if anything. */
+  /** The identity of the process that made the entry, if it has one. */
   readonly identity: string | undefined;
   readonly key: string;
-  /** Seconds until it expires unless renewed; undefined when it never does. */
+  /** Seconds until the entry expires unless renewed; undefined if it never does. */
   readonly ttl: number | undefined;
 }
 
@@ -20,26 +21,18 @@ export interface LockManagerSnapshot {
 }
 
 /**
- * Reads, by quorum, the queue of one lock or of all below the prefix.
+ * Reads the queue of one lock, or of all.
  * @throws {TypeError | RangeError} for a bad name, before any request
  */
-export async function queryLocks(keys: KeysApi, name: string | undefined): Promise<LockManagerSnapshot> {
-  const queues = name === undefined ? (await surveyLocks(keys)).queues : [(await surveyLock(keys, name)).queue];
-  const split = queues.map(splitUp);
-  return { held: split.flatMap(({ held }) => held), pending: split.flatMap(({ pending }) => pending) };
+export async function queryLocks(store: LockStore, name: string | undefined): Promise<LockManagerSnapshot> {
+  const queues =
+    name === undefined ? await store.list() : new Map([[name, await store.queue(name).read({ latest: true })]]);
+  const all = [...queues].map(([lock, queue]) => snapshotOf(lock, queue));
+  return { held: all.flatMap(({ held }) => held), pending: all.flatMap(({ pending }) => pending) };
 }
 
-function splitUp({ entries }: LockQueue): LockManagerSnapshot {
-  const infos = entries.map(infoOf);
+function snapshotOf(name: string, queue: Queue): LockManagerSnapshot {
+  const infos = queue.inOrder().map(({ key, value, ttl }): LockInfo => ({ name, ...parseValue(value), key, ttl }));
   const held = holdersAmong(infos);
   return { held, pending: infos.slice(held.length) };
 }
-
-const infoOf = ({ name, mode, uuid, identity, key, ttl }: QueueEntry): LockInfo => ({
-  name,
-  mode,
-  uuid,
-  identity,
-  key,
-  ttl,
-});

@@ -1,7 +1,7 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { type LockMode, parseValue } from '../recipe/entry-value.ts';
+import type { OwnEntry } from '../recipe/store.ts';
 import { now } from '../time.ts';
-import type { Place } from '../v2/locks/entry.ts';
 import type { Held } from './held.ts';
 
 const NAME = 'etcd-v2-lock:request';
@@ -70,9 +70,9 @@ export class Trace implements RequestTrace {
     events.wait.publish(this);
   }
 
-  queues({ key, uuid }: Place): void {
+  queues({ key, value }: OwnEntry): void {
     this.key = key;
-    this.uuid = parseValue(uuid).uuid;
+    this.uuid = parseValue(value).uuid;
   }
 
   holds({ key, uuid, fencingToken }: Held): void {

@@ -1,15 +1,10 @@
 import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
-import { EtcdKeyNotFound, EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
-import { Call } from '../recipe/attempt.ts';
-import { contend } from '../recipe/contend.ts';
-import { Lease } from '../recipe/lease.ts';
-import { leave } from '../recipe/leave.ts';
-import { exclusive } from '../recipe/rules.ts';
-import type { KeysApi } from '../v2/keys-api.ts';
-import { freshUuid, isOurs, lost, type Place } from '../v2/locks/entry.ts';
-import { type Contender, inOrder, readQueue } from '../v2/locks/queue.ts';
-import { Claim } from '../v2/locks/ticket.ts';
-import { checkLockName } from '../v2/paths.ts';
+import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
+import { acquire, giveUp } from '../recipe/acquire.ts';
+import { Attempt } from '../recipe/attempt.ts';
+import type { Lease } from '../recipe/lease.ts';
+import type { Entry, LockClient, LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
+import { freshUuid } from '../recipe/uuid.ts';
 import {
   type AcquireOptions,
   type CheckedAcquire,
@@ -30,10 +25,13 @@ export class Lock {
   readonly name: string;
   /** The directory of the queue, `<lockPrefix>/<name>`. */
   readonly path: string;
-  readonly #keys: KeysApi;
+  readonly #store: LockStore;
+  readonly #queue: QueueStore;
   readonly #margin: number | undefined;
-  #claim: Claim;
+  #ticket: Ticket;
   #lease: Lease | undefined;
+  /** Of the last hold, if the present entry was held. */
+  #fencingToken: bigint | undefined;
   #taken = false;
   /** Ends the calls of `acquire` made so far. */
   #calls = new Scope();
@@ -47,19 +45,19 @@ export class Lock {
    * "%41" in it python-etcd locks another path
    * @throws {TypeError | RangeError} for a name that etcd would change, or an option out of range
    */
-  constructor(keys: KeysApi, name: string, options: LockOptions = {}) {
-    checkLockName(name);
+  constructor(client: LockClient, name: string, options: LockOptions = {}) {
+    this.#store = client.store;
+    this.#queue = this.#store.queue(name);
     checkLockOptions(options);
-    this.#keys = keys;
     this.name = name;
-    this.path = `${keys.lockPrefix}/${name}`;
+    this.path = this.#queue.path;
     this.#margin = options.margin;
-    this.#claim = new Claim(keys, this.path, options.uuid ?? freshUuid(), options.uuid !== undefined);
+    this.#ticket = this.#queue.ticket(options.uuid ?? freshUuid(), { mayExist: options.uuid !== undefined });
   }
 
   /** The identity of this contender: the value of its key. Changed by {@link Lock.setUuid}. */
   get uuid(): string {
-    return this.#claim.uuid;
+    return this.#ticket.value;
   }
 
   /** Whether the last `acquire` got the lock and its lease can still be vouched for. Makes no request. */
@@ -72,7 +70,7 @@ export class Lock {
    * @throws {EtcdValueError} "No sequence present." before the first place
    */
   get lockKey(): string {
-    return this.#lastPlace.key;
+    return this.#lastEntry.key;
   }
 
   /**
@@ -81,7 +79,7 @@ export class Lock {
    * @throws {EtcdValueError} "No sequence present." before the first place
    */
   get fencingToken(): bigint {
-    return this.#lastPlace.sequence;
+    return this.#fencingToken ?? this.#lastEntry.rank;
   }
 
   /**
@@ -113,18 +111,18 @@ export class Lock {
     const checked = checkAcquire(options, this.#margin);
     checked.signal?.throwIfAborted();
     const released = this.#calls;
-    const call = new Call(this.#keys, this.path, checked, { released });
+    const attempt = new Attempt(this.#store, this.path, { ...checked, released });
     this.#callsUnderWay += 1;
     try {
-      const held = await this.#inTurn(() => this.#acquire(call, checked), call.signal);
+      const held = await this.#inTurn(() => this.#acquire(attempt, checked), attempt.signal);
       released.throwIfAborted(); // it may have been called since
       return held;
     } catch (error) {
       // Ended while it waited for its turn; later errors come explained.
-      throw error === call.signal.reason ? call.explain(error) : error;
+      throw error === attempt.signal.reason ? attempt.explain(error) : error;
     } finally {
       this.#callsUnderWay -= 1;
-      call.dispose();
+      attempt.dispose();
     }
   }
 
@@ -144,9 +142,9 @@ export class Lock {
     this.#endHold();
     await this.#inTurn(async () => {
       this.#endHold();
-      if (!this.#claim.last && !waiting && !(await this.#claim.adopt()))
+      if (!this.#ticket.last && !waiting && !(await this.#ticket.find()))
         throw new EtcdValueError('No sequence present.');
-      await this.#claim.leave();
+      await this.#ticket.leave();
     });
   }
 
@@ -154,15 +152,8 @@ export class Lock {
   async isAcquired(): Promise<boolean> {
     const lease = this.#lease;
     if (!this.isTaken || !lease) return false;
-    const { place } = lease;
-    try {
-      const { node, clusterId } = await this.#keys.get(place.key, { quorum: true });
-      if (clusterId !== place.clusterId || !(await isOurs(this.#keys, place, node, {})))
-        lease.lose(lost(place, clusterId, 'its key was made again, or carries another value'));
-    } catch (error) {
-      if (!(error instanceof EtcdKeyNotFound)) throw error;
-      lease.lose(lost(place, this.#keys.clusterId, 'its key is gone'));
-    }
+    const lost = await lease.ticket.verify();
+    if (lost) lease.lose(lost);
     return this.isTaken && this.#lease === lease;
   }
 
@@ -176,75 +167,51 @@ export class Lock {
   async setUuid(uuid: string): Promise<void> {
     checkUuid(uuid);
     await this.#inTurn(async () => {
-      const claim = uuid === this.uuid ? this.#claim : new Claim(this.#keys, this.path, uuid, true);
-      const place = await claim.adopt();
-      if (!place) throw new EtcdValueError('Inexistent UUID');
+      const ticket = uuid === this.uuid ? this.#ticket : this.#queue.ticket(uuid, { mayExist: true });
+      if (!(await ticket.find())) throw new EtcdValueError('Inexistent UUID');
       this.#endHold();
-      if (claim !== this.#claim) await leave(this.#claim);
-      this.#claim = claim;
+      if (ticket !== this.#ticket) await giveUp(this.#ticket);
+      this.#ticket = ticket;
+      this.#fencingToken = undefined;
     });
   }
 
   /** The queue as it is now, read by quorum, first in line first; python-etcd's contenders included. */
-  async contenders(): Promise<readonly Contender[]> {
-    return inOrder((await readQueue(this.#keys, this.path, { quorum: true })).entries);
+  async contenders(): Promise<readonly Entry[]> {
+    return (await this.#queue.read({ latest: true })).inOrder();
   }
 
   /** Releases, if there was ever a place to release. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#claim.last || this.#callsUnderWay > 0) await this.release();
+    if (this.#ticket.last || this.#callsUnderWay > 0) await this.release();
   }
 
-  get #lastPlace(): Place {
-    const { last } = this.#claim;
+  get #lastEntry(): OwnEntry {
+    const { last } = this.#ticket;
     if (!last) throw new EtcdValueError('No sequence present.');
     return last;
   }
 
-  async #acquire(call: Call, { blocking, lockTtl, keepAlive }: CheckedAcquire): Promise<boolean> {
-    call.assertGoesOn();
-    let lease = this.#lease;
-    lease?.rest();
-    lease?.limit(lockTtl);
+  async #acquire(attempt: Attempt, { lockTtl, keepAlive }: CheckedAcquire): Promise<boolean> {
+    const present = { lease: this.#lease, ticket: this.#ticket, queue: this.#queue, mode: 'exclusive' } as const;
+    const acquisition = { ...present, ttl: lockTtl, margin: this.#margin, keepAlive };
     try {
-      const { signal, persist } = call;
-      const place = await this.#claim.take(lockTtl, { signal, persist, onGone: () => lease?.lose(this.#gone(lease)) });
-      call.assertGoesOn();
-      lease = this.#leaseOf(place, lease);
-      call.abortWith(lease.loss);
-      if (keepAlive) lease.keepAlive();
-      const contest = { path: this.path, rule: exclusive, lease, call, claim: this.#claim };
-      this.#taken = await contend(this.#keys, contest, blocking);
-      call.assertGoesOn();
-      if (!this.#taken) lease.lose(new EtcdLockExpired(`${place.key} is not first in line`));
+      const { lease, fencingToken } = await acquire(acquisition, attempt);
+      this.#fencingToken = fencingToken;
+      this.#taken = fencingToken !== undefined;
+      if (!this.#taken) lease.lose(new EtcdLockExpired(`${lease.entry.key} is not first in line`));
       this.#lease = this.#taken ? lease : undefined;
       return this.#taken;
     } catch (error) {
-      this.#taken = false;
-      this.#lease = undefined;
-      const reason = call.explain(error);
-      lease?.lose(reason);
-      await leave(this.#claim, reason);
-      throw reason;
+      // A hold outlives a call that ended before it made any request.
+      if (!this.#lease?.valid) this.#endHold();
+      throw error;
     }
-  }
-
-  /** The lease of a hold goes on when its place was renewed, so that whoever has its signal is told of a later loss. */
-  #leaseOf(place: Place, present: Lease | undefined): Lease {
-    if (present?.valid && present.place.key === place.key) {
-      present.extend(place);
-      return present;
-    }
-    present?.lose(this.#gone(present));
-    return new Lease(this.#keys, place, { margin: this.#margin, onRenewal: (renewed) => this.#claim.update(renewed) });
-  }
-
-  #gone({ place }: Lease): Error {
-    return lost(place, place.clusterId, 'its key is gone');
   }
 
   #endHold(): void {
     this.#taken = false;
+    this.#fencingToken = undefined;
     this.#lease?.stop();
     this.#lease = undefined;
   }
@@ -258,7 +225,7 @@ export class Lock {
     void all.then(() => {
       if (this.#turn === all) this.#turn = undefined;
     });
-    this.#keys.cleanups.add(this.path, ended);
+    this.#store.pending.add(this.path, ended);
     return turn;
   }
 }

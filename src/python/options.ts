@@ -1,5 +1,5 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
-import type { CallLimits } from '../recipe/attempt.ts';
+import type { AttemptLimits } from '../recipe/attempt.ts';
 import { parseValue } from '../recipe/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
@@ -23,7 +23,7 @@ export interface AcquireOptions {
   readonly keepAlive?: boolean | undefined;
 }
 
-export interface CheckedAcquire extends CallLimits {
+export interface CheckedAcquire extends AttemptLimits {
   readonly lockTtl: number | null;
   readonly keepAlive: boolean;
 }

@@ -1,9 +1,9 @@
-/** Whether a holder of a lock stands alone, or beside others of its kind. */
+/** How a lock is held: alone, or beside others that share it. */
 export type LockMode = 'exclusive' | 'shared';
 
 /**
- * What the value of an entry says: `[shared:][id:<identity>:]<uuid>`. python-etcd's entries, and `Lock`'s, are a bare uuid
- * and thereby exclusive.
+ * What the value of an entry says: `[shared:][id:<identity>:]<uuid>`. The value of python-etcd's entries, and of `Lock`'s, is
+ * a bare uuid, so they are exclusive.
  */
 export interface EntryValue {
   readonly mode: LockMode;

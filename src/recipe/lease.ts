@@ -2,37 +2,29 @@ import { Scope, type Source } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import { atDeadline, Backoff, Deadline, now } from '../time.ts';
-import type { KeysApi } from '../v2/keys-api.ts';
-import { type Place, renew } from '../v2/locks/entry.ts';
-import { STOPPED } from './background.ts';
 import { sleepUntilDue } from './due.ts';
+import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
-/** Seconds the clocks of the cluster's members may differ by. */
+/** Default of the seconds by which the clocks of the cluster's members may differ. */
 export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);
 
-/** Share of the TTL after which a renewal is sent to another member, too. */
-const PATIENCE = 1 / 12;
-/** Seconds before its deadline at which a lease gives a renewal up, so that the loss has the failures as its cause. */
+/** Seconds before its deadline at which a lease gives up a renewal, so that the loss has the failures as its cause. */
 const REPORT = 0.05;
 
-export interface LeaseOptions {
-  /** Seconds; see {@link defaultMargin}. */
-  readonly margin: number | undefined;
-  /** Told of every renewal. */
-  readonly onRenewal: (place: Place) => void;
-}
+/** Why a renewal under way is aborted. */
+const STOPPED = new Error('the lease is renewed no more');
 
 /**
- * How long a place can be vouched for: from the moment the write that set its TTL was sent, on our own clock, to that +
- * TTL − margin. A lease once lost stays lost, whatever a listing says.
+ * How long the own entry of a ticket is certain to exist: from the moment the write that set its TTL was sent, on our own
+ * clock, for TTL − margin. A lease once lost stays lost, whatever a later read says.
  */
 export class Lease {
-  readonly #keys: KeysApi;
-  readonly #options: LeaseOptions;
+  readonly ticket: Ticket;
+  readonly #margin: number | undefined;
   readonly #lost = new Scope();
-  #place: Place;
+  #entry: OwnEntry;
   #deadline: Deadline;
   #over = false;
   #renewals: Scope | undefined;
@@ -40,48 +32,52 @@ export class Lease {
   /** Why the last renewal failed, if it did. */
   #trouble: unknown;
 
-  constructor(keys: KeysApi, place: Place, options: LeaseOptions) {
-    this.#keys = keys;
-    this.#options = options;
-    this.#place = place;
-    this.#deadline = this.#deadlineOf(place.ttl, place.sentAt);
+  /**
+   * @param entry of the ticket, just written
+   * @param margin seconds; undefined: {@link defaultMargin}
+   */
+  constructor(ticket: Ticket, entry: OwnEntry, margin: number | undefined) {
+    this.ticket = ticket;
+    this.#margin = margin;
+    this.#entry = entry;
+    this.#deadline = this.#deadlineOf(entry.granted, entry.sentAt);
     this.#watchDeadline();
   }
 
-  /** Aborts when the lease is lost, with the error that says why; no later than the deadline. */
+  /** Aborts when the lease is lost, with the error that says why; at the latest at the deadline. */
   get loss(): Scope {
     return this.#lost;
   }
 
-  get place(): Place {
-    return this.#place;
+  get entry(): OwnEntry {
+    return this.#entry;
   }
 
-  /** Whether it can be vouched for right now, also where a blocked event loop kept the timer from firing. */
+  /** Whether the entry is certain to exist now, also if a blocked event loop has delayed the timer. */
   get valid(): boolean {
     this.#checkDeadline();
     return !this.#lost.aborted;
   }
 
-  /** @throws the error that says why, when the lease is lost */
+  /** @throws the error that says why the lease is lost, if it is */
   assertValid(): void {
     if (!this.valid) throw this.#lost.reason;
   }
 
-  /** Seconds it can still be vouched for unless renewed; 0 once lost. */
+  /** Seconds until the deadline; 0 once lost. */
   get expiresIn(): number {
     return this.valid ? this.#deadline.remaining / 1000 : 0;
   }
 
-  /** Counts from a later write on. */
-  extend(place: Place): void {
-    this.#place = place;
+  /** Counts from a later write. */
+  extend(entry: OwnEntry): void {
+    this.#entry = entry;
     this.#trouble = undefined;
-    this.#deadline = this.#deadlineOf(place.ttl, place.sentAt);
+    this.#deadline = this.#deadlineOf(entry.granted, entry.sentAt);
     this.#watchDeadline();
   }
 
-  /** A write that sets this TTL is about to be sent: it may be carried out though its answer never comes. */
+  /** To be called before a write that sets this TTL is sent: it may be carried out though its answer is lost. */
   limit(ttl: number | null): void {
     const limit = this.#deadlineOf(ttl, now());
     if (limit.at >= this.#deadline.at) return;
@@ -89,37 +85,37 @@ export class Lease {
     this.#watchDeadline();
   }
 
-  /** Renews every TTL/3 from now on. */
+  /** Renews the entry every TTL/3 from now on. */
   keepAlive(): void {
     this.rest();
     this.#renewals = new Scope();
     void this.#renewUntil(this.#renewals);
   }
 
-  /** Renews no more; ends a renewal in flight. */
+  /** Stops renewing; aborts a renewal under way. */
   rest(): void {
     this.#renewals?.abort(STOPPED);
     this.#renewals = undefined;
   }
 
-  /** Nothing more is done for it, and it is not told lost any more. */
+  /** Stops renewing, and reports no loss any more. */
   stop(): void {
     this.#over = true;
     this.rest();
     this.#cancelTimer();
   }
 
-  /** Declares it lost. */
+  /** Declares the lease lost. */
   lose(reason: unknown): void {
     if (this.#over) return;
-    debug('%s is lost: %s', this.#place.key, reason);
+    debug('%s is lost: %s', this.#entry.key, reason);
     this.stop();
     this.#lost.abort(reason);
   }
 
   #deadlineOf(ttl: number | null, sentAt: number): Deadline {
     if (ttl === null) return Deadline.never;
-    return new Deadline(sentAt + (ttl - (this.#options.margin ?? defaultMargin(ttl))) * 1000);
+    return new Deadline(sentAt + (ttl - (this.#margin ?? defaultMargin(ttl))) * 1000);
   }
 
   #watchDeadline(): void {
@@ -130,7 +126,7 @@ export class Lease {
   #checkDeadline(): void {
     if (!this.#deadline.passed) return;
     const why = this.#renewals ? 'was not renewed in time' : 'has run out';
-    this.lose(new EtcdLockExpired(`the lease of ${this.#place.key} ${why}`, { cause: this.#trouble }));
+    this.lose(new EtcdLockExpired(`the lease of ${this.#entry.key} ${why}`, { cause: this.#trouble }));
   }
 
   async #renewUntil(signal: Source): Promise<void> {
@@ -138,12 +134,12 @@ export class Lease {
     let triedAt = now();
     try {
       for (;;) {
-        const { ttl, sentAt } = this.#place;
-        if (ttl === null) return;
-        const due = this.#trouble ? triedAt + backoff.next() : sentAt + (ttl * 1000) / 3;
+        const { granted, sentAt } = this.#entry;
+        if (granted === null) return;
+        const due = this.#trouble ? triedAt + backoff.next() : sentAt + (granted * 1000) / 3;
         await sleepUntilDue(due, signal);
         triedAt = now();
-        await this.#renewOnce(ttl, signal);
+        await this.#renewOnce(signal);
         if (!this.#trouble) backoff.reset();
       }
     } catch (error) {
@@ -151,18 +147,17 @@ export class Lease {
     }
   }
 
-  /** Renews within the time that is left; notes a failure that may pass. */
-  async #renewOnce(ttl: number, signal: Source): Promise<void> {
+  /** Renews within the time that is left; remembers a failure that may pass. */
+  async #renewOnce(signal: Source): Promise<void> {
     try {
       const timeout = Math.max(this.#deadline.remaining / 1000 - REPORT, REPORT);
-      const place = await renew(this.#keys, this.#place, ttl, { signal, attemptTimeout: ttl * PATIENCE, timeout });
+      const entry = await this.ticket.renew({ signal, timeout });
       // Answered too late, perhaps because this process was stopped: the deadline counts.
       if (signal.aborted || !this.valid) return;
-      this.extend(place);
-      this.#options.onRenewal(place);
+      this.extend(entry);
     } catch (error) {
       if (signal.aborted || !mayPass(error)) throw error;
-      debug('%s: renewal failed: %s', this.#place.key, error);
+      debug('%s: renewal failed: %s', this.#entry.key, error);
       this.#trouble = error;
     }
   }

@@ -1,19 +1,31 @@
-import type { CallOptions, KeysApi } from '../v2/keys-api.ts';
-import { remove } from '../v2/locks/entry.ts';
-import type { Contender, Queue } from '../v2/locks/queue.ts';
+import { parseValue } from './entry-value.ts';
+import type { Entry, QueueStore, StoreCall } from './store.ts';
+
+const ALIVE = Symbol.for('etcd-v2-lock.alive');
+const registry = globalThis as { [ALIVE]?: Set<string> };
+registry[ALIVE] ??= new Set();
 
 /**
- * Removes what processes that are gone left in the queue. Resolves to whether it found such entries: then the queue has to
- * be read anew, since one that became another's meanwhile is still there, and stands in the way.
+ * The values of this process's own entries, in any queue: none of those is a leftover. Shared by all copies of this package
+ * that npm may have installed side by side.
  */
-export async function removeLeftOvers(
-  keys: KeysApi,
-  { entries }: Queue,
-  isLeftOver: (entry: Contender) => boolean,
-  options: CallOptions,
+export const alive = registry[ALIVE];
+
+/** Which entries were left behind by a process that is gone. */
+export type IsLeftover = (entry: Entry) => boolean;
+
+/** Returns a test for entries of an earlier process with this identity; undefined without an identity. */
+export const leftoversOf = (identity: string | undefined): IsLeftover | undefined =>
+  identity === undefined ? undefined : ({ value }) => parseValue(value).identity === identity && !alive.has(value);
+
+/** Evicts leftovers. Resolves to whether there were any: then the queue has to be read again. */
+export async function evictLeftovers(
+  queue: QueueStore,
+  entries: readonly Entry[],
+  isLeftover: IsLeftover,
+  options: StoreCall,
 ): Promise<boolean> {
-  const leftOver = entries.filter(isLeftOver);
-  for (const { key, value, modifiedIndex } of leftOver)
-    await remove(keys, { key, uuid: value, modifiedIndex }, options);
-  return leftOver.length > 0;
+  const leftovers = entries.filter(isLeftover);
+  for (const entry of leftovers) await queue.evict(entry, options);
+  return leftovers.length > 0;
 }

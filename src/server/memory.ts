@@ -1,7 +1,8 @@
 import { ignore, orAborted, Scope, sharedAbortController } from '../cancellation.ts';
 import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
 import { EtcdClientClosed, EtcdKeysLeft } from '../errors.ts';
-import { Cleanups } from '../pending-work.ts';
+import { PendingWork } from '../pending-work.ts';
+import type { LockClient, LockStore } from '../recipe/store.ts';
 import { Deadline, now } from '../time.ts';
 import type {
   Append,
@@ -16,6 +17,7 @@ import type {
   Snapshot,
   WatchOptions,
 } from '../v2/keys-api.ts';
+import { V2LockStore } from '../v2/locks/store.ts';
 import { DEFAULT_LOCK_PREFIX } from '../v2/paths.ts';
 import * as check from '../v2/requests.ts';
 import type { Exact } from '../v2/wire.ts';
@@ -26,10 +28,11 @@ import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
 
 /** {@link ServedKeys} on a store in the memory of this process. */
-export class MemoryStore implements ServedKeys {
+export class MemoryStore implements ServedKeys, LockClient {
+  readonly store: LockStore = new V2LockStore(this);
   readonly lockPrefix = DEFAULT_LOCK_PREFIX;
   readonly clusterId: string;
-  readonly cleanups = new Cleanups(() => new EtcdClientClosed('the store was closed'));
+  readonly cleanups = new PendingWork(() => new EtcdClientClosed('the store was closed'));
   readonly #store: Store;
   readonly #closed = sharedAbortController();
 

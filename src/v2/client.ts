@@ -5,7 +5,8 @@ import { EtcdClientClosed, EtcdClusterIdChanged, EtcdConnectionFailed, EtcdKeysL
 import type { Behind, Endpoint, Lane, SendOptions } from '../http/endpoint.ts';
 import { Endpoints } from '../http/failover/endpoints.ts';
 import type { Repeat } from '../http/failover/round.ts';
-import { Cleanups } from '../pending-work.ts';
+import { PendingWork } from '../pending-work.ts';
+import type { LockClient, LockStore } from '../recipe/store.ts';
 import { Deadline } from '../time.ts';
 import type {
   Append,
@@ -22,6 +23,7 @@ import type {
   WatchOptions,
 } from './keys-api.ts';
 import { ListingBehind, NO_LISTING } from './listing.ts';
+import { V2LockStore } from './locks/store.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
 import { checkRenew, checkWatch, isConditional } from './requests.ts';
@@ -50,9 +52,11 @@ interface Sending extends SendOptions {
  * With several endpoints it stays with one that answers and goes to the next when it does not; an error keeps what each
  * of them failed with. It connects at the first call. Idle connections do not keep the process alive.
  */
-export class EtcdClient implements KeysApi {
+export class EtcdClient implements KeysApi, LockClient {
+  /** Where the queues of locks are; for `Lock` and `LockManager`. */
+  readonly store: LockStore = new V2LockStore(this);
   readonly lockPrefix: string;
-  readonly cleanups = new Cleanups(() => new EtcdClientClosed('the client was closed'));
+  readonly cleanups = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly #settings: ClientSettings;
   readonly #endpoints: Endpoints;
   readonly #destroyed = new Scope();

@@ -1,5 +1,5 @@
 import type { Source } from '../cancellation.ts';
-import type { Cleanups } from '../pending-work.ts';
+import type { PendingWork } from '../pending-work.ts';
 
 /** A key of the store: a file with a value, or a directory. */
 export interface Node {
@@ -143,7 +143,7 @@ export interface KeysApi {
   /** The cluster that answered last; undefined before the first answer. */
   readonly clusterId: string | undefined;
   /** Work still owed to the cluster, which `close()` waits for. */
-  readonly cleanups: Cleanups;
+  readonly cleanups: PendingWork;
 
   get(key: string, options?: GetOptions): Promise<Snapshot>;
   set(key: string, value: string | undefined, options?: SetOptions): Promise<Change>;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { apply, diff } from '../../src/cli/queues/changes.ts';
-import { entriesAmong, type QueueEntry } from '../../src/manager/survey.ts';
 import type { KeyEvent, Node } from '../../src/v2/keys-api.ts';
+import { type ParsedEntry, parsedEntriesAmong } from '../../src/v2/locks/survey.ts';
 
 const PLACE = { name: 'x', path: '/_locks/x' };
 
@@ -16,8 +16,8 @@ const file = (number: number, value: string, key = `/_locks/x/${String(number).p
   nodes: [],
 });
 
-const queue = (...values: readonly string[]): QueueEntry[] =>
-  entriesAmong(
+const queue = (...values: readonly string[]): ParsedEntry[] =>
+  parsedEntriesAmong(
     'x',
     values.map((value, rank) => file(rank + 1, value)),
   );
@@ -32,12 +32,12 @@ const event = (action: string, node: Node, prevNode?: Node): KeyEvent => ({
 });
 
 /** What is told of an event, and the values in the queue after it. */
-function told(before: QueueEntry[], happened: KeyEvent): [string[], string[]] {
+function told(before: ParsedEntry[], happened: KeyEvent): [string[], string[]] {
   const { entries, happenings } = apply(PLACE, before, happened);
   return [happenings.map(({ what, entry }) => `${what} ${entry.value}`), entries.map(({ value }) => value)];
 }
 
-test.each<[string, QueueEntry[], KeyEvent, string[], string[]]>([
+test.each<[string, ParsedEntry[], KeyEvent, string[], string[]]>([
   ['the first to come', [], event('create', file(1, 'a')), ['queued a', 'acquired a'], ['a']],
   ['one who has to wait', queue('a'), event('create', file(2, 'b')), ['queued b'], ['a', 'b']],
   [
@@ -120,7 +120,7 @@ test('a renewal moves on the TTL that is told later', () => {
 test('between two listings each entry that is not in both is told of once, and each new holder', () => {
   const entry = fc.record({ number: fc.integer({ min: 1, max: 9 }), shared: fc.boolean() });
   const listing = fc.uniqueArray(entry, { selector: ({ number }) => number }).map((entries) =>
-    entriesAmong(
+    parsedEntriesAmong(
       'x',
       entries.map(({ number, shared }) => file(number, shared ? 'shared:v' : 'v')),
     ),
@@ -129,7 +129,7 @@ test('between two listings each entry that is not in both is told of once, and e
     fc.property(listing, listing, (before, after) => {
       const happenings = diff(before, after);
       const keys = (what: string) => happenings.filter((one) => one.what === what).map(({ entry: { key } }) => key);
-      const only = (some: QueueEntry[], others: QueueEntry[]) =>
+      const only = (some: ParsedEntry[], others: ParsedEntry[]) =>
         some.map(({ key }) => key).filter((key) => !others.some((other) => other.key === key));
       expect(keys('gone')).toEqual(only(before, after));
       expect(keys('queued')).toEqual(only(after, before));

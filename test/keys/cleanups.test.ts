@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { addAbortListener } from '../../src/cancellation.ts';
-import { Cleanups } from '../../src/pending-work.ts';
+import { PendingWork } from '../../src/pending-work.ts';
 
 const reason = new Error('closed');
 
@@ -14,11 +14,11 @@ afterEach(() => {
 });
 
 test('nothing pending is settled at once', async () => {
-  expect(await new Cleanups(() => reason).settle(5)).toEqual([]);
+  expect(await new PendingWork(() => reason).settle(5)).toEqual([]);
 });
 
 test('settling tells whoever is pending that it is time, with the reason given', async () => {
-  const cleanups = new Cleanups(() => reason);
+  const cleanups = new PendingWork(() => reason);
   expect(cleanups.closing.aborted).toBe(false);
   const ends = new Promise<void>((resolve) => addAbortListener(cleanups.closing, () => resolve()));
   cleanups.add('/a', ends);
@@ -27,7 +27,7 @@ test('settling tells whoever is pending that it is time, with the reason given',
 });
 
 test('what is added while settling is waited for as well', async () => {
-  const cleanups = new Cleanups(() => reason);
+  const cleanups = new PendingWork(() => reason);
   cleanups.add(
     '/a',
     Promise.resolve().then(() => cleanups.add('/b', after(1000))),
@@ -38,7 +38,7 @@ test('what is added while settling is waited for as well', async () => {
 });
 
 test('what is not done in time is named: each key once, in order', async () => {
-  const cleanups = new Cleanups(() => reason);
+  const cleanups = new PendingWork(() => reason);
   cleanups.add('/done', after(500));
   for (const key of ['/b', '/a', '/b']) cleanups.add(key, after(10_000));
   const settled = cleanups.settle(5);
@@ -48,7 +48,7 @@ test('what is not done in time is named: each key once, in order', async () => {
 });
 
 test('a key stays pending while any of its work is', async () => {
-  const cleanups = new Cleanups(() => reason);
+  const cleanups = new PendingWork(() => reason);
   cleanups.add('/a', after(100));
   cleanups.add('/a', after(10_000));
   const settled = cleanups.settle(1);
@@ -59,7 +59,7 @@ test('a key stays pending while any of its work is', async () => {
 });
 
 test('with no time at all, what is pending is named', async () => {
-  const cleanups = new Cleanups(() => reason);
+  const cleanups = new PendingWork(() => reason);
   cleanups.add('/a', after(10));
   const settled = cleanups.settle(0);
   await vi.advanceTimersByTimeAsync(1);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Line, type Linked } from '../../src/manager/line.ts';
+import { Line, type Linked } from '../../src/manager/local-queue.ts';
 
 class Person implements Linked<Person> {
   before: Person | undefined = undefined;

@@ -1,15 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { WaitLimits } from '../../src/manager/local-queue.ts';
 import { LocalQueue, localQueue, type Turn } from '../../src/manager/local-queue.ts';
-import type { Patience } from '../../src/manager/waiter.ts';
 import type { LockMode } from '../../src/recipe/entry-value.ts';
 import { MemoryStore } from '../../src/server/memory.ts';
 import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 
 /** Never ends a wait but by what is given. */
-const patience = (given: Partial<Patience> = {}): Patience => ({
+const patience = (given: Partial<WaitLimits> = {}): WaitLimits => ({
   signal: undefined,
   closing: new AbortController().signal,
   deadline: Deadline.never,
@@ -232,29 +232,29 @@ describe('a client that is closed', () => {
 describe('the local queue of a lock', () => {
   test('is one for each client and path', () => {
     const [keys, other] = [new MemoryStore(), new MemoryStore()];
-    const queue = localQueue(keys, '/a');
-    expect(localQueue(keys, '/a')).toBe(queue);
-    expect(localQueue(keys, '/b')).not.toBe(queue);
-    expect(localQueue(other, '/a')).not.toBe(queue);
+    const queue = localQueue(keys.store, '/a');
+    expect(localQueue(keys.store, '/a')).toBe(queue);
+    expect(localQueue(keys.store, '/b')).not.toBe(queue);
+    expect(localQueue(other.store, '/a')).not.toBe(queue);
   });
 
   test('is kept while anybody is inside, and forgotten then', async () => {
     const keys = new MemoryStore();
-    const queue = localQueue(keys, '/a');
+    const queue = localQueue(keys.store, '/a');
     const first = await queue.enter('exclusive', patience());
     const waiting = queue.enter('exclusive', patience());
     first.end();
     const second = await waiting;
-    expect(localQueue(keys, '/a')).toBe(queue);
+    expect(localQueue(keys.store, '/a')).toBe(queue);
     second.end();
-    expect(localQueue(keys, '/a')).not.toBe(queue);
+    expect(localQueue(keys.store, '/a')).not.toBe(queue);
   });
 
   test('is forgotten, too, when nobody ever came in', async () => {
     const keys = new MemoryStore();
-    const queue = localQueue(keys, '/a');
+    const queue = localQueue(keys.store, '/a');
     const signal = AbortSignal.abort('reason');
     await expect(queue.enter('exclusive', patience({ signal }))).rejects.toBe('reason');
-    expect(localQueue(keys, '/a')).not.toBe(queue);
+    expect(localQueue(keys.store, '/a')).not.toBe(queue);
   });
 });

@@ -389,8 +389,8 @@ describe('contenders', () => {
     await a.acquire({ lockTtl: 60 });
     await b.acquire({ blocking: false, lockTtl: null });
     expect(await b.contenders()).toMatchObject([
-      { key: a.lockKey, value: a.uuid, sequence: a.fencingToken, ttl: 60 },
-      { key: b.lockKey, value: b.uuid, sequence: b.fencingToken, ttl: undefined },
+      { key: a.lockKey, value: a.uuid, rank: a.fencingToken, ttl: 60 },
+      { key: b.lockKey, value: b.uuid, rank: b.fencingToken, ttl: undefined },
     ]);
   });
 

@@ -33,12 +33,11 @@ const SCRIPT = `
   import { getEventListeners, setMaxListeners } from 'node:events';
   import v8 from 'node:v8';
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
-  import { Call } from './dist/recipe/attempt.js';
-  import { Claim } from './dist/v2/locks/ticket.js';
+  import { Attempt } from './dist/recipe/attempt.js';
+  import { V2Ticket } from './dist/v2/locks/ticket.js';
   import { Hold } from './dist/manager/hold.js';
   import { Lease } from './dist/recipe/lease.js';
   import { LocalQueue } from './dist/manager/local-queue.js';
-  import { Stay } from './dist/manager/stay.js';
   import { Trace } from './dist/manager/trace.js';
 
   const client = new EtcdClient({ endpoints: process.env.ETCD, lockPrefix: '/' + process.env.NAME });
@@ -80,7 +79,7 @@ const SCRIPT = `
     }));
   }
 
-  const classes = { Call, Claim, Hold, Lease, LocalQueue, Stay, Trace };
+  const classes = { Attempt, V2Ticket, Hold, Lease, LocalQueue, Trace };
   const listeners = (of) => getEventListeners(of, 'abort').length;
   const resources = (type) => process.getActiveResourcesInfo().filter((resource) => resource.startsWith(type)).length;
   async function look() {
@@ -131,7 +130,7 @@ test(`${REQUESTS} requests leave nothing behind`, async () => {
   for (const [name, count] of Object.entries(after.objects)) expect(count, name).toBeLessThan(5);
   // What is there while a lock is held is seen: else the above would prove nothing.
   expect(during.left).toMatchObject({ keys: 1, listeners: 1 });
-  for (const name of ['Claim', 'Hold', 'Lease', 'LocalQueue', 'Stay', 'Trace'])
+  for (const name of ['V2Ticket', 'Hold', 'Lease', 'LocalQueue', 'Trace'])
     expect(during.objects[name], name).toBeGreaterThan(0);
   // Idle connections, however many requests there were.
   expect(after.sockets).toBeLessThan(10);

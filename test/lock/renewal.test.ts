@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { EtcdConnectionFailed } from '../../src/index.ts';
-import { append, freshUuid, type Place, renew } from '../../src/v2/locks/entry.ts';
+import { freshUuid } from '../../src/recipe/uuid.ts';
+import { append, renew, type V2OwnEntry } from '../../src/v2/locks/entry.ts';
 import { freshName, raw, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 
@@ -8,17 +9,17 @@ import type { ProxiedRequest } from '../support/proxy.ts';
 async function useChangedEntry() {
   const proxy = await useProxy();
   const client = useClient({ endpoints: proxy.url });
-  const { place } = await append(client, `/_locks/${freshName()}`, freshUuid(), 60, {
+  const { entry } = await append(client, `/_locks/${freshName()}`, freshUuid(), 60, {
     signal: new AbortController().signal,
     attemptTimeout: 5,
   });
   await client.version();
-  await raw('PUT', place.key, { value: place.uuid, ttl: '60', prevValue: place.uuid });
+  await raw('PUT', entry.key, { value: entry.value, ttl: '60', prevValue: entry.value });
   /** Methods of the requests for the entry that one renewal makes. */
-  const renewal = async (from: Place): Promise<{ methods: string[]; outcome: unknown }> => {
+  const renewal = async (from: V2OwnEntry): Promise<{ methods: string[]; outcome: unknown }> => {
     const start = proxy.requests.length;
     const outcome = await renew(client, from, 60, {}).catch((error: unknown) => error);
-    const isOurs = ({ path }: ProxiedRequest): boolean => path.endsWith(place.key);
+    const isOurs = ({ path }: ProxiedRequest): boolean => path.endsWith(entry.key);
     return {
       methods: proxy.requests
         .slice(start)
@@ -27,35 +28,35 @@ async function useChangedEntry() {
       outcome,
     };
   };
-  return { proxy, place, renewal };
+  return { proxy, entry, renewal };
 }
 
 test('a renewal that could not be written after the entry had changed starts from its present index the next time', async () => {
-  const { proxy, place, renewal } = await useChangedEntry();
+  const { proxy, entry, renewal } = await useChangedEntry();
   let writes = 0;
   const restore = proxy.intercept(({ method }) => {
     if (method === 'PUT') writes += 1;
     return method === 'PUT' && writes > 1 ? { refuse: true } : undefined;
   });
-  const first = await renewal(place);
+  const first = await renewal(entry);
   expect(first.outcome).toBeInstanceOf(EtcdConnectionFailed);
   expect(first.methods.slice(0, 3)).toEqual(['PUT', 'GET', 'PUT']);
   restore();
-  const { methods, outcome } = await renewal(place);
-  expect(outcome).toMatchObject({ key: place.key, uuid: place.uuid });
+  const { methods, outcome } = await renewal(entry);
+  expect(outcome).toMatchObject({ key: entry.key, value: entry.value });
   expect(methods).toEqual(['PUT']);
 });
 
 test('a renewal that could not read a changed entry reads it first the next time', async () => {
-  const { proxy, place, renewal } = await useChangedEntry();
+  const { proxy, entry, renewal } = await useChangedEntry();
   const restore = proxy.intercept(({ method, path }) =>
-    method === 'GET' && path.endsWith(place.key) ? { refuse: true } : undefined,
+    method === 'GET' && path.endsWith(entry.key) ? { refuse: true } : undefined,
   );
-  const first = await renewal(place);
+  const first = await renewal(entry);
   expect(first.outcome).toBeInstanceOf(EtcdConnectionFailed);
   expect(first.methods[0]).toBe('PUT');
   restore();
-  const { methods, outcome } = await renewal(place);
-  expect(outcome).toMatchObject({ key: place.key, uuid: place.uuid });
+  const { methods, outcome } = await renewal(entry);
+  expect(outcome).toMatchObject({ key: entry.key, value: entry.value });
   expect(methods).toEqual(['GET', 'PUT']);
 });

@@ -1,11 +1,26 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Node } from '../../src/index.ts';
-import { isShared } from '../../src/recipe/entry-value.ts';
-import { type Decision, exclusive, holdsUp, shared } from '../../src/recipe/rules.ts';
-import { type Contender, contendersAmong } from '../../src/v2/locks/queue.ts';
+import { isShared, type LockMode } from '../../src/recipe/entry-value.ts';
+import { blocks } from '../../src/recipe/rules.ts';
+import { entriesAmong, type V2Entry } from '../../src/v2/locks/reading.ts';
+import { blockingEntry } from '../../src/v2/locks/standing.ts';
 
 const DIR = '/_locks/x';
+
+type Decision = { readonly state: 'held' } | { readonly state: 'wait'; readonly on: V2Entry };
+type Rule = (entries: readonly V2Entry[], ownKey: string) => Decision;
+
+const ruleOf =
+  (mode: LockMode): Rule =>
+  (entries, ownKey) => {
+    const own = entries.find(({ key }) => key === ownKey) ?? expect.unreachable();
+    const on = blockingEntry(entries, own, mode);
+    return on ? { state: 'wait', on } : { state: 'held' };
+  };
+
+const exclusive = ruleOf('exclusive');
+const shared = ruleOf('shared');
 
 const file = (name: string, value = 'v'): Node => ({
   key: `${DIR}/${name}`,
@@ -18,7 +33,7 @@ const file = (name: string, value = 'v'): Node => ({
 const directory = (name: string): Node => ({ ...file(name), dir: true, nodes: [file(`${name}/${wide(1n)}`)] });
 const wide = (n: bigint): string => n.toString().padStart(20, '0');
 
-const listing = (nodes: Node[]): readonly Contender[] => contendersAmong(nodes);
+const listing = (nodes: Node[]): readonly V2Entry[] => entriesAmong(nodes);
 
 const ours = fc.uniqueArray(fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }), { minLength: 1, maxLength: 30 });
 /** Whatever else may lie in the directory: old bare numbers, too wide ones, other names, directories. */
@@ -42,7 +57,7 @@ const queues = fc.tuple(ours, foreign).chain(([numbers, others]) => {
   }));
 });
 
-const decideAll = (entries: readonly Contender[], own: readonly string[]): Map<string, Decision> =>
+const decideAll = (entries: readonly V2Entry[], own: readonly string[]): Map<string, Decision> =>
   new Map(own.map((key) => [key, exclusive(entries, key)]));
 
 describe('the exclusive rule, for any set of entries, foreign keys and directories', () => {
@@ -74,7 +89,6 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
     fc.assert(
       fc.property(queues, ({ entries, own }) => {
         for (const [key, decision] of decideAll(entries, own)) {
-          expect(decision.state).not.toBe('gone');
           if (decision.state !== 'wait') continue;
           expect(entries).toContain(decision.on);
           expect(decision.on.key).not.toBe(key);
@@ -111,13 +125,9 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
 
   test('lets each contender wait for the nearest one before it', () => {
     const entries = listing([file(wide(7n)), file(wide(3n)), file(wide(5n))]);
-    expect(exclusive(entries, `${DIR}/${wide(7n)}`)).toMatchObject({ state: 'wait', on: { sequence: 5n } });
-    expect(exclusive(entries, `${DIR}/${wide(5n)}`)).toMatchObject({ state: 'wait', on: { sequence: 3n } });
+    expect(exclusive(entries, `${DIR}/${wide(7n)}`)).toMatchObject({ state: 'wait', on: { rank: 5n } });
+    expect(exclusive(entries, `${DIR}/${wide(5n)}`)).toMatchObject({ state: 'wait', on: { rank: 3n } });
     expect(exclusive(entries, `${DIR}/${wide(3n)}`)).toEqual({ state: 'held' });
-  });
-
-  test('says gone when the own entry is not listed', () => {
-    expect(exclusive(listing([file(wide(3n))]), `${DIR}/${wide(4n)}`)).toEqual({ state: 'gone' });
   });
 
   test('waits for a bare number of before etcd 2.2 that is lower, though text order puts it last', () => {
@@ -127,7 +137,7 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
 
   test('waits for a higher number that text order puts first, as python-etcd sees it own the lock', () => {
     const entries = listing([file('000000000000000000000099'), file(wide(50n))]);
-    expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { sequence: 99n } });
+    expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { rank: 99n } });
   });
 });
 
@@ -139,7 +149,7 @@ const mixed = queues.chain(({ entries, own }) =>
   })),
 );
 
-const decideMixed = (entries: readonly Contender[], own: readonly string[]) =>
+const decideMixed = (entries: readonly V2Entry[], own: readonly string[]) =>
   entries
     .filter(({ key }) => own.includes(key))
     .map((entry) => ({ entry, decision: (isShared(entry.value) ? shared : exclusive)(entries, entry.key) }));
@@ -158,7 +168,7 @@ describe('the rules for readers and writers, for any set of entries', () => {
     fc.assert(
       fc.property(mixed, ({ entries, own }) => {
         for (const { entry, decision } of decideMixed(entries, own)) {
-          const before = entries.filter((other) => other.sequence < entry.sequence && !isShared(other.value));
+          const before = entries.filter((other) => other.rank < entry.rank && !isShared(other.value));
           if (before.length > 0) expect(decision.state).toBe('wait');
         }
       }),
@@ -171,7 +181,7 @@ describe('the rules for readers and writers, for any set of entries', () => {
         const decisions = new Map(decideMixed(entries, own).map(({ entry, decision }) => [entry.key, decision]));
         for (const [start, decision] of decisions) {
           const mode = isShared(entries.find(({ key }) => key === start)?.value ?? '') ? 'shared' : 'exclusive';
-          if (decision.state === 'wait') expect(holdsUp(decision.on, mode)).toBe(true);
+          if (decision.state === 'wait') expect(blocks(decision.on, mode)).toBe(true);
           const seen = new Set<string>();
           for (let key: string | undefined = start; key !== undefined; ) {
             expect(seen).not.toContain(key);
@@ -198,13 +208,9 @@ describe('the rules for readers and writers, for any set of entries', () => {
     expect(states).toMatchObject([
       { state: 'held' },
       { state: 'held' },
-      { state: 'wait', on: { sequence: 2n } },
-      { state: 'wait', on: { sequence: 3n } },
+      { state: 'wait', on: { rank: 2n } },
+      { state: 'wait', on: { rank: 3n } },
     ]);
-  });
-
-  test('say gone when the own entry is not listed', () => {
-    expect(shared(listing([file(wide(3n), 'shared:a')]), `${DIR}/${wide(4n)}`)).toEqual({ state: 'gone' });
   });
 });
 
@@ -212,7 +218,7 @@ describe('a queue', () => {
   test('has only files that are direct children and named by a number', () => {
     const entries = listing([directory('5'), file('notes'), file(wide(2n), 'uuid-2'), file('-1'), file('1e3')]);
     expect(entries).toEqual([
-      { key: `${DIR}/${wide(2n)}`, value: 'uuid-2', sequence: 2n, ttl: undefined, modifiedIndex: 1, createdIndex: 1 },
+      { key: `${DIR}/${wide(2n)}`, value: 'uuid-2', rank: 2n, ttl: undefined, modifiedIndex: 1, createdIndex: 1 },
     ]);
   });
 

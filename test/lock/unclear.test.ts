@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { UnclearAppends } from '../../src/v2/locks/unclear.ts';
 
-const key = (n: number) => ({ key: `/_locks/x/${n}`, sequence: BigInt(n) });
+const key = (n: number) => ({ key: `/_locks/x/${n}`, rank: BigInt(n) });
 
 test('an append counts until it is answered', () => {
   const appends = new UnclearAppends();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Waiter } from '../../src/manager/waiter.ts';
+import { Waiter } from '../../src/manager/local-queue.ts';
 import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 

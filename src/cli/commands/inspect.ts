@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import { holdersAmong, type QueueSurvey, surveyLock } from '../../manager/survey.ts';
+import { holdersAmong } from '../../recipe/rules.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';

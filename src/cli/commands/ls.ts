@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import { checkBeginning, holdersAmong, type LockQueue, surveyLocks } from '../../manager/survey.ts';
+import { holdersAmong } from '../../recipe/rules.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import { checkBeginning, type LockQueue, surveyLocks } from '../../v2/locks/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_AGE, ageText, entryJson, ownerOf } from '../queues/show.ts';

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { EtcdDirNotEmpty, EtcdKeyNotFound } from '../../errors.ts';
-import { checkBeginning, directoriesFrom, lockNameOf, readLockDirectories } from '../../manager/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import type { Node } from '../../v2/keys-api.ts';
+import { checkBeginning, directoriesFrom, lockNameOf, readLockDirectories } from '../../v2/locks/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, withClient } from '../session.ts';

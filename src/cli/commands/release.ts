@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
-import { holdersAmong, type LockQueue, type QueueEntry, surveyLock } from '../../manager/survey.ts';
+import { holdersAmong } from '../../recipe/rules.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import { type LockQueue, type ParsedEntry, surveyLock } from '../../v2/locks/survey.ts';
 import { baseName, checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
@@ -66,7 +67,7 @@ async function release(client: EtcdClient, name: string, options: ReleaseOptions
 }
 
 /** What the removal of a holder leads to. */
-function consequence({ name, entries }: LockQueue, entry: QueueEntry): string {
+function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
   const before = holdersAmong(entries);
   const after = holdersAmong(entries.filter((other) => other !== entry));
   const heirs = after.filter((heir) => !before.includes(heir)).map(ownerOf);
@@ -80,7 +81,7 @@ function consequence({ name, entries }: LockQueue, entry: QueueEntry): string {
 }
 
 /** @throws {UsageError} for what can be no entry of this lock */
-function matcher(path: string, { uuid, entryKey: key }: ReleaseOptions): (entry: QueueEntry) => boolean {
+function matcher(path: string, { uuid, entryKey: key }: ReleaseOptions): (entry: ParsedEntry) => boolean {
   if (uuid !== undefined) return (entry) => entry.uuid === uuid;
   if (key === undefined) throw new UsageError('which entry? Tell it by --uuid or --key, as inspect shows them');
   const whole = key.startsWith('/') ? key : `${path}/${key}`;
@@ -101,7 +102,7 @@ function refuse(why: string, lines: readonly string[] = []): number {
   return ExitCode.no;
 }
 
-function tell(removal: Removal, entry: QueueEntry, { json }: ReleaseOptions): number {
+function tell(removal: Removal, entry: ParsedEntry, { json }: ReleaseOptions): number {
   const { key } = entry;
   switch (removal) {
     case 'removed':

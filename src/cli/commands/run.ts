@@ -4,6 +4,7 @@ import type { OpenHeld } from '../../manager/held.ts';
 import { LockManager } from '../../manager/manager.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import { checkLockName } from '../../v2/paths.ts';
 import { exitCode, number } from '../arguments.ts';
 import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
@@ -73,7 +74,10 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
   const request = requestOf(flags);
-  checked(() => checkRequest(name, request, {}));
+  checked(() => {
+    checkLockName(name);
+    checkRequest(request, {});
+  });
   check(job[0] ?? '');
   // Not later: nobody is told of a signal while this is found out, and between the lock and the start a job could miss it.
   const wrapper = diesWithUs();

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
-import { holdersAmong, type QueueEntry } from '../../manager/survey.ts';
+import { holdersAmong } from '../../recipe/rules.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import type { ParsedEntry } from '../../v2/locks/survey.ts';
 import { baseName, checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
@@ -53,7 +54,7 @@ async function watch(client: EtcdClient, name: string, { json = false }: { json?
   });
 }
 
-type Tell = (what: string, entry: QueueEntry, index: number) => void;
+type Tell = (what: string, entry: ParsedEntry, index: number) => void;
 
 const follower = (tell: Tell, json: boolean): Follower => ({
   begins({ queue: { name, entries }, index, clusterId }, anew) {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { EtcdKeyNotFound, EtcdUnusableAnswer } from '../../errors.ts';
-import { directoriesFrom } from '../../manager/survey.ts';
 import { Deadline } from '../../time.ts';
 import type { Node } from '../../v2/keys-api.ts';
-import { contendersAmong } from '../../v2/locks/queue.ts';
+import { entriesAmong } from '../../v2/locks/reading.ts';
+import { directoriesFrom } from '../../v2/locks/survey.ts';
 import type { ClientSettings } from '../../v2/options.ts';
 import { parseObject } from '../../v2/wire/json.ts';
 import * as wire from '../../v2/wire.ts';
@@ -125,7 +125,7 @@ function keysOf(answer: TimedAnswer | Error, key: string): Pick<EndpointFacts, '
 }
 
 const ttlsBelow = (node: Node): number[] =>
-  directoriesFrom(node).flatMap(({ nodes }) => contendersAmong(nodes).flatMap(({ ttl }) => ttl ?? []));
+  directoriesFrom(node).flatMap(({ nodes }) => entriesAmong(nodes).flatMap(({ ttl }) => ttl ?? []));
 
 function healthOf(answer: TimedAnswer | Error): boolean | undefined {
   const health = objectOf(answer)?.['health'];

@@ -1,5 +1,6 @@
-import { entriesAmong, holdersAmong, type LockQueue, type QueueEntry } from '../../manager/survey.ts';
+import { holdersAmong } from '../../recipe/rules.ts';
 import type { KeyEvent } from '../../v2/keys-api.ts';
+import { type LockQueue, type ParsedEntry, parsedEntriesAmong } from '../../v2/locks/survey.ts';
 
 /**
  * What happened to an entry. `released` by a holder, `left` by a waiter; `gone` where nobody knows which, or whether it
@@ -18,7 +19,7 @@ export type What =
 
 export interface Happening {
   readonly what: What;
-  readonly entry: QueueEntry;
+  readonly entry: ParsedEntry;
 }
 
 /** Where a lock's queue is. */
@@ -31,7 +32,7 @@ type Entries = LockQueue['entries'];
 
 interface Words {
   readonly came?: What;
-  readonly went?: (entry: QueueEntry) => What;
+  readonly went?: (entry: ParsedEntry) => What;
 }
 
 /** What must have happened between two looks at a queue; a renewal is nothing. */
@@ -59,12 +60,12 @@ export function apply(
 ): { readonly entries: Entries; readonly happenings: readonly Happening[] } {
   const { action, node } = event;
   const [changed] =
-    node.key === `${path}${node.key.slice(node.key.lastIndexOf('/'))}` ? entriesAmong(name, [node]) : [];
+    node.key === `${path}${node.key.slice(node.key.lastIndexOf('/'))}` ? parsedEntriesAmong(name, [node]) : [];
   if (ENDS.has(action)) {
     // A directory takes with it what is inside.
     const entries = before.filter(({ key }) => key !== node.key && !key.startsWith(`${node.key}/`));
     const holders = byKey(holdersAmong(before));
-    const ended = ({ key }: QueueEntry): What => (holders.has(key) ? 'released' : 'left');
+    const ended = ({ key }: ParsedEntry): What => (holders.has(key) ? 'released' : 'left');
     return { entries, happenings: diff(before, entries, { went: action === 'expire' ? () => 'expired' : ended }) };
   }
   if (!changed) return { entries: before, happenings: [] };
@@ -76,5 +77,5 @@ export function apply(
 
 const ENDS = new Set(['delete', 'compareAndDelete', 'expire']);
 
-const byKey = (entries: Entries): ReadonlyMap<string, QueueEntry> =>
+const byKey = (entries: Entries): ReadonlyMap<string, ParsedEntry> =>
   new Map(entries.map((entry) => [entry.key, entry]));

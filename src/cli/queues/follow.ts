@@ -1,9 +1,9 @@
 import { sleep } from '../../cancellation.ts';
 import { EtcdEventIndexCleared, mayPass } from '../../errors.ts';
-import { type QueueSurvey, surveyLock } from '../../manager/survey.ts';
 import { Backoff, now } from '../../time.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import type { KeyEvent } from '../../v2/keys-api.ts';
+import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { LONGEST_WAIT } from '../../v2/requests.ts';
 import { apply, diff, type Happening } from './changes.ts';
 

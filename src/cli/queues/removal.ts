@@ -1,12 +1,12 @@
 import { EtcdCompareFailed, EtcdException, EtcdKeyNotFound } from '../../errors.ts';
-import type { QueueEntry } from '../../manager/survey.ts';
 import type { EtcdClient } from '../../v2/client.ts';
+import type { ParsedEntry } from '../../v2/locks/survey.ts';
 
 /** What became of a removal. Where etcd's answer was lost, another look tells: the entry is `absent`, or still `present`. */
 export type Removal = 'removed' | 'gone' | 'changed' | 'absent' | 'present';
 
 /** Removes an entry if it still has the value it was seen with. */
-export async function removeEntry(client: EtcdClient, entry: QueueEntry): Promise<Removal> {
+export async function removeEntry(client: EtcdClient, entry: ParsedEntry): Promise<Removal> {
   const { key, value, modifiedIndex } = entry;
   try {
     // Not by the index, which python-etcd's renewals move; but etcd can compare no empty value.
@@ -20,7 +20,7 @@ export async function removeEntry(client: EtcdClient, entry: QueueEntry): Promis
   }
 }
 
-async function lookAgain(client: EtcdClient, { key, value }: QueueEntry): Promise<Removal> {
+async function lookAgain(client: EtcdClient, { key, value }: ParsedEntry): Promise<Removal> {
   try {
     const { node } = await client.get(key, { quorum: true });
     return node.value === value ? 'present' : 'changed';

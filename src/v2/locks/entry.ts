@@ -1,180 +1,138 @@
-import { v4 } from 'uuid';
 import type { Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import {
-  EtcdClusterIdChanged,
-  EtcdCompareFailed,
-  EtcdConnectionFailed,
-  EtcdEventIndexCleared,
-  type EtcdException,
-  EtcdKeyNotFound,
-  EtcdLockExpired,
-} from '../../errors.ts';
-import { parseValue } from '../../recipe/entry-value.ts';
+import { EtcdCompareFailed, EtcdConnectionFailed, EtcdEventIndexCleared, EtcdKeyNotFound } from '../../errors.ts';
+import { lost } from '../../recipe/lost.ts';
+import type { OwnEntry } from '../../recipe/store.ts';
 import type { CallOptions, KeysApi, Node, RenewOptions } from '../keys-api.ts';
 import { sequenceOf } from '../paths.ts';
-import { type Contender, type Queue, queueOf } from './queue.ts';
+import { listingOf, type V2Entry, V2Queue } from './reading.ts';
+import { HEDGE_REMOVAL_AFTER, HISTORY_TIMEOUT } from './timing.ts';
 
 const debug = createDebug('lock');
 
-/** A key of ours in a queue, as of our last write to it. */
-export interface Place {
-  readonly key: string;
-  /** Its value, which makes it ours. */
-  readonly uuid: string;
-  /** Its fencing token. */
-  readonly sequence: bigint;
+/** An entry of this process on etcd v2. */
+export interface V2OwnEntry extends OwnEntry {
+  /** Of the last write. */
   readonly modifiedIndex: number;
-  /** Changes where the key is made again. */
+  /** Changes when the key is created anew. */
   readonly createdIndex: number;
-  readonly clusterId: string | undefined;
-  /** Seconds; null when it never expires. */
-  readonly ttl: number | null;
-  /** When the write that set its TTL was sent, in milliseconds on the monotonic clock: its expiry can only be later than that + TTL. */
-  readonly sentAt: number;
 }
 
-/** Rounds after which an attempt gets no more time: a client's own limit is shorter by then. */
-const MOST_DOUBLED = 3;
-
-/**
- * Seconds a member gets to queue an entry, or to set the TTL of one while we wait for it: one that loses its leader meanwhile
- * may never answer, or after 7, and nobody goes on while the entry is first in line and its owner does not know of it. With a
- * TTL above 6, two silent members take less than a poll's cap. Doubled after each round in which no member answered in time.
- * @param failed how many rounds have failed so far
- */
-export const takingAttempt = (ttl: number | null, failed: number): number =>
-  Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2) * 2 ** Math.min(failed, MOST_DOUBLED);
-
-/** Seconds until another member is asked to remove one, too: others wait for it. */
-const REMOVAL_PATIENCE = 0.5;
-
-/** Seconds to wait for an event of the past, which a member has at once unless it lags behind. */
-const HISTORY = 1;
-
-/** A fresh identity in python-etcd's form: 32 hex digits. */
-export const freshUuid = (): string => v4().replaceAll('-', '');
-
-/** A place just taken, and the queue as it was right after, where that is known. */
+/** An entry just appended, and the queue right after, if the append was followed by a listing. */
 export interface Appended {
-  readonly place: Place;
-  readonly queue: Promise<Queue | undefined>;
+  readonly entry: V2OwnEntry;
+  readonly queue: Promise<V2Queue | undefined>;
 }
 
 export interface AttemptLimits {
-  readonly signal: Source;
+  readonly signal?: Source | undefined;
   /** Seconds. */
   readonly attemptTimeout: number;
 }
 
-/** Queues once. Never repeated here: when the outcome is unknown, the caller has to look for the uuid first. */
+/** Appends once. When the outcome is unknown, the caller has to look for the value before it appends again. */
 export async function append(
   keys: KeysApi,
   path: string,
-  uuid: string,
+  value: string,
   ttl: number | null,
   limits: AttemptLimits,
 ): Promise<Appended> {
-  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, uuid, { ...limits, ttl, listing: true });
+  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, value, { ...limits, ttl, listing: true });
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);
   const { key, modifiedIndex, createdIndex } = node;
-  const place = { key, uuid, sequence: sequenceOf(key) ?? 0n, modifiedIndex, createdIndex, clusterId, ttl, sentAt };
-  return { place, queue: listing.then((found) => found && queueOf(found)) };
+  const rank = sequenceOf(key) ?? 0n;
+  const entry = { key, value, rank, modifiedIndex, createdIndex, clusterId, granted: ttl, sentAt };
+  return { entry, queue: listing.then((found) => found && new V2Queue(listingOf(found))) };
 }
 
-export type RenewLimits = Pick<RenewOptions, 'signal' | 'attemptTimeout' | 'timeout'>;
-
-/** What failed renewals of a place have found out: the place as it is now, or undefined where that has to be read first. */
-const found = new WeakMap<Place, Place | undefined>();
+/** What failed renewals of an entry have found out: the entry as it is now, or undefined if that has to be read first. */
+const found = new WeakMap<V2OwnEntry, V2OwnEntry | undefined>();
 
 /**
- * Moves the expiry on; never re-creates. Every attempt is bound to the index last known, so that one that is carried out
- * late cannot undo a later one.
- * @throws {EtcdLockExpired} when the key is gone or carries another value
+ * Renews an entry; never creates one. Each attempt is bound to the last known index, so that one that is carried out late
+ * cannot undo a later one.
+ * @throws {EtcdLockExpired} when the entry is gone, or is no longer the same
  * @throws {EtcdClusterIdChanged} when another cluster answers
  */
 export async function renew(
   keys: KeysApi,
-  place: Place,
+  own: V2OwnEntry,
   ttl: number | null,
-  { timeout, ...options }: RenewLimits,
-): Promise<Place> {
-  let current = found.has(place) ? found.get(place) : place;
+  { timeout, ...options }: Pick<RenewOptions, 'signal' | 'attemptTimeout' | 'timeout'>,
+): Promise<V2OwnEntry> {
+  let current = found.has(own) ? found.get(own) : own;
   for (;;) {
     if (!current) {
-      current = await present(keys, place, options);
-      found.set(place, current);
+      current = await reread(keys, own, options);
+      found.set(own, current);
     }
     try {
-      const { key, uuid: prevValue, modifiedIndex: prevIndex } = current;
+      const { key, value: prevValue, modifiedIndex: prevIndex } = current;
       const { node, clusterId, sentAt } = await keys.renew(key, { ...options, timeout, prevValue, prevIndex, ttl });
-      if (clusterId !== place.clusterId) throw lost(place, clusterId, '');
-      return { ...current, modifiedIndex: node.modifiedIndex, ttl, sentAt };
+      if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
+      return { ...current, modifiedIndex: node.modifiedIndex, granted: ttl, sentAt };
     } catch (error) {
-      if (error instanceof EtcdKeyNotFound) throw lost(place, keys.clusterId, 'its key is gone');
+      if (error instanceof EtcdKeyNotFound) throw lost(own, keys.clusterId, 'its key is gone');
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
-    // Changed since: by an attempt of ours whose answer was lost, by python-etcd's renewal, or by somebody else.
+    // Written since: by a renewal of ours whose answer was lost, by python-etcd's renewal, or by somebody else.
     current = undefined;
-    found.set(place, undefined);
+    found.set(own, undefined);
   }
 }
 
-/**
- * Reads what has become of a place.
- * @throws {EtcdLockExpired} when it is not ours any more
- */
-async function present(keys: KeysApi, place: Place, options: CallOptions): Promise<Place> {
-  const node = await read(keys, place.key, options);
-  if (!node || !(await isOurs(keys, place, node, options)))
-    throw lost(place, keys.clusterId, 'its key is gone, was made again, or carries another value');
-  return { ...place, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
+/** @throws {EtcdLockExpired} when the entry is gone, or is no longer the same */
+async function reread(keys: KeysApi, own: V2OwnEntry, options: CallOptions): Promise<V2OwnEntry> {
+  const node = await read(keys, own.key, options);
+  if (!node || !(await isUnbroken(keys, own, node, options)))
+    throw lost(own, keys.clusterId, 'its key is gone, was made again, or carries another value');
+  return { ...own, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
 }
 
-/** Removes the key if it is still ours; resolves once it is surely not in the queue any more. */
+/** Reads an entry by quorum. Resolves to the error that says why it is lost, if it is. */
+export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | undefined> {
+  try {
+    const { node, clusterId } = await keys.get(own.key, { quorum: true });
+    if (clusterId === own.clusterId && (await isUnbroken(keys, own, node, {}))) return undefined;
+    return lost(own, clusterId, 'its key was made again, or carries another value');
+  } catch (error) {
+    if (!(error instanceof EtcdKeyNotFound)) throw error;
+    return lost(own, keys.clusterId, 'its key is gone');
+  }
+}
+
+/** Removes a key while it has this value. Resolves once it is certain that it is not in the queue with this value. */
 export async function remove(
   keys: KeysApi,
-  place: Pick<Place, 'key' | 'uuid' | 'modifiedIndex'>,
+  { key, value, modifiedIndex }: Pick<V2Entry, 'key' | 'value' | 'modifiedIndex'>,
   options: CallOptions,
 ): Promise<void> {
-  let prevIndex: number | undefined = place.modifiedIndex;
+  let prevIndex: number | undefined = modifiedIndex;
   while (prevIndex !== undefined) {
     try {
-      const { signal, background, attemptTimeout = REMOVAL_PATIENCE } = options;
-      await keys.delete(place.key, { signal, background, attemptTimeout, prevValue: place.uuid, prevIndex });
-      debug('removed %s', place.key);
+      const { signal, background, attemptTimeout = HEDGE_REMOVAL_AFTER } = options;
+      await keys.delete(key, { signal, background, attemptTimeout, prevValue: value, prevIndex });
+      debug('removed %s', key);
       return;
     } catch (error) {
       if (error instanceof EtcdKeyNotFound) return;
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
-    const node = await read(keys, place.key, options);
-    prevIndex = node?.value === place.uuid ? node.modifiedIndex : undefined;
+    const node = await read(keys, key, options);
+    prevIndex = node?.value === value ? node.modifiedIndex : undefined;
   }
 }
 
-/** Somebody's entry taken over as ours; it has to be renewed before it counts. */
-export const placeOf = (contender: Contender, clusterId: string | undefined): Place => ({
-  key: contender.key,
-  uuid: contender.value,
-  sequence: contender.sequence,
-  modifiedIndex: contender.modifiedIndex,
-  createdIndex: contender.createdIndex,
+/** An entry found in the queue, taken over as our own. It has to be renewed before it counts. */
+export const adopted = ({ ttl, ...entry }: V2Entry, clusterId: string | undefined): V2OwnEntry => ({
+  ...entry,
   clusterId,
-  ttl: null,
+  granted: null,
   sentAt: Number.NEGATIVE_INFINITY,
 });
 
-/** Why a place is not ours any more. */
-export function lost(place: Place, clusterId: string | undefined, why: string): EtcdException {
-  if (clusterId !== place.clusterId)
-    return new EtcdClusterIdChanged(`${place.key} was queued in cluster ${place.clusterId}, now ${clusterId} answers`);
-  const { identity } = parseValue(place.uuid);
-  const clash = identity === undefined ? '' : `; does another process have the identity ${JSON.stringify(identity)}?`;
-  return new EtcdLockExpired(`${place.key} is lost: ${why}${clash}`);
-}
-
-/** What a key has now, read by quorum; undefined where it is gone. */
+/** Reads a key by quorum; undefined if it does not exist. */
 async function read(keys: KeysApi, key: string, options: CallOptions): Promise<Node | undefined> {
   try {
     return (await keys.get(key, { ...options, quorum: true })).node;
@@ -185,23 +143,23 @@ async function read(keys: KeysApi, key: string, options: CallOptions): Promise<N
 }
 
 /**
- * Whether what a key has now is our entry, and was so all the time since our last write to it. Where the store's history does not
- * reach back that far, an entry that was made again since does not count as ours.
+ * Whether a key still is our entry, and was so all the time since our last write. False if the key was created anew and the
+ * store's history does not reach back far enough to show how.
  */
-export async function isOurs(
+export async function isUnbroken(
   keys: KeysApi,
-  { key, uuid, createdIndex, modifiedIndex }: Place,
+  { key, value, createdIndex, modifiedIndex }: V2OwnEntry,
   now: Pick<Node, 'value' | 'createdIndex' | 'modifiedIndex'>,
   options: CallOptions,
 ): Promise<boolean> {
-  if (now.value !== uuid) return false;
+  if (now.value !== value) return false;
   // A stale listing may show less than we know.
   if (now.createdIndex === createdIndex || now.modifiedIndex <= modifiedIndex) return true;
-  // python-etcd renews by a plain write, which makes the key again although it was never away.
+  // python-etcd renews with a plain write: that changes createdIndex although the key existed all the time.
   try {
     for (let after = modifiedIndex; after < now.createdIndex; ) {
-      const event = await keys.watch(key, { ...options, after, timeout: HISTORY });
-      if (!event) throw new EtcdConnectionFailed(`no history of ${key} within ${HISTORY} s`);
+      const event = await keys.watch(key, { ...options, after, timeout: HISTORY_TIMEOUT });
+      if (!event) throw new EtcdConnectionFailed(`no history of ${key} within ${HISTORY_TIMEOUT} s`);
       if (event.node.value === undefined || !event.prevNode) return false;
       after = event.index;
     }

@@ -1,99 +1,80 @@
 import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdClientClosed, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
-import type { Persist } from '../../recipe/attempt.ts';
-import { keepTrying, type Running, STOPPED, stopped } from '../../recipe/background.ts';
+import { keepTrying, type Running, STOPPED, stopped } from '../../pending-work.ts';
+import type { LockMode } from '../../recipe/entry-value.ts';
+import type {
+  EnterOptions,
+  Entry,
+  RenewalOptions,
+  Standing,
+  StandingOptions,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../../recipe/store.ts';
 import { Deadline, now } from '../../time.ts';
 import type { CallOptions, KeysApi } from '../keys-api.ts';
 import { hasFullWidth } from '../paths.ts';
-import { type AttemptLimits, append, type Place, placeOf, remove, renew, takingAttempt } from './entry.ts';
-import { type Contender, type Queue, readQueue, withValue } from './queue.ts';
+import { type AttemptLimits, adopted, append, remove, renew, type V2OwnEntry, verify } from './entry.ts';
+import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
+import { Standings } from './standing.ts';
+import {
+  enterTimeout,
+  hedgeReadAfter,
+  hedgeRenewalAfter,
+  LOOK_EVERY,
+  LOOK_FOR_APPEND,
+  REMOVE_EVERY,
+} from './timing.ts';
 import { UnclearAppends } from './unclear.ts';
-import { patience } from './wait.ts';
 
 const debug = createDebug('lock');
 
 /**
- * Seconds to look, in the background, for the key of an append that was never answered: until then, and once more after it.
- * However short its TTL: that counts from the moment a member carries the append out, and one that was stopped may do so late.
+ * Tickets of this process that still settle in the background, by lock and value. A later ticket with the same value takes
+ * over their work, through whichever client: else its own entry would look like one of theirs.
  */
-const LOOK_FOR = 120;
-/** Seconds between two attempts to remove a key, at most: others wait for it, once an outage is over. */
-const REMOVE_EVERY = 2;
-/** Seconds between two looks for a key that there may never be, at most. */
-const LOOK_EVERY = 4;
-
-export interface TakeOptions {
-  readonly signal: Source;
-  readonly persist: Persist;
-  /** Called when the place we had turned out to be gone, before another is taken. */
-  readonly onGone: () => void;
-}
+const unsettled = new Map<string, V2Ticket>();
 
 /**
- * Claims of this process that go on settling in the background, by lock and identity. A later claim of the same identity
- * takes that over, through whichever client: else its key would look like one too many.
- */
-const unsettled = new Map<string, Claim>();
-
-/**
- * One identity's claim on one lock: at most one place in its queue, made once, found again by its uuid, and given up
- * without leaving a key behind.
+ * A {@link Ticket} on etcd v2: at most one entry, found again by its value, and given up without leaving a key behind.
  *
- * An append whose answer is lost may be committed at any later time. So each is counted until its key has been seen:
- * before the next append we look for it, every later listing removes what is more than our place, and so do further
- * looks after the place was given up.
- *
- * Not for concurrent use: its owner makes one call at a time.
+ * An append whose answer is lost may be committed at any later time. So each append is counted until its key has been seen:
+ * before the next append the queue is read for it, every later listing removes further keys with our value, and so do
+ * background reads after the entry was given up.
  */
-export class Claim {
+export class V2Ticket implements Ticket {
   readonly path: string;
-  readonly uuid: string;
+  readonly value: string;
   readonly #keys: KeysApi;
-  /** Whether a key with this uuid may be there that this object did not make. */
-  readonly #chosen: boolean;
-  #place: Place | undefined;
-  #last: Place | undefined;
-  #fresh: Promise<Queue | undefined> | undefined;
+  readonly #mayExist: boolean;
+  #entry: V2OwnEntry | undefined;
+  #last: V2OwnEntry | undefined;
+  #fresh: Promise<V2Queue | undefined> | undefined;
+  #standings: Standings | undefined;
   #appending: Running | undefined;
   readonly #unclear = new UnclearAppends();
-  /** Places given up that may still be in the queue. */
-  #owed: readonly Place[] = [];
+  /** Entries given up that may still be in the queue. */
+  #owed: readonly V2OwnEntry[] = [];
   #settling: Running | undefined;
 
-  constructor(keys: KeysApi, path: string, uuid: string, chosen: boolean) {
+  constructor(keys: KeysApi, path: string, value: string, { mayExist = false }: TicketOptions = {}) {
     this.#keys = keys;
     this.path = path;
-    this.uuid = uuid;
-    this.#chosen = chosen;
+    this.value = value;
+    this.#mayExist = mayExist;
   }
 
-  /** Our place in the queue, as far as we know. */
-  get place(): Place | undefined {
-    return this.#place;
+  get entry(): V2OwnEntry | undefined {
+    return this.#entry;
   }
 
-  /** The last place, also after it was given up. */
-  get last(): Place | undefined {
+  get last(): V2OwnEntry | undefined {
     return this.#last;
   }
 
-  /** The queue as it was right after our place was taken; told once, and only where nothing has happened to our place since. */
-  async fresh(): Promise<Queue | undefined> {
-    const queue = this.#fresh;
-    this.#fresh = undefined;
-    return queue;
-  }
-
-  /** Notes what a renewal made of our place. */
-  update(place: Place): void {
-    this.#place = place;
-    this.#last = place;
-    this.#fresh = undefined;
-  }
-
-  /** Takes over the place that stands in the queue under our uuid, if there is one: the lowest, as read by quorum. */
-  async adopt(): Promise<Place | undefined> {
+  async find(): Promise<V2OwnEntry | undefined> {
     await this.#stopSettling();
     try {
       return await this.#find({});
@@ -102,36 +83,53 @@ export class Claim {
     }
   }
 
-  /** A place whose TTL counts from now on: the one we have, one found under our uuid, or a new one at the end. */
-  async take(ttl: number | null, { signal, persist, onGone }: TakeOptions): Promise<Place> {
+  async enter(ttl: number | null, { signal, failed }: EnterOptions): Promise<V2OwnEntry | undefined> {
+    this.#standings?.end();
+    this.#standings = undefined;
     await this.#stopSettling();
-    if (this.#owed.length > 0) await persist(() => this.#settle({ signal }));
-    return persist(async (failed) => {
-      const how = { signal, attemptTimeout: takingAttempt(ttl, failed) };
-      for (;;) {
-        if (!this.#place && (this.#chosen || this.#unclear.any)) await this.#find(looking(ttl, signal));
-        const place = this.#place ? await this.#renewed(this.#place, ttl, how) : await this.#appended(ttl, how);
-        if (place) return place;
-        if (!this.#place) onGone();
-      }
+    if (this.#owed.length > 0) await this.#settle({ signal });
+    const limits = { signal, attemptTimeout: enterTimeout(ttl, failed) };
+    for (;;) {
+      if (!this.#entry && (this.#mayExist || this.#unclear.any)) await this.#find(lookingFor(ttl, signal));
+      const entry = this.#entry ? await this.#renewed(this.#entry, ttl, limits) : await this.#appended(ttl, limits);
+      if (entry || !this.#entry) return entry;
+    }
+  }
+
+  async standing(mode: LockMode, { signal, latest = false }: StandingOptions): Promise<Standing> {
+    this.#standings ??= new Standings(this.#keys, {
+      path: this.path,
+      own: () => this.#own(),
+      fresh: () => this.#takeFresh(),
+      tidy: (queue, ending) => this.#tidy(queue, { signal: ending }),
     });
+    if (latest) this.#standings.doubt();
+    return this.#standings.read(mode, signal);
   }
 
-  /** Removes further keys with our uuid: of unclear appends, or of one that a proxy has sent twice. */
-  async tidy({ entries }: Queue, options: CallOptions): Promise<void> {
-    for (const entry of entries)
-      if (entry.value === this.uuid && entry.key !== this.#place?.key) await this.#removeExtra(entry, options);
+  async changed(on: Entry, { signal }: StoreCall): Promise<boolean> {
+    return this.#standings?.changed(on, signal) ?? false;
   }
 
-  /**
-   * Gives the place up. Resolves once it is surely not in the queue. Rejects when etcd could not be reached or the signal
-   * aborts; the removal is then retried in the background until it succeeds.
-   */
-  async leave(signal?: Source): Promise<void> {
+  async renew({ signal, timeout }: RenewalOptions): Promise<V2OwnEntry> {
+    const own = this.#own();
+    const { granted } = own;
+    const attemptTimeout = granted === null ? undefined : hedgeRenewalAfter(granted);
+    const renewed = await renew(this.#keys, own, granted, { signal, attemptTimeout, timeout });
+    if (this.#entry === own) this.#update(renewed);
+    return renewed;
+  }
+
+  async verify(): Promise<Error | undefined> {
+    return this.#entry ? verify(this.#keys, this.#entry) : this.#noEntry();
+  }
+
+  async leave({ signal }: StoreCall = {}): Promise<void> {
+    this.#standings?.end();
     await this.#stopSettling();
     await this.#endAppend(signal);
-    if (this.#place) this.#owed = [...this.#owed, this.#place];
-    this.#place = undefined;
+    if (this.#entry) this.#owed = [...this.#owed, this.#entry];
+    this.#entry = undefined;
     try {
       await this.#settle({ signal, background: this.#keys.cleanups.closing.aborted });
     } finally {
@@ -139,53 +137,81 @@ export class Claim {
     }
   }
 
-  async #find(options: CallOptions): Promise<Place | undefined> {
-    const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
-    const [lowest, ...further] = withValue(queue, this.uuid);
-    for (const extra of further) await this.#removeExtra(extra, options);
-    if (lowest && lowest.key !== this.#place?.key) {
-      checkWidth(lowest.key);
-      this.#unclear.seen(lowest);
-      this.update(placeOf(lowest, queue.clusterId));
-    }
-    // One owed until now is renewed next, which keeps a removal that is still under way from being carried out.
-    this.#owed = this.#owed.filter(({ key }) => key !== lowest?.key);
-    return lowest && this.#place;
+  /** Returns the queue right after the append; once, and only if nothing has happened to our entry since. */
+  async #takeFresh(): Promise<V2Queue | undefined> {
+    const queue = this.#fresh;
+    this.#fresh = undefined;
+    return queue;
   }
 
-  /** The place with a TTL that counts from now on; undefined when it is gone. */
-  async #renewed(place: Place, ttl: number | null, how: AttemptLimits): Promise<Place | undefined> {
+  #own(): V2OwnEntry {
+    if (!this.#entry) throw this.#noEntry();
+    return this.#entry;
+  }
+
+  #noEntry(): EtcdLockExpired {
+    return new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
+  }
+
+  #update(entry: V2OwnEntry): void {
+    this.#entry = entry;
+    this.#last = entry;
+    this.#fresh = undefined;
+  }
+
+  /** Removes further keys with our value: of unclear appends, or of one that a proxy has sent twice. */
+  async #tidy({ entries }: V2Queue, options: CallOptions): Promise<void> {
+    for (const entry of entries)
+      if (entry.value === this.value && entry.key !== this.#entry?.key) await this.#removeExtra(entry, options);
+  }
+
+  async #find(options: CallOptions): Promise<V2OwnEntry | undefined> {
+    const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
+    const [first, ...further] = queue.withValue(this.value);
+    for (const extra of further) await this.#removeExtra(extra, options);
+    if (first && first.key !== this.#entry?.key) {
+      checkWidth(first.key);
+      this.#unclear.seen(first);
+      this.#update(adopted(first, queue.clusterId));
+    }
+    // An entry owed until now is renewed next, so a removal under way is not carried out: it is bound to the old index.
+    this.#owed = this.#owed.filter(({ key }) => key !== first?.key);
+    return first && this.#entry;
+  }
+
+  /** The entry with a TTL that counts from now on; undefined when it is gone. */
+  async #renewed(own: V2OwnEntry, ttl: number | null, limits: AttemptLimits): Promise<V2OwnEntry | undefined> {
     try {
-      this.update(await renew(this.#keys, place, ttl, how));
+      this.#update(await renew(this.#keys, own, ttl, limits));
     } catch (error) {
       if (!(error instanceof EtcdLockExpired)) throw error;
-      this.#place = undefined;
+      this.#entry = undefined;
     }
-    return this.#place;
+    return this.#entry;
   }
 
-  /** A new place; undefined where an earlier append may have come before it, and our place has to be renewed. */
-  async #appended(ttl: number | null, { signal, attemptTimeout }: AttemptLimits): Promise<Place | undefined> {
+  /** A new entry; undefined where an earlier append may have come before it, and our entry has to be renewed. */
+  async #appended(ttl: number | null, { signal, attemptTimeout }: AttemptLimits): Promise<V2OwnEntry | undefined> {
     const stop = new Scope();
     const work = this.#append(ttl, { signal: stop, attemptTimeout });
-    // Not broken off with the call: the answer tells which key to remove.
+    // Not aborted with the call: the answer tells which key to remove.
     this.#appending = { ended: work.then(ignore, ignore), stop };
-    const place = await orAborted(work, signal);
+    const entry = await (signal ? orAborted(work, signal) : work);
     this.#appending = undefined;
-    checkWidth(place.key);
-    if (!this.#unclear.any) return place;
-    const found = await this.#find(looking(ttl, signal));
-    return found === place && isFresh(place) ? place : undefined;
+    checkWidth(entry.key);
+    if (!this.#unclear.any) return entry;
+    const found = await this.#find(lookingFor(ttl, signal));
+    return found === entry && isFresh(entry) ? entry : undefined;
   }
 
-  async #append(ttl: number | null, how: AttemptLimits): Promise<Place> {
+  async #append(ttl: number | null, limits: AttemptLimits): Promise<V2OwnEntry> {
     this.#unclear.sent(this.#last);
     try {
-      const { place, queue } = await append(this.#keys, this.path, this.uuid, ttl, how);
-      this.#unclear.answered(place);
-      this.update(place);
+      const { entry, queue } = await append(this.#keys, this.path, this.value, ttl, limits);
+      this.#unclear.answered(entry);
+      this.#update(entry);
       this.#fresh = queue;
-      return place;
+      return entry;
     } catch (error) {
       if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.answered();
       throw error;
@@ -201,24 +227,23 @@ export class Claim {
     this.#appending = undefined;
   }
 
-  async #removeExtra(extra: Contender, options: CallOptions): Promise<void> {
-    const { key, value, modifiedIndex } = extra;
-    debug('%s: %s is one key of ours too many', this.path, key);
-    await remove(this.#keys, { key, uuid: value, modifiedIndex }, options);
-    if (key !== this.#place?.key) this.#unclear.seen(extra);
+  async #removeExtra(extra: V2Entry, options: CallOptions): Promise<void> {
+    debug('%s: %s is a further entry of ours', this.path, extra.key);
+    await remove(this.#keys, extra, options);
+    if (extra.key !== this.#entry?.key) this.#unclear.seen(extra);
   }
 
-  /** Removes the places given up, and what an unclear append may have left. */
+  /** Removes the entries given up, and what an unclear append may have left. */
   async #settle(options: CallOptions): Promise<void> {
-    for (const place of this.#owed) {
-      await remove(this.#keys, place, options);
-      this.#owed = this.#owed.filter((other) => other !== place);
+    for (const entry of this.#owed) {
+      await remove(this.#keys, entry, options);
+      this.#owed = this.#owed.filter((other) => other !== entry);
     }
     if (this.#unclear.any)
-      await this.tidy(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
+      await this.#tidy(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
   }
 
-  /** Ends what goes on in the background, and takes over what an earlier claim of this identity left unsettled. */
+  /** Ends background work, and takes over what an earlier ticket with this value left unsettled. */
   async #stopSettling(): Promise<void> {
     await stopped(this.#settling);
     const earlier = unsettled.get(this.#id);
@@ -230,23 +255,23 @@ export class Claim {
     this.#unclear.inherit(earlier.#unclear);
   }
 
-  /** Goes on with what is left to settle, if anything. Not while an append is made: its key would look like one too many. */
+  /** Continues in the background with what is left to settle. Never during an append: its key would look like a further one. */
   #settleInBackground(): void {
     if (this.#owed.length === 0 && !this.#unclear.any) return;
     const stop = new Scope();
-    const ended = this.#goOnSettling(stop).catch((error) => debug('%s: not settled: %s', this.path, error));
+    const ended = this.#keepSettling(stop).catch((error) => debug('%s: not settled: %s', this.path, error));
     this.#settling = { ended, stop };
     unsettled.set(this.#id, this);
     this.#keys.cleanups.add(this.#owed[0]?.key ?? this.path, ended);
   }
 
-  async #goOnSettling(signal: Source): Promise<void> {
+  async #keepSettling(signal: Source): Promise<void> {
     const { closing } = this.#keys.cleanups;
-    const enough = Deadline.after(LOOK_FOR);
+    const enough = Deadline.after(LOOK_FOR_APPEND);
     // Counted from now: a renewal may have been carried out though its answer never came.
-    const expiry = latest([LOOK_FOR, ...this.#owed.map(({ ttl }) => ttl)]);
+    const expiry = latest([LOOK_FOR_APPEND, ...this.#owed.map(({ granted }) => granted)]);
     let looked = false;
-    /** etcd is there, but does not let us: nothing more can be done. */
+    /** etcd answers, but refuses: nothing more can be done. */
     let refused = false;
     const more = (hurried: boolean): boolean => {
       if (refused && expiry.passed) return false;
@@ -272,18 +297,18 @@ export class Claim {
   }
 
   get #id(): string {
-    return `${this.path} ${this.uuid}`;
+    return `${this.path} ${this.value}`;
   }
 }
 
-/** How to look for a place while others may wait for us to know of it. */
-const looking = (ttl: number | null, signal: Source): CallOptions => ({
+/** How to read the queue for an entry of ours while others may wait behind it. */
+const lookingFor = (ttl: number | null, signal: Source | undefined): CallOptions => ({
   signal,
-  attemptTimeout: patience(ttl, 'trouble'),
+  attemptTimeout: hedgeReadAfter(ttl, 'trouble'),
 });
 
-/** Whether it need not be renewed yet. */
-const isFresh = ({ ttl, sentAt }: Place): boolean => ttl === null || now() < sentAt + (ttl * 1000) / 3;
+/** Whether an entry need not be renewed yet. */
+const isFresh = ({ granted, sentAt }: V2OwnEntry): boolean => granted === null || now() < sentAt + (granted * 1000) / 3;
 
 function checkWidth(key: string): void {
   if (hasFullWidth(key)) return;

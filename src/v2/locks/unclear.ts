@@ -1,6 +1,6 @@
-import type { Contender } from './queue.ts';
+import type { Entry } from '../../recipe/store.ts';
 
-type Key = Pick<Contender, 'key' | 'sequence'>;
+type Key = Pick<Entry, 'key' | 'rank'>;
 
 /** Counts the appends whose outcome is unknown, less the keys that have been seen since. */
 export class UnclearAppends {
@@ -16,7 +16,7 @@ export class UnclearAppends {
 
   /** An append is about to be sent, after we had `last`. */
   sent(last: Key | undefined): void {
-    if (!this.any) this.#floor = last?.sequence ?? -1n;
+    if (!this.any) this.#floor = last?.rank ?? -1n;
     this.#count += 1;
   }
 
@@ -27,8 +27,8 @@ export class UnclearAppends {
   }
 
   /** A key of ours was found: counts once, as the outcome of one append. */
-  seen({ key, sequence }: Key): void {
-    if (!this.any || sequence <= this.#floor || this.#counted.has(key)) return;
+  seen({ key, rank }: Key): void {
+    if (!this.any || rank <= this.#floor || this.#counted.has(key)) return;
     this.#counted.add(key);
     this.#less();
   }

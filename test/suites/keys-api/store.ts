@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { EtcdKeyNotFound } from '../../../src/errors.ts';
+import type { LockClient } from '../../../src/recipe/store.ts';
 import type { Change, KeyEvent, KeysApi, Node, WatchOptions } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 
 /** A client that is closed by whoever opened it. */
-export interface ClosableKeys extends KeysApi {
+export interface ClosableKeys extends KeysApi, LockClient {
   close(options?: { readonly timeout?: number }): Promise<void>;
 }
 

@@ -106,8 +106,8 @@ export function identity(test: LockTest): void {
       await b.acquire({ blocking: false, lockTtl: null });
       const onlooker = await makeLock();
       expect(await onlooker.contenders()).toMatchObject([
-        { key: a.lockKey, value: a.uuid, sequence: a.fencingToken, ttl: expect.any(Number) },
-        { key: b.lockKey, value: b.uuid, sequence: b.fencingToken, ttl: undefined },
+        { key: a.lockKey, value: a.uuid, rank: a.fencingToken, ttl: expect.any(Number) },
+        { key: b.lockKey, value: b.uuid, rank: b.fencingToken, ttl: undefined },
       ]);
     });
 

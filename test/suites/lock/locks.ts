@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Lock } from '../../../src/python/lock.ts';
 import type { LockOptions } from '../../../src/python/options.ts';
+import type { Entry } from '../../../src/recipe/store.ts';
 import type { KeysApi, Node } from '../../../src/v2/keys-api.ts';
-import type { Contender } from '../../../src/v2/locks/queue.ts';
 import { until } from '../../support/until.ts';
 import { type OpenKeys, storeTest } from '../keys-api/store.ts';
 
@@ -32,7 +32,7 @@ export async function queueOf(keys: KeysApi, { path }: Lock): Promise<readonly N
 }
 
 /** Waits until that many stand in the queue. */
-export const untilQueued = (lock: Lock, count: number): Promise<readonly Contender[]> =>
+export const untilQueued = (lock: Lock, count: number): Promise<readonly Entry[]> =>
   until(
     () => lock.contenders(),
     (queue) => queue.length === count,

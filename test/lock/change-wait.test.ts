@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { addAbortListener, Scope } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../src/errors.ts';
 import type { KeyEvent, WatchOptions } from '../../src/v2/keys-api.ts';
-import { Watch } from '../../src/v2/locks/wait.ts';
+import { ChangeWait } from '../../src/v2/locks/change-wait.ts';
 import { rejection } from '../support/locks.ts';
 
 /** Seconds: a poll lasts for 10 of them. */
@@ -60,8 +60,9 @@ function setUp() {
       });
     });
   const call = new AbortController();
-  const watch = new Watch({ watch: poll }, call.signal);
-  const wait = (after: number, key = '/k', ttl: number | null = TTL) => watch.changed(key, { after, ttl });
+  const watch = new ChangeWait({ watch: poll });
+  const wait = (after: number, key = '/k', ttl: number | null = TTL) =>
+    watch.changed(key, { after, ttl, signal: call.signal });
   const latest = (): Poll => polls.at(-1) as Poll;
   return { polls, latest, call, watch, wait };
 }
@@ -168,7 +169,7 @@ test('an error that does not pass ends the next wait, too, if it came during the
   expect(await rejection(wait(6))).toBe(refused);
 });
 
-test.each<[string, (setUp: { watch: Watch; call: AbortController }) => void]>([
+test.each<[string, (setUp: { watch: ChangeWait; call: AbortController }) => void]>([
   ['its end', ({ watch }) => watch.end()],
   ['the end of the call', ({ call }) => call.abort(new Error('aborted'))],
 ])('leaves no poll and no timer after %s', async (_, end) => {

@@ -1,0 +1,62 @@
+import { type Acquired, acquire, giveUp } from '../recipe/acquire.ts';
+import type { Attempt } from '../recipe/attempt.ts';
+import { formatValue, type LockMode } from '../recipe/entry-value.ts';
+import { alive, evictLeftovers, type IsLeftover, leftoversOf } from '../recipe/leftovers.ts';
+import { blocks } from '../recipe/rules.ts';
+import type { OwnEntry, QueueStore } from '../recipe/store.ts';
+import { freshUuid } from '../recipe/uuid.ts';
+import type { CheckedRequest } from './options.ts';
+
+/** A lock acquired with a fresh entry, which is renewed until the lease is stopped. */
+export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint };
+
+/**
+ * Acquires the lock with a fresh entry. Resolves to undefined if it is not available and must not be waited for. Every exit
+ * path but a hold removes the entry.
+ * @param onEntered called once the entry is in the queue
+ */
+export async function take(
+  queue: QueueStore,
+  attempt: Attempt,
+  { mode, identity, ttl, margin, ifAvailable }: CheckedRequest,
+  onEntered: (entry: OwnEntry) => void,
+): Promise<Taken | undefined> {
+  attempt.assertActive();
+  const isLeftover = leftoversOf(identity);
+  // Reads before it enters: a request that only tries should not delay others that only try.
+  if (ifAvailable && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
+  const ticket = queue.ticket(formatValue({ mode, identity, uuid: freshUuid() }));
+  alive.add(ticket.value);
+  let taken: Taken | undefined;
+  try {
+    const acquisition = { queue, ticket, mode, isLeftover, ttl, margin, keepAlive: true, onEntered };
+    const { lease, fencingToken } = await acquire(acquisition, attempt);
+    if (fencingToken !== undefined) taken = { lease, fencingToken };
+    else {
+      lease.stop();
+      await giveUp(ticket);
+    }
+    return taken;
+  } finally {
+    if (!taken) alive.delete(ticket.value);
+  }
+}
+
+async function isTaken(
+  queue: QueueStore,
+  attempt: Attempt,
+  mode: LockMode,
+  isLeftover: IsLeftover | undefined,
+): Promise<boolean> {
+  const { signal } = attempt;
+  const read = async () => (await queue.read({ latest: true, signal })).entries;
+  try {
+    return await attempt.retry(async () => {
+      const entries = await read();
+      const evicted = isLeftover && (await evictLeftovers(queue, entries, isLeftover, { signal }));
+      return (evicted ? await read() : entries).some((entry) => blocks(entry, mode));
+    });
+  } catch (error) {
+    throw attempt.explain(error);
+  }
+}

@@ -1,0 +1,15 @@
+import { EtcdClusterIdChanged, type EtcdException, EtcdLockExpired } from '../errors.ts';
+import { parseValue } from './entry-value.ts';
+import type { OwnEntry } from './store.ts';
+
+/**
+ * Returns the error that says why an own entry is lost.
+ * @param clusterId of the answer that showed it
+ */
+export function lost(own: OwnEntry, clusterId: string | undefined, why: string): EtcdException {
+  if (clusterId !== own.clusterId)
+    return new EtcdClusterIdChanged(`${own.key} was queued in cluster ${own.clusterId}, now ${clusterId} answers`);
+  const { identity } = parseValue(own.value);
+  const clash = identity === undefined ? '' : `; does another process have the identity ${JSON.stringify(identity)}?`;
+  return new EtcdLockExpired(`${own.key} is lost: ${why}${clash}`);
+}

@@ -1,0 +1,98 @@
+import { ignore, Scope, type Source } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import { isTransient } from '../../errors.ts';
+import { atDeadline, Deadline, now } from '../../time.ts';
+import type { KeysApi, WatchOptions } from '../keys-api.ts';
+import { type Cause, hedgeReadAfter, longestSilence, pollCap } from './timing.ts';
+
+const debug = createDebug('watch');
+
+/** Why a wait ended. */
+export type Woken = { readonly by: 'event'; readonly index: number } | { readonly by: Exclude<Cause, 'event'> };
+
+export interface WaitOptions {
+  /** Index of the listing that showed the entry: later events are not missed. */
+  readonly after: number;
+  /** Seconds the own entry lives; null when it never expires. */
+  readonly ttl: number | null;
+  readonly signal: Source | undefined;
+}
+
+type Watching = Pick<KeysApi, 'watch'>;
+
+/** A long poll under way. */
+interface Poll {
+  readonly key: string;
+  readonly after: number;
+  readonly ending: Scope;
+  /** Resolves to undefined if the poll ended at its limit, without an event. */
+  readonly ended: Promise<Woken | undefined>;
+}
+
+/** Waits for changes of an entry, one wait at a time. After silence the poll continues while the queue is read. */
+export class ChangeWait {
+  readonly #keys: Watching;
+  #poll: Poll | undefined;
+  /** When the read after silence has taken so long that another member was asked, which the next poll should go to. */
+  #slow = Deadline.never;
+
+  constructor(keys: Watching) {
+    this.#keys = keys;
+  }
+
+  /** Waits until the key may have changed. An event is not always a change: a python-etcd renewal is one, too. */
+  async changed(key: string, options: WaitOptions): Promise<Woken> {
+    const { after, ttl } = options;
+    if (this.#poll?.key !== key || this.#slow.passed) this.end();
+    let cancel = ignore;
+    const silence = new Promise<Woken>((resolve) => {
+      cancel = atDeadline(Deadline.after(longestSilence(ttl)), () => resolve({ by: 'silence' }));
+    });
+    try {
+      for (;;) {
+        this.#poll ??= this.#begin(key, options);
+        const woken = await Promise.race([this.#poll.ended, silence]);
+        if (woken?.by === 'silence') {
+          this.#slow = Deadline.after(hedgeReadAfter(ttl, 'silence'));
+          return woken;
+        }
+        const shown = woken?.by === 'event' && woken.index <= after && this.#poll.after < after;
+        this.#poll = undefined;
+        // An event that came during a read may be one that the listing has shown.
+        if (woken && !shown) return woken;
+      }
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Ends the poll under way, if any. */
+  end(): void {
+    this.#poll?.ending.abort('over');
+    this.#poll = undefined;
+  }
+
+  #begin(key: string, { after, ttl, signal }: WaitOptions): Poll {
+    const ending = new Scope(signal);
+    const ended = poll(this.#keys, key, { after, timeout: pollCap(ttl), signal: ending });
+    ended.catch(ignore).finally(() => ending.dispose()); // may fail while nobody waits for it
+    return { key, after, ending, ended };
+  }
+}
+
+async function poll(
+  keys: Watching,
+  key: string,
+  options: WatchOptions & { timeout: number },
+): Promise<Woken | undefined> {
+  const startedAt = now();
+  try {
+    const event = await keys.watch(key, options);
+    if (event) return { by: 'event', index: event.index };
+    return now() - startedAt >= options.timeout * 1000 ? undefined : { by: 'trouble' };
+  } catch (error) {
+    if (!isTransient(error)) throw error;
+    debug('watching %s: %s', key, error);
+    return { by: 'trouble' };
+  }
+}

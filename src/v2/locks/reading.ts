@@ -1,0 +1,85 @@
+import { EtcdKeyNotFound } from '../../errors.ts';
+import type { Entry, Queue } from '../../recipe/store.ts';
+import type { GetOptions, KeysApi, Node, Snapshot } from '../keys-api.ts';
+import { sequenceOf } from '../paths.ts';
+
+/** An entry on etcd v2. */
+export interface V2Entry extends Entry {
+  /** Changes with each write. */
+  readonly modifiedIndex: number;
+  /** Changes when the key is created anew. */
+  readonly createdIndex: number;
+}
+
+/** What one read of a directory showed. */
+export interface Listing {
+  readonly nodes: readonly Node[];
+  /** Index of the store at the read; a watch continues from here. */
+  readonly index: number;
+  readonly clusterId: string | undefined;
+}
+
+/** The queue of one lock, as one listing showed it. */
+export class V2Queue implements Queue {
+  readonly entries: readonly V2Entry[];
+  readonly index: number;
+  readonly clusterId: string | undefined;
+
+  constructor({ nodes, index, clusterId }: Listing) {
+    this.entries = entriesAmong(nodes);
+    this.index = index;
+    this.clusterId = clusterId;
+  }
+
+  inOrder(): V2Entry[] {
+    return inOrder(this.entries);
+  }
+
+  /** The entry that python-etcd takes for the holder: the first by the text of its key. */
+  get first(): V2Entry | undefined {
+    let first: V2Entry | undefined;
+    for (const entry of this.entries) if (!first || entry.key < first.key) first = entry;
+    return first;
+  }
+
+  /** Returns the entries with this value, those served first first. */
+  withValue(value: string): V2Entry[] {
+    return inOrder(this.entries.filter((entry) => entry.value === value));
+  }
+}
+
+/** Reads the queue in the directory `path`. */
+export const readQueue = async (keys: KeysApi, path: string, options: GetOptions): Promise<V2Queue> =>
+  new V2Queue(await readDirectory(keys, path, { ...options, recursive: true }));
+
+/** Reads a directory; one that does not exist is empty. */
+export async function readDirectory(keys: KeysApi, path: string, options: GetOptions): Promise<Listing> {
+  try {
+    return listingOf(await keys.get(path, options));
+  } catch (error) {
+    if (!(error instanceof EtcdKeyNotFound)) throw error;
+    return { nodes: [], index: error.index ?? 0, clusterId: keys.clusterId };
+  }
+}
+
+export const listingOf = ({ node: { nodes }, index, clusterId }: Snapshot): Listing => ({ nodes, index, clusterId });
+
+/** Returns the entries in a lock's directory: the files with a number as name. Nothing else there counts for the lock. */
+export function entriesAmong(nodes: readonly Node[]): V2Entry[] {
+  const entries: V2Entry[] = [];
+  for (const node of nodes) {
+    const entry = entryOf(node);
+    if (entry) entries.push(entry);
+  }
+  return entries;
+}
+
+/** Sorts by the text of the keys, as python-etcd does. */
+export const inOrder = <E extends Entry>(entries: readonly E[]): E[] =>
+  entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+
+function entryOf({ key, value, dir, ttl, modifiedIndex, createdIndex }: Node): V2Entry | undefined {
+  const rank = sequenceOf(key);
+  if (dir || rank === undefined) return undefined;
+  return { key, value: value ?? '', rank, ttl, modifiedIndex, createdIndex };
+}

@@ -1,0 +1,64 @@
+import type { PendingWork } from '../../pending-work.ts';
+import type {
+  LockStore,
+  Queue,
+  QueueStore,
+  ReadOptions,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../../recipe/store.ts';
+import type { KeysApi } from '../keys-api.ts';
+import { checkLockName } from '../paths.ts';
+import { remove } from './entry.ts';
+import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
+import { readQueues } from './survey.ts';
+import { V2Ticket } from './ticket.ts';
+
+/** Queues of locks on etcd v2, as python-etcd has them: the lock `name` is the directory `<lockPrefix>/<name>`. */
+export class V2LockStore implements LockStore {
+  readonly #keys: KeysApi;
+
+  constructor(keys: KeysApi) {
+    this.#keys = keys;
+  }
+
+  get clusterId(): string | undefined {
+    return this.#keys.clusterId;
+  }
+
+  get pending(): PendingWork {
+    return this.#keys.cleanups;
+  }
+
+  queue(lock: string): QueueStore {
+    checkLockName(lock);
+    return new V2QueueStore(this.#keys, `${this.#keys.lockPrefix}/${lock}`);
+  }
+
+  async list(): Promise<ReadonlyMap<string, Queue>> {
+    return readQueues(this.#keys);
+  }
+}
+
+class V2QueueStore implements QueueStore {
+  readonly path: string;
+  readonly #keys: KeysApi;
+
+  constructor(keys: KeysApi, path: string) {
+    this.#keys = keys;
+    this.path = path;
+  }
+
+  ticket(value: string, options?: TicketOptions): Ticket {
+    return new V2Ticket(this.#keys, this.path, value, options);
+  }
+
+  read({ latest, signal }: ReadOptions): Promise<V2Queue> {
+    return readQueue(this.#keys, this.path, { quorum: latest, signal });
+  }
+
+  evict(entry: V2Entry, options: StoreCall): Promise<void> {
+    return remove(this.#keys, entry, options);
+  }
+}
