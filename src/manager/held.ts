@@ -4,35 +4,36 @@ import type { LockMode } from '../recipe/entry-value.ts';
 export interface Held {
   readonly name: string;
   readonly mode: LockMode;
-  /** Its entry in the queue. */
+  /** The key of its entry. */
   readonly key: string;
-  /** Which of all requests it is; part of what the entry carries. */
+  /** Identifies this hold; part of the entry's value. */
   readonly uuid: string;
   /**
-   * Greater than that of every hold before: a resource that refuses a lower one than it has seen is safe from a holder that
-   * does not know yet that it lost the lock. Readers that hold together have a token each.
+   * Greater than the token of every earlier hold. A resource that refuses tokens lower than the highest it has seen is safe
+   * from a holder that does not know yet that it lost the lock. Holders that share a lock have a token each.
    */
   readonly fencingToken: bigint;
   /**
-   * Aborts with an `EtcdLockLost` that says why when the lock is lost: when a renewal finds its entry gone or changed, when
-   * the client is closed, and at the latest TTL − margin after the last successful renewal was sent. A release does not abort it.
+   * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when the client is
+   * closed, or TTL − margin after the last successful renewal was sent. A release does not abort it.
    */
   readonly signal: AbortSignal;
-  /** Seconds the lock is sure to stay ours unless renewed; 0 when it is not ours. True also right after the process was stopped. */
+  /** Returns the seconds for which the lock is certain to be held, even if no renewal succeeds; 0 once lost or released. */
   expiresIn(): number;
   /**
-   * For the moment before something that must not happen without the lock. True also right after the process was stopped.
+   * Throws unless the lock is held. Call it right before work that must not happen without the lock. Notices a loss that no
+   * timer could report yet, such as after the process was suspended.
    * @throws {EtcdLockLost} when the lock was lost
-   * @throws {EtcdLockReleased} when it was given back
+   * @throws {EtcdLockReleased} when it was released
    */
   assertHeld(): void;
 }
 
-/** A lock held until it is released. */
+/** A lock that is held until its owner releases it. */
 export interface OpenHeld extends Held {
   /**
-   * Gives the lock back. Resolves to whether it was held until now; never rejects, so that it hides no error of yours. What
-   * cannot be removed within a second is retried in the background until it succeeds.
+   * Releases the lock. Resolves to whether it was held until now. Never rejects, so it hides no error of yours. A removal that
+   * takes longer than a second is retried in the background until it succeeds.
    */
   release(): Promise<boolean>;
   [Symbol.asyncDispose](): Promise<void>;

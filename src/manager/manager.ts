@@ -19,7 +19,7 @@ import { enclosingHold } from './reentrance.ts';
 import { type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
 
-/** A request's would pass for them but for this: there is no inside to be reentrant in. */
+/** Without a callback there is nothing to be reentrant in. */
 type OpenHoldOptions = HoldOptions & { readonly reentrant?: never };
 
 /** A request whose turn has come in this process. */
@@ -35,11 +35,15 @@ interface Admitted {
 type Callback<H, T> = (held: H) => T | PromiseLike<T>;
 
 /**
- * Locks held safely, in the shape of the Web Locks API (`navigator.locks`): kept alive while they are waited for and held,
- * cancellable, fenced, with a loss told in time. They stand in the same queues as python-etcd's locks and `Lock`'s.
+ * Acquires locks with an API like Web Locks (`navigator.locks`). Entries are renewed while waiting and while holding, waits
+ * can be cancelled, holds are fenced, and you are notified of a loss before anyone else can get the lock. Shares its queues
+ * with python-etcd's locks and with `Lock`.
  *
- * Requests of one process for one lock take their turns in the order they came; one of them at a time stands in etcd's
- * queue, so that other processes have their turns in between. Share one client, so that they know of each other.
+ * Requests of one process for one lock are served in the order they were made. Only one of them at a time has an entry in
+ * etcd, so other processes get the lock in between. That needs one client per process: share it between managers.
+ * @example
+ * const locks = new LockManager(client, { ttl: 30 });
+ * await locks.request('file1', async (held) => db.write(row, held.fencingToken));
  */
 export class LockManager {
   readonly #store: LockStore;
@@ -47,7 +51,7 @@ export class LockManager {
 
   /**
    * Makes no request.
-   * @param options what holds for each request that does not say otherwise
+   * @param options defaults for all requests
    * @throws {TypeError | RangeError} for an option out of range
    */
   constructor(client: LockClient, options: LockManagerOptions = {}) {
@@ -57,17 +61,17 @@ export class LockManager {
   }
 
   /**
-   * Waits for the lock, runs the callback while it is held, and gives it back. The result is the callback's.
+   * Waits for the lock, runs the callback while the lock is held, and releases it. Resolves to the callback's result.
    *
-   * The callback's own error always wins; what went wrong with the lock meanwhile is then attached to it as `lockError`. A
-   * key that cannot be removed within a second is removed in the background, and spoils no result. A lost lock is never
-   * acquired again by itself. Outages are waited out as by `Lock.acquire`.
-   * @param name may contain "/": the lock `a/b` lives inside the directory of the lock `a`; with "?", "#" or an escape such as
-   * "%41" in it python-etcd locks another path
-   * @throws {EtcdLockLost} when the callback ended without an error, but the lock was lost before it did
-   * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting, naming the holder
-   * @throws {EtcdLockExpired} when our entry expired or was removed while waiting
-   * @throws {EtcdConnectionFailed} when no member answers and that is not waited out
+   * If the callback throws, its error is what you get; an error of the lock is attached to it as `lockError`. A key that
+   * cannot be removed within a second is removed in the background; the result stays. A lost lock is not acquired again.
+   * Failures that may pass, such as an outage, are retried as by `Lock.acquire`.
+   * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
+   * such as "%41" python-etcd uses another path.
+   * @throws {EtcdLockLost} when the callback returned, but the lock was lost before
+   * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting; names the holder
+   * @throws {EtcdLockExpired} when the own entry expired or was removed while waiting
+   * @throws {EtcdConnectionFailed} when no member answers, and the request does not wait for that to pass
    * @throws {TypeError | RangeError} for bad input, before any request
    * @throws the signal's reason when it aborts the wait
    */
@@ -100,11 +104,12 @@ export class LockManager {
   }
 
   /**
-   * Waits for the lock and holds it until it is released: for `await using`, or `try … finally`. Resolves to null when it is
-   * taken and not to be waited for.
+   * Waits for the lock and holds it until you release it, with `await using` or `try … finally`. Resolves to null if the lock
+   * is taken and `ifAvailable` is set.
    *
-   * A release hides no error, and so tells of no loss by one: end with `held.assertHeld()`, or look at what `release()`
-   * resolves to.
+   * `release()` never rejects, so it reports no loss: call `held.assertHeld()` last, or check what `release()` resolves to.
+   * @example
+   * await using held = await locks.acquire('file1');
    * @throws as {@link LockManager.request}
    */
   acquire(name: string, options?: OpenHoldOptions & { readonly ifAvailable?: false | undefined }): Promise<OpenHeld>;
@@ -112,16 +117,17 @@ export class LockManager {
   async acquire(name: string, options: HoldOptions = {}): Promise<OpenHeld | null> {
     const queue = this.#store.queue(name);
     const checked = checkRequest(options, this.#defaults);
-    if (checked.reentrant) throw new TypeError('reentrant is for request(), whose callback has an inside, got true');
+    if (checked.reentrant)
+      throw new TypeError('reentrant needs a callback: use request() instead of acquire(), got true');
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
     return trace.around(async () => (await this.#take(name, queue, checked, trace))?.opened() ?? null);
   }
 
   /**
-   * Who holds and who waits, of one lock or of all below the client's lock prefix, first in line first; read by quorum. All
-   * clients are in it, python-etcd's too. Not in it are requests that wait inside a process, which have no entry yet, and,
-   * where no name is given, locks with a part that begins with "_", which etcd hides.
+   * Returns who holds and who waits, of one lock or of all below the client's lock prefix, in the order they are served. Reads
+   * by quorum. Shows all clients, python-etcd's too. Does not show requests that wait inside a process, which have no entry
+   * yet; nor, without a name, locks with a part that begins with "_", which etcd v2 hides.
    * @throws {TypeError | RangeError} for a bad name, before any request
    */
   async query(name?: string): Promise<LockManagerSnapshot> {

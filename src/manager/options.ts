@@ -4,34 +4,37 @@ import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '..
 
 /** What both a manager and a single request can set. */
 interface Common {
-  /** Seconds until others go on when this process has died, an integer ≥ 1. Renewed every TTL/3, while waiting and while held. Default 30. */
+  /**
+   * Lease in seconds, an integer ≥ 1: how long a crashed process blocks others. Renewed every TTL/3, while waiting and while
+   * holding. Default 30.
+   */
   readonly ttl?: number | undefined;
-  /** Seconds for the wait; 0: no limit. Default 0. */
+  /** Seconds to wait for the lock; 0: no limit. Default 0. */
   readonly timeout?: number | undefined;
   /**
-   * A name that **only one live process can have**, at most 200 bytes: a pod of a StatefulSet, a unit. A restarted process then
-   * removes what its dead predecessor left in the queue instead of waiting for its TTL. Default: none.
+   * A name that **only one live process can have**, at most 200 bytes, such as the name of a pod in a StatefulSet. A restarted
+   * process evicts the entries of its crashed predecessor instead of waiting for them to expire. Default: none.
    */
   readonly identity?: string | undefined;
 }
 
 export interface LockManagerOptions extends Common {
-  /** Seconds the clocks of etcd's members may differ by; a hold ends that much before the TTL. Default max(TTL/10, 0.25). */
+  /** Seconds by which the clocks of etcd's members may differ. A hold ends this long before its TTL. Default max(TTL/10, 0.25). */
   readonly margin?: number | undefined;
 }
 
-/** How to ask for a lock. What is absent is as the manager was told. */
+/** Options of one request. Those left out have the manager's value. */
 export interface HoldOptions extends Common {
-  /** Whether to hold it alone or beside others that share it. Default 'exclusive'. */
+  /** Whether to hold the lock alone or together with others that share it. Default 'exclusive'. */
   readonly mode?: LockMode | undefined;
-  /** Do not wait: where the lock is taken, the answer is null. No key is left behind. Default false. */
+  /** Do not wait: get null if the lock is taken. No key is left behind. Default false. */
   readonly ifAvailable?: boolean | undefined;
-  /** Ends the wait, with the signal's reason; a hold is not ended by it. */
+  /** Cancels the wait, which rejects with the signal's reason. Does not end a hold. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface RequestOptions extends HoldOptions {
-  /** Inside the callback of a request for the same lock, run under that one's hold instead of waiting for it. Default false. */
+  /** Inside the callback of a request for the same lock, run under the same hold instead of waiting. Default false. */
   readonly reentrant?: boolean | undefined;
 }
 
@@ -46,7 +49,7 @@ export interface CheckedRequest {
   readonly reentrant: boolean;
 }
 
-/** Together with `shared:`, `id:` and the uuid it has room in what an entry may carry. */
+/** Leaves room for `shared:`, `id:` and the uuid in the value of an entry. */
 const LONGEST_IDENTITY = 200;
 
 /** @throws {TypeError | RangeError} with the value in the message */
@@ -63,7 +66,7 @@ export function checkRequest(options: RequestOptions, defaults: LockManagerOptio
     throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
   checkBooleans({ ifAvailable, reentrant });
   if ('steal' in options)
-    throw new TypeError(`steal is not offered: nobody can be made to stop, got ${show(options.steal)}`);
+    throw new TypeError(`steal is not supported: a holder cannot be made to stop, got ${show(options.steal)}`);
   checkSignal(signal);
   return { mode, ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
 }
@@ -77,7 +80,7 @@ function checkCommon(
   options: Common,
   defaults: LockManagerOptions,
 ): Pick<CheckedRequest, 'ttl' | 'timeout' | 'identity' | 'margin'> {
-  // Not `??`: a null is refused, not taken for the default.
+  // Not `??`, so that null is refused.
   const { ttl: usualTtl = 30, timeout: usualTimeout = 0, margin } = defaults;
   const { ttl = usualTtl, timeout = usualTimeout, identity = defaults.identity } = options;
   checkTtl('ttl', ttl);

@@ -15,32 +15,32 @@ const events = {
 };
 
 /**
- * One request for a lock, as told to subscribers of `node:diagnostics_channel`: the same object each time, which fills as
- * things happen.
+ * One request for a lock, as subscribers of `node:diagnostics_channel` get it: the same object with each message, more of it
+ * filled in each time.
  */
 export interface RequestTrace {
   readonly name: string;
   readonly mode: LockMode;
   readonly identity: string | undefined;
-  /** Its entry in etcd's queue, as soon as it has one; a wait inside the process has none. */
+  /** Of its entry; undefined until it has one, as while it waits inside the process. */
   readonly key: string | undefined;
   readonly uuid: string | undefined;
-  /** From `held` on. */
+  /** Set from `held` on. */
   readonly fencingToken: bigint | undefined;
-  /** Seconds from the request to the hold; from `held` on. */
+  /** Seconds from the request to the hold. Set from `held` on. */
   readonly waited: number | undefined;
-  /** Seconds from the hold to its loss, or else its release. */
+  /** Seconds from the hold to its loss, or to its release if it was not lost. */
   readonly held: number | undefined;
-  /** The `EtcdLockLost`; from `lost` on. */
+  /** The `EtcdLockLost`. Set from `lost` on. */
   readonly lost: unknown;
-  /** Why the key could not be removed at once, at `released`; it is tried further in the background. */
+  /** Why the key could not be removed at once. Set at `released`; the removal is then retried in the background. */
   readonly cleanupError: unknown;
-  /** What the call was rejected with, or resolved to; both by Node's `TracingChannel`. */
+  /** What the call rejected with, or resolved to. Set by Node's `TracingChannel`. */
   readonly error?: unknown;
   readonly result?: unknown;
 }
 
-/** Tells subscribers of one request. */
+/** Publishes what happens to one request. */
 export class Trace implements RequestTrace {
   readonly name: string;
   readonly mode: LockMode;

@@ -15,11 +15,11 @@ import {
 } from './options.ts';
 
 /**
- * python-etcd's `Lock`, call for call, in the same queue: keys `<lockPrefix>/<name>/<sequence>` with the lock's uuid as
- * value; the first in line owns it.
+ * python-etcd's `Lock`, call for call, in the same queue: its entry is the key `<lockPrefix>/<name>/<sequence>` with the
+ * lock's uuid as value, and the first entry holds the lock.
  *
- * A lock is re-acquired by the same object to renew its TTL. `acquire` and `setUuid` on one object run one after another;
- * `release` ends an `acquire` that still waits.
+ * Calling `acquire` again on the same object renews the TTL. Calls of `acquire` and `setUuid` on one object run one after
+ * another; `release` ends an `acquire` that still waits.
  */
 export class Lock {
   readonly name: string;
@@ -30,20 +30,20 @@ export class Lock {
   readonly #margin: number | undefined;
   #ticket: Ticket;
   #lease: Lease | undefined;
-  /** Of the last hold, if the present entry was held. */
+  /** Of the present hold. */
   #fencingToken: bigint | undefined;
   #taken = false;
   /** Ends the calls of `acquire` made so far. */
   #calls = new Scope();
   #callsUnderWay = 0;
-  /** Settles when all calls made so far have ended; undefined where they have. */
+  /** Settles when all calls made so far have ended; undefined if they have. */
   #turn: Promise<void> | undefined;
 
   /**
    * Makes no request.
-   * @param name may contain "/": the lock `a/b` lives inside the directory of the lock `a`; with "?", "#" or an escape such as
-   * "%41" in it python-etcd locks another path
-   * @throws {TypeError | RangeError} for a name that etcd would change, or an option out of range
+   * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
+   * such as "%41" python-etcd uses another path.
+   * @throws {TypeError | RangeError} for a name that etcd would change, or an invalid option
    */
   constructor(client: LockClient, name: string, options: LockOptions = {}) {
     this.#store = client.store;
@@ -55,56 +55,56 @@ export class Lock {
     this.#ticket = this.#queue.ticket(options.uuid ?? freshUuid(), { mayExist: options.uuid !== undefined });
   }
 
-  /** The identity of this contender: the value of its key. Changed by {@link Lock.setUuid}. */
+  /** The value of this lock's entry. Changed by {@link Lock.setUuid}. */
   get uuid(): string {
     return this.#ticket.value;
   }
 
-  /** Whether the last `acquire` got the lock and its lease can still be vouched for. Makes no request. */
+  /** Whether the last `acquire` got the lock, and its lease is still certain to be valid. Makes no request. */
   get isTaken(): boolean {
     return this.#taken && (this.#lease?.valid ?? false);
   }
 
   /**
-   * The key of our place in the queue, also after it was given up.
-   * @throws {EtcdValueError} "No sequence present." before the first place
+   * The key of the own entry; after a release, of the last one.
+   * @throws {EtcdValueError} "No sequence present." before the first entry
    */
   get lockKey(): string {
     return this.#lastEntry.key;
   }
 
   /**
-   * The number our key is named by. It grows with every new place: a resource that refuses a lower one than it has seen is
-   * safe from a holder that does not know yet that it lost the lock.
-   * @throws {EtcdValueError} "No sequence present." before the first place
+   * Greater than the token of every earlier hold: the number in the key of the own entry. A resource that refuses tokens lower
+   * than the highest it has seen is safe from a holder that does not know yet that it lost the lock.
+   * @throws {EtcdValueError} "No sequence present." before the first entry
    */
   get fencingToken(): bigint {
     return this.#fencingToken ?? this.#lastEntry.rank;
   }
 
   /**
-   * Of the present hold; a new one with each successful `acquire`. Aborts when the hold is lost, with the reason: an
-   * `EtcdLockExpired`, an `EtcdClusterIdChanged`, or the error that makes renewals impossible. It does so no later than TTL − margin after the last renewal was sent.
-   * Without `keepAlive` nothing renews, so that this is TTL − margin after `acquire`. A release does not abort it.
+   * Aborts when the present hold is lost; each new hold has a new signal. The reason is an `EtcdLockExpired`, an
+   * `EtcdClusterIdChanged`, or the error that makes renewals impossible. Aborts at the latest TTL − margin after the last
+   * renewal was sent; without `keepAlive`, after `acquire`. A release does not abort it.
    */
   get signal(): AbortSignal {
     return this.#lease?.loss.signal ?? new AbortController().signal;
   }
 
   /**
-   * Queues up (once: a place we have is renewed) and waits until it is first in line.
+   * Enters the queue and waits until the own entry is the first. If there is an own entry already, renews it instead.
    *
-   * Resolves to true when the lock is ours, to false when it is taken and `blocking` is false: **then the place in the
-   * queue is kept** until `release`, or until its TTL has passed; the next call renews it and looks again. On every other
-   * way out the place is given up.
+   * Resolves to true when the lock is held. Resolves to false if `blocking` is false and the lock is taken: **the entry then
+   * stays in the queue** until `release`, or until its TTL has passed; the next call renews it and checks again. Every other
+   * exit path removes the entry.
    *
-   * A lost connection, a missing leader and a cleared history are waited out until the timeout. Without a timeout that goes
-   * on for ever, but for a cluster that never answered before: then it is told after three tries.
-   * @throws {EtcdWatchTimedOut} after `timeout` seconds, naming the holder
-   * @throws {EtcdLockExpired} when our key expired while waiting
-   * @throws {EtcdLockReleased} when `release` was called meanwhile
-   * @throws {EtcdConnectionFailed} when no member answers and that is not waited out
-   * @throws {TypeError | RangeError} for an option out of range, before any request
+   * Retries after a lost connection, a missing leader or a cleared history, until the timeout. Without a timeout it retries
+   * forever; but if the cluster has never answered, it rejects after three tries.
+   * @throws {EtcdWatchTimedOut} after `timeout` seconds; names the holder
+   * @throws {EtcdLockExpired} when the own entry expired while waiting
+   * @throws {EtcdLockReleased} when `release` was called before the call ended
+   * @throws {EtcdConnectionFailed} when no member answers and retries are over
+   * @throws {TypeError | RangeError} for an invalid option, before any request
    * @throws the signal's reason when it aborts
    */
   async acquire(options: AcquireOptions = {}): Promise<boolean> {
@@ -115,10 +115,10 @@ export class Lock {
     this.#callsUnderWay += 1;
     try {
       const held = await this.#inTurn(() => this.#acquire(attempt, checked), attempt.signal);
-      released.throwIfAborted(); // it may have been called since
+      released.throwIfAborted(); // release() may have been called since
       return held;
     } catch (error) {
-      // Ended while it waited for its turn; later errors come explained.
+      // The call ended while it waited for its turn. Errors of acquire() are explained already.
       throw error === attempt.signal.reason ? attempt.explain(error) : error;
     } finally {
       this.#callsUnderWay -= 1;
@@ -127,11 +127,11 @@ export class Lock {
   }
 
   /**
-   * Gives the place up; a waiting `acquire` rejects with `EtcdLockReleased`. Resolves once the key is gone, also when it
-   * was gone already. `isTaken` is false from the call on, whatever happens.
+   * Removes the own entry; a waiting `acquire` rejects with `EtcdLockReleased`. Resolves once the key is gone, also if it was
+   * gone before. `isTaken` is false from the call on, even if the removal fails.
    * @throws {EtcdConnectionFailed} when etcd could not be reached; the removal is then retried in the background until it
    * succeeds
-   * @throws {EtcdValueError} "No sequence present." when there never was a place, nor a key with our uuid
+   * @throws {EtcdValueError} "No sequence present." when there never was an own entry, and no key has our uuid
    */
   async release(): Promise<void> {
     const waiting = this.#callsUnderWay > 0;
@@ -148,7 +148,7 @@ export class Lock {
     });
   }
 
-  /** Whether the lock is ours right now: looks at our key, read by quorum. False also past TTL − margin. */
+  /** Reads the own entry by quorum and resolves to whether the lock is held now. False also after TTL − margin. */
   async isAcquired(): Promise<boolean> {
     const lease = this.#lease;
     if (!this.isTaken || !lease) return false;
@@ -158,11 +158,11 @@ export class Lock {
   }
 
   /**
-   * Takes over the place of a contender whose process is gone, by the uuid it queued with. `acquire` then renews it and,
-   * when first in line, resolves to true. The place keeps its sequence, hence its fencing token: **never adopt the uuid of a
-   * contender that may still be alive**, nothing would tell the two apart. A place of our own is given up.
-   * @throws {EtcdValueError} "Inexistent UUID" when no key carries it; nothing is changed then
-   * @throws {TypeError | RangeError} when it is no text
+   * Takes over the entry of a process that is gone, by the uuid of its lock. `acquire` then renews the entry, and resolves to
+   * true if it is the first. The entry keeps its key, hence its fencing token: **never take over the entry of a process that
+   * may still be alive**, because nothing would distinguish the two. A present own entry is removed.
+   * @throws {EtcdValueError} "Inexistent UUID" when no entry has this uuid; nothing is changed then
+   * @throws {TypeError | RangeError} for an invalid uuid
    */
   async setUuid(uuid: string): Promise<void> {
     checkUuid(uuid);
@@ -172,16 +172,15 @@ export class Lock {
       this.#endHold();
       if (ticket !== this.#ticket) await giveUp(this.#ticket);
       this.#ticket = ticket;
-      this.#fencingToken = undefined;
     });
   }
 
-  /** The queue as it is now, read by quorum, first in line first; python-etcd's contenders included. */
+  /** Reads the queue by quorum: the entries of all clients, python-etcd's too, in the order they are served. */
   async contenders(): Promise<readonly Entry[]> {
     return (await this.#queue.read({ latest: true })).inOrder();
   }
 
-  /** Releases, if there was ever a place to release. */
+  /** Releases the lock, if there was ever an entry to remove. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#ticket.last || this.#callsUnderWay > 0) await this.release();
   }

@@ -6,20 +6,20 @@ import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '..
 export interface LockOptions {
   /** Identity of this contender: what its key carries, at most 250 bytes. Default: a fresh uuid. One lock is used by one identity at a time. */
   readonly uuid?: string | undefined;
-  /** Seconds the clocks of etcd's members may differ by; the hold ends that much before the TTL. Default max(TTL/10, 0.25). */
+  /** Seconds by which the clocks of etcd's members may differ. A hold ends this long before its TTL. Default max(TTL/10, 0.25). */
   readonly margin?: number | undefined;
 }
 
 export interface AcquireOptions {
-  /** Wait for the lock. Default true. With false a taken lock resolves to false **and the place in the queue is kept**. */
+  /** Wait for the lock. Default true. With false, `acquire` resolves to false if the lock is taken, **and the entry stays in the queue**. */
   readonly blocking?: boolean | undefined;
   /** Seconds until the key expires unless renewed, an integer ≥ 1; null: never. Default 3600. */
   readonly lockTtl?: number | null | undefined;
   /** Seconds for the whole call; 0: no limit. Default 0. */
   readonly timeout?: number | undefined;
-  /** Ends the call: it rejects with the signal's reason and gives the place up. */
+  /** Cancels the call, which rejects with the signal's reason and removes the entry. */
   readonly signal?: AbortSignal | undefined;
-  /** Renew every TTL/3 while waiting and while held; `lock.signal` aborts when that fails. Default false. */
+  /** Renew every TTL/3, while waiting and while holding; `lock.signal` aborts when that fails. Default false. */
   readonly keepAlive?: boolean | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface CheckedAcquire extends AttemptLimits {
   readonly keepAlive: boolean;
 }
 
-/** A removal has it in one line with the name: see `LONGEST_NAME` in keys/paths.ts. */
+/** On etcd v2 the request line of a removal has the uuid and the name: see `LONGEST_NAME` in v2/paths.ts. */
 const LONGEST_UUID = 250;
 
 /** @throws {TypeError | RangeError} with the value in the message */
@@ -41,7 +41,7 @@ export function checkLockOptions({ uuid, margin }: LockOptions): void {
 export function checkUuid(uuid: unknown): asserts uuid is string {
   checkName('uuid', uuid, LONGEST_UUID);
   if (parseValue(uuid).uuid !== uuid)
-    throw new RangeError(`uuid must not read as one that is shared or has an identity, got ${show(uuid)}`);
+    throw new RangeError(`uuid must not look like a shared value or one with an identity, got ${show(uuid)}`);
 }
 
 /** @throws {TypeError | RangeError} with the value in the message */

@@ -1,15 +1,16 @@
 import { type Source, sleep } from '../cancellation.ts';
 import { now } from '../time.ts';
 
-/** How often it is checked on the way whether the event loop is blocked. */
+/** Into how many sleeps the time is divided. */
 const CHECKS = 4;
-/** Milliseconds by which a check is late where the event loop is blocked, and not only busy. */
+/** A sleep that ends later than by this many milliseconds shows a blocked event loop. */
 const BLOCKED = 50;
 
 /**
- * Sleeps until a point on the monotonic clock. Where the event loop is blocked again and again, ends at the last chance
- * before that point, rather than one block after it. Does not keep the process alive.
- * @throws the reason of what ends it early
+ * Sleeps until a point on the monotonic clock. If the event loop is blocked repeatedly, resolves before that point rather
+ * than one block after it. Does not keep the process alive.
+ * @param due milliseconds on the monotonic clock
+ * @throws the signal's reason when it aborts
  */
 export async function sleepUntilDue(due: number, signal: Source): Promise<void> {
   const step = (due - now()) / CHECKS;

@@ -2,30 +2,30 @@ import { show } from '../checks.ts';
 import { EtcdStaleToken } from '../errors.ts';
 
 /**
- * Raises the highest token known for a resource to this one, unless that is lower, and answers with the highest then. It has
- * to do both at once, and in the transaction of the write that it is to guard.
+ * Stores `token` as the highest of a resource if it is higher than the stored one, and returns the highest. Must do both
+ * atomically, in the transaction of the write that it guards.
  */
 export type Raise = (resource: string, token: bigint) => bigint | Promise<bigint>;
 
 /**
- * For the side of the resource: lets a write through only if its fencing token is not lower than the highest seen, so that
- * a holder that was stopped, lost its lock and goes on without knowing does no harm (Kleppmann, "How to do distributed locking").
+ * Protects a resource: accepts a write only if its fencing token is not lower than the highest seen. A holder that was
+ * suspended and lost its lock without noticing then does no harm (Kleppmann, "How to do distributed locking").
  *
- * Tokens of two etcd clusters cannot be compared: after a change of the cluster, forget the highest.
+ * Tokens of two etcd clusters cannot be compared: when the cluster changes, forget the highest.
  */
 export class Fence {
   readonly #raise: Raise;
 
-  /** @param raise where the highest tokens are kept; default: in this object, as long as it lives */
+  /** @param raise stores the highest tokens; default: in the memory of this object */
   constructor(raise: Raise = inMemory()) {
     if (typeof raise !== 'function') throw new TypeError(`raise must be a function, got ${show(raise)}`);
     this.#raise = raise;
   }
 
   /**
-   * Resolves when the token is not lower than the highest seen for the resource, and remembers it.
-   * @throws {EtcdStaleToken} when it is lower
-   * @throws {TypeError} when it, or what `raise` resolves to, is no bigint
+   * Resolves if the token is not lower than the highest seen for the resource, and stores it.
+   * @throws {EtcdStaleToken} if the token is lower
+   * @throws {TypeError} if the token, or what `raise` resolves to, is not a bigint
    */
   async accept(resource: string, token: bigint): Promise<void> {
     if (typeof token !== 'bigint') throw new TypeError(`token must be a bigint, got ${show(token)}`);

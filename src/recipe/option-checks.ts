@@ -3,7 +3,7 @@ import { defaultMargin } from './lease.ts';
 
 const LONGEST_TTL = 2 ** 31;
 
-/** @throws {TypeError | RangeError} with the value in the message, unless it is a text that is not empty */
+/** @throws {TypeError | RangeError} with the value in the message, unless it is a string with 1 to `longest` bytes */
 export function checkName(what: string, value: unknown, longest: number): asserts value is string {
   if (typeof value !== 'string') throw new TypeError(`${what} must be a string, got ${show(value)}`);
   if (value === '') throw new RangeError(`${what} must not be empty, got ${show(value)}`);
@@ -17,7 +17,7 @@ export function checkTtl(what: string, ttl: unknown, orElse = ''): void {
   throw new RangeError(`${what} must be an integer from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`);
 }
 
-/** @throws {RangeError} with the value in the message, when the margin leaves nothing of the TTL */
+/** @throws {RangeError} with the value in the message, unless the margin is less than the TTL */
 export function checkMargin(what: string, ttl: number, margin = defaultMargin(ttl)): void {
   if (margin >= ttl) throw new RangeError(`margin must be less than ${what} ${ttl}, got ${show(margin)}`);
 }

@@ -2,38 +2,38 @@ import type { Entry } from '../../recipe/store.ts';
 
 type Key = Pick<Entry, 'key' | 'rank'>;
 
-/** Counts the appends whose outcome is unknown, less the keys that have been seen since. */
+/** Counts appends whose outcome is unknown: those sent, minus the distinct keys seen since. */
 export class UnclearAppends {
   #count = 0;
-  /** What they cannot have made: keys up to this number, and keys counted already. */
+  /** Keys up to this rank existed before these appends. A stale listing may still show them. */
   #floor = -1n;
   readonly #counted = new Set<string>();
 
-  /** Whether a key may be in the queue, or still come, that nobody has seen. */
+  /** Whether an append may have made, or may still make, a key that nobody has seen. */
   get any(): boolean {
     return this.#count > 0;
   }
 
-  /** An append is about to be sent, after we had `last`. */
+  /** To be called before an append is sent. @param last own entry before it */
   sent(last: Key | undefined): void {
     if (!this.any) this.#floor = last?.rank ?? -1n;
     this.#count += 1;
   }
 
-  /** Its outcome is known: the key it made, or none. */
+  /** To be called when the outcome of an append is known. @param made its key; undefined if it made none */
   answered(made?: Key): void {
     if (made && this.#count > 1) this.#counted.add(made.key);
-    this.#less();
+    this.#decrement();
   }
 
-  /** A key of ours was found: counts once, as the outcome of one append. */
+  /** To be called when a key with our value was found. Counts each key once. */
   seen({ key, rank }: Key): void {
     if (!this.any || rank <= this.#floor || this.#counted.has(key)) return;
     this.#counted.add(key);
-    this.#less();
+    this.#decrement();
   }
 
-  /** Takes over what another one still counts. */
+  /** Moves the count of another one here. */
   inherit(other: UnclearAppends): void {
     if (!other.any) return;
     if (!this.any || other.#floor < this.#floor) this.#floor = other.#floor;
@@ -43,7 +43,7 @@ export class UnclearAppends {
     other.#counted.clear();
   }
 
-  #less(): void {
+  #decrement(): void {
     this.#count -= 1;
     if (!this.any) this.#counted.clear();
   }
