@@ -1,8 +1,9 @@
 import { addAbortListener, removeAbortListener, type Source } from '../cancellation.ts';
 import type { LockHolder } from '../errors.ts';
+import { type AttemptLimits, timedOut } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
 import type { LockStore } from '../recipe/store.ts';
-import { atDeadline, type Deadline } from '../time.ts';
+import { atDeadline } from '../time.ts';
 
 /** What can be an element of a {@link Line}, which alone sets these fields. */
 export interface Linked<T> {
@@ -48,19 +49,11 @@ export interface Turn {
   end(): void;
 }
 
-/** What ends a wait for a turn early. */
-export interface WaitLimits {
-  readonly signal: AbortSignal | undefined;
-  /** Aborts when the client is closed. */
-  readonly closing: Source;
-  readonly deadline: Deadline;
-  /** Returns the error to reject with at the deadline. */
-  readonly timedOut: () => unknown;
-}
-
 interface Outcomes<Turn> {
   readonly enter: (turn: Turn) => void;
   readonly leave: (reason: unknown) => void;
+  /** Returns the reason to leave at the deadline. */
+  readonly timedOut: () => unknown;
 }
 
 /** A request that waits for its turn in this process. Kept small: there may be very many. */
@@ -68,18 +61,25 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
   readonly mode: LockMode;
   before: Waiter<Turn> | undefined = undefined;
   behind: Waiter<Turn> | undefined = undefined;
-  readonly #limits: WaitLimits;
+  readonly #signal: AbortSignal | undefined;
+  readonly #closing: Source;
   readonly #outcomes: Outcomes<Turn>;
   readonly #cancelTimer: () => void;
 
-  constructor(mode: LockMode, limits: WaitLimits, outcomes: Outcomes<Turn>) {
+  /** @param closing aborts when the client is closed */
+  constructor(
+    mode: LockMode,
+    { signal, deadline }: Pick<AttemptLimits, 'signal' | 'deadline'>,
+    closing: Source,
+    outcomes: Outcomes<Turn>,
+  ) {
     this.mode = mode;
-    this.#limits = limits;
+    this.#signal = signal;
+    this.#closing = closing;
     this.#outcomes = outcomes;
-    const { signal, closing, deadline, timedOut } = limits;
     addAbortListener(closing, this.#leave);
     if (signal) addAbortListener(signal, this.#leave);
-    this.#cancelTimer = atDeadline(deadline, () => this.#leave(timedOut()));
+    this.#cancelTimer = atDeadline(deadline, () => this.#leave(outcomes.timedOut()));
   }
 
   enter(turn: Turn): void {
@@ -93,9 +93,8 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
   };
 
   #stop(): void {
-    const { signal, closing } = this.#limits;
-    removeAbortListener(closing, this.#leave);
-    if (signal) removeAbortListener(signal, this.#leave);
+    removeAbortListener(this.#closing, this.#leave);
+    if (this.#signal) removeAbortListener(this.#signal, this.#leave);
     this.#cancelTimer();
   }
 }
@@ -108,13 +107,21 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
 export class LocalQueue {
   readonly #waiting = new Line<Waiter<Turn>>();
   readonly #inside = new Set<Turn>();
+  readonly #path: string;
+  readonly #closing: Source;
   readonly #onIdle: () => void;
   #hasWriter = false;
   /** How many turns have begun whose entry is not in the store's queue yet. */
   #arriving = 0;
 
-  /** @param onIdle called when no request waits or has a turn */
-  constructor(onIdle: () => void) {
+  /**
+   * @param path of the store's queue
+   * @param closing aborts when the client is closed
+   * @param onIdle called when no request waits or has a turn
+   */
+  constructor(path: string, closing: Source, onIdle: () => void) {
+    this.#path = path;
+    this.#closing = closing;
     this.#onIdle = onIdle;
   }
 
@@ -133,21 +140,22 @@ export class LocalQueue {
    * Waits for a turn.
    * @throws the reason of what ended the wait early
    */
-  enter(mode: LockMode, limits: WaitLimits): Promise<Turn> {
+  enter(mode: LockMode, limits: AttemptLimits): Promise<Turn> {
     return new Promise((resolve, reject) => {
-      const ended = [limits.signal, limits.closing].find((signal) => signal?.aborted);
+      const ended = [limits.signal, this.#closing].find((signal) => signal?.aborted);
       if (ended) {
         reject(ended.reason);
         return this.#admit();
       }
       if (this.admits(mode)) return resolve(this.#turnOf(mode));
-      const waiter = new Waiter<Turn>(mode, limits, {
+      const waiter = new Waiter<Turn>(mode, limits, this.#closing, {
         enter: resolve,
         leave: (reason) => {
           this.#waiting.remove(waiter);
           reject(reason);
           this.#admit();
         },
+        timedOut: () => timedOut(this.#path, limits.timeout, this.holder()),
       });
       this.#waiting.add(waiter);
     });
@@ -194,7 +202,7 @@ const queues = new WeakMap<LockStore, Map<string, LocalQueue>>();
 export function localQueue(store: LockStore, path: string): LocalQueue {
   const ofStore = queues.get(store) ?? new Map<string, LocalQueue>();
   queues.set(store, ofStore);
-  const queue = ofStore.get(path) ?? new LocalQueue(() => ofStore.delete(path));
+  const queue = ofStore.get(path) ?? new LocalQueue(path, store.pending.closing, () => ofStore.delete(path));
   ofStore.set(path, queue);
   return queue;
 }

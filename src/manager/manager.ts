@@ -1,8 +1,7 @@
 import { ignore } from '../cancellation.ts';
 import { show } from '../checks.ts';
-import { Attempt, limitOf, timedOut } from '../recipe/attempt.ts';
+import { Attempt } from '../recipe/attempt.ts';
 import type { LockClient, LockStore, QueueStore } from '../recipe/store.ts';
-import type { Deadline } from '../time.ts';
 import type { Held, OpenHeld } from './held.ts';
 import { Hold } from './hold.ts';
 import { localQueue, type Turn } from './local-queue.ts';
@@ -27,7 +26,6 @@ interface Admitted {
   readonly name: string;
   readonly queue: QueueStore;
   readonly request: CheckedRequest;
-  readonly deadline: Deadline;
   readonly trace: Trace;
   readonly turn: Turn;
 }
@@ -136,25 +134,16 @@ export class LockManager {
 
   /** Not `async`: very many may wait for their turns here, and an async function keeps half a kilobyte for each. */
   #take(name: string, queue: QueueStore, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
-    const { mode, ifAvailable, timeout, signal } = request;
+    const { mode, blocking } = request;
     const waiting = localQueue(this.#store, queue.path);
-    if (ifAvailable && !waiting.admits(mode)) return Promise.resolve(undefined);
-    const deadline = limitOf(timeout);
+    if (!blocking && !waiting.admits(mode)) return Promise.resolve(undefined);
     trace.waits();
-    return waiting
-      .enter(mode, {
-        signal,
-        closing: this.#store.pending.closing,
-        deadline,
-        timedOut: () => timedOut(queue.path, timeout, waiting.holder()),
-      })
-      .then((turn) => this.#hold({ name, queue, request, deadline, trace, turn }));
+    return waiting.enter(mode, request).then((turn) => this.#hold({ name, queue, request, trace, turn }));
   }
 
-  async #hold({ name, queue, request, deadline, trace, turn }: Admitted): Promise<Hold | undefined> {
+  async #hold({ name, queue, request, trace, turn }: Admitted): Promise<Hold | undefined> {
     const store = this.#store;
-    const { ifAvailable, timeout, signal } = request;
-    const attempt = new Attempt(store, queue.path, { blocking: !ifAvailable, timeout, signal, deadline });
+    const attempt = new Attempt(store, queue.path, request);
     turn.holder = () => attempt.holder;
     let taken: Taken | undefined;
     try {

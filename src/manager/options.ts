@@ -1,4 +1,5 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
+import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
@@ -38,12 +39,9 @@ export interface RequestOptions extends HoldOptions {
   readonly reentrant?: boolean | undefined;
 }
 
-export interface CheckedRequest {
+export interface CheckedRequest extends AttemptLimits {
   readonly mode: LockMode;
-  readonly ifAvailable: boolean;
-  readonly signal: AbortSignal | undefined;
   readonly ttl: number;
-  readonly timeout: number;
   readonly margin: number | undefined;
   readonly identity: string | undefined;
   readonly reentrant: boolean;
@@ -68,7 +66,7 @@ export function checkRequest(options: RequestOptions, defaults: LockManagerOptio
   if ('steal' in options)
     throw new TypeError(`steal is not supported: a holder cannot be made to stop, got ${show(options.steal)}`);
   checkSignal(signal);
-  return { mode, ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
+  return { mode, blocking: !ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
 }
 
 function checkObject(options: unknown): asserts options is object {
@@ -79,7 +77,7 @@ function checkObject(options: unknown): asserts options is object {
 function checkCommon(
   options: Common,
   defaults: LockManagerOptions,
-): Pick<CheckedRequest, 'ttl' | 'timeout' | 'identity' | 'margin'> {
+): Pick<CheckedRequest, 'ttl' | 'timeout' | 'deadline' | 'identity' | 'margin'> {
   // Not `??`, so that null is refused.
   const { ttl: usualTtl = 30, timeout: usualTimeout = 0, margin } = defaults;
   const { ttl = usualTtl, timeout = usualTimeout, identity = defaults.identity } = options;
@@ -88,5 +86,5 @@ function checkCommon(
   if (margin !== undefined) checkSecondsOrNone('margin', margin);
   checkMargin('ttl', ttl, margin);
   if (identity !== undefined) checkName('identity', identity, LONGEST_IDENTITY);
-  return { ttl, timeout, identity, margin };
+  return { ttl, timeout, deadline: limitOf(timeout), identity, margin };
 }

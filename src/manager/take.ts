@@ -18,13 +18,13 @@ export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint };
 export async function take(
   queue: QueueStore,
   attempt: Attempt,
-  { mode, identity, ttl, margin, ifAvailable }: CheckedRequest,
+  { mode, identity, ttl, margin, blocking }: CheckedRequest,
   onEntered: (entry: OwnEntry) => void,
 ): Promise<Taken | undefined> {
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
   // Reads before it enters: a request that only tries should not delay others that only try.
-  if (ifAvailable && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
+  if (!blocking && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
   const ticket = queue.ticket(formatValue({ mode, identity, uuid: freshUuid() }));
   alive.add(ticket.value);
   let taken: Taken | undefined;

@@ -111,7 +111,7 @@ export class Lock {
     const checked = checkAcquire(options, this.#margin);
     checked.signal?.throwIfAborted();
     const released = this.#calls;
-    const attempt = new Attempt(this.#store, this.path, { ...checked, released });
+    const attempt = new Attempt(this.#store, this.path, checked, released);
     this.#callsUnderWay += 1;
     try {
       const held = await this.#inTurn(() => this.#acquire(attempt, checked), attempt.signal);

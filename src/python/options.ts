@@ -1,5 +1,5 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
-import type { AttemptLimits } from '../recipe/attempt.ts';
+import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import { parseValue } from '../recipe/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
@@ -53,5 +53,5 @@ export function checkAcquire(options: AcquireOptions, margin: number | undefined
   checkSignal(signal);
   if (keepAlive && lockTtl === null) throw new RangeError('keepAlive needs a lockTtl to renew, got null');
   if (lockTtl !== null) checkMargin('lockTtl', lockTtl, margin);
-  return { blocking, lockTtl, timeout, signal, keepAlive };
+  return { blocking, timeout, deadline: limitOf(timeout), signal, lockTtl, keepAlive };
 }

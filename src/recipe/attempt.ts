@@ -22,10 +22,8 @@ export interface AttemptLimits {
   /** Seconds; 0: no limit. */
   readonly timeout: number;
   readonly signal: AbortSignal | undefined;
-  /** When the timeout is over. Default: counted from now. */
-  readonly deadline?: Deadline;
-  /** Ends the attempt when `release()` is called meanwhile. */
-  readonly released?: Source;
+  /** When the timeout is over. */
+  readonly deadline: Deadline;
 }
 
 /** Another entry made by hand may have the very name that an append would give; the next append gets another name. */
@@ -57,9 +55,12 @@ export class Attempt {
   /** What the last request failed with, if it did. */
   #trouble: Error | undefined;
 
-  /** @param path of the queue, for messages */
-  constructor(store: LockStore, path: string, limits: AttemptLimits) {
-    const { signal, released, timeout, deadline = limitOf(timeout) } = limits;
+  /**
+   * @param path of the queue, for messages
+   * @param released aborts when `release()` is called before the attempt ends
+   */
+  constructor(store: LockStore, path: string, limits: AttemptLimits, released?: Source) {
+    const { signal, timeout, deadline } = limits;
     this.#store = store;
     this.#limits = limits;
     this.#causes = new Scope(signal, released, store.pending.closing);

@@ -1,20 +1,19 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { WaitLimits } from '../../src/manager/local-queue.ts';
 import { LocalQueue, localQueue, type Turn } from '../../src/manager/local-queue.ts';
+import type { AttemptLimits } from '../../src/recipe/attempt.ts';
 import type { LockMode } from '../../src/recipe/entry-value.ts';
 import { MemoryStore } from '../../src/server/memory.ts';
 import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 
-/** Never ends a wait but by what is given. */
-const patience = (given: Partial<WaitLimits> = {}): WaitLimits => ({
-  signal: undefined,
-  closing: new AbortController().signal,
+/** Limits of a wait that only its signal ends. */
+const limits = (signal?: AbortSignal): AttemptLimits => ({
+  blocking: true,
+  timeout: 0,
   deadline: Deadline.never,
-  timedOut: () => new Error('out of time'),
-  ...given,
+  signal,
 });
 
 /** One request, and what has become of it. */
@@ -39,7 +38,7 @@ class Driven {
   readonly closing = new AbortController();
   /** Whether it said so since anybody was inside. */
   isIdle = true;
-  readonly queue = new LocalQueue(() => {
+  readonly queue = new LocalQueue('/_locks/x', this.closing.signal, () => {
     this.isIdle = true;
   });
 
@@ -47,8 +46,7 @@ class Driven {
     const request = new Request(mode);
     this.requests.push(request);
     if (abort) request.abort.abort('reason');
-    const limits = patience({ signal: request.abort.signal, closing: this.closing.signal });
-    void this.queue.enter(mode, limits).then(
+    void this.queue.enter(mode, limits(request.abort.signal)).then(
       (turn) => {
         this.isIdle = false;
         request.turn = turn;
@@ -219,13 +217,13 @@ describe('a client that is closed', () => {
     await driven.enter('exclusive');
     const reasons: string[] = [];
     const ended = [1, 2, 3].map((which) =>
-      queue.enter('exclusive', patience({ closing: closing.signal })).catch((reason) => reasons.push(which + reason)),
+      queue.enter('exclusive', limits()).catch((reason) => reasons.push(which + reason)),
     );
     closing.abort(' closed');
     await Promise.all(ended);
     expect(reasons).toEqual(['1 closed', '2 closed', '3 closed']);
     expect(listenersOf(closing.signal)).toBe(0);
-    await expect(queue.enter('shared', patience({ closing: closing.signal }))).rejects.toBe(' closed');
+    await expect(queue.enter('shared', limits())).rejects.toBe(' closed');
   });
 });
 
@@ -241,8 +239,8 @@ describe('the local queue of a lock', () => {
   test('is kept while anybody is inside, and forgotten then', async () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
-    const first = await queue.enter('exclusive', patience());
-    const waiting = queue.enter('exclusive', patience());
+    const first = await queue.enter('exclusive', limits());
+    const waiting = queue.enter('exclusive', limits());
     first.end();
     const second = await waiting;
     expect(localQueue(keys.store, '/a')).toBe(queue);
@@ -254,7 +252,7 @@ describe('the local queue of a lock', () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
     const signal = AbortSignal.abort('reason');
-    await expect(queue.enter('exclusive', patience({ signal }))).rejects.toBe('reason');
+    await expect(queue.enter('exclusive', limits(signal))).rejects.toBe('reason');
     expect(localQueue(keys.store, '/a')).not.toBe(queue);
   });
 });

@@ -16,8 +16,8 @@ function setUp() {
   const [caller, client] = [new AbortController(), new AbortController()];
   const ways: string[] = [];
   const { signal } = caller;
-  const patience = { signal, closing: client.signal, deadline: Deadline.after(1), timedOut: () => 'out of time' };
-  const waiter = new Waiter<string>('exclusive', patience, {
+  const waiter = new Waiter<string>('exclusive', { signal, deadline: Deadline.after(1) }, client.signal, {
+    timedOut: () => 'out of time',
     enter: (turn) => ways.push(`enters with ${turn}`),
     leave: (reason) => ways.push(`leaves: ${reason}`),
   });
