@@ -45,12 +45,12 @@ test.each([
   ['manager/manager.ts', "import { channel } from 'node:diagnostics_channel';"],
   ['python/lock.ts', "import type {\n  LockManager,\n  Other,\n} from '../manager/manager.ts';"],
   ['python/lock.ts', "type Endpoint = import('../http/endpoint.ts').Endpoint;"],
-  ['python/lock.ts', "import '../server/front.ts';"],
+  ['python/lock.ts', "import '../server/embedded.ts';"],
   ['errors.ts', "import { now } from './time.ts';"],
   ['time.ts', "import { Scope } from './cancellation.ts';"],
   ['v2/client.ts', "import { Lock } from '../python/lock.ts';"],
   ['v2/client.ts', "import axios from 'axios';"],
-  ['server/front.ts', "import { Endpoint } from '../http/endpoint.ts';"],
+  ['server/embedded.ts', "import { Endpoint } from '../http/endpoint.ts';"],
   ['index.ts', "export { main } from './cli/main.ts';"],
   ['tools/new.ts', "import { now } from '../time.ts';"],
 ])('the check is proof against %s with %j', (file, source) => {
@@ -58,7 +58,7 @@ test.each([
 });
 
 test.each([
-  ['server/front.ts', "import { decodeSet } from '../v2/wire.ts';\nimport { createServer } from 'node:http';"],
+  ['server/embedded.ts', "import { decodeSet } from '../v2/wire.ts';\nimport { createServer } from 'node:http';"],
   ['cli/main.ts', "import { EtcdClient } from '../index.ts';\nimport { parseArgs } from 'node:util';"],
   ['http/failover/endpoints.ts', "import { resolveSrv } from 'node:dns/promises';"],
   ['cancellation.ts', "import { setMaxListeners } from 'node:events';"],

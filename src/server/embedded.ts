@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { checkInteger, show } from '../checks.ts';
-import { Front } from './front.ts';
-import { createHttpServer, listen } from './http-server.ts';
-import { MemoryStore } from './memory.ts';
-import { Store } from './store.ts';
+import { Front } from './front/front.ts';
+import { createHttpServer, listen } from './front/http-server.ts';
+import { MemoryStore } from './store/memory.ts';
+import { Store } from './store/store.ts';
 
 export interface EmbeddedEtcdOptions {
   /** TCP port, 0 for any free one. Default 0. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { LocalQueue, localQueue, type Turn } from '../../src/manager/local-queue.ts';
 import type { AttemptLimits } from '../../src/recipe/attempt.ts';
 import type { LockMode } from '../../src/recipe/entry-value.ts';
-import { MemoryStore } from '../../src/server/memory.ts';
+import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Store } from '../../src/server/store.ts';
+import { Store } from '../../src/server/store/store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
 import { get, RawConnection, request } from '../support/raw-connection.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
-import { MemoryStore } from '../../src/server/memory.ts';
-import { Store } from '../../src/server/store.ts';
+import { MemoryStore } from '../../src/server/store/memory.ts';
+import { Store } from '../../src/server/store/store.ts';
 import { EtcdClient } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { lockContract } from '../suites/lock.ts';

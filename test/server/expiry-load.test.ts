@@ -1,7 +1,7 @@
 // Any number of keys with TTLs costs one timer.
 import { expect, onTestFinished, test } from 'vitest';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
-import { Store } from '../../src/server/store.ts';
+import { Store } from '../../src/server/store/store.ts';
 import { connect } from '../support/clients.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

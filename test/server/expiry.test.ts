@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { StoreEvent } from '../../src/server/history.ts';
-import { Store } from '../../src/server/store.ts';
+import type { StoreEvent } from '../../src/server/store/history.ts';
+import { Store } from '../../src/server/store/store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const YEAR = 365 * 24 * 3600;

@@ -1,6 +1,6 @@
 // Clients that send far more than they take answers of: they are cut off, and nobody else notices.
 import { expect, test, vi } from 'vitest';
-import { MOST_BYTES, MOST_REQUESTS } from '../../src/server/pipeline.ts';
+import { MOST_BYTES, MOST_REQUESTS } from '../../src/server/front/pipeline.ts';
 import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';

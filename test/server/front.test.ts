@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
-import { Front } from '../../src/server/front.ts';
-import { createHttpServer } from '../../src/server/http-server.ts';
+import { Front } from '../../src/server/front/front.ts';
+import { createHttpServer } from '../../src/server/front/http-server.ts';
 import { EtcdClient } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MemoryStore } from '../../src/server/memory.ts';
-import { Store } from '../../src/server/store.ts';
+import { MemoryStore } from '../../src/server/store/memory.ts';
+import { Store } from '../../src/server/store/store.ts';
 import { rejection } from '../support/clients.ts';
 
 test('a watch that is given up as it begins leaves nobody waiting', async () => {

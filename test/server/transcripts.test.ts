@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { type Exchange as Recorded, type Scenario, scenarios } from '../../compat/transcript.ts';
-import type { Store } from '../../src/server/store.ts';
+import type { Store } from '../../src/server/store/store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { serveOpenly } from '../support/open-server.ts';
 import { Asked, type Exchange } from './differential/exchange.ts';

@@ -1,6 +1,6 @@
 // What a browser sends for a web page must not read or change anything; every other client must not notice.
 import { expect, test } from 'vitest';
-import { refusalOf } from '../../src/server/web-pages.ts';
+import { refusalOf } from '../../src/server/front/web-pages.ts';
 import { connect } from '../support/clients.ts';
 import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
 import { RawConnection } from '../support/raw-connection.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/server/clock.ts';
+import type { Clock } from '../../src/server/store/clock.ts';
 
 interface Timer {
   readonly at: number;

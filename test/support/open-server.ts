@@ -3,11 +3,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../src/server/clock.ts';
-import { Front } from '../../src/server/front.ts';
-import { createHttpServer, listen } from '../../src/server/http-server.ts';
-import { MemoryStore } from '../../src/server/memory.ts';
-import { Store } from '../../src/server/store.ts';
+import { Front } from '../../src/server/front/front.ts';
+import { createHttpServer, listen } from '../../src/server/front/http-server.ts';
+import { type Clock, systemClock } from '../../src/server/store/clock.ts';
+import { MemoryStore } from '../../src/server/store/memory.ts';
+import { Store } from '../../src/server/store/store.ts';
 import { RawConnection, request } from './raw-connection.ts';
 import { until } from './until.ts';
 

@@ -1,4 +1,4 @@
-import { ignore } from '../cancellation.ts';
+import { ignore } from '../../cancellation.ts';
 import type { StoreEvent } from './history.ts';
 
 /** Events etcd keeps for a stream whose client does not take them. */

@@ -1,5 +1,5 @@
-import { isConditional } from '../v2/requests.ts';
-import type { KeysRequest } from '../v2/wire.ts';
+import { isConditional } from '../../v2/requests.ts';
+import type { KeysRequest } from '../../v2/wire.ts';
 
 const OPERATIONS = ['gets', 'sets', 'delete', 'update', 'create', 'compareAndSwap', 'compareAndDelete'] as const;
 

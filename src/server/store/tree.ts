@@ -1,7 +1,7 @@
-import { etcdError } from '../errors.ts';
-import type { GetOptions, Node } from '../v2/keys-api.ts';
-import { baseName } from '../v2/paths.ts';
-import { toBytes } from '../v2/wire.ts';
+import { etcdError } from '../../errors.ts';
+import type { GetOptions, Node } from '../../v2/keys-api.ts';
+import { baseName } from '../../v2/paths.ts';
+import { toBytes } from '../../v2/wire.ts';
 
 /** A key as the store keeps it: a directory where it has children. */
 export interface Entry {

@@ -1,5 +1,5 @@
 /** Answers that are not about keys, to the letter as etcd gives them. */
-import type { WireReply } from '../v2/wire.ts';
+import type { WireReply } from '../../v2/wire.ts';
 import type { Page } from './info.ts';
 import { location, type Target } from './target.ts';
 

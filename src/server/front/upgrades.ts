@@ -1,6 +1,6 @@
 import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { ignore } from '../cancellation.ts';
+import { ignore } from '../../cancellation.ts';
 import { MOST_BYTES } from './pipeline.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member } from '../v2/wire.ts';
+import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member } from '../../v2/wire.ts';
 
 /** A page about the server itself. */
 export interface Page {

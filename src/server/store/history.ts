@@ -1,5 +1,5 @@
-import { etcdError } from '../errors.ts';
-import type { Node } from '../v2/keys-api.ts';
+import { etcdError } from '../../errors.ts';
+import type { Node } from '../../v2/keys-api.ts';
 
 /** Something that happened to a key. */
 export interface StoreEvent {

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { badEscape, encodePath, unescapeBytes } from '../v2/wire.ts';
+import { badEscape, encodePath, unescapeBytes } from '../../v2/wire.ts';
 
 /** What a request asks for. */
 export interface Target {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { encodeEventLine, encodeWaiting, type KeysRequest } from '../v2/wire.ts';
-import type { ServedKeys } from './served-keys.ts';
+import { encodeEventLine, encodeWaiting, type KeysRequest } from '../../v2/wire.ts';
+import type { ServedKeys } from '../served-keys.ts';
 
 export interface WaitContext {
   /** Aborts when the client has gone. */

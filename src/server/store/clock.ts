@@ -1,4 +1,4 @@
-import { atDeadline, Deadline } from '../time.ts';
+import { atDeadline, Deadline } from '../../time.ts';
 
 /** What tells a store the time, so that a test can make it pass. */
 export interface Clock {

@@ -1,9 +1,9 @@
-import { ignore, orAborted, Scope, sharedAbortController } from '../cancellation.ts';
-import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
-import { EtcdClientClosed, EtcdKeysLeft } from '../errors.ts';
-import { PendingWork } from '../pending-work.ts';
-import type { LockClient, LockStore } from '../recipe/store.ts';
-import { Deadline, now } from '../time.ts';
+import { ignore, orAborted, Scope, sharedAbortController } from '../../cancellation.ts';
+import { checkSeconds, checkSecondsOrNone } from '../../checks.ts';
+import { EtcdClientClosed, EtcdKeysLeft } from '../../errors.ts';
+import { PendingWork } from '../../pending-work.ts';
+import type { LockClient, LockStore } from '../../recipe/store.ts';
+import { Deadline, now } from '../../time.ts';
 import type {
   Append,
   CallOptions,
@@ -16,14 +16,14 @@ import type {
   SetOptions,
   Snapshot,
   WatchOptions,
-} from '../v2/keys-api.ts';
-import { V2LockStore } from '../v2/locks/store.ts';
-import { DEFAULT_LOCK_PREFIX } from '../v2/paths.ts';
-import * as check from '../v2/requests.ts';
-import type { Exact } from '../v2/wire.ts';
+} from '../../v2/keys-api.ts';
+import { V2LockStore } from '../../v2/locks/store.ts';
+import { DEFAULT_LOCK_PREFIX } from '../../v2/paths.ts';
+import * as check from '../../v2/requests.ts';
+import type { Exact } from '../../v2/wire.ts';
+import { checkable, inSafeRange, type ServedKeys } from '../served-keys.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StoreEvent } from './history.ts';
-import { checkable, inSafeRange, type ServedKeys } from './served-keys.ts';
 import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
-import { show } from '../checks.ts';
+import { show } from '../../checks.ts';
 
 /** Requests of the server's own pages, or typed in by the user. `same-site` may be another port of the same machine. */
 const OWN_SITES = ['same-origin', 'none'];
