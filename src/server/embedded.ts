@@ -9,25 +9,40 @@ import { MemoryStore } from './store/memory.ts';
 import { Store } from './store/store.ts';
 
 export interface EmbeddedEtcdOptions {
-  /** TCP port, 0 for any free one. Default 0. */
+  /** TCP port to listen on. Default 0: any free port. */
   readonly port?: number;
   /**
-   * Address or name to listen on. Default `127.0.0.1`: nobody but this machine; there are no passwords. Clients reach the
-   * server by an IP address, as `localhost` or by this name; a request for another host gets status 403.
+   * IP address or host name to listen on. Default `127.0.0.1`: only this machine can connect. The server has no passwords.
+   *
+   * A request's `Host` header must contain an IP address, `localhost` or this name; otherwise it gets status 403.
    */
   readonly host?: string;
 }
 
 /**
- * An etcd v2 server inside this process, for tests and try-outs: what python-etcd, curl and this package can ask of
- * etcd's v2 keys API it answers as etcd 3.4 does. It is one process without a disk or replication: everything is gone
- * when it stops. Each start is a cluster of its own, with a new cluster id.
+ * An etcd v2 server inside this process, for tests and local trials. It answers requests to the v2 keys API as etcd 3.4
+ * does, whether they come from this package, python-etcd or curl.
  *
- * Keys expire up to half a second after their TTL, as in etcd. Forms may have 1 MiB, and addresses have to be percent-encoded.
- * Requests of web pages get status 403.
+ * Keys are only in memory, and there is no replication: all keys are gone when the server stops. Each server is a cluster
+ * of its own, with a new cluster id.
+ *
+ * As in etcd, keys expire up to half a second after their TTL. Unlike in etcd, forms may have at most 1 MiB, request paths
+ * must be percent-encoded, and requests from web pages get status 403.
+ *
+ * @example
+ * ```ts
+ * import { EtcdClient } from 'etcd-v2-lock';
+ * import { EmbeddedEtcd } from 'etcd-v2-lock/server';
+ *
+ * const etcd = await EmbeddedEtcd.start();
+ * const client = new EtcdClient({ endpoints: etcd.url });
+ * await client.set('/greeting', 'hello', { ttl: 60 });
+ * await client.close();
+ * await etcd.stop();
+ * ```
  */
 export class EmbeddedEtcd {
-  /** Where it listens, such as `http://127.0.0.1:34567`. */
+  /** The URL for clients, such as `http://127.0.0.1:34567`. */
   readonly url: string;
   readonly #server: Server;
   readonly #store: Store;
@@ -40,9 +55,10 @@ export class EmbeddedEtcd {
   }
 
   /**
-   * Resolves when it can be asked. It keeps the process alive until {@link EmbeddedEtcd.stop}.
-   * @throws {TypeError | RangeError} when an option cannot be used, with its value in the message
-   * @throws the system's error when it cannot listen there (`EADDRINUSE` …)
+   * Starts a server. Resolves when the server accepts requests. The server keeps the process alive until it is stopped by
+   * {@link EmbeddedEtcd.stop}.
+   * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
+   * @throws the system's error if the server cannot listen on that host and port, such as `EADDRINUSE`
    */
   static async start({ port = 0, host = '127.0.0.1' }: EmbeddedEtcdOptions = {}): Promise<EmbeddedEtcd> {
     checkEmbeddedOptions({ port, host });
@@ -56,12 +72,16 @@ export class EmbeddedEtcd {
     return etcd;
   }
 
-  /** Stops listening and cuts every connection off, long polls included. Resolves when the port is free. */
+  /**
+   * Stops the server. Cuts off every connection, including long polls. Resolves when the port is free. Further calls have no
+   * effect.
+   */
   async stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
   }
 
+  /** Stops the server at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
@@ -75,14 +95,18 @@ export class EmbeddedEtcd {
   }
 }
 
-/** @throws {TypeError | RangeError} with the value in the message */
+/**
+ * Checks the options of {@link EmbeddedEtcd.start}.
+ * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
+ */
 export function checkEmbeddedOptions({ port, host }: Required<EmbeddedEtcdOptions>): void {
   checkInteger('port', port, 0);
   if (port > 65_535) throw new RangeError(`port must be at most 65535, got ${port}`);
-  if (typeof host !== 'string' || host === '') throw new TypeError(`host must be an address, got ${show(host)}`);
+  if (typeof host !== 'string' || host === '')
+    throw new TypeError(`host must be an IP address or a host name, got ${show(host)}`);
 }
 
-/** One that can be called: an address that stands for all is reached by the loopback. */
+/** Returns a URL that a client can connect to. The loopback address replaces an address that means "all addresses". */
 function urlOf(server: Server): string {
   const { address, family, port } = server.address() as AddressInfo;
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address;

@@ -11,23 +11,23 @@ import type {
 import { type Exact, hasBytes } from '../v2/wire.ts';
 
 /**
- * A store the HTTP front can serve: a {@link KeysApi} that takes what etcd takes over HTTP, also where the locks do not
- * need it. Keys and values may have bytes that are not UTF-8, each as a code unit from U+DC80 to U+DCFF.
+ * A store that the HTTP front can serve: a {@link KeysApi} that accepts all input that etcd accepts over HTTP. Locks need
+ * less. Keys and values may contain bytes that are not UTF-8, each as a code unit from U+DC80 to U+DCFF.
  */
 export interface ServedKeys extends KeysApi {
   set(key: string, value: string | undefined, options?: Exact<SetOptions>): Promise<Change>;
   createInOrder(dir: string, value: string | undefined, options?: Exact<CreateOptions>): Promise<Append>;
   delete(key: string, options?: Exact<DeleteOptions>): Promise<Change>;
-  /** Yields every event on the key until the signal aborts. `timeout` does not apply. */
+  /** Yields every event on the key until `signal` aborts. Ignores `timeout`. */
   stream(key: string, options?: WatchOptions): AsyncIterable<KeyEvent>;
 }
 
 const BYTES = /[\udc80-\udcff]/gu;
 
-/** A stand-in for a key with bytes that are not UTF-8, which the checks of {@link KeysApi} would refuse. */
+/** Returns the key with U+FFFD for each byte that is not UTF-8. The argument checks of the client would refuse such bytes. */
 export const checkable = (key: string): string => (hasBytes(key) ? key.replace(BYTES, '\ufffd') : key);
 
-/** Stand-ins likewise for numbers beyond 2^53. */
+/** Returns the options with 2^53 - 1 in place of larger numbers. The argument checks of the client would refuse those. */
 export const inSafeRange = ({ ttl, prevIndex, ...rest }: Exact<SetOptions>): SetOptions => ({
   ...rest,
   ttl: typeof ttl === 'bigint' ? Number.MAX_SAFE_INTEGER : ttl,

@@ -105,9 +105,9 @@ describe('where it listens', () => {
     [{ port: '2379' }, 'port must be an integer ≥ 0, got "2379"'],
     [{ port: null }, 'port must be an integer ≥ 0, got null'],
     [{ port: 65_536 }, 'port must be at most 65535, got 65536'],
-    [{ host: '' }, 'host must be an address, got ""'],
-    [{ host: 127 }, 'host must be an address, got 127'],
-    [{ host: null }, 'host must be an address, got null'],
+    [{ host: '' }, 'host must be an IP address or a host name, got ""'],
+    [{ host: 127 }, 'host must be an IP address or a host name, got 127'],
+    [{ host: null }, 'host must be an IP address or a host name, got null'],
   ];
 
   test.each(bad)('cannot be %o', async (options, message) => {

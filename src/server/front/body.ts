@@ -4,15 +4,17 @@ import { type MediaType, parseMediaType } from './media-type.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 
-/** Bytes a form may have. etcd itself takes ten times that; nobody's lock needs it. */
+/** Maximum size of a form in bytes. etcd accepts ten times as much; no lock needs that. */
 const LONGEST_FORM = 2 ** 20;
 
 /**
- * The form a request carries, a byte in each code unit; empty where it carries something else, which etcd ignores. It has
- * to be called as soon as the request is there: as long as anything on a connection is unread, nobody learns that its
- * client has hung up.
- * @throws {EtcdValueError} code 210 when it is too long, or its type cannot be read. The body is dropped then.
- * @throws the connection's error when that breaks off
+ * Reads the form in the body of a request. Returns it with one byte in each code unit, or '' for a body that is not a form:
+ * etcd ignores such a body.
+ *
+ * Call it as soon as the request arrives. While data on a connection is unread, Node does not report that the client has
+ * hung up.
+ * @throws {EtcdValueError} code 210 if the form is too long, or its `Content-Type` is invalid. The body is then discarded.
+ * @throws the connection's error if the connection breaks
  */
 export async function readForm(request: IncomingMessage): Promise<string> {
   const header = ['PUT', 'POST'].includes(request.method ?? '') ? request.headers['content-type'] : undefined;

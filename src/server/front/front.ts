@@ -23,7 +23,7 @@ const KEYS_METHODS = ['HEAD', 'GET', 'PUT', 'POST', 'DELETE'];
 type Read = Extract<wire.KeysRequest, { call: 'get' }>;
 type Write = Exclude<wire.KeysRequest, Read | Wait>;
 
-/** Speaks etcd's v2 HTTP API in front of any store. */
+/** Serves any store over etcd's v2 HTTP API. Its `listener` handles the requests of an HTTP server. */
 export class Front {
   readonly #keys: ServedKeys;
   readonly #host: string;
@@ -32,8 +32,8 @@ export class Front {
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
 
   /**
-   * @param member what the server tells of itself
-   * @param host the host it listens on
+   * @param member this server, as its own pages describe it
+   * @param host the host that the server was started with; requests may address the server by this name
    */
   constructor(keys: ServedKeys, member: wire.Member, host: string) {
     this.#keys = keys;
@@ -43,20 +43,20 @@ export class Front {
 
   readonly listener: RequestListener = (request, response) => {
     const { socket } = request;
-    if (socket.destroyed) return; // cut off: this came with an earlier request
+    if (socket.destroyed) return; // cut off at an earlier request
     const known = this.#pipelines.get(socket);
     const pipeline = known ?? new Pipeline(socket);
     if (known ? pipeline.isFull : isCutOff(request)) return void socket.resetAndDestroy();
     this.#pipelines.set(socket, pipeline);
     const form = readForm(request);
-    form.catch(ignore); // told when its turn comes
+    form.catch(ignore); // reported when the request's turn comes
     pipeline.add(() => this.#serve(request, response, form).catch(() => void response.destroy()));
   };
 
   async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {
     const hangUp = new AbortController();
     response.once('close', () => hangUp.abort());
-    response.on('error', ignore); // written to after the client had gone
+    response.on('error', ignore); // a write after the client has gone
     if (response.destroyed || request.socket.destroyed) return;
     try {
       await this.#answer(request, response, form, hangUp.signal);

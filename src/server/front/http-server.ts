@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import { ServerWithoutUpgrades } from './upgrades.ts';
 
-/** As Go's server has it. Only the first line of a connection has to be shorter, see {@link isCutOff}. */
+/** Maximum size of request headers in bytes, as in Go's server. {@link isCutOff} has the limit for a connection's first line. */
 const LONGEST_HEADERS = 2 ** 20;
 
 /**
- * A server that is as patient as etcd: a connection may be idle for as long as its client likes, before its first
- * request too, and a request may come as slowly as it likes. (Node's own limits are 5, 60 and 300 seconds.)
+ * Creates a server without time limits, as etcd has none. A connection may stay idle, even before its first request, and a
+ * request may arrive slowly. Node's defaults are 5, 60 and 300 seconds.
  */
 export const createHttpServer = (): Server =>
   new ServerWithoutUpgrades({
@@ -17,17 +17,23 @@ export const createHttpServer = (): Server =>
     maxHeaderSize: LONGEST_HEADERS,
   });
 
-/** Bytes etcd looks at to see what a new connection speaks: one whose first line goes on beyond them is reset. */
+/** Bytes that etcd reads to detect the protocol of a new connection. etcd resets the connection if its first line is longer. */
 const LONGEST_FIRST_LINE = 4096;
 
-/** Whether etcd would cut a connection off that begins with this request. */
+/** Returns whether etcd would reset a new connection that starts with this request. */
 export const isCutOff = ({ method, url }: IncomingMessage): boolean =>
   `${method} ${url} HTTP/1.1\r\n`.length > LONGEST_FIRST_LINE;
 
-/** Connections the system takes up before this process does, if it grants that many. A client beyond them tries again only after a second. */
+/**
+ * Connections that the system accepts while this process is busy. The system's own limit may be lower. A client beyond the
+ * limit retries only after a second.
+ */
 const BACKLOG = 4096;
 
-/** @throws the system's error when it cannot listen there */
+/**
+ * Starts listening. Resolves when the server accepts connections.
+ * @throws the system's error if it cannot listen on that host and port
+ */
 export async function listen(server: Server, port: number, host: string): Promise<void> {
   server.listen(port, host, BACKLOG);
   await once(server, 'listening');

@@ -4,17 +4,17 @@ import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member } f
 export interface Page {
   readonly methods: readonly string[];
   readonly type: 'application/json' | 'text/plain; charset=utf-8';
-  /** Whether it names the cluster in its headers. */
+  /** Whether its headers contain the cluster id. Default false. */
   readonly ofCluster?: boolean;
   readonly body: () => string;
 }
 
-/** The version whose v2 API this is. */
+/** The etcd version whose v2 API this server imitates. */
 const VERSION = { server: '3.4.23', cluster: '3.4.0' };
 
 /**
- * What etcd tells of itself, by path; for a cluster of one member, its own leader.
- * @param counts how its operations went so far
+ * Returns the pages that describe the server itself, by path. The cluster has one member, which is the leader.
+ * @param counts returns the counters for `/v2/stats/store`
  */
 export function pagesAbout(member: Member, counts: () => object): ReadonlyMap<string, Page> {
   const startedAt = new Date();

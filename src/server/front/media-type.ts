@@ -1,18 +1,19 @@
-/** Whitespace in a header, of which Go also takes line breaks that HTTP does not let through. */
+/** Whitespace in a header. Go also accepts line breaks, but HTTP does not let them through. */
 const SPACE = '[ \\t]*';
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-/** A backslash escapes a delimiter; before anything else it stands for itself. */
+/** A backslash escapes a delimiter. Before any other character, it stands for itself. */
 const QUOTED = '"(?:\\\\[()<>@,;:\\\\"/[\\]?=]|\\\\(?![()<>@,;:\\\\"/[\\]?=])|[^"\\\\])*"';
 
 const TYPE = new RegExp(`^(?:(${TOKEN})(?:(/)(${TOKEN})?)?)?(.*)$`, 's');
 const PARAMETER = new RegExp(`${SPACE};${SPACE}(${TOKEN})${SPACE}=${SPACE}(?:${TOKEN}|${QUOTED})`, 'y');
 
-/** The type in a `Content-Type` header, or why Go, and so etcd, cannot read the header. */
+/** The type in a `Content-Type` header, or the error that Go, and so etcd, reports for the header. */
 export interface MediaType {
   readonly type?: string;
   readonly error?: string;
 }
 
+/** Parses a `Content-Type` header as Go's `mime.ParseMediaType` does. */
 export function parseMediaType(header: string): MediaType {
   const end = header.indexOf(';');
   const type = (end < 0 ? header : header.slice(0, end)).trim().toLowerCase();

@@ -1,4 +1,4 @@
-/** Answers that are not about keys, to the letter as etcd gives them. */
+/** Answers that are not about keys. All but `forbidden` are byte for byte what etcd sends. */
 import type { WireReply } from '../../v2/wire.ts';
 import type { Page } from './info.ts';
 import { location, type Target } from './target.ts';
@@ -17,6 +17,7 @@ export const malformed: WireReply = {
 
 export const notFound = plain(404, '404 page not found\n');
 
+/** Refuses a request of a web page. etcd has no such answer. */
 export const forbidden = (why: string): WireReply => plain(403, `403 Forbidden: ${why}\n`);
 
 export const notAllowed = (methods: readonly string[]): WireReply =>
@@ -29,7 +30,7 @@ export function page({ methods, type, body }: Page, method: string): WireReply {
 
 const HTML: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
 
-/** Where a path is served that etcd does not answer under this spelling; only who reads gets a page. */
+/** Redirects to the clean spelling of a path, as etcd does. Only GET and HEAD get an HTML page. */
 export function movedTo(target: Target, method: string): WireReply {
   const to = location(target);
   if (method !== 'GET' && method !== 'HEAD') return { status: 301, headers: { Location: to }, body: '' };

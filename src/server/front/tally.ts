@@ -5,18 +5,19 @@ const OPERATIONS = ['gets', 'sets', 'delete', 'update', 'create', 'compareAndSwa
 
 type Operation = (typeof OPERATIONS)[number];
 
-/** What was asked and how it went, under the names etcd counts it by. */
+/** Counts operations and their outcomes, under etcd's names for them. */
 export class Tally {
   readonly #counts = new Map<string, number>(
     OPERATIONS.flatMap((operation) => [`${operation}Success`, `${operation}Fail`]).map((name) => [name, 0]),
   );
   #watchers = 0;
 
-  /** What expires is not seen from here. */
+  /** `expireCount` is always 0: keys expire in the store, which does not report it here. */
   get counts(): object {
     return { ...Object.fromEntries(this.#counts), expireCount: 0, watchers: this.#watchers };
   }
 
+  /** Runs `work`, and counts whether it succeeds or fails. */
   async call<T>(request: KeysRequest, work: () => Promise<T>): Promise<T> {
     const operation = operationOf(request);
     try {
@@ -29,6 +30,7 @@ export class Tally {
     }
   }
 
+  /** Runs `work`, and counts it as a watcher until it ends. */
   async wait(work: () => Promise<void>): Promise<void> {
     this.#watchers += 1;
     try {

@@ -1,24 +1,24 @@
 import { posix } from 'node:path';
 import { badEscape, encodePath, unescapeBytes } from '../../v2/wire.ts';
 
-/** What a request asks for. */
+/** Path and query of a request. */
 export interface Target {
   /** Decoded. */
   readonly path: string;
-  /** As it came. */
+  /** As received. */
   readonly query: string;
 }
 
-/** Reads the first line's target as Go's server does; undefined where it is no URL. */
+/** Parses the target in a request line as Go's server does. Returns undefined if the target is not a valid URL. */
 export function parseTarget(url: string): Target | undefined {
   const [, path = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(url.replace(/^https?:\/\/[^/?]*/i, '')) ?? [];
   return badEscape(path) === undefined ? { path: unescapeBytes(path), query } : undefined;
 }
 
-/** Without `//`, `.` and `..`: the only form in which Go's server answers. */
+/** Removes `//`, `.` and `..` from a path. Go's server redirects every other spelling to this one. */
 export const clean = (path: string): string => posix.normalize(path.startsWith('/') ? path : `/${path}`);
 
-/** A path and query for a `Location` header, escaped as Go does. */
+/** Encodes a target for a `Location` header, with Go's escapes. */
 export function location({ path, query }: Target): string {
   const escaped = encodePath(path).replace(/[!*'()?#]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
   return query === '' ? escaped : `${escaped}?${query}`;

@@ -4,20 +4,20 @@ import { ignore } from '../../cancellation.ts';
 import { MOST_BYTES } from './pipeline.ts';
 
 /**
- * A server that ignores offers to upgrade, as etcd does. Node's parser stops at such a request: without an `upgrade`
- * listener Node answers the request, but drops the bytes that came behind it. Here Node parses the request again, without
- * the offer, and then the bytes behind it.
+ * An HTTP server that ignores the `Upgrade` header, as etcd does. Node's parser stops after a request with this header.
+ * Without an `upgrade` listener, Node answers the request but drops the bytes behind it. This server lets Node parse the
+ * request again without the header, and then the bytes behind it.
  */
 export class ServerWithoutUpgrades extends Server {
-  /** The latest answer on each connection. */
+  /** The latest response on each connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
-  /** Connections that wait for earlier answers. Node has given them up, so it would not close them. */
+  /** Connections that wait for an earlier response. Node no longer tracks them, so it would not close them. */
   readonly #held = new Set<Duplex>();
 
   constructor(options: ServerOptions) {
     super(options);
     this.on('request', (request, response) => this.#latest.set(request.socket, response));
-    this.on('upgrade', (request, socket, rest) => void this.#passOver(request, socket, rest));
+    this.on('upgrade', (request, socket, rest) => void this.#parseAgain(request, socket, rest));
   }
 
   override closeAllConnections(): void {
@@ -25,10 +25,10 @@ export class ServerWithoutUpgrades extends Server {
     for (const socket of this.#held) socket.destroy();
   }
 
-  async #passOver(request: IncomingMessage, socket: Duplex, rest: Buffer): Promise<void> {
+  async #parseAgain(request: IncomingMessage, socket: Duplex, rest: Buffer): Promise<void> {
     const chunks = [Buffer.from(withoutOffer(request), 'latin1'), rest];
     const latest = this.#latest.get(socket);
-    // On a new connection Node writes the first answer at once, also before an earlier one has ended.
+    // Node takes the connection for a new one: it would write the next response before an earlier one has ended.
     if (latest && !(latest.writableFinished && latest.socket === null)) await this.#hold(socket, latest, chunks);
     if (socket.destroyed) return;
     socket.unshift(Buffer.concat(chunks));
@@ -36,8 +36,8 @@ export class ServerWithoutUpgrades extends Server {
     socket.resume();
   }
 
-  /** Resolves when the answer has been sent, or the client is gone. */
-  async #hold(socket: Duplex, answer: ServerResponse, chunks: Buffer[]): Promise<void> {
+  /** Adds what arrives to `chunks` until the response has been sent or the client has gone. */
+  async #hold(socket: Duplex, response: ServerResponse, chunks: Buffer[]): Promise<void> {
     let length = 0;
     const keep = (chunk: Buffer) => {
       chunks.push(chunk);
@@ -46,10 +46,10 @@ export class ServerWithoutUpgrades extends Server {
     };
     const end = () => socket.end();
     this.#held.add(socket);
-    // Read on, or nobody would notice that the client hangs up.
+    // Without reading, a hang-up of the client would go unnoticed.
     socket.on('data', keep).on('end', end).on('error', ignore);
     await new Promise<void>((resolve) => {
-      answer.once('close', resolve);
+      response.once('close', resolve);
       socket.once('close', resolve);
     });
     socket.off('data', keep).off('end', end).off('error', ignore);
@@ -57,6 +57,7 @@ export class ServerWithoutUpgrades extends Server {
   }
 }
 
+/** The head of a request, without its `Upgrade` header. */
 const withoutOffer = ({ method, url, httpVersion, rawHeaders }: IncomingMessage): string => {
   const fields = rawHeaders.flatMap((name, i) =>
     i % 2 === 0 && name.toLowerCase() !== 'upgrade' ? [`${name}: ${rawHeaders[i + 1]}\r\n`] : [],

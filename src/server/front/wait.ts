@@ -4,23 +4,23 @@ import { encodeEventLine, encodeWaiting, type KeysRequest } from '../../v2/wire.
 import type { ServedKeys } from '../served-keys.ts';
 
 export interface WaitContext {
-  /** Aborts when the client has gone. */
+  /** Aborts when the client hangs up. */
   readonly hangUp: AbortSignal;
-  /** Called when the store has taken the wait up, before the headers are sent. */
+  /** Called when the wait has started in the store, before the headers are sent. */
   readonly begin: () => void;
 }
 
 export type Wait = Extract<KeysRequest, { call: 'watch' }>;
 
 /**
- * Bytes of events written ahead of a slow client; further events stay in the store's queue. etcd's writes go to the
- * system's send buffer, which Linux lets grow to this size. Node's own limit, 16 KiB, is reached within one turn.
+ * Maximum number of bytes buffered for a slow client; further events stay in the store's queue. etcd writes to the system's
+ * send buffer, which Linux lets grow to this size. Node's own limit of 16 KiB is reached within one turn of the event loop.
  */
 const SEND_BUFFER = 4 * 2 ** 20;
 
 /**
- * Answers a wait: the headers at once, a line for the event (for every event of a stream) when it comes. Nothing but the
- * client bounds it.
+ * Answers a wait. Sends the headers at once, then one line for the event, or for each event of a stream. The wait has no
+ * time limit: it lasts until the event, or until the client hangs up.
  */
 export async function serveWait(
   keys: ServedKeys,

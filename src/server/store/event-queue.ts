@@ -1,15 +1,15 @@
 import { ignore } from '../../cancellation.ts';
 import type { StoreEvent } from './history.ts';
 
-/** Events etcd keeps for a stream whose client does not take them. */
+/** Maximum number of unsent events of a stream, as in etcd. */
 const CAPACITY = 100;
 
-/** Events of a stream that are not sent yet. A client that is too slow must not make it grow without end. */
+/** The unsent events of a stream. Its size is limited, so that a slow client cannot use up the memory. */
 export class EventQueue {
   readonly #events: StoreEvent[] = [];
   #arrived: () => void = ignore;
 
-  /** @returns false when the queue is full: the event is dropped. etcd then sends this client no further event. */
+  /** Returns false if the queue is full. The event is then dropped, and etcd sends this client no further event. */
   push(event: StoreEvent): boolean {
     if (this.#events.length === CAPACITY) return false;
     this.#events.push(event);
@@ -21,7 +21,7 @@ export class EventQueue {
     return this.#events.shift();
   }
 
-  /** Resolves when an event is pushed to the empty queue. */
+  /** Resolves when the next event is pushed. Call it while the queue is empty. */
   arrival(): Promise<void> {
     return new Promise((resolve) => {
       this.#arrived = resolve;

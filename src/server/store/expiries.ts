@@ -1,43 +1,48 @@
 import type { Clock } from './clock.ts';
-import type { Entry } from './tree.ts';
+import type { StoredNode } from './tree.ts';
 
-/** etcd looks for expired keys that often. */
+/** Milliseconds between two checks for expired keys, as in etcd. */
 const TICK = 500;
 
-/** What is to expire, by the tick it expires at, so that any number of keys costs one timer. */
+/** The nodes that will expire, grouped by the tick at which they do. One timer serves any number of nodes. */
 export class Expiries {
   readonly #clock: Clock;
-  readonly #expire: (entry: Entry) => void;
-  readonly #ticks = new Map<number, Set<Entry>>();
+  readonly #expire: (stored: StoredNode) => void;
+  readonly #ticks = new Map<number, Set<StoredNode>>();
   #stopped = false;
   #timer: { readonly tick: number; readonly cancel: () => void } | undefined;
 
-  /** @param expire removes an entry and what is below it, and calls {@link Expiries.forget} for each */
-  constructor(clock: Clock, expire: (entry: Entry) => void) {
+  /** @param expire removes a node with everything below it, and calls {@link Expiries.forget} for each of them */
+  constructor(clock: Clock, expire: (stored: StoredNode) => void) {
     this.#clock = clock;
     this.#expire = expire;
   }
 
-  /** @param at milliseconds since the epoch; undefined for never */
-  set(entry: Entry, at: number | undefined): void {
-    this.forget(entry);
+  /**
+   * Sets when a node expires, in place of its current expiry.
+   * @param at milliseconds since the epoch; undefined for never
+   */
+  set(stored: StoredNode, at: number | undefined): void {
+    this.forget(stored);
     if (at === undefined) return;
-    entry.expiresAt = at;
+    stored.expiresAt = at;
     const tick = tickOf(at);
-    const entries = this.#ticks.get(tick);
-    if (entries) entries.add(entry);
-    else this.#ticks.set(tick, new Set([entry]));
+    const nodes = this.#ticks.get(tick);
+    if (nodes) nodes.add(stored);
+    else this.#ticks.set(tick, new Set([stored]));
     if (this.#timer === undefined || tick < this.#timer.tick) this.#arm(tick);
   }
 
-  forget(entry: Entry): void {
-    if (entry.expiresAt === undefined) return;
-    const tick = tickOf(entry.expiresAt);
-    const entries = this.#ticks.get(tick);
-    if (entries?.delete(entry) && entries.size === 0) this.#ticks.delete(tick);
-    entry.expiresAt = undefined;
+  /** Removes the expiry of a node. */
+  forget(stored: StoredNode): void {
+    if (stored.expiresAt === undefined) return;
+    const tick = tickOf(stored.expiresAt);
+    const nodes = this.#ticks.get(tick);
+    if (nodes?.delete(stored) && nodes.size === 0) this.#ticks.delete(tick);
+    stored.expiresAt = undefined;
   }
 
+  /** Cancels the timer. Nothing expires afterwards. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
@@ -46,18 +51,18 @@ export class Expiries {
   #arm(tick: number): void {
     this.#timer?.cancel();
     if (this.#stopped) return;
-    const cancel = this.#clock.after(Math.max(0, tick * TICK - this.#clock.now()), () => this.#ring());
+    const cancel = this.#clock.after(Math.max(0, tick * TICK - this.#clock.now()), () => this.#expireDue());
     this.#timer = { tick, cancel };
   }
 
-  /** Expires what is due, then sleeps until the next tick that has anything. */
-  #ring(): void {
+  /** Expires the nodes that are due, then sets the timer for the next tick that has nodes. */
+  #expireDue(): void {
     this.#timer = undefined;
     const now = this.#clock.now() / TICK;
-    const due = [...this.#ticks].filter(([tick]) => tick <= now).flatMap(([, entries]) => [...entries]);
+    const due = [...this.#ticks].filter(([tick]) => tick <= now).flatMap(([, nodes]) => [...nodes]);
     due.sort((a, b) => (a.expiresAt ?? 0) - (b.expiresAt ?? 0));
-    // One that went with its directory is forgotten by now.
-    for (const entry of due) if (entry.expiresAt !== undefined) this.#expire(entry);
+    // A node that was removed with its directory has no expiry any more.
+    for (const stored of due) if (stored.expiresAt !== undefined) this.#expire(stored);
     let next = Number.POSITIVE_INFINITY;
     for (const tick of this.#ticks.keys()) next = Math.min(next, tick);
     if (next !== Number.POSITIVE_INFINITY) this.#arm(next);

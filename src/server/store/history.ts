@@ -1,24 +1,24 @@
 import { etcdError } from '../../errors.ts';
 import type { Node } from '../../v2/keys-api.ts';
 
-/** Something that happened to a key. */
+/** A change of a key. */
 export interface StoreEvent {
   readonly action: string;
   readonly node: Node;
   readonly prevNode?: Node;
-  /** A refresh: it has an index like any other event, but nobody is told of it. */
+  /** True for a refresh: the event has an index like any other, but watchers are not notified. */
   readonly silent: boolean;
 }
 
-/** etcd keeps that many, of the whole store. */
+/** Number of events that etcd keeps for the whole store. */
 const CAPACITY = 1000;
 
-/** The latest events by index, for waits that begin in the past. */
+/** The latest events by index, for watches that start in the past. */
 export class History {
   readonly #events: StoreEvent[] = [];
   #last: number;
 
-  /** @param last index before the first event */
+  /** @param last the index before the first event */
   constructor(last: number) {
     this.#last = last;
   }
@@ -29,8 +29,8 @@ export class History {
   }
 
   /**
-   * The first event at or after an index that a watch on the key would have seen.
-   * @throws {EtcdEventIndexCleared} when the history does not reach back that far
+   * Returns the first event with an index of at least `since` that a watch on the key would have reported.
+   * @throws {EtcdEventIndexCleared} if the history no longer contains that index
    */
   find(key: string, recursive: boolean, since: number): StoreEvent | undefined {
     const first = Math.max(1, this.#last - CAPACITY + 1);
@@ -43,10 +43,10 @@ export class History {
   }
 }
 
-/** As etcd looks for it here: unlike a wait for what is to come, it does not mind hidden keys. */
+/** Whether a watch on `key` reports the event from history. Hidden keys count here, but not in a watch for new events. */
 function isAbout({ action, node, prevNode }: StoreEvent, key: string, recursive: boolean): boolean {
   if (node.key === key) return true;
   if (recursive && node.key.startsWith(key === '/' ? '/' : `${key}/`)) return true;
-  // Without a slash: the removal of /a is told to who watched /ab. Spurious, but that is what etcd answers.
+  // No slash after the prefix: a watch on /ab also reports the removal of /a. That is wrong, but etcd does it.
   return (action === 'delete' || action === 'expire') && prevNode?.dir === true && key.startsWith(prevNode.key);
 }

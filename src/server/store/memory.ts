@@ -27,7 +27,7 @@ import type { StoreEvent } from './history.ts';
 import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
 
-/** {@link ServedKeys} on a store in the memory of this process. */
+/** A {@link ServedKeys} in the memory of this process. */
 export class MemoryStore implements ServedKeys, LockClient {
   readonly store: LockStore = new V2LockStore(this);
   readonly lockPrefix = DEFAULT_LOCK_PREFIX;
@@ -91,7 +91,7 @@ export class MemoryStore implements ServedKeys, LockClient {
     try {
       const past = this.#store.watch(watcher);
       const { index } = this.#store;
-      await undefined; // a caller is not called back before it has the promise
+      await undefined; // the caller gets the promise before `started` is called
       options.started?.(index);
       const event = past ?? (await orAborted(woken, scope));
       return { ...this.#event(event), ...answer };
@@ -105,8 +105,8 @@ export class MemoryStore implements ServedKeys, LockClient {
   }
 
   /**
-   * Yields every event on the key until `signal` aborts. As in etcd, nothing follows an event of the past, or an event
-   * that a full {@link EventQueue} has dropped.
+   * Yields every event on the key until `signal` aborts. As in etcd, no event follows an event from the history, or an
+   * event that a full {@link EventQueue} has dropped.
    */
   async *stream(key: string, options: WatchOptions = {}): AsyncGenerator<KeyEvent, void> {
     check.checkWatch(checkable(key), options);
@@ -134,18 +134,22 @@ export class MemoryStore implements ServedKeys, LockClient {
   }
 
   /**
-   * Ends calls under way and waits for removals still owed, `timeout` seconds at the most.
-   * @throws {EtcdKeysLeft} when keys had to be left; it names them
+   * Ends calls in progress and waits up to `timeout` seconds for pending removals.
+   * @throws {EtcdKeysLeft} if keys remain; the error contains them
+   * @throws {RangeError} if `timeout` is not a number of seconds ≥ 0
    */
   async close({ timeout = 5 } = {}): Promise<void> {
     checkSecondsOrNone('timeout', timeout);
     const left = await this.cleanups.settle(timeout);
     this.#closed.abort(new EtcdClientClosed('the store was closed'));
     if (left.length > 0)
-      throw new EtcdKeysLeft(`closed after ${timeout} s, but these may stay: ${left.join(', ')}`, left);
+      throw new EtcdKeysLeft(`closed after ${timeout} s, but these keys were not removed: ${left.join(', ')}`, left);
   }
 
-  /** Everything is done at once, so that no attempt can take too long. */
+  /**
+   * Throws if the call is aborted or the store is closed. `attemptTimeout` is checked but has no effect: every operation
+   * completes at once.
+   */
   #admit({ signal, attemptTimeout, background = false }: CallOptions): void {
     if (attemptTimeout !== undefined) checkSeconds('attemptTimeout', attemptTimeout);
     (background ? this.#closed.signal : this.cleanups.closing).throwIfAborted();

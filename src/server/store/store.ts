@@ -10,15 +10,15 @@ import { History, type StoreEvent } from './history.ts';
 import * as tree from './tree.ts';
 import { type Watcher, Watchers } from './watchers.ts';
 
-/** A fresh etcd has written that much about itself. */
+/** Index of an empty store. A new etcd has already written data about itself. */
 const FIRST_INDEX = 3;
 
-/** A new key that is to expire before is one that never does, to etcd. */
+/** In etcd, a new key whose expiry lies before this time never expires. */
 const YEAR_2000 = Date.UTC(2000);
 
 /**
- * What each operation does to the tree, which watchers it wakes, and how it fails: as in etcd 3.4's v2 store, whose answers
- * the differential tests compare. Only behaviour is taken over; none of etcd's code is used.
+ * The v2 store of etcd 3.4: what each operation does to the tree, which watchers it notifies, and how it fails. The
+ * differential tests compare its answers with etcd's. It uses none of etcd's code.
  */
 export class Store {
   readonly clusterId = randomBytes(8).toString('hex');
@@ -31,7 +31,7 @@ export class Store {
 
   constructor(clock: Clock = systemClock) {
     this.#clock = clock;
-    this.#expiries = new Expiries(clock, (entry) => this.#remove('expire', entry));
+    this.#expiries = new Expiries(clock, (stored) => this.#remove('expire', stored));
   }
 
   /** Index of the latest event. */
@@ -39,7 +39,7 @@ export class Store {
     return this.#index;
   }
 
-  /** How many wait for an event. */
+  /** Number of watches in progress. */
   get watchers(): number {
     return this.#watchers.count;
   }
@@ -63,15 +63,16 @@ export class Store {
   delete(key: string, options: Exact<DeleteOptions>): StoreEvent {
     if (isConditional(options)) return this.#compareAndDelete(key, options);
     this.#refuseRoot(key);
-    const entry = tree.find(this.#root, key, this.#index);
-    if (entry.children && !options.dir && !options.recursive) throw this.#error(102, key);
-    if (entry.children?.size && !options.recursive) throw this.#error(108, key);
-    return this.#remove('delete', entry);
+    const stored = tree.find(this.#root, key, this.#index);
+    if (stored.children && !options.dir && !options.recursive) throw this.#error(102, key);
+    if (stored.children?.size && !options.recursive) throw this.#error(108, key);
+    return this.#remove('delete', stored);
   }
 
   /**
-   * Waits for the next event that the watcher asks for.
-   * @returns an event of the past; undefined when there is none, and `notify` will be called
+   * Returns the first matching event in the history. If there is none, returns undefined and adds the watcher: its `notify`
+   * is then called for the next matching event.
+   * @throws {EtcdEventIndexCleared} if the history no longer contains the index `since`
    */
   watch(watcher: Watcher): StoreEvent | undefined {
     const past = this.#history.find(watcher.key, watcher.recursive, watcher.since);
@@ -83,7 +84,7 @@ export class Store {
     this.#watchers.remove(watcher);
   }
 
-  /** Nothing expires any more. */
+  /** Stops the expiry of keys. */
   stop(): void {
     this.#expiries.stop();
   }
@@ -94,7 +95,7 @@ export class Store {
     return this.#create('set', key, kept, options);
   }
 
-  /** Makes a file or a directory; a `set` may replace a file. */
+  /** Creates a file or a directory. A `set` may replace a file. */
   #create(action: 'create' | 'set', key: string, value: string | undefined, options: Exact<SetOptions>): StoreEvent {
     this.#refuseRoot(key);
     const dir = tree.directoryOf(this.#root, key, this.#index);
@@ -105,71 +106,71 @@ export class Store {
     const now = this.#clock.now();
     const prevNode = old && tree.describe(old, now);
     if (old) this.#expiries.forget(old);
-    const entry = tree.add(dir, name, this.#index + 1, options.dir ? undefined : (value ?? ''));
+    const stored = tree.add(dir, name, this.#index + 1, options.dir ? undefined : (value ?? ''));
     const at = expiryAfter(options.ttl, now);
-    this.#expiries.set(entry, at !== undefined && at < YEAR_2000 ? undefined : at);
-    return this.#happened(action, tree.describe(entry, now), prevNode, options.refresh);
+    this.#expiries.set(stored, at !== undefined && at < YEAR_2000 ? undefined : at);
+    return this.#record(action, tree.describe(stored, now), prevNode, options.refresh);
   }
 
   #update(key: string, value: string, options: Exact<SetOptions>): StoreEvent {
     this.#refuseRoot(key);
-    const entry = tree.find(this.#root, key, this.#index);
-    if (entry.children && value !== '') throw this.#error(102, key);
-    return this.#write('update', entry, value, options);
+    const stored = tree.find(this.#root, key, this.#index);
+    if (stored.children && value !== '') throw this.#error(102, key);
+    return this.#write('update', stored, value, options);
   }
 
   #compareAndSwap(key: string, value: string, options: Exact<SetOptions>): StoreEvent {
     this.#refuseRoot(key);
-    const entry = tree.find(this.#root, key, this.#index);
-    if (entry.children) throw this.#error(102, key);
-    this.#compare(entry, options);
-    return this.#write('compareAndSwap', entry, value, options);
+    const stored = tree.find(this.#root, key, this.#index);
+    if (stored.children) throw this.#error(102, key);
+    this.#compare(stored, options);
+    return this.#write('compareAndSwap', stored, value, options);
   }
 
   #compareAndDelete(key: string, options: Exact<DeleteOptions>): StoreEvent {
-    const entry = tree.find(this.#root, key, this.#index);
-    // etcd names no cause where that would be the root.
-    if (entry.children) throw this.#error(102, key === '/' ? '' : key);
-    this.#compare(entry, options);
-    return this.#remove('compareAndDelete', entry);
+    const stored = tree.find(this.#root, key, this.#index);
+    // For the root, the cause is empty in etcd's error.
+    if (stored.children) throw this.#error(102, key === '/' ? '' : key);
+    this.#compare(stored, options);
+    return this.#remove('compareAndDelete', stored);
   }
 
-  #compare(entry: tree.Entry, { prevValue, prevIndex }: Exact<DeleteOptions>): void {
-    const otherValue = prevValue !== undefined && prevValue !== entry.value;
-    const otherIndex = prevIndex !== undefined && prevIndex !== entry.modifiedIndex;
-    const value = `[${prevValue ?? ''} != ${entry.value}]`;
-    const index = `[${prevIndex ?? 0} != ${entry.modifiedIndex}]`;
+  #compare(stored: tree.StoredNode, { prevValue, prevIndex }: Exact<DeleteOptions>): void {
+    const otherValue = prevValue !== undefined && prevValue !== stored.value;
+    const otherIndex = prevIndex !== undefined && prevIndex !== stored.modifiedIndex;
+    const value = `[${prevValue ?? ''} != ${stored.value}]`;
+    const index = `[${prevIndex ?? 0} != ${stored.modifiedIndex}]`;
     if (otherValue && otherIndex) throw this.#error(101, `${value} ${index}`);
     if (otherValue) throw this.#error(101, value);
     if (otherIndex) throw this.#error(101, index);
   }
 
-  #write(action: string, entry: tree.Entry, value: string, { ttl, refresh }: Exact<SetOptions>): StoreEvent {
+  #write(action: string, stored: tree.StoredNode, value: string, { ttl, refresh }: Exact<SetOptions>): StoreEvent {
     const now = this.#clock.now();
-    const prevNode = tree.describe(entry, now);
+    const prevNode = tree.describe(stored, now);
     const index = this.#index + 1;
-    // A directory keeps its own index; the event has the new one all the same.
-    if (!entry.children) {
-      if (!refresh) entry.value = value;
-      entry.modifiedIndex = index;
+    // A directory keeps its `modifiedIndex`; only the event has the new one.
+    if (!stored.children) {
+      if (!refresh) stored.value = value;
+      stored.modifiedIndex = index;
     }
-    this.#expiries.set(entry, expiryAfter(ttl, now));
-    return this.#happened(action, { ...tree.describe(entry, now), modifiedIndex: index }, prevNode, refresh);
+    this.#expiries.set(stored, expiryAfter(ttl, now));
+    return this.#record(action, { ...tree.describe(stored, now), modifiedIndex: index }, prevNode, refresh);
   }
 
-  #remove(action: 'delete' | 'compareAndDelete' | 'expire', entry: tree.Entry): StoreEvent {
-    const prevNode = tree.describe(entry, this.#clock.now());
+  #remove(action: 'delete' | 'compareAndDelete' | 'expire', stored: tree.StoredNode): StoreEvent {
+    const prevNode = tree.describe(stored, this.#clock.now());
     const { key, dir, createdIndex } = prevNode;
     const node = { key, dir, createdIndex, modifiedIndex: this.#index + 1, nodes: [] };
-    tree.detach(entry);
-    const gone = tree.withDescendants(entry);
+    tree.detach(stored);
+    const gone = tree.withDescendants(stored);
     for (const each of gone) this.#expiries.forget(each);
-    const event = this.#happened(action, node, prevNode);
+    const event = this.#record(action, node, prevNode);
     for (const each of gone) this.#watchers.removed(each.key, event);
     return event;
   }
 
-  #happened(action: string, node: Node, prevNode?: Node, silent = false): StoreEvent {
+  #record(action: string, node: Node, prevNode?: Node, silent = false): StoreEvent {
     const event = { action, node, ...(prevNode ? { prevNode } : {}), silent };
     this.#index = node.modifiedIndex;
     this.#history.add(event);
@@ -186,7 +187,10 @@ export class Store {
   }
 }
 
-/** When that many seconds are over. As in etcd, which counts nanoseconds in 64 bits, the far future lies in the past. */
+/**
+ * Returns when a TTL in seconds ends, in milliseconds since the epoch. As in etcd, nanoseconds are counted in 64 bits, so a
+ * time after the year 2262 wraps around to the past.
+ */
 function expiryAfter(ttl: number | bigint | null | undefined, now: number): number | undefined {
   if (ttl === undefined || ttl === null) return undefined;
   const at = BigInt(now) + BigInt(ttl) * 1000n;

@@ -3,15 +3,15 @@ import type { GetOptions, Node } from '../../v2/keys-api.ts';
 import { baseName } from '../../v2/paths.ts';
 import { toBytes } from '../../v2/wire.ts';
 
-/** A key as the store keeps it: a directory where it has children. */
-export interface Entry {
+/** A key in the store's tree. A directory has `children`, a file has a `value`. The store answers with a {@link Node}. */
+export interface StoredNode {
   readonly key: string;
-  readonly parent: Entry | undefined;
-  readonly children: Map<string, Entry> | undefined;
+  readonly parent: StoredNode | undefined;
+  readonly children: Map<string, StoredNode> | undefined;
   readonly createdIndex: number;
   modifiedIndex: number;
   value: string | undefined;
-  /** Milliseconds since the epoch; undefined when it never expires. */
+  /** Milliseconds since the epoch; undefined if the node never expires. */
   expiresAt: number | undefined;
 }
 
@@ -19,32 +19,37 @@ const namesIn = (key: string): string[] => (key === '/' ? [] : key.slice(1).spli
 
 const join = (dir: string, name: string): string => (dir === '/' ? `/${name}` : `${dir}/${name}`);
 
-export const newRoot = (): Entry => newEntry('/', undefined, 0, undefined);
+export const newRoot = (): StoredNode => newNode('/', undefined, 0, undefined);
 
-/** An entry that is in no directory yet. Without a value it is a directory itself. */
-function newEntry(key: string, parent: Entry | undefined, index: number, value: string | undefined): Entry {
-  const children = value === undefined ? new Map<string, Entry>() : undefined;
+/** Returns a node that is not in its parent's `children` yet: a file, or a directory if `value` is undefined. */
+function newNode(key: string, parent: StoredNode | undefined, index: number, value: string | undefined): StoredNode {
+  const children = value === undefined ? new Map<string, StoredNode>() : undefined;
   return { key, parent, children, createdIndex: index, modifiedIndex: index, value, expiresAt: undefined };
 }
 
 /**
- * @param index the store's, for the error
- * @throws {EtcdKeyNotFound} naming the first part of the key that is missing
- * @throws {EtcdNotDir} naming the file in the way
+ * Returns the node of a key.
+ * @param index the store's index, for the error
+ * @throws {EtcdKeyNotFound} with the first missing part of the path
+ * @throws {EtcdNotDir} with the file that the path goes through
  */
-export function find(root: Entry, key: string, index: number): Entry {
-  let entry = root;
+export function find(root: StoredNode, key: string, index: number): StoredNode {
+  let stored = root;
   for (const name of namesIn(key)) {
-    if (!entry.children) throw etcdError(104, entry.key, index);
-    const child = entry.children.get(name);
-    if (!child) throw etcdError(100, join(entry.key, name), index);
-    entry = child;
+    if (!stored.children) throw etcdError(104, stored.key, index);
+    const child = stored.children.get(name);
+    if (!child) throw etcdError(100, join(stored.key, name), index);
+    stored = child;
   }
-  return entry;
+  return stored;
 }
 
-/** The directory a key is in; made, and those above it, where it is missing. */
-export function directoryOf(root: Entry, key: string, index: number): Entry {
+/**
+ * Returns the directory that contains a key. Creates missing directories.
+ * @param index the store's index
+ * @throws {EtcdNotDir} with the file that the path goes through
+ */
+export function directoryOf(root: StoredNode, key: string, index: number): StoredNode {
   let dir = root;
   for (const name of namesIn(key).slice(0, -1)) {
     const child = dir.children?.get(name) ?? add(dir, name, index + 1, undefined);
@@ -54,68 +59,69 @@ export function directoryOf(root: Entry, key: string, index: number): Entry {
   return dir;
 }
 
-/** Adds a file, or without a value a directory. */
-export function add(dir: Entry, name: string, index: number, value: string | undefined): Entry {
-  const entry = newEntry(join(dir.key, name), dir, index, value);
-  dir.children?.set(name, entry);
-  return entry;
+/** Adds a file to a directory, or a directory if `value` is undefined. */
+export function add(dir: StoredNode, name: string, index: number, value: string | undefined): StoredNode {
+  const stored = newNode(join(dir.key, name), dir, index, value);
+  dir.children?.set(name, stored);
+  return stored;
 }
 
-export function detach({ key, parent }: Entry): void {
+/** Removes a node from its directory. */
+export function detach({ key, parent }: StoredNode): void {
   parent?.children?.delete(baseName(key));
 }
 
-/** An entry and everything below it, the lowest first. Without recursion: a key may have more parts than the stack bears. */
-export function withDescendants(entry: Entry): Entry[] {
-  const found: Entry[] = [];
-  const open = [entry];
-  for (let next = open.pop(); next; next = open.pop()) {
+/** Returns a node and everything below it, each child before its parent. Not recursive: a deep key would overflow the stack. */
+export function withDescendants(stored: StoredNode): StoredNode[] {
+  const found: StoredNode[] = [];
+  const pending = [stored];
+  for (let next = pending.pop(); next; next = pending.pop()) {
     found.push(next);
-    for (const child of next.children?.values() ?? []) open.push(child);
+    for (const child of next.children?.values() ?? []) pending.push(child);
   }
   return found.reverse();
 }
 
-/** What an answer tells of an entry, without its children. */
-export function describe(entry: Entry, now: number): Node {
-  const { key, children, value, createdIndex, modifiedIndex } = entry;
+/** Returns a node as an answer shows it, without its children. */
+export function describe(stored: StoredNode, now: number): Node {
+  const { key, children, value, createdIndex, modifiedIndex } = stored;
   return {
     key,
     dir: children !== undefined,
     ...(value === undefined ? {} : { value }),
-    ...expiryOf(entry, now),
+    ...expiryOf(stored, now),
     createdIndex,
     modifiedIndex,
     nodes: [],
   };
 }
 
-/** A difference of two times is no greater in Go: 2^63 nanoseconds, in seconds. */
+/** The greatest difference of two times in Go, in seconds: 2^63 nanoseconds. */
 const LONGEST_TTL = 9_223_372_036;
 
-/** A TTL of 0 is left out; one that is over is told as what it is. */
-function expiryOf({ expiresAt }: Entry, now: number): { expiration?: string; ttl?: number } {
+/** Returns the fields of an answer about expiry. A TTL of 0 is left out; after expiry the TTL is negative. */
+function expiryOf({ expiresAt }: StoredNode, now: number): { expiration?: string; ttl?: number } {
   if (expiresAt === undefined) return {};
   const ttl = Math.max(Math.ceil((expiresAt - now) / 1000), -LONGEST_TTL);
   return { expiration: new Date(expiresAt).toISOString(), ...(ttl === 0 ? {} : { ttl }) };
 }
 
-/** What a read tells of an entry: with its children, and theirs when recursive. Hidden ones do not show. */
-export function list(entry: Entry, { recursive = false, sorted = false }: GetOptions, now: number): Node {
-  const node = describe(entry, now);
-  if (!entry.children) return node;
-  const shown = [...entry.children].filter(([name]) => !name.startsWith('_')).map(([, child]) => child);
+/** Returns a node as a read shows it: with its children, or with all descendants if `recursive`. Omits hidden nodes. */
+export function list(stored: StoredNode, { recursive = false, sorted = false }: GetOptions, now: number): Node {
+  const node = describe(stored, now);
+  if (!stored.children) return node;
+  const shown = [...stored.children].filter(([name]) => !name.startsWith('_')).map(([, child]) => child);
   const nodes = shown.map((child) => (recursive ? list(child, { recursive, sorted }, now) : describe(child, now)));
   return { ...node, nodes: sorted ? byKey(nodes) : shuffled(nodes) };
 }
 
-/** In the order of their bytes, which is not that of UTF-16. */
+/** Sorts by the bytes of the keys. Comparing them as UTF-16 strings would give another order. */
 function byKey(nodes: readonly Node[]): Node[] {
   const withBytes = nodes.map((node) => ({ node, bytes: toBytes(node.key) }));
   return withBytes.sort((a, b) => Buffer.compare(a.bytes, b.bytes)).map(({ node }) => node);
 }
 
-/** etcd's own order is a different one each time: who relies on one should find out here. */
+/** Shuffles the nodes. etcd's order differs each time too, so code that relies on an order fails here as well. */
 function shuffled(nodes: Node[]): Node[] {
   for (let i = nodes.length - 1; i > 0; i -= 1) {
     const j = Math.floor(Math.random() * (i + 1));

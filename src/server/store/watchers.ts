@@ -1,17 +1,17 @@
 import type { StoreEvent } from './history.ts';
 
-/** A client that waits for one event, or for each. */
+/** A watch in progress, for one event or for every event. */
 export interface Watcher {
   readonly key: string;
   readonly recursive: boolean;
   /** Stays registered after an event. Default false. */
   readonly stream?: boolean;
-  /** Events with a lower index do not count. */
+  /** Lowest index of an event to report. */
   readonly since: number;
   readonly notify: (event: StoreEvent) => void;
 }
 
-/** Who waits, by the key they wait on: an event costs what its path is long, not what there are waiters. */
+/** Watchers by key. The cost of an event grows with the depth of its key, not with the number of watchers. */
 export class Watchers {
   readonly #byKey = new Map<string, Set<Watcher>>();
 
@@ -30,37 +30,37 @@ export class Watchers {
     if (watchers?.delete(watcher) && watchers.size === 0) this.#byKey.delete(watcher.key);
   }
 
-  /** Wakes who waits for the key of the event, or recursively for one above it, unless the key is hidden from there. */
+  /** Notifies watchers of the event's key, and recursive watchers of the directories above it that do not hide the key. */
   changed(event: StoreEvent): void {
     const { key } = event.node;
     for (let end = key.indexOf('/', 1); end !== -1; end = key.indexOf('/', end + 1))
-      this.#wakeAbove(key.slice(0, end), event);
-    this.#wakeAbove('/', event);
-    this.#wakeAll(key, event);
+      this.#notifyAbove(key.slice(0, end), event);
+    this.#notifyAbove('/', event);
+    this.#notifyAll(key, event);
   }
 
-  /** Wakes who waits for a key that is gone with the one of the event. */
+  /** Notifies watchers of a key that was removed together with the event's key. */
   removed(key: string, event: StoreEvent): void {
-    this.#wakeAll(key, event);
+    this.#notifyAll(key, event);
   }
 
-  #wakeAbove(dir: string, event: StoreEvent): void {
-    // Looked up before anything else: a key may have very many parts, and hardly one of them is watched.
+  #notifyAbove(dir: string, event: StoreEvent): void {
+    // This comes first for speed: a key may have very many parts, and hardly any of them has watchers.
     const watchers = this.#byKey.get(dir);
     if (!watchers || isHidden(event.node.key, dir)) return;
-    for (const watcher of watchers) if (watcher.recursive) this.#wake(watcher, event);
+    for (const watcher of watchers) if (watcher.recursive) this.#notify(watcher, event);
   }
 
-  #wakeAll(key: string, event: StoreEvent): void {
-    for (const watcher of this.#byKey.get(key) ?? []) this.#wake(watcher, event);
+  #notifyAll(key: string, event: StoreEvent): void {
+    for (const watcher of this.#byKey.get(key) ?? []) this.#notify(watcher, event);
   }
 
-  #wake(watcher: Watcher, event: StoreEvent): void {
+  #notify(watcher: Watcher, event: StoreEvent): void {
     if (event.node.modifiedIndex < watcher.since) return;
     if (!watcher.stream) this.remove(watcher);
     watcher.notify(event);
   }
 }
 
-/** Whether a name begins with an underscore on the way from the directory down to the key. */
+/** Whether any name in the key below `dir` begins with an underscore. */
 const isHidden = (key: string, dir: string): boolean => key.indexOf('/_', dir === '/' ? 0 : dir.length) !== -1;
