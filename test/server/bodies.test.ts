@@ -7,9 +7,9 @@ const FORM = 'application/x-www-form-urlencoded';
 
 const formOf = (length: number): string => 'value='.padEnd(length, 'x');
 
-/** A body whose length is told beforehand, and one that is not. */
+/** The two ways to send a body. */
 const encodings: [string, (body: string) => string][] = [
-  ['with its length', (body) => `Content-Length: ${body.length}\r\n\r\n${body}`],
+  ['with a Content-Length', (body) => `Content-Length: ${body.length}\r\n\r\n${body}`],
   ['in chunks', (body) => `Transfer-Encoding: chunked\r\n\r\n${chunks(body)}0\r\n\r\n`],
 ];
 
@@ -31,7 +31,7 @@ async function send(etcd: OpenServer, method: string, type: string, body: string
 const TOO_LARGE = { errorCode: 210, message: 'Invalid POST form', cause: 'http: POST too large', index: 0 };
 
 describe.each(encodings)('a form sent %s', (_, encoded) => {
-  test('may have 1 MiB', async () => {
+  test('of 1 MiB is accepted', async () => {
     const etcd = await serveOpenly();
     const client = await send(etcd, 'PUT', FORM, encoded(formOf(MIB)));
     expect((await client.wholeAnswers(1))[0]?.status).toBe(201);
@@ -40,7 +40,7 @@ describe.each(encodings)('a form sent %s', (_, encoded) => {
     await expectUnharmed(etcd);
   });
 
-  test.each(['PUT', 'POST'])('by %s may not have a byte more; the connection can be used on', async (method) => {
+  test.each(['PUT', 'POST'])('by %s is refused with one byte more, and the connection stays usable', async (method) => {
     const etcd = await serveOpenly();
     const client = await send(etcd, method, FORM, encoded(formOf(MIB + 1)));
     client.send(get('/'));
@@ -52,7 +52,7 @@ describe.each(encodings)('a form sent %s', (_, encoded) => {
     await expectUnharmed(etcd);
   });
 
-  test('of many times that is refused just so', async () => {
+  test('of 20 MiB is refused in the same way', async () => {
     const etcd = await serveOpenly();
     const client = await send(etcd, 'PUT', FORM, encoded(formOf(20 * MIB)));
     const [refused] = await client.wholeAnswers(1);
@@ -62,7 +62,7 @@ describe.each(encodings)('a form sent %s', (_, encoded) => {
   });
 
   test.each(['application/json', 'multipart/form-data; boundary=x', 'text/plain', ''])(
-    'as %j is none: however long, it is ignored',
+    'with the Content-Type %j is ignored, whatever its length',
     async (type) => {
       const etcd = await serveOpenly();
       const client = await send(etcd, 'PUT', type, encoded(formOf(20 * MIB)));
@@ -75,7 +75,7 @@ describe.each(encodings)('a form sent %s', (_, encoded) => {
     },
   );
 
-  test.each(['GET', 'DELETE', 'PATCH'])('by %s is none: however long, it is ignored', async (method) => {
+  test.each(['GET', 'DELETE', 'PATCH'])('by %s is ignored, whatever its length', async (method) => {
     const etcd = await serveOpenly();
     const client = await send(etcd, method, FORM, encoded(formOf(20 * MIB)));
     client.send(get('/'));
@@ -86,7 +86,7 @@ describe.each(encodings)('a form sent %s', (_, encoded) => {
   });
 });
 
-test('a form comes in pieces as slowly as it likes', async () => {
+test('a form that arrives byte by byte is read', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const other = await RawConnection.open(etcd.url);
@@ -103,7 +103,7 @@ test('a form comes in pieces as slowly as it likes', async () => {
   await expectUnharmed(etcd);
 });
 
-test('a form that ends before its length, by half a hang-up, is told so', async () => {
+test('a form shorter than its Content-Length gets 400 when the client closes its half', async () => {
   const etcd = await serveOpenly();
   const client = await send(etcd, 'PUT', FORM, 'Content-Length: 100\r\n\r\nvalue=1');
   client.halfClose();

@@ -14,7 +14,7 @@ describe('in memory', () => {
   managerContract('the memory store', () => new MemoryStore(store));
 });
 
-// The contracts of Lock and LockManager run on the embedded server with all the tests of locks.
+// The project "embedded" runs all lock tests, and so the contracts of Lock and LockManager, on the embedded server.
 describe('over HTTP', () => {
   let etcd: EmbeddedEtcd;
 

@@ -18,7 +18,7 @@ test.each([
   ['a fixed seed', FIXED_SEED],
   ['a fresh seed', Date.now() % 2 ** 31],
 ])(
-  'requests at random, from %s, get the same answers from etcd and from the embedded server',
+  'random requests from %s get the same answers from etcd and from the embedded server',
   async (_, seed) => {
     let sequence = 0;
     let requests = 0;
@@ -38,7 +38,7 @@ test.each([
       }),
       { seed, numRuns: SEQUENCES },
     );
-    // biome-ignore lint/suspicious/noConsole: who sees a failure needs the seed, and who sees none the extent.
+    // biome-ignore lint/suspicious/noConsole: the seed reproduces a failure; the count shows what a success covers.
     console.info(`differential: seed ${seed}, ${SEQUENCES} sequences, ${requests} requests to each server`);
   },
   300_000,

@@ -19,7 +19,7 @@ const version = async (url: string) => (await fetch(`${url}/version`)).json();
 
 const healthy = { etcdserver: '3.4.23', etcdcluster: '3.4.0' };
 
-/** What connecting failed with. */
+/** The error code with which connecting failed; undefined after success. */
 async function refusal(url: string): Promise<unknown> {
   const error = await RawConnection.open(url).then(
     () => undefined,
@@ -28,46 +28,46 @@ async function refusal(url: string): Promise<unknown> {
   return error;
 }
 
-describe('where it listens', () => {
-  test('is any free port of the loopback', async () => {
+describe('the address the server listens on', () => {
+  test('is a free port of the loopback by default', async () => {
     const [a, b] = [await start(), await start({})];
     for (const { url } of [a, b]) expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
     expect(a.url).not.toBe(b.url);
     expect(await version(a.url)).toEqual(healthy);
   });
 
-  test('is the port asked for', async () => {
+  test('has the given port', async () => {
     const [port] = await freePorts(1);
     const etcd = await start({ port: port as number });
     expect(etcd.url).toBe(`http://127.0.0.1:${port}`);
     expect(await version(etcd.url)).toEqual(healthy);
   });
 
-  test('is no port that is taken: the start rejects, and who has the port is not disturbed', async () => {
+  test('cannot have a port in use: the start rejects, and the other server keeps working', async () => {
     const first = await start();
     const port = Number(new URL(first.url).port);
     await expect(EmbeddedEtcd.start({ port })).rejects.toMatchObject({ code: 'EADDRINUSE', port });
     expect(await version(first.url)).toEqual(healthy);
   });
 
-  test('is no address of another machine', async () => {
+  test('cannot be an address of another machine', async () => {
     await expect(EmbeddedEtcd.start({ host: '203.0.113.1' })).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
   });
 
-  // Where the machine has no other address, nobody can reach it by one.
+  // Empty if the machine has no other address.
   const others = Object.values(networkInterfaces()).flatMap((list = []) =>
     list.filter(({ internal, family }) => !internal && family === 'IPv4').map(({ address }) => address),
   );
 
   const hasIPv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'));
 
-  test('is not where other machines can reach it', async () => {
+  test('cannot be reached by other machines', async () => {
     const port = Number(new URL((await start()).url).port);
     for (const address of [...others, '127.0.0.2'])
       expect(await refusal(`http://${address}:${port}`)).toBe('ECONNREFUSED');
   });
 
-  test('is everywhere if so asked; its url is on the loopback', async () => {
+  test('is every address with the host 0.0.0.0, and the url names the loopback', async () => {
     const etcd = await start({ host: '0.0.0.0' });
     expect(etcd.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(await version(etcd.url)).toEqual(healthy);
@@ -75,7 +75,7 @@ describe('where it listens', () => {
     for (const address of [...others, '127.0.0.2']) expect(await version(`http://${address}:${port}`)).toEqual(healthy);
   });
 
-  test.each(['::1', '::'])('may be the IPv6 address %s, where there is IPv6', async (host) => {
+  test.each(['::1', '::'])('may be the IPv6 address %s if the machine has IPv6', async (host) => {
     if (!hasIPv6) {
       await expect(EmbeddedEtcd.start({ host })).rejects.toMatchObject({ syscall: 'listen' });
       return;
@@ -87,7 +87,7 @@ describe('where it listens', () => {
     expect(await client.machines()).toEqual([etcd.url]);
   });
 
-  test('may be a name of this machine, by which it is then asked', async () => {
+  test('may be a name of this machine, which clients can then use', async () => {
     const found = await lookup(hostname()).catch(() => undefined);
     if (!found) {
       await expect(EmbeddedEtcd.start({ host: hostname() })).rejects.toMatchObject({ syscall: 'getaddrinfo' });
@@ -115,7 +115,7 @@ describe('where it listens', () => {
   });
 });
 
-test('two servers know nothing of each other', async () => {
+test('two servers have separate keys and cluster ids', async () => {
   const [a, b] = [await start(), await start()].map(({ url }) => connect({ endpoints: url })) as [
     EtcdClient,
     EtcdClient,
@@ -130,7 +130,7 @@ test('two servers know nothing of each other', async () => {
   expect(ofA.clusterId).not.toBe(ofB.clusterId);
 });
 
-test('a lock on it is queued for as on any etcd', async () => {
+test('a lock on the embedded server passes from its holder to the next waiter', async () => {
   const { url } = await start();
   const [first, second] = [1, 2].map(() => new Lock(connect({ endpoints: url }), 'job')) as [Lock, Lock];
   expect(await first.acquire({ lockTtl: 60 })).toBe(true);

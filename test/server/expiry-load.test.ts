@@ -1,4 +1,4 @@
-// Any number of keys with TTLs costs one timer.
+// One timer serves any number of keys with TTLs.
 import { expect, onTestFinished, test } from 'vitest';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
 import { Store } from '../../src/server/store/store.ts';
@@ -10,7 +10,7 @@ function fresh() {
   return { clock, store: new Store(clock) };
 }
 
-test('ten thousand keys with as many TTLs cost one timer at any time, and each goes in its turn', () => {
+test('ten thousand keys with different TTLs need one timer, and each expires in its turn', () => {
   const { clock, store } = fresh();
   for (let i = 0; i < 10_000; i += 1) {
     store.set(`/d/${i}`, '', { ttl: 1 + ((i * 7919) % 10_000) });
@@ -27,7 +27,7 @@ test('ten thousand keys with as many TTLs cost one timer at any time, and each g
   expect(clock.outstanding).toBe(0);
 });
 
-test('ten thousand keys that go at once cost one timer', () => {
+test('ten thousand keys that expire at once need one timer', () => {
   const { clock, store } = fresh();
   for (let i = 0; i < 10_000; i += 1) store.set(`/d/${i}`, '', { ttl: 60 });
   expect(clock.outstanding).toBe(1);
@@ -36,7 +36,7 @@ test('ten thousand keys that go at once cost one timer', () => {
   expect(clock.outstanding).toBe(0);
 });
 
-test('a key renewed ten thousand times costs what one costs that is not', () => {
+test('a key renewed ten thousand times needs one timer', () => {
   const { clock, store } = fresh();
   store.set('/k', 'v', { ttl: 60 });
   for (let i = 0; i < 10_000; i += 1) {
@@ -50,7 +50,7 @@ test('a key renewed ten thousand times costs what one costs that is not', () => 
   expect(clock.outstanding).toBe(0);
 });
 
-test('ten thousand keys that come and are removed leave nothing to wait for', () => {
+test('ten thousand keys that are set and removed leave no timer', () => {
   const { clock, store } = fresh();
   for (let i = 0; i < 10_000; i += 1) {
     store.set('/k', 'v', { ttl: 60 });
@@ -61,7 +61,7 @@ test('ten thousand keys that come and are removed leave nothing to wait for', ()
   expect(store.index).toBe(20_003);
 });
 
-test('a store that has stopped waits for nothing, and nothing of it expires', () => {
+test('a stopped store has no timer, and its keys do not expire', () => {
   const { clock, store } = fresh();
   store.set('/k', 'v', { ttl: 1 });
   store.stop();
@@ -70,10 +70,10 @@ test('a store that has stopped waits for nothing, and nothing of it expires', ()
   expect(store.get('/k', {}).value).toBe('v');
 });
 
-/** For the event loop. Two busy cores added 14 ms at the most; the rest is for a process that gets no turn for seconds. */
+/** Milliseconds by which the event loop may be late. Two busy cores delayed it by 14 ms at most; a starved process needs more. */
 const MARGIN = 3000;
 
-test('by the real clock each key is seen to go within half a second of its TTL, never before', async () => {
+test('by the real clock, each key expires within half a second after its TTL, never before', async () => {
   const etcd = await EmbeddedEtcd.start();
   onTestFinished(() => etcd.stop());
   const client = connect({ endpoints: etcd.url });
@@ -90,7 +90,7 @@ test('by the real clock each key is seen to go within half a second of its TTL, 
   );
   for (const { action, ttl, most, least } of lives) {
     expect(action).toBe('expire');
-    // The server reckons from a moment between the two.
+    // The server counts the TTL from a time between the request and the answer.
     expect(most).toBeGreaterThanOrEqual(ttl - 1);
     expect(least).toBeLessThanOrEqual(ttl + 500 + MARGIN);
   }

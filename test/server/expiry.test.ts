@@ -30,7 +30,7 @@ function eventsAfter(store: Store, index: number): StoreEvent[] {
 }
 
 describe('a key', () => {
-  test('is told the TTL it was given, though time passes meanwhile', () => {
+  test('has the given TTL in the answer, although the clock advances during the write', () => {
     const { clock } = fresh();
     const now = () => {
       clock.advance(1);
@@ -44,7 +44,7 @@ describe('a key', () => {
   });
 
   test.each([0, 1, 250, 499, 500, 501, 999])(
-    'goes at the first half second at or after its TTL, set %i ms past a whole second',
+    'set %i ms past a whole second expires at the first half second at or after its TTL',
     (past) => {
       const { clock, store } = fresh(1_000_000_000_000 + past);
       store.set('/k', 'v', { ttl: 2 });
@@ -57,7 +57,7 @@ describe('a key', () => {
     },
   );
 
-  test('with a TTL of 0 goes at the next half second', () => {
+  test('with a TTL of 0 expires at the next half second', () => {
     const { clock, store } = fresh(1_000_000_000_100);
     expect(store.set('/k', 'v', { ttl: 0 }).node).not.toHaveProperty('ttl');
     clock.advance(399);
@@ -66,7 +66,7 @@ describe('a key', () => {
     expect(has(store, '/k')).toBe(false);
   });
 
-  test('with a TTL of 0, set on a half second, goes as soon as time goes on', () => {
+  test('with a TTL of 0, set exactly on a half second, expires right after the write', () => {
     const { clock, store } = fresh();
     store.set('/k', 'v', { ttl: 0 });
     expect(has(store, '/k')).toBe(true);
@@ -74,7 +74,7 @@ describe('a key', () => {
     expect(has(store, '/k')).toBe(false);
   });
 
-  test('tells the time it has left, rounded up', () => {
+  test('shows the seconds it has left, rounded up', () => {
     const { clock, store } = fresh();
     store.set('/k', 'v', { ttl: 3 });
     const seen: unknown[] = [];
@@ -87,7 +87,7 @@ describe('a key', () => {
     expect(seen).toEqual([3, 3, 2, 2, 1, 1]);
   });
 
-  test('stays a year if it may', () => {
+  test('with a TTL of a year expires after a year', () => {
     const { clock, store } = fresh();
     store.set('/k', 'v', { ttl: YEAR });
     clock.advance(YEAR * 1000 - 1);
@@ -96,7 +96,7 @@ describe('a key', () => {
     expect(has(store, '/k')).toBe(false);
   });
 
-  test('stays for ever where the time it has ends after all time', () => {
+  test('with a TTL beyond the year 2262 never expires', () => {
     const { clock, store } = fresh();
     store.set('/k', 'v', { ttl: 10_000_000_000 });
     expect(clock.outstanding).toBe(0);
@@ -109,7 +109,7 @@ describe('a key', () => {
     ['a swap without a TTL', (store) => store.set('/k', 'w', { prevValue: 'v' })],
     ['an update without a TTL', (store) => store.set('/k', 'w', { prevExist: true })],
     ['a refresh to no TTL', (store) => store.set('/k', undefined, { ttl: null, refresh: true, prevValue: 'v' })],
-  ])('stays after %s', (_, write) => {
+  ])('does not expire after %s', (_, write) => {
     const { clock, store } = fresh();
     store.set('/k', 'v', { ttl: 1 });
     write(store);
@@ -120,8 +120,8 @@ describe('a key', () => {
 
   test.each<[string, (store: Store) => void]>([
     ['removed', (store) => store.delete('/k', {})],
-    ['removed as it was', (store) => store.delete('/k', { prevValue: 'v' })],
-  ])('that is %s does not expire as well, nor does the next of its name', (_, remove) => {
+    ['removed by value', (store) => store.delete('/k', { prevValue: 'v' })],
+  ])('that is %s does not expire, and neither does a new key of the same name', (_, remove) => {
     const { clock, store } = fresh();
     store.set('/k', 'v', { ttl: 1 });
     remove(store);
@@ -131,7 +131,7 @@ describe('a key', () => {
     expect(store.index).toBe(6);
   });
 
-  test('that is renewed goes when the last renewal says, sooner or later', () => {
+  test('that is renewed expires when its latest TTL ends, earlier or later than before', () => {
     const { clock, store } = fresh();
     store.set('/k', 'v', { ttl: 100 });
     store.set('/k', undefined, { ttl: 5, refresh: true, prevValue: 'v' });
@@ -146,7 +146,7 @@ describe('a key', () => {
 });
 
 describe('a directory with a TTL', () => {
-  test('takes all below it along; one event tells of it, and their own TTLs are forgotten', () => {
+  test('expires with everything below it in one event, and cancels the expiry of the keys below', () => {
     const { clock, store } = fresh();
     store.set('/d', undefined, { dir: true, ttl: 2 });
     store.set('/d/a', 'v', { ttl: 50 });
@@ -161,7 +161,7 @@ describe('a directory with a TTL', () => {
     expect(store.index).toBe(before + 1);
   });
 
-  test('loses those whose time is up before its own', () => {
+  test('loses keys whose TTL ends before its own', () => {
     const { clock, store } = fresh();
     store.set('/d', undefined, { dir: true, ttl: 10 });
     store.set('/d/a', 'v', { ttl: 1 });
@@ -172,7 +172,7 @@ describe('a directory with a TTL', () => {
     expect(eventsAfter(store, 6).map(({ node }) => node.key)).toEqual(['/d/a', '/d']);
   });
 
-  test('that is renewed stays, and what is in it with it', () => {
+  test('that is renewed stays, and so do the keys in it', () => {
     const { clock, store } = fresh();
     store.set('/d', undefined, { dir: true, ttl: 1 });
     store.set('/d/a', 'v', {});
@@ -184,8 +184,8 @@ describe('a directory with a TTL', () => {
   });
 });
 
-describe('the events', () => {
-  test('come in the order of expiry, one index each, with what was there before', () => {
+describe('expiry events', () => {
+  test('come in the order of expiry, each with its own index and the previous value', () => {
     const { clock, store } = fresh();
     const ttls = [7, 3, 5, 1, 6, 2, 4];
     for (const ttl of ttls) store.set(`/k${ttl}`, `v${ttl}`, { ttl });
@@ -202,7 +202,7 @@ describe('the events', () => {
     expect(eventsAfter(store, before)[0]?.node).not.toHaveProperty('value');
   });
 
-  test('of one half second come in the order of expiry, too', () => {
+  test('of the same half second also come in the order of expiry', () => {
     const { clock, store } = fresh();
     store.set('/d/third', 'v', { ttl: 2 });
     for (const name of ['a', 'b', 'c']) {
@@ -214,24 +214,24 @@ describe('the events', () => {
     expect(eventsAfter(store, before).map(({ node }) => node.key)).toEqual(['/a', '/b', '/c', '/d/third']);
   });
 
-  test('wake who waits for the key, its directory or what was in it', () => {
+  test('notify watchers of the key, of its directory and of keys in it', () => {
     const { clock, store } = fresh();
     store.set('/d', undefined, { dir: true, ttl: 1 });
     store.set('/d/a', 'v', {});
-    const woken: string[] = [];
+    const notified: string[] = [];
     const wait = (name: string, key: string, recursive: boolean) =>
       store.watch({
         key,
         recursive,
         since: store.index + 1,
-        notify: ({ node }) => woken.push(`${name} by ${node.key}`),
+        notify: ({ node }) => notified.push(`${name} by ${node.key}`),
       });
     wait('child', '/d/a', false);
     wait('itself', '/d', false);
     wait('above', '/', true);
-    wait('stranger', '/e', true);
+    wait('other', '/e', true);
     clock.advance(1000);
-    expect(woken.sort()).toEqual(['above by /d', 'child by /d', 'itself by /d']);
+    expect(notified.sort()).toEqual(['above by /d', 'child by /d', 'itself by /d']);
     expect(store.watchers).toBe(1);
   });
 });

@@ -1,11 +1,11 @@
-// Clients that send far more than they take answers of: they are cut off, and nobody else notices.
+// Clients that send far more requests than they read answers. The server cuts them off, and other clients are unaffected.
 import { expect, test, vi } from 'vitest';
 import { MOST_BYTES, MOST_REQUESTS } from '../../src/server/front/pipeline.ts';
 import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';
 
-/** Requests that are parsed with the last one before the cut-off: as many as fit into what is read at once. */
+/** Requests that fit into one read of 64 KiB. So many may be parsed before the server cuts the client off. */
 const AT_ONCE = 65_536 / 40;
 
 const MIB = 2 ** 20;
@@ -15,19 +15,19 @@ const PATIENCE = 100_000;
 
 vi.setConfig({ testTimeout: 2 * PATIENCE });
 
-/** Everything the server says until it closes the connection. So many answers take their time on a busy machine. */
+/** Everything the server sends until it closes the connection. So many answers take long on a busy machine. */
 async function toTheEnd(client: RawConnection): Promise<string> {
   await until(() => client.socket.closed, Boolean, { timeout: PATIENCE });
   return client.text;
 }
 
-/** How the answer to `get('/none')` begins. */
+/** The start of each answer to `get('/none')`. */
 const NONE = /HTTP\/1\.1 404 /g;
 
-/** After its answer the server closes the connection. */
+/** The server closes the connection after its answer to this request. */
 const last = request('GET', '/version', { headers: 'Connection: close\r\n' });
 
-/** A client whose long poll on `/k` is in place. */
+/** A client with a long poll on `/k`. */
 async function poller(etcd: OpenServer): Promise<RawConnection> {
   const client = await RawConnection.open(etcd.url);
   client.send(poll('/k'));
@@ -44,7 +44,7 @@ function counted({ server }: OpenServer): () => number {
   return () => count;
 }
 
-test('a client is cut off that sends requests without end behind a long poll; none of them is carried out', async () => {
+test('a client that keeps sending requests behind a long poll is cut off, and none of them is carried out', async () => {
   const etcd = await serveOpenly();
   const [client, other] = [await poller(etcd), await RawConnection.open(etcd.url)];
   const requests = counted(etcd);
@@ -58,7 +58,7 @@ test('a client is cut off that sends requests without end behind a long poll; no
   await expectUnharmed(etcd);
 });
 
-test('a client is cut off that sends more bytes than that many requests may have', async () => {
+test('a client that sends too many bytes behind a long poll is cut off', async () => {
   const etcd = await serveOpenly();
   const client = await poller(etcd);
   const requests = counted(etcd);
@@ -69,7 +69,7 @@ test('a client is cut off that sends more bytes than that many requests may have
   expect(etcd.store.index).toBe(3);
 });
 
-test('a client that is nearly so far ahead gets every answer after the event', async () => {
+test('a client just below the limit gets every answer after the event', async () => {
   const etcd = await serveOpenly();
   const client = await poller(etcd);
   const count = MOST_REQUESTS - 2;
@@ -81,7 +81,7 @@ test('a client that is nearly so far ahead gets every answer after the event', a
   await expectUnharmed(etcd);
 });
 
-test('a client that hangs up so far ahead leaves nothing, and the next one is answered', async () => {
+test('a client that hangs up with thousands of unanswered requests leaves nothing behind', async () => {
   const etcd = await serveOpenly();
   const client = await poller(etcd);
   const arrived = counted(etcd);
@@ -92,7 +92,7 @@ test('a client that hangs up so far ahead leaves nothing, and the next one is an
   expect(etcd.store.index).toBe(3);
 });
 
-test('requests that are answered as they come are no bound to a connection, however many and large', async () => {
+test('a connection whose requests are answered as they arrive has no limit on their number and size', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const writes = (2 * MOST_BYTES) / MIB + 2;

@@ -7,25 +7,25 @@ import { EtcdClient } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 
-/** The contract has no streams. */
-class Behind extends EtcdClient {
+/** A store for the front: a client of a real etcd. The contract uses no streams. */
+class RemoteStore extends EtcdClient {
   stream(): never {
-    throw new Error('no test asks for a stream');
+    throw new Error('streams are not supported');
   }
 }
 
-// The front is for any store: here the one behind it is far away, and answers late.
+// The front serves any store. This one is another server, so its answers take longer.
 const server = createHttpServer();
 let etcd: EtcdMember;
-let behind: Behind;
+let store: RemoteStore;
 let url: string;
 
 beforeAll(async () => {
   etcd = await startEtcd();
-  behind = new Behind({ endpoints: etcd.url });
+  store = new RemoteStore({ endpoints: etcd.url });
   server.on(
     'request',
-    new Front(behind, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }, '127.0.0.1').listener,
+    new Front(store, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }, '127.0.0.1').listener,
   );
   await once(server.listen(0, '127.0.0.1'), 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(async () => {
   server.close();
   server.closeAllConnections();
-  await behind.close();
+  await store.close();
   await etcd.stop();
 });
 

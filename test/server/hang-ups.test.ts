@@ -1,4 +1,4 @@
-// Clients that leave: whatever they were in the middle of, the server keeps nothing for them.
+// Clients that disconnect in the middle of something. The server keeps nothing for them.
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const ways: [string, Leaving][] = [
 const MIB = 2 ** 20;
 const bigPut = (key: string): string => put(key, 'x'.repeat(MIB - 'value='.length));
 
-/** A client whose long poll on `/k` is in place. */
+/** A client with a long poll on `/k`. */
 async function poller(etcd: OpenServer): Promise<RawConnection> {
   const client = await RawConnection.open(etcd.url);
   client.send(poll('/k'));
@@ -26,13 +26,13 @@ async function poller(etcd: OpenServer): Promise<RawConnection> {
   return client;
 }
 
-test.each(ways)('a client that %s in the middle of a long poll', async (_, leave) => {
+test.each(ways)('a client that %s in a long poll leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   leave(await poller(etcd));
   await expectUnharmed(etcd);
 });
 
-test.each(ways)('a client that %s in the middle of a stream', async (_, leave) => {
+test.each(ways)('a client that %s in a stream leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(request('GET', '/v2/keys/k?wait=true&stream=true'));
@@ -46,7 +46,7 @@ test.each(ways)('a client that %s in the middle of a stream', async (_, leave) =
   await expectUnharmed(etcd);
 });
 
-test.each(ways)('a client that %s in a stream from the past, which stays silent', async (_, leave) => {
+test.each(ways)('a client that %s in a stream from the history leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   etcd.store.set('/k', '1', {});
   const client = await RawConnection.open(etcd.url);
@@ -59,7 +59,7 @@ test.each(ways)('a client that %s in a stream from the past, which stays silent'
   await expectUnharmed(etcd);
 });
 
-test.each(ways)('a client that %s before its request is complete', async (_, leave) => {
+test.each(ways)('a client that %s before its request is complete leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   for (const part of ['', 'GET /v2', 'GET /v2/keys/k HTTP/1.1\r\nHost: et']) {
     const client = await RawConnection.open(etcd.url);
@@ -69,7 +69,7 @@ test.each(ways)('a client that %s before its request is complete', async (_, lea
   await expectUnharmed(etcd);
 });
 
-test.each(ways)('a client that %s in the middle of a form has written nothing', async (_, leave) => {
+test.each(ways)('a client that %s in the middle of a form writes nothing', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const whole = put('/k', 'x'.repeat(100_000));
@@ -81,7 +81,7 @@ test.each(ways)('a client that %s in the middle of a form has written nothing', 
   expect(etcd.store.index).toBe(3);
 });
 
-test.each(ways)('a client that %s in the middle of a chunked form has written nothing', async (_, leave) => {
+test.each(ways)('a client that %s in the middle of a chunked form writes nothing', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const arrived = once(etcd.server, 'request');
@@ -93,7 +93,7 @@ test.each(ways)('a client that %s in the middle of a chunked form has written no
   expect(etcd.store.index).toBe(3);
 });
 
-test.each(ways)('a client that %s instead of reading a long answer', async (_, leave) => {
+test.each(ways)('a client that %s instead of reading a long answer leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   for (let i = 0; i < 16; i += 1) etcd.store.set(`/k/${i}`, 'x'.repeat(MIB), {});
   const client = await RawConnection.open(etcd.url);
@@ -105,7 +105,7 @@ test.each(ways)('a client that %s instead of reading a long answer', async (_, l
   await expectUnharmed(etcd);
 });
 
-test.each(ways)('a client that %s with a poll behind an answer it does not read', async (_, leave) => {
+test.each(ways)('a client that %s with a poll behind an unread answer leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   for (let i = 0; i < 16; i += 1) etcd.store.set(`/k/${i}`, 'x'.repeat(MIB), {});
   const client = await RawConnection.open(etcd.url);
@@ -117,7 +117,7 @@ test.each(ways)('a client that %s with a poll behind an answer it does not read'
   await expectUnharmed(etcd);
 });
 
-test.each(ways)('a client that %s with a poll right behind a write: the write stands', async (_, leave) => {
+test.each(ways)('a client that %s with a poll behind a write does not undo the write', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(request('POST', '/v2/keys/q', { form: 'value=1' }) + poll('/q'));
@@ -127,7 +127,7 @@ test.each(ways)('a client that %s with a poll right behind a write: the write st
   expect(etcd.store.get('/q', {}).nodes).toHaveLength(1);
 });
 
-test.each(ways)('a client that %s with requests behind its poll: they are not carried out', async (_, leave) => {
+test.each(ways)('a client that %s with requests behind its poll cancels those requests', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await poller(etcd);
   const arrived = requests(etcd, 3);
@@ -138,7 +138,7 @@ test.each(ways)('a client that %s with requests behind its poll: they are not ca
   expect(etcd.store.index).toBe(3);
 });
 
-test.each(ways)('a client that %s with long forms behind its poll', async (_, leave) => {
+test.each(ways)('a client that %s with long forms behind its poll writes nothing', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await poller(etcd);
   const arrived = requests(etcd, 4);
@@ -149,7 +149,7 @@ test.each(ways)('a client that %s with long forms behind its poll', async (_, le
   expect(etcd.store.index).toBe(3);
 });
 
-test.each(ways)('a client that %s after a poll with a body that nobody asked for', async (_, leave) => {
+test.each(ways)('a client that %s after a poll with an unexpected body leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(
@@ -160,7 +160,7 @@ test.each(ways)('a client that %s after a poll with a body that nobody asked for
   await expectUnharmed(etcd);
 });
 
-test('a client that hangs up as the event comes', async () => {
+test('a client that resets its connection at the time of the event leaves nothing behind', async () => {
   const etcd = await serveOpenly();
   const client = await poller(etcd);
   client.reset();
@@ -168,7 +168,7 @@ test('a client that hangs up as the event comes', async () => {
   await expectUnharmed(etcd);
 });
 
-test('thousands of clients that connect and leave at once', async () => {
+test('thousands of clients that connect and disconnect at once leave nothing behind', async () => {
   const etcd = await serveOpenly();
   for (let round = 0; round < 20; round += 1) {
     const clients = await Promise.all(Array.from({ length: 150 }, () => RawConnection.open(etcd.url)));
@@ -178,7 +178,7 @@ test('thousands of clients that connect and leave at once', async () => {
   await expectUnharmed(etcd);
 });
 
-test('hundreds of clients that ask and do not wait for the answer', async () => {
+test('hundreds of clients that disconnect right after their requests leave nothing behind', async () => {
   const etcd = await serveOpenly();
   for (let round = 0; round < 5; round += 1) {
     const clients = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(etcd.url)));
@@ -191,7 +191,7 @@ test('hundreds of clients that ask and do not wait for the answer', async () => 
   await expectUnharmed(etcd);
 });
 
-/** Waits until an answer has been begun that the client's machine takes no more of. */
+/** Waits until an answer fills the buffers of the connection. */
 async function blocked({ server }: OpenServer): Promise<void> {
   const [, response] = (await once(server, 'request')) as [unknown, ServerResponse];
   await until(

@@ -1,4 +1,4 @@
-// Requests that are none: each gets a clear answer or a clean end, and leaves the server as it was.
+// Malformed requests. Each gets a clear answer or a clean end, and leaves the server unchanged.
 import { expect, test } from 'vitest';
 import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
@@ -7,28 +7,28 @@ const FORM = 'Content-Type: application/x-www-form-urlencoded\r\n';
 const PUT = `PUT /v2/keys/k HTTP/1.1\r\nHost: localhost\r\n${FORM}`;
 
 const malformed: [string, string][] = [
-  ['bytes that are no HTTP', '\x00\x01\x02\xff\xfe garbage\r\n\r\n'],
+  ['bytes that are not HTTP', '\x00\x01\x02\xff\xfe garbage\r\n\r\n'],
   ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a request line without a target', 'GET\r\n\r\n'],
-  ['a request line with a word too many', 'GET /version HTTP/1.1 please\r\n\r\n'],
+  ['a request line with an extra word', 'GET /version HTTP/1.1 please\r\n\r\n'],
   ['an unknown version of HTTP', 'GET /version HTTP/7.3\r\nHost: localhost\r\n\r\n'],
   ['an unknown method', 'FROBNICATE /v2/keys/k HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-  ['no host', 'GET /version HTTP/1.1\r\n\r\n'],
+  ['a request without a host', 'GET /version HTTP/1.1\r\n\r\n'],
   ['a header without a colon', 'GET /version HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n'],
   ['a header with a zero byte', 'GET /version HTTP/1.1\r\nHost: et\x00cd\r\n\r\n'],
-  ['a length that is no number', `${PUT}Content-Length: seven\r\n\r\nvalue=1`],
+  ['a length that is not a number', `${PUT}Content-Length: seven\r\n\r\nvalue=1`],
   ['a negative length', `${PUT}Content-Length: -1\r\n\r\nvalue=1`],
-  ['a length beyond all numbers', `${PUT}Content-Length: 99999999999999999999999\r\n\r\nvalue=1`],
+  ['a length that is too large', `${PUT}Content-Length: 99999999999999999999999\r\n\r\nvalue=1`],
   ['two lengths', `${PUT}Content-Length: 7\r\nContent-Length: 8\r\n\r\nvalue=1`],
   ['a length and chunks', `${PUT}Content-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nvalue=1\r\n0\r\n\r\n`],
-  ['a chunk whose size is no number', `${PUT}Transfer-Encoding: chunked\r\n\r\nzz\r\nvalue=1\r\n0\r\n\r\n`],
-  ['a negative chunk', `${PUT}Transfer-Encoding: chunked\r\n\r\n-7\r\nvalue=1\r\n0\r\n\r\n`],
-  ['a chunk beyond all numbers', `${PUT}Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nvalue=1\r\n`],
+  ['a chunk whose size is not a number', `${PUT}Transfer-Encoding: chunked\r\n\r\nzz\r\nvalue=1\r\n0\r\n\r\n`],
+  ['a chunk with a negative size', `${PUT}Transfer-Encoding: chunked\r\n\r\n-7\r\nvalue=1\r\n0\r\n\r\n`],
+  ['a chunk whose size is too large', `${PUT}Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nvalue=1\r\n`],
   ['a chunk longer than its size', `${PUT}Transfer-Encoding: chunked\r\n\r\n3\r\nvalue=1\r\n0\r\n\r\n`],
 ];
 
-test.each(malformed)('%s: 400, and the connection ends', async (_, text) => {
+test.each(malformed)('%s gets 400, and the server closes the connection', async (_, text) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(text);
@@ -37,7 +37,7 @@ test.each(malformed)('%s: 400, and the connection ends', async (_, text) => {
   await expectUnharmed(etcd);
 });
 
-test('headers of more than 1 MiB: 431, and the connection ends', async () => {
+test('headers of more than 1 MiB get 431, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(`GET /version HTTP/1.1\r\nHost: localhost\r\nX-Long: ${'x'.repeat(2 ** 20)}\r\n\r\n`);
@@ -45,7 +45,7 @@ test('headers of more than 1 MiB: 431, and the connection ends', async () => {
   await expectUnharmed(etcd);
 });
 
-test('a target of nearly 1 MiB is a target, but for the first of a connection', async () => {
+test('a target of almost 1 MiB is accepted, except in the first request of a connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(get('/k') + get(`/k?prevValue=${'x'.repeat(1_000_000)}`));
@@ -58,7 +58,7 @@ test('a target of nearly 1 MiB is a target, but for the first of a connection', 
   await expectUnharmed(etcd);
 });
 
-test('thousands of headers are read', async () => {
+test('a request with thousands of headers is answered', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(request('GET', '/version', { headers: 'X-Many: 1\r\n'.repeat(5000) }));
@@ -67,7 +67,7 @@ test('thousands of headers are read', async () => {
   await expectUnharmed(etcd);
 });
 
-test('an HTTP/0.9 request gets an answer, and the connection ends', async () => {
+test('an HTTP/0.9 request gets an answer, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send('GET /version\r\n\r\n');
@@ -75,7 +75,7 @@ test('an HTTP/0.9 request gets an answer, and the connection ends', async () => 
   await expectUnharmed(etcd);
 });
 
-test('half an HTTP/0.9 request is waited on until its client goes', async () => {
+test('an incomplete HTTP/0.9 request ends when its client closes its half', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send('GET /version\r\n');
@@ -84,7 +84,7 @@ test('half an HTTP/0.9 request is waited on until its client goes', async () => 
   await expectUnharmed(etcd);
 });
 
-test('garbage behind a request ends the connection', async () => {
+test('garbage behind a request closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(`${get('/')}\x00\x01garbage\r\n\r\n`);
@@ -93,7 +93,7 @@ test('garbage behind a request ends the connection', async () => {
   await expectUnharmed(etcd);
 });
 
-test('garbage behind a long poll ends both', async () => {
+test('garbage behind a long poll ends the poll and closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(poll('/k'));
@@ -104,7 +104,7 @@ test('garbage behind a long poll ends both', async () => {
   await expectUnharmed(etcd);
 });
 
-test('HTTP/1.0 is answered once', async () => {
+test('an HTTP/1.0 request is answered, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send('GET /v2/keys/ HTTP/1.0\r\n\r\n');
@@ -113,7 +113,7 @@ test('HTTP/1.0 is answered once', async () => {
   await expectUnharmed(etcd);
 });
 
-test('a long poll in HTTP/1.0 ends with its connection', async () => {
+test('a long poll in HTTP/1.0 gets its event, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send('GET /v2/keys/k?wait=true HTTP/1.0\r\n\r\n');
@@ -124,7 +124,7 @@ test('a long poll in HTTP/1.0 ends with its connection', async () => {
 });
 
 test.each(['/nowhere', '/v2', '/v2/', '/v2/keysx', '/v3/kv/range', '/v2/members/leaderx', '/metrics'])(
-  'nothing is served at %s, by any method',
+  '%s gets 404 with every method',
   async (path) => {
     const etcd = await serveOpenly();
     const client = await RawConnection.open(etcd.url);
@@ -153,7 +153,7 @@ test.each([
   ['DELETE', '/v2/machines', 'GET,HEAD'],
   ['PUT', '/v2/stats/self', 'GET'],
   ['POST', '/v2/stats/leader', 'GET'],
-])('%s %s is not allowed; what is, the answer tells', async (method, path, allowed) => {
+])('%s %s gets 405 with the allowed methods', async (method, path, allowed) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(request(method, path));
@@ -163,7 +163,7 @@ test.each([
   await expectUnharmed(etcd);
 });
 
-test.each(['websocket', 'h2c', 'TLS/1.0'])('an offer to upgrade to %s is passed over', async (protocol) => {
+test.each(['websocket', 'h2c', 'TLS/1.0'])('an offer to upgrade to %s is ignored', async (protocol) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const headers = `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`;
@@ -177,7 +177,7 @@ test.each(['websocket', 'h2c', 'TLS/1.0'])('an offer to upgrade to %s is passed 
   await expectUnharmed(etcd);
 });
 
-test('who takes the server for a proxy gets nothing', async () => {
+test('a CONNECT request gets no answer, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n');
@@ -185,7 +185,7 @@ test('who takes the server for a proxy gets nothing', async () => {
   await expectUnharmed(etcd);
 });
 
-test('who expects "100-continue" is told to, then sends its form', async () => {
+test('a request that expects "100-continue" gets 100, then an answer to its form', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(`${PUT}Expect: 100-continue\r\nContent-Length: 7\r\n\r\n`);
@@ -197,7 +197,7 @@ test('who expects "100-continue" is told to, then sends its form', async () => {
   await expectUnharmed(etcd);
 });
 
-test('who expects "100-continue" and sends nothing is kept as long as it stays', async () => {
+test('a client that hangs up after "100 Continue" without sending its form writes nothing', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(`${PUT}Expect: 100-continue\r\nContent-Length: 7\r\n\r\n`);
@@ -207,7 +207,7 @@ test('who expects "100-continue" and sends nothing is kept as long as it stays',
   expect(etcd.store.index).toBe(3);
 });
 
-test('who expects anything else: 417', async () => {
+test('a request with any other expectation gets 417', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(request('PUT', '/v2/keys/k', { headers: 'Expect: the-unexpected\r\n' }));
@@ -217,7 +217,7 @@ test('who expects anything else: 417', async () => {
   expect(etcd.store.index).toBe(3);
 });
 
-test('after a hundred bad clients a good one finds everything in order', async () => {
+test('after many bad clients, a good client still gets its value', async () => {
   const etcd = await serveOpenly();
   const good = await RawConnection.open(etcd.url);
   good.send(put('/k', '1'));

@@ -1,4 +1,4 @@
-// Much at a time. Counts only: how long it takes is for bench/embedded.mjs.
+// Many requests at the same time. These tests count; bench/embedded.mjs measures the time.
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
@@ -7,7 +7,7 @@ import { runScript } from '../support/script.ts';
 
 const MANY = 1000;
 
-/** A client for each key, its poll in place. */
+/** Opens clients, each with a long poll on its key. */
 async function pollers(etcd: OpenServer, keyOf: (i: number) => string): Promise<RawConnection[]> {
   const clients = await Promise.all(Array.from({ length: MANY }, () => RawConnection.open(etcd.url)));
   for (const [i, client] of clients.entries()) client.send(poll(keyOf(i)));
@@ -20,7 +20,7 @@ const leaveAll = (clients: readonly RawConnection[]): void => {
   for (const [i, client] of clients.entries()) i % 2 === 0 ? client.hangUp() : client.reset();
 };
 
-test('a thousand long polls on one key all see the one event', async () => {
+test('a thousand long polls on one key all get the same event', async () => {
   const etcd = await serveOpenly();
   const clients = await pollers(etcd, () => '/k');
   etcd.store.set('/other', 'no', {});
@@ -33,7 +33,7 @@ test('a thousand long polls on one key all see the one event', async () => {
   await expectUnharmed(etcd);
 });
 
-test('a thousand long polls on as many keys each see their own event', async () => {
+test('a thousand long polls on different keys each get the event of their key', async () => {
   const etcd = await serveOpenly();
   const clients = await pollers(etcd, (i) => `/q/${i}`);
   const writer = await RawConnection.open(etcd.url);
@@ -46,7 +46,7 @@ test('a thousand long polls on as many keys each see their own event', async () 
   await expectUnharmed(etcd);
 });
 
-test('a thousand clients that hang up in their long polls leave nothing, and the next thousand neither', async () => {
+test('a thousand clients that hang up in their long polls leave nothing behind, twice in a row', async () => {
   const etcd = await serveOpenly();
   for (let round = 0; round < 2; round += 1) {
     leaveAll(await pollers(etcd, (i) => `/q/${i % 10}`));
@@ -54,7 +54,7 @@ test('a thousand clients that hang up in their long polls leave nothing, and the
   }
 });
 
-test('of ten thousand writes the history keeps the last thousand, while others wait', async () => {
+test('the history keeps the last thousand of ten thousand writes while another client polls', async () => {
   const etcd = await serveOpenly();
   const waiter = await RawConnection.open(etcd.url);
   waiter.send(poll('/elsewhere'));
@@ -74,7 +74,7 @@ test('of ten thousand writes the history keeps the last thousand, while others w
   await expectUnharmed(etcd);
 });
 
-test('writes while polls come and go lose no event of a key', async () => {
+test('clients that poll again after each event miss no event of their keys', async () => {
   const etcd = await serveOpenly();
   const clients = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(etcd.url)));
   const seen = clients.map(async (client, i) => {
@@ -98,7 +98,7 @@ test('writes while polls come and go lose no event of a key', async () => {
   await expectUnharmed(etcd);
 });
 
-test('a server that has done the same work before needs no more memory to do it again', async () => {
+test('the server needs no more memory to repeat the same work', async () => {
   const { stdout, stderr, code } = await runScript(`
     import { setFlagsFromString } from 'node:v8';
     import { runInNewContext } from 'node:vm';
@@ -144,7 +144,7 @@ test('a server that has done the same work before needs no more memory to do it 
   `);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [before, first, second, third] = JSON.parse(stdout) as [number, number, number, number];
-  // The first round fills the history with a thousand events of 8 kB. Were anything else kept, each round would add as much.
+  // The first round fills the history with a thousand events of 8 kB. A leak would add as much in each further round.
   expect(first - before).toBeGreaterThan(4_000_000);
   expect(second - first).toBeLessThan((first - before) / 4);
   expect(third - second).toBeLessThan((first - before) / 4);

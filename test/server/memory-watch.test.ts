@@ -3,7 +3,7 @@ import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
 import { rejection } from '../support/clients.ts';
 
-test('a watch that is given up as it begins leaves nobody waiting', async () => {
+test('a watch that is aborted as it starts leaves no watcher behind', async () => {
   const store = new Store();
   const caller = new AbortController();
   const reason = new RangeError('enough');

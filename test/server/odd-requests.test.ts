@@ -1,4 +1,4 @@
-// Requests that no well-behaved client sends get the same answers from both servers.
+// Requests that no well-behaved client sends. etcd and the embedded server give the same answers.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
 import { answerOf, get, put, sameAnswers } from './differential/answers.ts';
@@ -21,7 +21,7 @@ beforeEach(async () => {
 const expectSame = (...requests: readonly Wanted[]): Promise<string[]> => sameAnswers(both, requests);
 
 describe('bytes that are not UTF-8', () => {
-  test('keep keys apart, and are sorted as bytes', async () => {
+  test('distinguish keys, and are sorted as bytes', async () => {
     const names = ['%fe', '%ff', '%EF%BF%BD', '%ed%a0%80', '%e4%b8', '%e4%b9', '%F0%9F%98%80', 'a%ffb'];
     const keys = names.map((name) => `/v2/keys/bytes/${name}`);
     await expectSame(...keys.map((key, i) => put(key, `value=${i}`)), ...keys.map(get));
@@ -31,7 +31,7 @@ describe('bytes that are not UTF-8', () => {
   });
 
   test.each(['%ff', 'a%C3%28%FF', '%ed%a0%80', '%f0%9f', '%f0%9f%98%80%c0%80%ef%bf%bd', '%c3', '%fe%80é'])(
-    'of the value %s are answered as \\ufffd each',
+    'in the value %s are answered as \\ufffd each',
     async (value) => {
       await expectSame(put('/v2/keys/byte', `value=${value}`), get('/v2/keys/byte'));
     },
@@ -49,21 +49,18 @@ describe('bytes that are not UTF-8', () => {
     );
   });
 
-  test('are seen by those who wait for their key, and by no others', async () => {
+  test('are reported only to watches of their key', async () => {
     await expectSame(put('/v2/keys/waited/%fe', 'value=1'), put('/v2/keys/waited/%ff', 'value=2'));
     const [event] = await expectSame(get(`/v2/keys/waited/%ff?wait=true&waitIndex=${index + 1}`));
     expect(event).toContain('"value":"2"');
   });
 
-  test.each(['/v2/keys//%ff/x', '/v2/keys/%fe/..//%C3%A9%c3'])(
-    'are escaped in the place that %s is moved to',
-    async (to) => {
-      await expectSame(get(to));
-    },
-  );
+  test.each(['/v2/keys//%ff/x', '/v2/keys/%fe/..//%C3%A9%c3'])('are escaped in the redirect from %s', async (to) => {
+    await expectSame(get(to));
+  });
 
   test.each(['%f%ff', '%\x01', '%"a', '%', '%=&', '%zz', '%a+', '%\x7f\\', '%é', '%a\u00a0', '%\n\r', '%\xad'])(
-    'and the bad escape %j are quoted alike',
+    'in the bad escape %j are quoted in the same way',
     async (bad) => {
       await expectSame(put('/v2/keys/escaped', `value=${bad}`), put('/v2/keys/escaped', `${bad}=x`));
     },
@@ -88,7 +85,7 @@ describe('numbers beyond 2^53', () => {
     const shown = async (server: Asked, wanted: Wanted) => {
       const { status, body } = await answerOf(server, wanted);
       const { node, cause } = JSON.parse(body);
-      // The two servers are not asked at the very same moment.
+      // The two servers do not get the request at exactly the same time.
       return { status, cause, key: node?.key, ttl: node?.ttl && Math.round(node.ttl / 10) };
     };
     const key = '/v2/keys/wrapped';
@@ -105,7 +102,7 @@ describe('numbers beyond 2^53', () => {
   });
 
   test.each([wrapped - 1n, wrapped, 2n ** 64n - 1n, 2n ** 64n - 100n, 2n ** 55n - 5n])(
-    'a TTL of %i is over at once',
+    'a TTL of %i expires at once',
     async (ttl) => {
       for (const server of [both.real, both.embedded]) {
         expect((await answerOf(server, put('/v2/keys/over', `value=1&ttl=${ttl}`))).status).toBe(201);
@@ -117,13 +114,16 @@ describe('numbers beyond 2^53', () => {
     },
   );
 
-  test.each([far + 1n, wrapped, 2n ** 64n - 1n, 2n ** 64n])('an index of %i is named as it is', async (at) => {
-    const key = '/v2/keys/indexed';
-    await expectSame(put(key, 'value=1'), put(key, `value=2&prevIndex=${at}`), {
-      method: 'DELETE',
-      target: `${key}?prevIndex=${at}`,
-    });
-  });
+  test.each([far + 1n, wrapped, 2n ** 64n - 1n, 2n ** 64n])(
+    'an index of %i is shown unchanged in the error',
+    async (at) => {
+      const key = '/v2/keys/indexed';
+      await expectSame(put(key, 'value=1'), put(key, `value=2&prevIndex=${at}`), {
+        method: 'DELETE',
+        target: `${key}?prevIndex=${at}`,
+      });
+    },
+  );
 });
 
 describe('a Content-Type', () => {
@@ -176,7 +176,7 @@ describe('a Content-Type', () => {
     await expectSame({ method: 'DELETE', target: '/v2/keys/typed', form: 'value=x', type });
   });
 
-  test('that cannot be read counts before a query that cannot', async () => {
+  test('that is invalid is reported before an invalid query', async () => {
     const bad = { ...put('/v2/keys/typed?a=%zz', 'b=%yy'), type: `${FORM};a` };
     expect((await expectSame(bad))[0]).toContain('mime: invalid media parameter');
   });

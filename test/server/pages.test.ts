@@ -20,20 +20,20 @@ async function page({ url }: EmbeddedEtcd, path: string) {
 const JSON_TYPE = { 'content-type': 'application/json' };
 const ID = /^[0-9a-f]{16}$/;
 
-test('/version tells whose API it is, to the letter', async () => {
+test('/version is byte for byte the answer of etcd 3.4.23', async () => {
   const answer = await page(await start(), '/version');
   expect(answer).toMatchObject({ status: 200, headers: JSON_TYPE });
   expect(answer.body).toBe('{"etcdserver":"3.4.23","etcdcluster":"3.4.0"}');
   expect(answer.headers).not.toHaveProperty('x-etcd-cluster-id');
 });
 
-test('/health is good, in the text that etcd calls text', async () => {
+test('/health reports a healthy server as plain text', async () => {
   const answer = await page(await start(), '/health');
   expect(answer).toMatchObject({ status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' } });
   expect(answer.body).toBe('{"health":"true"}');
 });
 
-test('/v2/machines tells where it listens', async () => {
+test('/v2/machines contains the URL of the server', async () => {
   const etcd = await start();
   const answer = await page(etcd, '/v2/machines');
   expect(answer).toMatchObject({
@@ -43,7 +43,7 @@ test('/v2/machines tells where it listens', async () => {
   });
 });
 
-test('/v2/members lists one, and /v2/members/leader tells of the same', async () => {
+test('/v2/members lists one member, and /v2/members/leader is the same member', async () => {
   const etcd = await start();
   const [members, leader] = [await page(etcd, '/v2/members'), await page(etcd, '/v2/members/leader')];
   expect(members.body).toMatch(/^\{"members":\[\{"id":.*\}\]\}\n$/);
@@ -57,14 +57,14 @@ test('/v2/members lists one, and /v2/members/leader tells of the same', async ()
   }
 });
 
-test('its cluster id is the same on every page that names it, and with every key', async () => {
+test('every page with a cluster id and every answer about keys has the same cluster id', async () => {
   const etcd = await start();
   const paths = ['/v2/members', '/v2/members/leader', '/v2/keys', '/v2/keys/missing', '/v2/keys?wait=maybe'];
   const answers = await Promise.all(paths.map((path) => page(etcd, path)));
   expect(new Set(answers.map(({ headers }) => headers['x-etcd-cluster-id'])).size).toBe(1);
 });
 
-test('/v2/stats/self tells of a leader, and /v2/stats/leader of nobody who follows', async () => {
+test('/v2/stats/self describes a leader, and /v2/stats/leader has no followers', async () => {
   const etcd = await start();
   const { members } = JSON.parse((await page(etcd, '/v2/members')).body);
   const { id } = members[0];
@@ -88,7 +88,7 @@ test('/v2/stats/self tells of a leader, and /v2/stats/leader of nobody who follo
   });
 });
 
-test('the client of this package understands what it is told', async () => {
+test('the client of this package understands the pages', async () => {
   const etcd = await start();
   const client = connect({ endpoints: etcd.url });
   expect(await client.version()).toMatchObject({ server: '3.4.23', cluster: '3.4.0' });
@@ -106,7 +106,7 @@ test.each([
   ['/v2/members', 405],
   ['/v2/stats/self', 405],
   ['/nowhere', 404],
-])('HEAD %s gets %i, and a length without a body', async (path, status) => {
+])('HEAD %s gets %i and a Content-Length, but no body', async (path, status) => {
   const etcd = await start();
   const client = await RawConnection.open(etcd.url);
   client.send(request('HEAD', path, { headers: 'Connection: close\r\n' }));
@@ -121,7 +121,7 @@ test.each([
   ['/v2/x/../members', '/v2/members'],
   ['//version', '/version'],
   ['/./health?x=1', '/health?x=1'],
-])('who asks for %s is told to ask for %s', async (path, proper) => {
+])('%s redirects to %s', async (path, proper) => {
   const answer = await page(await start(), path);
   expect(answer).toMatchObject({ status: 301, headers: { location: proper } });
 });

@@ -6,7 +6,7 @@ import { get, poll, put, RawConnection, request } from '../support/raw-connectio
 
 const post = (key: string, value: string) => request('POST', `/v2/keys${key}`, { form: `value=${value}` });
 
-test('a read right behind an append sees its key', async () => {
+test('a read right after an append contains the new key', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   for (let i = 1; i <= 50; i += 1) {
@@ -17,7 +17,7 @@ test('a read right behind an append sees its key', async () => {
   }
 });
 
-test('a read right behind an append sees its key, also when the form comes later than the read before it', async () => {
+test('a read right after an append contains the new key, even if all requests arrive in small pieces', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const text = get('/') + post('/q', 'v') + get('/q');
@@ -30,7 +30,7 @@ test('a read right behind an append sees its key, also when the form comes later
   expect(JSON.parse(answers[2]?.body ?? '').node.nodes).toHaveLength(1);
 });
 
-test('a thousand requests sent at once are answered in their order', async () => {
+test('a thousand requests sent at once are answered in order', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const texts = Array.from({ length: 500 }, (_, i) => put(`/k${i}`, `${i}`) + get(`/k${i}`));
@@ -42,7 +42,7 @@ test('a thousand requests sent at once are answered in their order', async () =>
   );
 });
 
-test('answers of every kind come in the order of their requests', async () => {
+test('answers of every kind are sent in the order of their requests', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(
@@ -62,7 +62,7 @@ test('answers of every kind come in the order of their requests', async () => {
   expect(answers.map(({ status }) => status)).toEqual([201, 404, 400, 405, 200, 404, 301, 200, 200]);
 });
 
-test('a long poll holds up what is behind it, and nobody else', async () => {
+test('a long poll delays the requests behind it, but no other client', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const arrived = requests(etcd, 3);
@@ -81,7 +81,7 @@ test('a long poll holds up what is behind it, and nobody else', async () => {
   ]);
 });
 
-test('long polls behind one another wait one after the other', async () => {
+test('long polls on one connection start one after the other', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(poll('/k') + poll('/k') + poll('/k'));
@@ -95,7 +95,7 @@ test('long polls behind one another wait one after the other', async () => {
   expect(answers.map(({ body }) => JSON.parse(body).node.value)).toEqual(['1', '2', '3']);
 });
 
-test('a client that closes its half still gets its answers', async () => {
+test('a client that closes its half after sending still gets its answers', async () => {
   const etcd = await serveOpenly();
   etcd.store.set('/long', 'x'.repeat(2 ** 23), {});
   for (const text of [get('/long'), post('/q', 'v'), put('/k', '1').repeat(20) + get('/long')]) {
@@ -109,7 +109,7 @@ test('a client that closes its half still gets its answers', async () => {
   await nothingLeft(etcd);
 });
 
-test('nothing limits how long a connection may be idle, before its first request and after', async () => {
+test('a connection may be idle without a time limit, before and after its first request', async () => {
   const etcd = await serveOpenly();
   const accepted = once(etcd.server, 'connection') as Promise<[Socket]>;
   const client = await RawConnection.open(etcd.url);
@@ -119,7 +119,7 @@ test('nothing limits how long a connection may be idle, before its first request
   const [answer] = await client.wholeAnswers(1);
   expect(answer?.headers).not.toHaveProperty('keep-alive');
   expect(socket.timeout ?? 0).toBe(0);
-  // Node looks for those that are late in sending every half minute; 0 is for never late.
+  // Node checks these limits only every 30 seconds, so the test reads the settings. 0 means no limit.
   expect([etcd.server.headersTimeout, etcd.server.requestTimeout, etcd.server.timeout]).toEqual([0, 0, 0]);
   client.send(get('/'));
   await client.wholeAnswers(2);

@@ -20,34 +20,34 @@ beforeEach(async () => {
 
 const expectSame = (...requests: readonly Wanted[]): Promise<string[]> => sameAnswers(both, requests);
 
-describe('to the letter', () => {
+describe('etcd and the embedded server', () => {
   test.each([
     ['markup', '<a href="x">&amp;</a>'],
     ['control characters', '\u0000\u0001\b\t\n\v\f\r\u001b\u007f'],
     ['quotes and backslashes', '"\\\\b\\f\\"'],
     ['line separators', '\u2028\u2029'],
     ['text beyond ASCII', 'ü中😀'],
-    ['spaces and what a form escapes', ' a+b%20&=;'],
+    ['characters that a form escapes', ' a+b%20&=;'],
     ['100 kB', 'x'.repeat(100_000)],
-  ])('etcd and the embedded server answer a value and a key of %s', async (_, text) => {
+  ])('give the same answers for a value and a key of %s', async (_, text) => {
     const key = `/v2/keys/letters/${encodeURIComponent(text.slice(0, 50))}`;
     await expectSame(put(key, `${new URLSearchParams({ value: text })}`), get(key), { method: 'DELETE', target: key });
   });
 
   test.each([
-    ['what is no form', put('/v2/keys/typed', 'value=1'), 'text/plain'],
+    ['plain text', put('/v2/keys/typed', 'value=1'), 'text/plain'],
     ['JSON', put('/v2/keys/typed', '{"value":"1"}'), 'application/json'],
     ['a form with a charset', put('/v2/keys/typed', 'value=1'), 'Application/X-WWW-Form-Urlencoded; charset=utf-8'],
     ['a form with two values', put('/v2/keys/typed?value=0', 'value=1&value=2'), undefined],
     ['a form that begins with a question mark', put('/v2/keys/typed', '?value=x'), undefined],
-    ['a form without any', put('/v2/keys/typed?value=0', ''), undefined],
+    ['an empty form', put('/v2/keys/typed?value=0', ''), undefined],
     ['a form with a bare name', put('/v2/keys/typed', 'value'), undefined],
     ['a form with a bad escape', put('/v2/keys/typed', 'value=%zz&ttl=x'), undefined],
     ['a form with a semicolon', put('/v2/keys/typed', 'value=a;b'), undefined],
     ['a query with a bad escape', get('/v2/keys/typed?x=%1'), undefined],
     ['a query with a semicolon', get('/v2/keys/typed?a=1;b=2'), undefined],
     ['a removal with a form', { method: 'DELETE', target: '/v2/keys/typed', form: 'prevValue=zz' }, undefined],
-  ])('they take %s alike', async (_, wanted, type) => {
+  ])('give the same answers for %s', async (_, wanted, type) => {
     await expectSame(put('/v2/keys/typed', 'value=before'), type === undefined ? wanted : { ...wanted, type });
     await expectSame(get('/v2/keys/typed'));
   });
@@ -77,36 +77,39 @@ describe('to the letter', () => {
     '/v2/keys/%4',
     '/version/',
     '/health/',
-  ])('they answer GET %s alike', async (target) => {
+  ])('give the same answer to GET %s', async (target) => {
     await expectSame(get(encodeURI(target).replaceAll('%25', '%')));
   });
 
-  test.each(['HEAD', 'POST', 'PUT', 'DELETE', 'PATCH'])('they answer %s to what is no key alike', async (method) => {
-    const paths = [
-      '/version',
-      '/health',
-      '/v2/machines',
-      '/v2/stats/self',
-      '/v2/stats/leader',
-      '/nowhere',
-      '/v2//keys',
-    ];
-    for (const target of paths) {
-      const [real, embedded] = await Promise.all([
-        both.real.ask({ method, target }),
-        both.embedded.ask({ method, target }),
-      ]);
-      const seen = ({ status, headers }: Exchange) => [
-        target,
-        status,
-        headers.allow,
-        headers['content-type'],
-        headers.location,
+  test.each(['HEAD', 'POST', 'PUT', 'DELETE', 'PATCH'])(
+    'give the same answers to %s requests for pages',
+    async (method) => {
+      const paths = [
+        '/version',
+        '/health',
+        '/v2/machines',
+        '/v2/stats/self',
+        '/v2/stats/leader',
+        '/nowhere',
+        '/v2//keys',
       ];
-      expect(seen(embedded)).toEqual(seen(real));
-      await Promise.all([real.whole(), embedded.whole()]);
-    }
-  });
+      for (const target of paths) {
+        const [real, embedded] = await Promise.all([
+          both.real.ask({ method, target }),
+          both.embedded.ask({ method, target }),
+        ]);
+        const seen = ({ status, headers }: Exchange) => [
+          target,
+          status,
+          headers.allow,
+          headers['content-type'],
+          headers.location,
+        ];
+        expect(seen(embedded)).toEqual(seen(real));
+        await Promise.all([real.whole(), embedded.whole()]);
+      }
+    },
+  );
 });
 
 test.each([
@@ -118,7 +121,7 @@ test.each([
   '/v2/stats/self',
   '/v2/stats/leader',
   '/v2/stats/store',
-])('%s tells the same things', async (target) => {
+])('%s has the same fields on both servers', async (target) => {
   const [real, embedded] = await Promise.all([both.real.ask(get(target)), both.embedded.ask(get(target))]);
   expect(embedded.headers['content-type']).toBe(real.headers['content-type']);
   expect(embedded.headers['x-etcd-cluster-id'] === undefined).toBe(real.headers['x-etcd-cluster-id'] === undefined);
@@ -129,7 +132,7 @@ test.each([
   ['answer', 4096],
   ['reset', 4097],
   ['reset', 20_000],
-])('they %s a new connection whose first line has %i bytes', async (outcome, bytes) => {
+])('both servers %s a new connection whose first line has %i bytes', async (outcome, bytes) => {
   const target = '/v2/keys/'.padEnd(bytes - 'GET  HTTP/1.1\r\n'.length, 'x');
   for (const { url } of [both.real, both.embedded]) {
     const fresh = new Asked(url);
@@ -142,11 +145,11 @@ test.each([
   }
 });
 
-test('a later request on a connection may have a longer one', async () => {
+test('a later request on a connection may have a longer first line', async () => {
   await expectSame(get('/v2/keys/short'), get('/v2/keys/'.padEnd(20_000, 'x')));
 });
 
-test('a TTL beyond the year 2262 is none for a new key, and long over for one that is there', async () => {
+test('with a TTL beyond the year 2262, a new key never expires and an existing key expires at once', async () => {
   const key = '/v2/keys/far';
   await expectSame(put(key, 'value=1&ttl=10000000000'), put(key, 'value=2&ttl=9223372036'), get(key));
   const updated = put(key, 'value=3&ttl=10000000000&prevExist=true');
@@ -183,7 +186,7 @@ test('keys expire with the same events, in the same order', async () => {
   ]);
 });
 
-test('streams see the same of keys that expire in one tick', async () => {
+test('streams get the same events of keys that expire in one tick', async () => {
   const targets = [
     '?recursive=true&',
     '/ab?',
@@ -222,14 +225,14 @@ test('streams see the same of keys that expire in one tick', async () => {
   for (const stream of opened.flat()) stream.abort();
 });
 
-test('a wait that looks back is told of a directory’s removal by whatever begins like it', async () => {
+test('a watch from history reports the removal of a directory whose name is a prefix of the key', async () => {
   const removal = { method: 'DELETE', target: '/v2/keys/begin?recursive=true' };
   await expectSame(put('/v2/keys/begin/a', 'value=1'), removal);
   const wait = get(`/v2/keys/beginning?wait=true&waitIndex=${index + 2}`);
   expect((await expectSame(wait))[0]).toContain('"action":"delete","node":{"key":"/begin"');
 });
 
-test('history goes back a thousand events of the whole store', async () => {
+test('the history has the last thousand events of the whole store', async () => {
   await expectSame(put('/v2/keys/old', 'value=1'));
   for (let i = 0; i < 999; i += 1)
     await Promise.all(
@@ -241,7 +244,7 @@ test('history goes back a thousand events of the whole store', async () => {
   expect((await expectSame(wait))[0]).toContain(`[${index + 2}/${index + 1}]`);
 });
 
-/** Names and kinds of what a JSON value has. */
+/** The names of the fields in a JSON value, each with its type. */
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.length === 0 ? [] : [shapeOf(value[0])];
   if (typeof value !== 'object' || value === null) return typeof value;

@@ -17,7 +17,7 @@ async function start(): Promise<EmbeddedEtcd> {
 
 const portOf = ({ url }: EmbeddedEtcd): number => Number(new URL(url).port);
 
-/** Fails where anything listens there, on whatever address. */
+/** Fails if any server listens on the port. */
 async function expectFree(port: number): Promise<void> {
   const server = createServer().listen(port, '127.0.0.1');
   await once(server, 'listening');
@@ -25,7 +25,7 @@ async function expectFree(port: number): Promise<void> {
   await once(server, 'close');
 }
 
-test('the port is free when it has stopped', async () => {
+test('the port is free after stop', async () => {
   const etcd = await start();
   const client = await RawConnection.open(etcd.url);
   client.send(get('/'));
@@ -35,13 +35,13 @@ test('the port is free when it has stopped', async () => {
   await expect(RawConnection.open(etcd.url)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
 
-test('one that nobody ever asked can be stopped', async () => {
+test('a server without any connection can be stopped', async () => {
   const etcd = await start();
   await etcd.stop();
   await expectFree(portOf(etcd));
 });
 
-test('stopping cuts off every long poll, in mid-body', async () => {
+test('stop cuts off every long poll before the end of its body', async () => {
   const etcd = await start();
   const clients = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(etcd.url)));
   for (const [i, client] of clients.entries()) client.send(poll(i % 2 === 0 ? '/k' : `/k/${i}`));
@@ -63,7 +63,7 @@ test('a watch of this package ends when the server stops', async () => {
   expect((await rejected).message).toContain(etcd.url);
 });
 
-test('stopping ends connections that are idle, that never asked, and that are in the middle of asking', async () => {
+test('stop closes connections that are idle, new, or in the middle of a request', async () => {
   const etcd = await start();
   const clients = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(etcd.url)));
   const [idle, , headers, form] = clients as [RawConnection, RawConnection, RawConnection, RawConnection];
@@ -77,7 +77,7 @@ test('stopping ends connections that are idle, that never asked, and that are in
   expect(clients.map(({ answers }) => answers.length)).toEqual([1, 0, 0, 0]);
 });
 
-test('stopping ends a client that does not read', async () => {
+test('stop closes the connection of a client that does not read', async () => {
   const etcd = await start();
   const client = await RawConnection.open(etcd.url);
   client.send(put('/k', 'x'.repeat(1_000_000)));
@@ -91,7 +91,7 @@ test('stopping ends a client that does not read', async () => {
   await expectFree(portOf(etcd));
 });
 
-test('stopping while requests are under way ends each of them, with its answer or without', async () => {
+test('stop ends every request in progress, with or without an answer', async () => {
   const etcd = await start();
   const clients = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(etcd.url)));
   for (const client of clients) client.send((put('/k', 'v') + get('/k')).repeat(100));
@@ -109,14 +109,14 @@ test('stopping while requests are under way ends each of them, with its answer o
   }
 });
 
-test('stopping twice, also at a time, is stopping once', async () => {
+test('stop may be called several times, even at the same time', async () => {
   const etcd = await start();
   await Promise.all([etcd.stop(), etcd.stop()]);
   await etcd.stop();
   await expectFree(portOf(etcd));
 });
 
-test('one that has stopped leaves its port to the next, who knows nothing of its keys', async () => {
+test('another server can use the port after stop, and has none of the keys', async () => {
   const first = await start();
   const client = await RawConnection.open(first.url);
   client.send(put('/k', '1'));
@@ -133,7 +133,7 @@ test('one that has stopped leaves its port to the next, who knows nothing of its
   expect(members?.headers['x-etcd-cluster-id']).not.toBe(before);
 });
 
-test('it stops at the end of its block', async () => {
+test('a server declared with "await using" stops at the end of its block', async () => {
   let port: number;
   {
     await using etcd = await EmbeddedEtcd.start();
@@ -143,7 +143,7 @@ test('it stops at the end of its block', async () => {
   await expectFree(port);
 });
 
-test('a process ends once its server has stopped, whatever was going on there', async () => {
+test('a process ends after its server has stopped, despite a long poll and a key with a TTL', async () => {
   const result = await runScript(`
     import { connect } from 'node:net';
     import { once } from 'node:events';
@@ -161,7 +161,7 @@ test('a process ends once its server has stopped, whatever was going on there', 
   expect(result).toMatchObject({ code: 0, stdout: 'stopped\n', stderr: '' });
 });
 
-test('a process with a server that runs goes on, however idle', async () => {
+test('an idle server keeps its process alive until it is stopped', async () => {
   const result = await runScript(`
     import { EmbeddedEtcd } from 'etcd-v2-lock/server';
     const etcd = await EmbeddedEtcd.start();

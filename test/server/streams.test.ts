@@ -5,7 +5,7 @@ import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../suppor
 import { get, put, RawConnection } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';
 
-/** A client whose stream is in place, as one of `count`. */
+/** Opens a client with a stream. `count` is the number of streams on the server including this one. */
 async function stream(etcd: OpenServer, target: string, count = 1): Promise<RawConnection> {
   const client = await RawConnection.open(etcd.url);
   client.send(get(`${target}wait=true&stream=true`));
@@ -13,15 +13,15 @@ async function stream(etcd: OpenServer, target: string, count = 1): Promise<RawC
   return client;
 }
 
-/** Actions and keys of the events that have come. */
+/** Actions and keys of the events received so far. */
 const seenBy = ({ text }: RawConnection): string[] =>
   [...text.matchAll(/"action":"(\w+)","node":\{"key":"([^"]+)"/g)].map(([, action, key]) => `${action} ${key}`);
 
-test('a stream that is not read gets what the buffers hold, then no event any more, as from etcd', async () => {
+test('a stream that is not read gets the buffered events and no later event, as from etcd', async () => {
   const etcd = await serveOpenly();
   const client = await stream(etcd, '/k?');
   client.socket.pause();
-  // More than the machine's own buffers hold.
+  // More than fits into the system's buffers.
   for (let i = 1; i <= 3000; i += 1) {
     etcd.store.set('/k', `${i}.`.padEnd(20_000, 'x'), {});
     await turn();
@@ -41,7 +41,7 @@ test('a stream that is not read gets what the buffers hold, then no event any mo
   await expectUnharmed(etcd);
 });
 
-test('a stream gets at most a hundred events of one tick, and none after', async () => {
+test('a stream gets at most a hundred events of one tick, and no later event', async () => {
   const clock = new ManualClock();
   const etcd = await serveOpenly(clock);
   for (let i = 0; i < 300; i += 1) etcd.store.set(`/k/${i}`, '1', { ttl: 1 });
@@ -59,12 +59,12 @@ test('a stream gets at most a hundred events of one tick, and none after', async
   await expectUnharmed(etcd);
 });
 
-test('a stream that is read gets every event, however much that is', async () => {
+test('a stream that is read gets every event', async () => {
   const etcd = await serveOpenly();
   const client = await stream(etcd, '/k?');
   for (let i = 1; i <= 300; i += 1) {
     etcd.store.set('/k', 'x'.repeat(50_000), {});
-    // All but the first event have the previous value, too.
+    // All but the first event also contain the previous value.
     await until(
       () => client.socket.bytesRead,
       (bytes) => bytes >= i * 100_000 - 50_000,
@@ -93,7 +93,7 @@ test('a stream gets every event of a thousand writes sent at once', async () => 
   await expectUnharmed(etcd);
 });
 
-test('of keys that expire in one tick a stream gets those it watches, and no hidden one', async () => {
+test('a stream gets the expiry of the keys it watches in one tick, but not of hidden keys', async () => {
   const clock = new ManualClock();
   const etcd = await serveOpenly(clock);
   for (const key of ['/b', '/_h', '/ab', '/a', '/c']) etcd.store.set(key, undefined, { ttl: 1, dir: true });

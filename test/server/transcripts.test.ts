@@ -6,10 +6,10 @@ import { serveOpenly } from '../support/open-server.ts';
 import { Asked, type Exchange } from './differential/exchange.ts';
 import { mappedBody } from './differential/mapping.ts';
 
-/** Milliseconds after a half second at which the recorded etcd looked for expired keys: seen by when it told of one. */
+/** Milliseconds after each half second at which the recorded etcd checked for expired keys. Derived from the events it sent. */
 const PHASE = 247;
 
-/** What the recorded etcd had from before, by the index it was made at: emptied directories of locks, and a file. */
+/** Keys created in the recorded etcd before, by index. All but `/spin` were deleted again, and left empty directories. */
 const BEFORE = [
   [4, '/_locks/x/entry'],
   [7, '/_locks/w/entry'],
@@ -18,9 +18,9 @@ const BEFORE = [
   [8372, '/_locks/floor/entry'],
 ] as const;
 
-// Everything python-etcd once sent to a real etcd is sent again, at the time of day it was sent then, to a store that
-// begins at the same index: so not even indexes and the names made of them may differ.
-test('the embedded server answers everything python-etcd asked as etcd once did', async () => {
+// Sends the recorded requests of python-etcd again, at the recorded times of day. The store starts at the recorded index,
+// so indexes, and the names made from them, must be the same too.
+test('the embedded server answers the recorded requests of python-etcd as etcd did', async () => {
   const clock = new ManualClock(startOf(scenarios[0] as Scenario, 0) - PHASE);
   const etcd = await serveOpenly(clock);
   prepare(etcd.store, 26_171);
@@ -39,14 +39,14 @@ test('the embedded server answers everything python-etcd asked as etcd once did'
     }
     for (const [recorded, answer] of answers) {
       const { method, path } = recorded.request;
-      expect(await told(answer), `${scenario.scenario}: ${method} ${path}`).toEqual(onceTold(recorded));
+      expect(await comparable(answer), `${scenario.scenario}: ${method} ${path}`).toEqual(comparableRecord(recorded));
       answered += 1;
     }
   }
   expect(answered).toBe(205);
 });
 
-/** A store that has come as far as the recorded one. */
+/** Brings a store to the state and index of the recorded one. */
 function prepare(store: Store, index: number): void {
   const fill = (to: number) => {
     while (store.index < to) store.set('/filler', '', {});
@@ -60,7 +60,10 @@ function prepare(store: Store, index: number): void {
   store.delete('/filler', {});
 }
 
-/** Told by the first TTL: it was counted from when the request came. Without one, just after the scenario before. */
+/**
+ * Returns when a scenario started, in milliseconds since the epoch. The first answer with a TTL shows it: its expiry minus
+ * the TTL is the time of the request. Without a TTL, the scenario started just after `before`.
+ */
 function startOf({ exchanges }: Scenario, before: number): number {
   for (const { at, request, response } of exchanges) {
     const ttl = /\bttl=(\d+)/.exec(request.body ?? '')?.[1];
@@ -71,12 +74,12 @@ function startOf({ exchanges }: Scenario, before: number): number {
   return before + 45;
 }
 
-async function told(answer: Exchange) {
+async function comparable(answer: Exchange) {
   const { 'content-type': type, 'x-etcd-index': index } = answer.headers;
   return { status: answer.status, type, index, body: mappedBody(await answer.whole(), false, 10) };
 }
 
-function onceTold({ response: { status, headers, body } }: Recorded) {
+function comparableRecord({ response: { status, headers, body } }: Recorded) {
   const { 'Content-Type': type, 'X-Etcd-Index': index } = headers;
   const text = typeof body === 'string' ? body : body === null ? '' : `${JSON.stringify(body)}\n`;
   return { status, type, index, body: mappedBody(text, false, 10) };

@@ -1,4 +1,4 @@
-// Offers to speak another protocol, which etcd passes over.
+// Requests with an `Upgrade` header, which etcd ignores.
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const values = (client: RawConnection): (string | undefined)[] =>
 test.each([
   ['websocket', OFFER],
   ['h2c', H2C],
-])('a request behind an offer of %s is answered', async (_, headers) => {
+])('a request behind an offer to upgrade to %s is answered', async (_, headers) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(offeringPut('/k', '1', headers) + get('/k') + offeringPut('/k', '2', headers) + get('/k'));
@@ -29,7 +29,7 @@ test.each([
   await expectUnharmed(etcd);
 });
 
-test('an offer behind other requests is answered in turn', async () => {
+test('an offer behind other requests is answered in order', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(put('/k', '1') + get('/k') + offeringPut('/k', '2') + put('/k', 'x'.repeat(200_000)) + get('/k'));
@@ -39,7 +39,7 @@ test('an offer behind other requests is answered in turn', async () => {
   await expectUnharmed(etcd);
 });
 
-test('an offer is answered, however its bytes come', async () => {
+test('an offer that arrives in small pieces is answered', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const text = put('/k', '1') + offeringPut('/k', '2') + offeringPut('/k', '3') + get('/k');
@@ -51,7 +51,7 @@ test('an offer is answered, however its bytes come', async () => {
   expect(values(client)).toEqual(['1', '2', '3', '3']);
 });
 
-test('an offer behind a long poll is answered after the event, and so is what follows', async () => {
+test('an offer behind a long poll and the requests after it are answered after the event', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const offered = once(etcd.server, 'upgrade');
@@ -71,8 +71,8 @@ test.each<[string, (client: RawConnection) => unknown]>([
   ['hangs up', (client) => client.hangUp()],
   ['resets its connection', (client) => client.reset()],
   ['closes its half', (client) => client.halfClose()],
-  ['sends without end', (client) => client.send('x'.repeat(20 * 2 ** 20))],
-])('nothing is kept for a client with an offer behind a long poll that %s', async (_, leave) => {
+  ['keeps sending', (client) => client.send('x'.repeat(20 * 2 ** 20))],
+])('a client that %s with an offer behind a long poll leaves nothing behind', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const offered = once(etcd.server, 'upgrade');
@@ -84,7 +84,7 @@ test.each<[string, (client: RawConnection) => unknown]>([
   expect(etcd.store.index).toBe(3);
 });
 
-test('a server that stops cuts off a connection with an offer behind a long poll', async () => {
+test('stop closes a connection with an offer behind a long poll', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   const offered = once(etcd.server, 'upgrade');

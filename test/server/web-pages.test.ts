@@ -1,4 +1,4 @@
-// What a browser sends for a web page must not read or change anything; every other client must not notice.
+// Requests that a browser sends for a web page must read and change nothing. Requests of all other clients are answered.
 import { expect, test } from 'vitest';
 import { refusalOf } from '../../src/server/front/web-pages.ts';
 import { connect } from '../support/clients.ts';
@@ -7,7 +7,7 @@ import { RawConnection } from '../support/raw-connection.ts';
 
 const FORM = 'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n';
 
-/** The requests of a page that would write, read and remove a key, with these headers. */
+/** Requests that write, read and remove keys, all with the given headers. */
 const attack = (headers: string): string =>
   [
     `POST /v2/keys/queue HTTP/1.1\r\n${headers}${FORM}\r\nvalue=1`,
@@ -19,11 +19,11 @@ const attack = (headers: string): string =>
   ].join('');
 
 test.each([
-  ['a form of a page elsewhere', 'Host: 127.0.0.1:2379\r\nOrigin: https://evil.example\r\n'],
+  ['a form of a page on another site', 'Host: 127.0.0.1:2379\r\nOrigin: https://evil.example\r\n'],
   ['a form of a page without an origin', 'Host: localhost:2379\r\nOrigin: null\r\n'],
   ['a form of a page on another port', 'Host: localhost:2379\r\nOrigin: http://localhost:3000\r\n'],
   ['a form of a page on another local name', 'Host: localhost:2379\r\nOrigin: http://127.0.0.1:2379\r\n'],
-  ['a page elsewhere', 'Host: 127.0.0.1:2379\r\nSec-Fetch-Site: cross-site\r\n'],
+  ['a page on another site', 'Host: 127.0.0.1:2379\r\nSec-Fetch-Site: cross-site\r\n'],
   ['a page on another port', 'Host: localhost:2379\r\nSec-Fetch-Site: same-site\r\n'],
   ['a page with an empty site', 'Host: localhost:2379\r\nSec-Fetch-Site:\r\n'],
   ['a page with two sites', 'Host: localhost:2379\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n'],
@@ -34,7 +34,7 @@ test.each([
   ['a rebound name that begins like an address', 'Host: 127.0.0.1.evil.example\r\n'],
   ['a rebound name that ends like a local one', 'Host: evil.localhost\r\n'],
   ['a rebound name in brackets', 'Host: [evil.example]:2379\r\n'],
-])('%s gets 403, and has changed and read nothing', async (_, headers) => {
+])('%s gets 403, and reads and changes nothing', async (_, headers) => {
   const etcd = await serveOpenly();
   etcd.store.set('/secret', 'hidden', {});
   const client = await RawConnection.open(etcd.url);
@@ -54,7 +54,7 @@ test.each([
 test.each([
   ...['localhost', 'LocalHost', 'localhost:2379', 'localhost:', '127.0.0.1', '127.0.0.1:2379', '127.8.8.8:1'],
   ...['[::1]', '[::1]:2379', '[fe80::1%25eth0]:80', '192.168.1.2:2379', '0.0.0.0:2379', '8.8.8.8', ''],
-])('the host %j is answered', async (host) => {
+])('a request with the host %j is answered', async (host) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send(`PUT /v2/keys/k HTTP/1.1\r\nHost: ${host}\r\n${FORM}\r\nvalue=1`);
@@ -63,7 +63,7 @@ test.each([
   expect((await client.wholeAnswers(3)).map(({ status }) => status)).toEqual([201, 200, 200]);
 });
 
-test('a script of the server’s own origin is answered', () => {
+test('a script from the server’s own origin is allowed, and one from another port is not', () => {
   const own = { host: 'localhost:2379', origin: 'http://localhost:2379', 'sec-fetch-site': 'same-origin' };
   expect(refusalOf(own, '127.0.0.1')).toBeUndefined();
   expect(refusalOf({ ...own, origin: 'http://localhost' }, '127.0.0.1')).toBe(
@@ -78,12 +78,12 @@ test.each([
   ['etcd', '172.18.0.2:2379', undefined],
   ['etcd', 'other:2379', 'host "other:2379" is not allowed'],
   ['0.0.0.0', 'etcd:2379', 'host "etcd:2379" is not allowed'],
-])('a server started with the host %s asked for %s: refused with %s', (ownHost, host, refusal) => {
+])('a server with the host %s that gets a request for %s refuses with %s', (ownHost, host, refusal) => {
   if (refusal === undefined) expect(refusalOf({ host }, ownHost)).toBeUndefined();
   else expect(refusalOf({ host }, ownHost)).toMatch(refusal);
 });
 
-test('HTTP/1.0 without a host is answered', async () => {
+test('an HTTP/1.0 request without a host is answered', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
   client.send('GET /version HTTP/1.0\r\n\r\n');
@@ -91,7 +91,7 @@ test('HTTP/1.0 without a host is answered', async () => {
   expect(client.answers).toMatchObject([{ status: 200 }]);
 });
 
-test('the client of this package is answered, and says why it is refused', async () => {
+test('the client of this package is answered, and a refusal shows up in its error', async () => {
   const etcd = await serveOpenly();
   const local = connect({ endpoints: etcd.url.replace('127.0.0.1', 'localhost') });
   await expect(local.set('/k', 'v')).resolves.toMatchObject({ action: 'set' });

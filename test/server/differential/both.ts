@@ -2,7 +2,7 @@ import { EmbeddedEtcd } from '../../../src/server/index.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { Asked } from './exchange.ts';
 
-/** The two servers to compare. Nobody else writes to either, so that their indexes stay the same. */
+/** The two servers to compare. They have no other clients, so their indexes stay the same. */
 export interface Both {
   readonly real: Asked;
   readonly embedded: Asked;
@@ -18,12 +18,12 @@ export async function openBoth(): Promise<Both> {
     await Promise.all([etcd.stop(), server.stop()]);
   };
   await level({ real, embedded });
-  // What is a few events back, seen from the first request, is the same from here on.
+  // The same events on both, for requests that go a few events back in the history.
   for (let i = 0; i < 10; i += 1) await Promise.all([write(real), write(embedded)]);
   return { real, embedded, close };
 }
 
-/** Brings both to the same index, wherever an earlier, failed sequence left them. Returns it. */
+/** Brings both servers to the same index, which may differ after a failed sequence. Returns the index. */
 export async function level({ real, embedded }: Omit<Both, 'close'>): Promise<number> {
   const indexes = { real: await write(real), embedded: await write(embedded) };
   while (indexes.real < indexes.embedded) indexes.real = await write(real);

@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 
 const FORM = 'application/x-www-form-urlencoded';
 
-/** A request as it goes to both servers, percent-encoded. */
+/** A percent-encoded request for both servers. */
 export interface Wanted {
   readonly method: string;
   /** Path and query below the server's address. */
@@ -13,11 +13,11 @@ export interface Wanted {
   readonly type?: string;
 }
 
-/** What a server answered, and goes on answering. */
+/** An answer, whose body may still be arriving. */
 export interface Exchange {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
-  /** The body that has come so far. */
+  /** The part of the body received so far. */
   readonly body: () => string;
   readonly ended: () => boolean;
   /** Resolves to the whole body. */
@@ -25,7 +25,7 @@ export interface Exchange {
   abort(): void;
 }
 
-/** One of the two servers, asked over a few connections. */
+/** A client of one of the two servers. */
 export class Asked {
   readonly url: string;
   readonly #agent = new Agent({ keepAlive: true });
@@ -34,7 +34,7 @@ export class Asked {
     this.url = url;
   }
 
-  /** Resolves when the answer has begun. */
+  /** Sends a request. Resolves when the headers of the answer arrive. */
   ask({ method, target, form, type = FORM }: Wanted): Promise<Exchange> {
     return new Promise((resolve, reject) => {
       const { hostname, port } = new URL(this.url);
@@ -56,7 +56,7 @@ function follow(answer: IncomingMessage, abort: () => void): Exchange {
   answer.setEncoding('utf8').on('data', (text) => {
     body += text;
   });
-  answer.on('error', () => {}); // ours, by aborting
+  answer.on('error', () => {}); // from `abort`
   const ended = () => answer.complete;
   const whole = async () => {
     if (!ended()) await once(answer, 'end', { signal: AbortSignal.timeout(10_000) });

@@ -1,28 +1,28 @@
 import type { Exchange } from './exchange.ts';
 
-/** Headers that must be the same. The cluster id, raft's own counters, dates and how the connection is kept are each server's own. */
+/** Headers that must be the same. Others may differ: the cluster id, raft's counters, dates and connection settings. */
 const HEADERS = ['content-type', 'x-etcd-index', 'location', 'allow'];
 
-/** What one server answered, with what must differ made alike. */
+/** An answer in comparable form: parts that may differ are replaced. */
 export interface Mapped {
   readonly status: number;
   readonly headers: Record<string, string | undefined>;
   readonly body: unknown;
 }
 
-/** @param sorted whether children must come in the same order */
+/** @param sorted whether children must be in the same order */
 export function mapped({ status, headers }: Exchange, body: string, sorted: boolean): Mapped {
   const kept = Object.fromEntries(HEADERS.map((name) => [name, headers[name]?.toString()]));
   return { status, headers: kept, body: mappedBody(body, sorted) };
 }
 
-/** To the letter, but for the times. */
+/** Replaces the times in a body. */
 export const masked = (body: string): string => body.replace(/"expiration":"[^"]+"/g, '"expiration":"some time"');
 
 /**
- * Line by line; what is not JSON stays as it is.
- * @param step the two servers are not asked at the very same moment: seconds within which a TTL counts as the same, of
- * which all TTLs in use are multiples
+ * Maps a body line by line. Lines that are not JSON stay unchanged.
+ * @param step seconds to which TTLs are rounded up, because the two servers do not get a request at exactly the same time.
+ * All TTLs in use are multiples of this.
  */
 export const mappedBody = (body: string, sorted: boolean, step = 100): unknown =>
   body.split('\n').map((line) => mappedLine(line, sorted, step));
@@ -36,7 +36,7 @@ function mappedLine(line: string, sorted: boolean, step: number): string {
     return value;
   };
   try {
-    // As text, so that the order of the fields counts, too.
+    // As text, to compare the order of the fields too.
     return asText(JSON.parse(line));
   } catch {
     return line;

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 
-/** A number that is only known when the request is made: that far behind the store's index. */
+/** A number that depends on the time of the request: the store's index minus `behind`. */
 export interface Behind {
   readonly behind: number;
 }
 
-/** The index the key of the request was last changed at, as far as is known. */
+/** The last known index at which the key of the request changed. */
 export interface Current {
   readonly current: true;
 }
@@ -13,10 +13,10 @@ export interface Current {
 export type Text = string | Behind | Current;
 export type Param = readonly [name: string, value: Text];
 
-/** A request of a random sequence, before it is written down for a server. */
+/** A request of a random sequence, before it is encoded. */
 export interface Ask {
   readonly method: string;
-  /** Below the directory of the sequence, percent-encoded; or a key made in order, counted from the last; or a whole key. */
+  /** A percent-encoded path below the directory of the sequence, a key created in order (0 is the last one), or a whole key. */
   readonly path: string | { readonly inOrder: number } | { readonly whole: string };
   readonly query: readonly Param[];
   readonly form: readonly Param[] | undefined;
@@ -60,7 +60,7 @@ const VALUES = [
   '\u2028\u2029',
 ];
 const FLAGS = ['true', 'false', '1', '0', 't', 'F', 'TRUE', 'False', 'True', 'yes', '', 'tRUE', '2', ' true'];
-/** Multiples of a hundred, none of which is over while the sequences run. */
+/** Valid TTLs are multiples of a hundred, and none expires while the sequences run. */
 const TTLS = [
   '1000',
   '3600',
@@ -74,7 +74,7 @@ const TTLS = [
   '1e3',
   '0x10',
   '18446744073709551616',
-  // Seconds are counted modulo 2^64 nanoseconds: 10,100 seconds.
+  // 10,100 seconds, because seconds are counted modulo 2^64 nanoseconds.
   '9223372036854785908',
   '٣',
 ];
@@ -95,7 +95,7 @@ const INDEXES = [
 const behind = (from: number, to: number): fc.Arbitrary<Behind> =>
   fc.integer({ min: from, max: to }).map((distance) => ({ behind: distance }));
 
-/** Mostly what makes sense, so that sequences get somewhere. */
+/** Mostly usual values, so that most requests of a sequence succeed. */
 const mostly = <T>(usual: fc.Arbitrary<T>, odd: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 9, arbitrary: usual }, { weight: 1, arbitrary: odd });
 
@@ -116,7 +116,7 @@ const path = fc.oneof(
 
 const param = (name: string, value: fc.Arbitrary<Text>) => value.map((text): Param => [name, text]);
 
-/** Each of the parameters with that chance in ten. */
+/** A random selection of the parameters. `chance` is out of ten. */
 const some = (...params: readonly (readonly [chance: number, param: fc.Arbitrary<Param>])[]): fc.Arbitrary<Param[]> =>
   fc
     .tuple(
@@ -129,7 +129,7 @@ const some = (...params: readonly (readonly [chance: number, param: fc.Arbitrary
 const ask = (method: string, params: fc.Arbitrary<Param[]>): fc.Arbitrary<Ask> =>
   fc.record({ path, params }).map(({ path: to, params: query }) => ({ method, path: to, query, form: undefined }));
 
-/** With its parameters in a form, or some of them in the query. */
+/** A request with its parameters in a form, or with some of them in the query. */
 const send = (method: string, params: fc.Arbitrary<Param[]>): fc.Arbitrary<Ask> =>
   fc.record({ path, params, split: mostly(fc.constant(0), fc.nat(5)) }).map(({ path: to, params: all, split }) => ({
     method,
@@ -156,7 +156,7 @@ const everyParam = some(
 
 const methods = fc.constantFrom('GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'PATCH', 'PUT', 'POST');
 
-/** Requests that change something or read. */
+/** Requests that read or write. */
 export const asks: fc.Arbitrary<Ask> = fc.oneof(
   {
     weight: 6,

@@ -6,14 +6,14 @@ import type { Exchange, Wanted } from './exchange.ts';
 import { mapped, mappedBody } from './mapping.ts';
 import { type Ask, asks, type Param, type Text, waits } from './requests.ts';
 
-/** What is known of the two stores, which must be the same. */
+/** The known state, which must be the same on both servers. */
 export interface Model {
   /** The directory of this sequence. */
   readonly dir: string;
   index: number;
-  /** The index each key was last seen to be changed at. */
+  /** The last known index at which each key changed. */
   readonly changedAt: Map<string, string>;
-  /** Keys that were made in order. */
+  /** Keys that were created in order. */
   readonly inOrder: string[];
   readonly polls: Poll[];
   requests: number;
@@ -25,7 +25,7 @@ interface Poll {
   readonly embedded: Exchange;
 }
 
-/** A request, which may come at any time. */
+/** A request of a sequence. It may follow any other. */
 abstract class Step implements fc.AsyncCommand<Model, Both> {
   protected readonly ask: Ask;
 
@@ -72,19 +72,19 @@ export const sequences = fc.commands([asks.map((ask) => new Request(ask)), waits
   size: 'max',
 });
 
-/** Removes what the sequence made, which ends most polls; then all of them must have seen the same. */
+/** Removes the keys of the sequence, which ends most polls. Then expects the same events from both servers in every poll. */
 export async function finish(model: Model, both: Both): Promise<void> {
-  // Waits from a little ahead of the index are over by then, too.
+  // These writes end the waits for an index slightly in the future.
   for (let i = 0; i < 4; i += 1)
     await new Request({ method: 'PUT', path: `end${i}`, query: [], form: [] }).run(model, both);
   await new Request({ method: 'DELETE', path: '', query: [['recursive', 'true']], form: undefined }).run(model, both);
-  // A key left in the root would be seen, and its TTL be told, at any later time.
+  // A key left in the root would appear in later listings, with a TTL that differs between the servers.
   for (const whole of model.inOrder.filter((key) => !key.startsWith(model.dir)))
     await new Request({ method: 'DELETE', path: { whole }, query: [['recursive', 'true']], form: undefined }).run(
       model,
       both,
     );
-  // What is on its way on other connections has come by the time these are answered.
+  // Events still in transit on other connections arrive before the answers to these reads.
   for (let i = 0; i < 2; i += 1)
     await new Request({ method: 'GET', path: '', query: [], form: undefined }).run(model, both);
   try {
@@ -125,7 +125,7 @@ function textOf(value: Text, at: string, { index, changedAt }: Model): string {
   return 'behind' in value ? String(index - value.behind) : (changedAt.get(at) ?? '7');
 }
 
-/** Spelt as the directory was: what is no UTF-8 cannot be told from the answer. */
+/** The created key, with the directory as the request spelt it: the answer does not show bytes that are not UTF-8. */
 const madeIn = ({ target }: Wanted, real: Exchange): string =>
   `${target.replace(/\/?(?:\?.*)?$/s, '').slice('/v2/keys'.length)}/${String(real.headers['x-etcd-index']).padStart(20, '0')}`;
 
