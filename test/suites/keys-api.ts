@@ -16,8 +16,8 @@ import { values } from './keys-api/values.ts';
 import { watches } from './keys-api/watches.ts';
 
 /**
- * What every `KeysApi` promises, as etcd 3.4 keeps it.
- * @param open opens one more client of the same store, which has no other users: its history is counted
+ * Tests what every `KeysApi` must do, as etcd 3.4 does it.
+ * @param open opens another client of the same store. Tests count the events in its history, so it must have no other users.
  */
 export function keysApiContract(name: string, open: OpenKeys): void {
   const test = storeTest(open);

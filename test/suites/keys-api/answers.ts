@@ -21,7 +21,7 @@ const ANSWERS: readonly (readonly [string, (keys: KeysApi, key: string) => Promi
 
 export function answers(test: StoreTest): void {
   describe('the answer to', () => {
-    test.for(ANSWERS)('%s says when it was asked for and which cluster gave it', async ([, ask], { keys, dir }) => {
+    test.for(ANSWERS)('%s has the time of the request and the id of the cluster', async ([, ask], { keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       const before = performance.now();
       const answer = await ask(keys, `${dir}/f`);
@@ -33,19 +33,19 @@ export function answers(test: StoreTest): void {
     });
   });
 
-  test('two clients of one store know the same cluster', async ({ keys, dir, openAnother }) => {
+  test('two clients of one store have the same cluster id', async ({ keys, dir, openAnother }) => {
     const other = await openAnother();
     const { clusterId } = await keys.set(`${dir}/f`, 'v');
     expect(await other.get(`${dir}/f`)).toMatchObject({ clusterId });
     expect(other.clusterId).toBe(clusterId);
   });
 
-  test('locks live under an absolute key', ({ keys }) => {
+  test('the lock prefix is an absolute key', ({ keys }) => {
     expect(keys.lockPrefix).toMatch(/^(\/[^/]+)+$/);
   });
 
   describe('the index', () => {
-    test('grows with each write, and a read tells one that is no less', async ({ keys, dir, openAnother }) => {
+    test('grows with each write, and a later read has at least the same index', async ({ keys, dir, openAnother }) => {
       const other = await openAnother();
       const indices: number[] = [];
       for (const [at, write] of [
@@ -65,8 +65,8 @@ export function answers(test: StoreTest): void {
       expect(new Set(written).size).toBe(written.length);
     });
 
-    // The store may have other users: they keep still at some time.
-    test('does not grow with reads, waits and writes that fail', async ({ keys, dir }) => {
+    // Keys of earlier tests that expire also raise the index, so this repeats until none does.
+    test('does not grow with reads, watches and failed writes', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v');
       await until(
         async () => {

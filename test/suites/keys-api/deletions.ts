@@ -5,10 +5,10 @@ import { expectMissing, type StoreTest } from './store.ts';
 export function deletions(test: StoreTest): void {
   describe('delete', () => {
     test.for<[string, DeleteOptions]>([
-      ['plainly', {}],
-      ['as if it were a directory', { dir: true }],
-      ['as if it were a tree', { recursive: true }],
-    ])('removes a file, %s, and tells what was there', async ([, options], { keys, dir }) => {
+      ['no options', {}],
+      ['the option dir', { dir: true }],
+      ['the option recursive', { recursive: true }],
+    ])('removes a file with %s, and returns the previous node', async ([, options], { keys, dir }) => {
       const made = await keys.set(`${dir}/f`, 'v');
       const { action, node, prevNode } = await keys.delete(`${dir}/f`, options);
       expect(action).toBe('delete');
@@ -19,14 +19,14 @@ export function deletions(test: StoreTest): void {
       await expectMissing(keys, `${dir}/f`);
     });
 
-    test('leaves the directory of a file, and the files beside it', async ({ keys, dir }) => {
+    test('keeps the directory of a removed file, and the other files in it', async ({ keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       await keys.set(`${dir}/g`, 'w');
       await keys.delete(`${dir}/f`);
       expect((await keys.get(dir)).node.nodes).toMatchObject([{ key: `${dir}/g`, value: 'w' }]);
     });
 
-    test('removes an empty directory when it is said to be one', async ({ keys, dir }) => {
+    test('removes an empty directory with the option dir', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/d`, undefined, { dir: true });
       const { action, node, prevNode } = await keys.delete(`${dir}/d`, { dir: true });
       expect({ action, dir: node.dir }).toEqual({ action: 'delete', dir: true });
@@ -34,7 +34,7 @@ export function deletions(test: StoreTest): void {
       await expectMissing(keys, `${dir}/d`);
     });
 
-    test('removes a directory with all that is in it, also what is hidden', async ({ keys, dir }) => {
+    test('removes a directory and everything in it, including hidden keys', async ({ keys, dir }) => {
       for (const name of ['a/b/c', 'a/_hidden', 'd']) await keys.set(`${dir}/${name}`, 'v');
       const { node, prevNode } = await keys.delete(dir, { recursive: true });
       expect(node).toMatchObject({ key: dir, dir: true, nodes: [] });
@@ -46,7 +46,7 @@ export function deletions(test: StoreTest): void {
       ['value', () => ({ prevValue: 'v' })],
       ['index', (prevIndex) => ({ prevIndex })],
       ['value and index', (prevIndex) => ({ prevValue: 'v', prevIndex })],
-    ])('removes the file that has this %s', async ([, options], { keys, dir }) => {
+    ])('removes a file with the given %s', async ([, options], { keys, dir }) => {
       const made = await keys.set(`${dir}/f`, 'v');
       const { action, node, prevNode } = await keys.delete(`${dir}/f`, options(made.node.modifiedIndex));
       expect(action).toBe('compareAndDelete');
@@ -56,7 +56,7 @@ export function deletions(test: StoreTest): void {
       await expectMissing(keys, `${dir}/f`);
     });
 
-    test('lets what comes under the same name be another file', async ({ keys, dir }) => {
+    test('makes a later file of the same name a new file', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/f`, 'v');
       const gone = await keys.delete(`${dir}/f`);
       const again = await keys.set(`${dir}/f`, 'w');

@@ -3,7 +3,7 @@ import { expectExpiry, type StoreTest, watching } from './store.ts';
 
 export function directories(test: StoreTest): void {
   describe('set of a directory', () => {
-    test('makes an empty one, and the directories above it', async ({ keys, dir }) => {
+    test('creates an empty directory, and missing directories above it', async ({ keys, dir }) => {
       const { action, node, prevNode } = await keys.set(`${dir}/a/d`, undefined, { dir: true });
       const { modifiedIndex } = node;
       expect(action).toBe('set');
@@ -12,18 +12,18 @@ export function directories(test: StoreTest): void {
       expect((await keys.get(`${dir}/a`)).node.nodes).toEqual([node]);
     });
 
-    test('makes one with a TTL', async ({ keys, dir }) => {
+    test('creates a directory with a TTL', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/d`, undefined, { dir: true, ttl: 60 });
       expectExpiry(made, 60);
       expect((await keys.get(`${dir}/d`)).node).toMatchObject({ dir: true, expiration: made.node.expiration });
     });
 
-    test('creates one only where nothing is', async ({ keys, dir }) => {
+    test('with prevExist false creates a missing directory', async ({ keys, dir }) => {
       const { action, node } = await keys.set(`${dir}/d`, undefined, { dir: true, prevExist: false });
       expect({ action, dir: node.dir }).toEqual({ action: 'create', dir: true });
     });
 
-    test('puts one in the place of a file', async ({ keys, dir }) => {
+    test('replaces a file by a directory', async ({ keys, dir }) => {
       const file = await keys.set(`${dir}/x`, 'v');
       const { node, prevNode } = await keys.set(`${dir}/x`, undefined, { dir: true });
       expect(node).toMatchObject({ dir: true, createdIndex: node.modifiedIndex });
@@ -32,7 +32,7 @@ export function directories(test: StoreTest): void {
       expect((await keys.get(`${dir}/x`)).node).toMatchObject({ dir: true, nodes: [{ value: 'w' }] });
     });
 
-    test('updates its TTL and keeps what is in it', async ({ keys, dir }) => {
+    test('updates the TTL and keeps the content', async ({ keys, dir }) => {
       const child = await keys.set(`${dir}/d/f`, 'v');
       const updated = await keys.set(`${dir}/d`, undefined, { dir: true, prevExist: true, ttl: 60 });
       expect(updated).toMatchObject({ action: 'update', node: { dir: true, createdIndex: child.node.createdIndex } });
@@ -47,14 +47,14 @@ export function directories(test: StoreTest): void {
     test.for([
       ['null', null],
       ['none', undefined],
-    ] as const)('removes its TTL by an update with %s', async ([, ttl], { keys, dir }) => {
+    ] as const)('removes the TTL by an update with a TTL of %s', async ([, ttl], { keys, dir }) => {
       await keys.set(`${dir}/d`, undefined, { dir: true, ttl: 60 });
       const { node } = await keys.set(`${dir}/d`, undefined, { dir: true, prevExist: true, ttl });
       expect(node).not.toHaveProperty('ttl');
       expect((await keys.get(`${dir}/d`)).node).not.toHaveProperty('expiration');
     });
 
-    test('tells an update with an index that the directory itself does not take on', async ({ keys, dir }) => {
+    test('reports an update with a new index, but the directory keeps its modifiedIndex', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/d`, undefined, { dir: true });
       const { event } = await watching(keys, `${dir}/d`);
       const { node } = await keys.set(`${dir}/d`, undefined, { dir: true, prevExist: true, ttl: 60 });
@@ -62,7 +62,7 @@ export function directories(test: StoreTest): void {
       expect((await keys.get(`${dir}/d`)).node.modifiedIndex).toBe(made.node.modifiedIndex);
     });
 
-    test('wakes nobody by a refresh of its TTL', async ({ keys, dir }) => {
+    test('notifies no watch of a refresh of the TTL', async ({ keys, dir }) => {
       await keys.set(`${dir}/d`, undefined, { dir: true, ttl: 60 });
       const { event } = await watching(keys, `${dir}/d`);
       const options = { dir: true, prevExist: true, refresh: true, ttl: 600 };

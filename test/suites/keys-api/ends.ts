@@ -7,7 +7,7 @@ import { CALLS, expectMissing, type StoreTest, treeOf, watching } from './store.
 
 export function ends(test: StoreTest): void {
   describe('a call', () => {
-    test.for(CALLS)('of %s with a signal that is aborted already does nothing', async ([, call], { keys, dir }) => {
+    test.for(CALLS)('of %s with an already aborted signal does nothing', async ([, call], { keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       const before = await treeOf(keys, dir);
       const reason = { any: 'value' };
@@ -25,7 +25,7 @@ export function ends(test: StoreTest): void {
 
   describe('close', () => {
     test.for(CALLS)(
-      'makes %s reject and do nothing, and other clients go on',
+      'makes a later %s reject and do nothing, without an effect on other clients',
       async ([, call], { keys, dir, openAnother }) => {
         const other = await openAnother();
         await keys.set(`${dir}/f`, 'v');
@@ -36,20 +36,20 @@ export function ends(test: StoreTest): void {
       },
     );
 
-    test.for(CALLS)('makes %s reject also as work nobody waits for', async ([, call], { keys, dir }) => {
+    test.for(CALLS)('makes a later %s in the background reject', async ([, call], { keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       await keys.close();
       await rejection(call(keys, `${dir}/f`, { background: true }), EtcdClientClosed);
     });
 
-    test('ends a wait that nobody waits for', async ({ keys, dir }) => {
+    test('ends a watch in the background', async ({ keys, dir }) => {
       const { event } = await watching(keys, `${dir}/f`, { background: true, timeout: Number.POSITIVE_INFINITY });
       const ended = rejection(event, EtcdClientClosed);
       await keys.close();
       await ended;
     });
 
-    test('ends the waits of this client, and those of no other', async ({ keys, dir, openAnother }) => {
+    test('ends the watches of this client, but not those of another client', async ({ keys, dir, openAnother }) => {
       const other = await openAnother();
       const own = await watching(keys, `${dir}/f`);
       const others = await watching(other, `${dir}/f`);
@@ -60,21 +60,25 @@ export function ends(test: StoreTest): void {
       expect(await others.event).toMatchObject({ index: node.modifiedIndex });
     });
 
-    test('may be called again, also meanwhile', async ({ keys, dir }) => {
+    test('may be called several times, even at the same time', async ({ keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       await Promise.all([keys.close(), keys.close()]);
       await keys.close();
       await rejection(keys.get(`${dir}/f`), EtcdClientClosed);
     });
 
-    test('waits for what is still owed, which may go on in the background', async ({ keys, dir, openAnother }) => {
+    test('waits for pending removals, which may still call the store in the background', async ({
+      keys,
+      dir,
+      openAnother,
+    }) => {
       const other = await openAnother();
       await keys.set(`${dir}/f`, 'v');
       const { closing } = keys.cleanups;
-      const owed = new Promise((resolve) => addAbortListener(closing, resolve)).then(async () => {
+      const removal = new Promise((resolve) => addAbortListener(closing, resolve)).then(async () => {
         await keys.delete(`${dir}/f`, { background: true });
       });
-      keys.cleanups.add(`${dir}/f`, owed);
+      keys.cleanups.add(`${dir}/f`, removal);
       expect(closing.aborted).toBe(false);
       await keys.close();
       expect(closing.reason).toBeInstanceOf(EtcdClientClosed);

@@ -4,16 +4,17 @@ import type { KeysApi } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 import { type StoreTest, treeOf } from './store.ts';
 
+/** The keys that the calls are about. */
 interface Places {
   /** Holds the value `v`. */
   readonly file: string;
-  /** Of the file. */
+  /** `modifiedIndex` of the file. */
   readonly index: number;
-  /** A directory with a file in it. */
+  /** A directory that contains a file. */
   readonly full: string;
-  /** A directory with nothing in it but a hidden file. */
+  /** A directory that contains only a hidden file. */
   readonly seemsEmpty: string;
-  /** Nothing is there. */
+  /** A key that does not exist. */
   readonly missing: string;
 }
 
@@ -34,7 +35,7 @@ const NOT_FOUND: readonly Refused[] = [
   ['a removal', (keys, at) => keys.delete(at.missing)],
   ['a removal of a tree', (keys, at) => keys.delete(at.missing, { recursive: true })],
   ['a removal of a value', (keys, at) => keys.delete(at.missing, { prevValue: 'v' })],
-  // The first part of the path that is not there is the one told.
+  // The error contains the first missing part of the path.
   ['a read further below', (keys, at) => keys.get(`${at.missing}/deep/er`)],
   ['an update further below', (keys, at) => keys.set(`${at.missing}/deep/er`, 'w', { prevExist: true })],
   ['a removal further below', (keys, at) => keys.delete(`${at.missing}/deep/er`)],
@@ -67,7 +68,7 @@ const NOT_DIR: readonly Refused[] = [
 
 const EXISTS: readonly Refused[] = [
   ['a file', (keys, at) => keys.set(at.file, 'w', { prevExist: false })],
-  ['a file of that very value', (keys, at) => keys.set(at.file, 'w', { prevExist: false, prevValue: 'v' })],
+  ['a file of the same value', (keys, at) => keys.set(at.file, 'w', { prevExist: false, prevValue: 'v' })],
   ['a directory', (keys, at) => keys.set(at.file, undefined, { prevExist: false, dir: true })],
 ];
 
@@ -89,13 +90,13 @@ const ONLY_HIDDEN: readonly Refused[] = [
   ['a directory with a hidden file in it', (keys, at) => keys.delete(at.seemsEmpty, { dir: true })],
 ];
 
-/** What is compared, and what etcd says of it when it differs. */
+/** Conditions that do not match, and the cause that etcd reports. */
 const DIFFERENT: readonly (readonly [string, (index: number) => object, (index: number) => string])[] = [
   ['a value', () => ({ prevValue: 'other' }), () => '[other != v]'],
   ['an index', () => ({ prevIndex: 1 }), (index) => `[1 != ${index}]`],
   ['both', () => ({ prevValue: 'other', prevIndex: 1 }), (index) => `[other != v] [1 != ${index}]`],
-  ['the index of two', () => ({ prevValue: 'v', prevIndex: 1 }), (index) => `[1 != ${index}]`],
-  ['the value of two', (prevIndex) => ({ prevValue: 'other', prevIndex }), () => '[other != v]'],
+  ['only the index of both', () => ({ prevValue: 'v', prevIndex: 1 }), (index) => `[1 != ${index}]`],
+  ['only the value of both', (prevIndex) => ({ prevValue: 'other', prevIndex }), () => '[other != v]'],
 ];
 
 const COMPARING: readonly (readonly [string, (keys: KeysApi, at: Places, options: object) => Promise<unknown>])[] = [
@@ -124,7 +125,7 @@ export function failures(test: StoreTest): void {
     };
   }
 
-  /** Refused as etcd refuses it, with the store's index at that time, and without a change. */
+  /** Expects that a call fails as it does in etcd, with the current index of the store, and changes nothing. */
   async function expectRefused(
     keys: KeysApi,
     dir: string,
@@ -145,21 +146,14 @@ export function failures(test: StoreTest): void {
   }
 
   describe.for<[string, readonly Refused[], typeof errors.EtcdException, number, string, (at: Places) => string]>([
+    ['error 100 for a missing key:', NOT_FOUND, errors.EtcdKeyNotFound, 100, 'Key not found', (at) => at.missing],
+    ['error 102 for a directory:', NOT_FILE, errors.EtcdNotFile, 102, 'Not a file', (at) => at.full],
+    ['error 104 for a key below a file:', NOT_DIR, errors.EtcdNotDir, 104, 'Not a directory', (at) => at.file],
+    ['error 105 for an existing key:', EXISTS, errors.EtcdAlreadyExist, 105, 'Key already exists', (at) => at.file],
+    ['error 107 for the root:', ROOT, errors.EtcdRootReadOnly, 107, 'Root is read only', () => '/'],
+    ['error 108 for the removal of:', NOT_EMPTY, errors.EtcdDirNotEmpty, 108, 'Directory not empty', (at) => at.full],
     [
-      'what is missing is refused with 100',
-      NOT_FOUND,
-      errors.EtcdKeyNotFound,
-      100,
-      'Key not found',
-      (at) => at.missing,
-    ],
-    ['what is a directory is refused with 102', NOT_FILE, errors.EtcdNotFile, 102, 'Not a file', (at) => at.full],
-    ['what is below a file is refused with 104', NOT_DIR, errors.EtcdNotDir, 104, 'Not a directory', (at) => at.file],
-    ['what exists is refused with 105', EXISTS, errors.EtcdAlreadyExist, 105, 'Key already exists', (at) => at.file],
-    ['the root is refused with 107', ROOT, errors.EtcdRootReadOnly, 107, 'Root is read only', () => '/'],
-    ['removal is refused with 108', NOT_EMPTY, errors.EtcdDirNotEmpty, 108, 'Directory not empty', (at) => at.full],
-    [
-      'removal is refused with 108',
+      'error 108 for the removal of:',
       ONLY_HIDDEN,
       errors.EtcdDirNotEmpty,
       108,
@@ -172,7 +166,7 @@ export function failures(test: StoreTest): void {
     });
   });
 
-  describe.for(COMPARING)('%s that expects another state is refused, naming', ([title, call]) => {
+  describe.for(COMPARING)('%s whose condition does not match fails, and the cause shows', ([title, call]) => {
     const both = title.includes('renewal') ? DIFFERENT.slice(2) : DIFFERENT;
     test.for(both)('%s', async ([, options, cause], { keys, dir }) => {
       await expectRefused(keys, dir, (at) => call(keys, at, options(at.index)), {

@@ -4,7 +4,7 @@ import { expectExpiry, type StoreTest, watching } from './store.ts';
 
 export function files(test: StoreTest): void {
   describe('set', () => {
-    test('makes a file, and the directories above it', async ({ keys, dir }) => {
+    test('creates a file, and missing directories above it', async ({ keys, dir }) => {
       const { action, node, prevNode } = await keys.set(`${dir}/a/b/f`, 'v');
       const { modifiedIndex } = node;
       expect(action).toBe('set');
@@ -24,7 +24,7 @@ export function files(test: StoreTest): void {
       });
     });
 
-    test('puts a new file in the place of an old one, and tells what was there', async ({ keys, dir }) => {
+    test('replaces a file by a new one, and returns the previous node', async ({ keys, dir }) => {
       const first = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       const { action, node, prevNode } = await keys.set(`${dir}/f`, 'w');
       expect(action).toBe('set');
@@ -34,12 +34,12 @@ export function files(test: StoreTest): void {
       expect((await keys.get(`${dir}/f`)).node).toEqual(node);
     });
 
-    test('makes an empty file where there is no value', async ({ keys, dir }) => {
+    test('creates an empty file without a value', async ({ keys, dir }) => {
       expect((await keys.set(`${dir}/f`, undefined)).node).toMatchObject({ value: '', dir: false });
       expect((await keys.get(`${dir}/f`)).node.value).toBe('');
     });
 
-    test('sets a TTL, which answers and readers are told with the time of expiry', async ({ keys, dir }) => {
+    test('sets a TTL, which the answer and later reads show with the time of expiry', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       expectExpiry(made, 60);
       const { node } = await keys.get(`${dir}/f`);
@@ -55,31 +55,31 @@ export function files(test: StoreTest): void {
       ['an update with null', { prevExist: true, ttl: null }],
       ['a compare-and-swap without one', { prevValue: 'v' }],
       ['a compare-and-swap with null', { prevValue: 'v', ttl: null }],
-    ])('removes the TTL by %s', async ([, options], { keys, dir }) => {
+    ])('removes a TTL by %s', async ([, options], { keys, dir }) => {
       await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       const { node, prevNode } = await keys.set(`${dir}/f`, 'v', options);
       expect(prevNode).toHaveProperty('ttl');
-      for (const told of [node, (await keys.get(`${dir}/f`)).node]) {
-        expect(told).not.toHaveProperty('ttl');
-        expect(told).not.toHaveProperty('expiration');
+      for (const seen of [node, (await keys.get(`${dir}/f`)).node]) {
+        expect(seen).not.toHaveProperty('ttl');
+        expect(seen).not.toHaveProperty('expiration');
       }
     });
 
-    test('moves the TTL on by an overwrite with another one', async ({ keys, dir }) => {
+    test('replaces a TTL by an overwrite with another one', async ({ keys, dir }) => {
       await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       expectExpiry(await keys.set(`${dir}/f`, 'v', { ttl: 600 }), 600);
     });
   });
 
   describe('set with a condition', () => {
-    test('creates only what is not there', async ({ keys, dir }) => {
+    test('creates a missing file with prevExist false', async ({ keys, dir }) => {
       const { action, node, prevNode } = await keys.set(`${dir}/f`, 'v', { prevExist: false, ttl: 60 });
       expect(action).toBe('create');
       expect(node).toMatchObject({ value: 'v', createdIndex: node.modifiedIndex, ttl: 60 });
       expect(prevNode).toBeUndefined();
     });
 
-    test('updates only what is there, which stays the same file', async ({ keys, dir }) => {
+    test('updates an existing file with prevExist true, and keeps its createdIndex', async ({ keys, dir }) => {
       const first = await keys.set(`${dir}/f`, 'v');
       const { action, node, prevNode } = await keys.set(`${dir}/f`, 'w', { prevExist: true, ttl: 60 });
       expect(action).toBe('update');
@@ -93,8 +93,8 @@ export function files(test: StoreTest): void {
       ['value', () => ({ prevValue: 'v' })],
       ['index', (index) => ({ prevIndex: index })],
       ['value and index', (index) => ({ prevValue: 'v', prevIndex: index })],
-      ['value, of a key that must be there', () => ({ prevValue: 'v', prevExist: true })],
-    ])('swaps the value of the file that has this %s', async ([, options], { keys, dir }) => {
+      ['value, and with prevExist true', () => ({ prevValue: 'v', prevExist: true })],
+    ])('swaps the value of a file with the given %s', async ([, options], { keys, dir }) => {
       const first = await keys.set(`${dir}/f`, 'v');
       const swapped = await keys.set(`${dir}/f`, 'w', { ...options(first.node.modifiedIndex), ttl: 60 });
       const { action, node, prevNode } = swapped;
@@ -105,7 +105,7 @@ export function files(test: StoreTest): void {
       expect((await keys.get(`${dir}/f`)).node.value).toBe('w');
     });
 
-    test('lets one of many win that swap the same value at a time', async ({ keys, dir, openAnother }) => {
+    test('lets only one of many concurrent swaps of the same value succeed', async ({ keys, dir, openAnother }) => {
       const other = await openAnother();
       await keys.set(`${dir}/f`, 'v');
       const swaps = Array.from({ length: 10 }, (_, i) =>
@@ -119,13 +119,13 @@ export function files(test: StoreTest): void {
 
   describe('set with refresh', () => {
     const refreshes: [string, (index: number) => SetOptions, string][] = [
-      ['plainly', () => ({}), 'set'],
-      ['of a key that must be there', () => ({ prevExist: true }), 'update'],
-      ['of a value', () => ({ prevValue: 'v' }), 'compareAndSwap'],
-      ['of an index', (prevIndex) => ({ prevIndex }), 'compareAndSwap'],
+      ['no condition', () => ({}), 'set'],
+      ['prevExist', () => ({ prevExist: true }), 'update'],
+      ['prevValue', () => ({ prevValue: 'v' }), 'compareAndSwap'],
+      ['prevIndex', (prevIndex) => ({ prevIndex }), 'compareAndSwap'],
     ];
 
-    test.for(refreshes)('keeps the value and moves the TTL on, %s', async ([, conditions, action], { keys, dir }) => {
+    test.for(refreshes)('and %s keeps the value and sets the TTL', async ([, conditions, action], { keys, dir }) => {
       const first = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       const { modifiedIndex } = first.node;
       const options = { refresh: true, ttl: 600, ...conditions(modifiedIndex) };
@@ -140,15 +140,18 @@ export function files(test: StoreTest): void {
       });
     });
 
-    test.for(refreshes)('wakes nobody, neither now nor from history, %s', async ([, conditions], { keys, dir }) => {
-      const { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
-      const waits = [await watching(keys, `${dir}/f`), await watching(keys, dir, { recursive: true })];
-      const options = { refresh: true, ttl: 60, ...conditions(node.modifiedIndex) };
-      await keys.set(`${dir}/f`, undefined, options);
-      const gone = await keys.delete(`${dir}/f`);
-      const told = [...waits.map(({ event }) => event), keys.watch(`${dir}/f`, { after: node.modifiedIndex })];
-      const { modifiedIndex } = gone.node;
-      for (const event of told) expect(await event).toMatchObject({ action: 'delete', node: { modifiedIndex } });
-    });
+    test.for(refreshes)(
+      'and %s notifies no watch, neither a current one nor one from history',
+      async ([, conditions], { keys, dir }) => {
+        const { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
+        const waits = [await watching(keys, `${dir}/f`), await watching(keys, dir, { recursive: true })];
+        const options = { refresh: true, ttl: 60, ...conditions(node.modifiedIndex) };
+        await keys.set(`${dir}/f`, undefined, options);
+        const gone = await keys.delete(`${dir}/f`);
+        const events = [...waits.map(({ event }) => event), keys.watch(`${dir}/f`, { after: node.modifiedIndex })];
+        const { modifiedIndex } = gone.node;
+        for (const event of events) expect(await event).toMatchObject({ action: 'delete', node: { modifiedIndex } });
+      },
+    );
   });
 }

@@ -4,7 +4,7 @@ import type { KeysApi } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 import { type StoreTest, watching } from './store.ts';
 
-/** Writes that many times, some at a time. */
+/** Writes `count` events, up to 50 concurrently. */
 async function events(keys: KeysApi, key: string, count: number): Promise<void> {
   for (let left = count; left > 0; left -= 50)
     await Promise.all(Array.from({ length: Math.min(left, 50) }, () => keys.set(key, 'one of many')));
@@ -12,25 +12,25 @@ async function events(keys: KeysApi, key: string, count: number): Promise<void> 
 
 export function history(test: StoreTest): void {
   describe('the history', () => {
-    test('tells at once what happened after an index, one after the other', async ({ keys, dir }) => {
+    test('contains the events of a key after an index, in order', async ({ keys, dir }) => {
       const first = await keys.set(`${dir}/f`, '1');
       const second = await keys.set(`${dir}/f`, '2');
       await keys.set(`${dir}/g`, 'of another key');
       const third = await keys.delete(`${dir}/f`);
-      const told = [first.node.modifiedIndex];
+      const indices = [first.node.modifiedIndex];
       for (const after of [first, second].map(({ node }) => node.modifiedIndex))
-        told.push((await keys.watch(`${dir}/f`, { after }))?.index ?? Number.NaN);
-      expect(told).toEqual([first, second, third].map(({ node }) => node.modifiedIndex));
+        indices.push((await keys.watch(`${dir}/f`, { after }))?.index ?? Number.NaN);
+      expect(indices).toEqual([first, second, third].map(({ node }) => node.modifiedIndex));
     });
 
-    test('says where it began to wait, also where it need not wait', async ({ keys, dir }) => {
+    test('gives the index at which a watch started, even if it has an event already', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v');
       const { event, index } = await watching(keys, `${dir}/f`, { after: node.modifiedIndex - 1 });
       expect(index).toBeGreaterThanOrEqual(node.modifiedIndex);
       expect(await event).toMatchObject({ index: node.modifiedIndex });
     });
 
-    test('lets nothing be missed between a listing and the wait that goes on from it', async ({ keys, dir }) => {
+    test('has every event between a listing and a watch that starts after its index', async ({ keys, dir }) => {
       const entry = await keys.createInOrder(dir, 'v');
       const { index } = await keys.get(dir, { recursive: true });
       const gone = await keys.delete(entry.node.key, { prevValue: 'v' });
@@ -38,13 +38,13 @@ export function history(test: StoreTest): void {
       expect(event).toMatchObject({ action: 'compareAndDelete', index: gone.node.modifiedIndex });
     });
 
-    test('lets nothing be missed between the index of an error and the wait from it', async ({ keys, dir }) => {
+    test('has every event between an error and a watch that starts after its index', async ({ keys, dir }) => {
       const { index } = await rejection(keys.get(`${dir}/f`), EtcdKeyNotFound);
       const { node } = await keys.set(`${dir}/f`, 'v');
       expect(await keys.watch(`${dir}/f`, { after: index })).toMatchObject({ index: node.modifiedIndex });
     });
 
-    test('reaches back over 1000 events', async ({ keys, dir }) => {
+    test('has the last 1000 events', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v');
       const { modifiedIndex } = node;
       const after = modifiedIndex - 1;
@@ -57,7 +57,7 @@ export function history(test: StoreTest): void {
       expect(error.message).toBe(`The event in requested index is outdated and cleared (${cause})`);
     });
 
-    test('is gone on with after a new reading, once it was cleared', async ({ keys, dir }) => {
+    test('has the events after a new read, once older ones are cleared', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v');
       await events(keys, `${dir}/other`, 1000);
       await rejection(keys.watch(`${dir}/f`, { after: node.modifiedIndex - 1 }), EtcdEventIndexCleared);
@@ -66,7 +66,7 @@ export function history(test: StoreTest): void {
       expect(await keys.watch(`${dir}/f`, { after: index })).toMatchObject({ index: gone.node.modifiedIndex });
     });
 
-    test('counts a renewal, which it tells nobody of', async ({ keys, dir }) => {
+    test('counts renewals, but does not report them', async ({ keys, dir }) => {
       let { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       const first = node.modifiedIndex;
       await events(keys, `${dir}/other`, 997);

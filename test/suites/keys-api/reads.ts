@@ -3,7 +3,7 @@ import { expectMissing, keysOf, type StoreTest } from './store.ts';
 
 export function reads(test: StoreTest): void {
   describe('get', () => {
-    test('tells a file with its value and its indexes', async ({ keys, dir }) => {
+    test('returns a file with its value and indexes', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/f`, 'v');
       const { modifiedIndex } = made.node;
       const { node, index } = await keys.get(`${dir}/f`);
@@ -18,7 +18,7 @@ export function reads(test: StoreTest): void {
       expect(index).toBeGreaterThanOrEqual(modifiedIndex);
     });
 
-    test('tells a directory with its children, those of a child left out', async ({ keys, dir }) => {
+    test('returns a directory with its children, but without their children', async ({ keys, dir }) => {
       const first = await keys.set(`${dir}/f`, 'v');
       await keys.set(`${dir}/d/below`, 'w');
       const { node } = await keys.get(dir);
@@ -34,7 +34,7 @@ export function reads(test: StoreTest): void {
       );
     });
 
-    test('tells all that is below a directory when asked for it recursively', async ({ keys, dir }) => {
+    test('returns everything below a directory with the option recursive', async ({ keys, dir }) => {
       await keys.set(`${dir}/a/b/c`, 'v');
       await keys.set(`${dir}/a/d`, 'w');
       const { node } = await keys.get(dir, { recursive: true, sorted: true });
@@ -50,7 +50,7 @@ export function reads(test: StoreTest): void {
       ]);
     });
 
-    test('sorts by the bytes of the names when asked to, on every level', async ({ keys, dir }) => {
+    test('sorts by the bytes of the names on every level with the option sorted', async ({ keys, dir }) => {
       const sorted = ['-', '0', '10', '9', 'A', 'a', 'a b', 'ab', 'é', '中', '\uff5e', '🔒'];
       for (const name of sorted.toReversed()) {
         await keys.set(`${dir}/${name}`, '');
@@ -63,26 +63,26 @@ export function reads(test: StoreTest): void {
       expect(keysOf(node.nodes)).toEqual([...sorted.slice(0, 8), 'z', ...sorted.slice(8)].map((n) => `${dir}/${n}`));
     });
 
-    test('tells a directory without children as an empty one', async ({ keys, dir }) => {
+    test('returns an empty directory without children', async ({ keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       await keys.delete(`${dir}/f`);
       expect((await keys.get(dir, { recursive: true })).node).toMatchObject({ key: dir, dir: true, nodes: [] });
     });
 
-    test('tells the root as a directory that nobody made', async ({ keys, dir }) => {
+    test('returns the root as a directory with the indexes 0', async ({ keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       const { node } = await keys.get('/');
       expect(node).toMatchObject({ key: '/', dir: true, createdIndex: 0, modifiedIndex: 0 });
       expect(keysOf(node.nodes)).toContain('/contract');
     });
 
-    test('tells the same by quorum', async ({ keys, dir }) => {
+    test('returns the same with the option quorum', async ({ keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       const options = { recursive: true, sorted: true };
       expect((await keys.get(dir, { ...options, quorum: true })).node).toEqual((await keys.get(dir, options)).node);
     });
 
-    test('tells one client what another one wrote', async ({ keys, dir, openAnother }) => {
+    test('returns what another client wrote', async ({ keys, dir, openAnother }) => {
       const other = await openAnother();
       await keys.set(`${dir}/f`, 'v');
       expect((await other.get(`${dir}/f`)).node.value).toBe('v');
@@ -96,15 +96,18 @@ export function reads(test: StoreTest): void {
       ['', ['a', 'a/plain', 'plain']],
       ['/_dir', ['_dir/plain']],
       ['/a/_dir', ['a/_dir/plain']],
-    ] as const)('is hidden from the directories above it, as seen from "%s"', async ([from, seen], { keys, dir }) => {
-      for (const name of ['_file', '_dir/plain', '_dir/_file', 'a/_dir/plain', 'a/plain', 'plain'])
-        await keys.set(`${dir}/${name}`, 'v');
-      const { node } = await keys.get(`${dir}${from}`, { recursive: true, sorted: true });
-      const found = node.nodes.flatMap((child) => keysOf([child, ...child.nodes]));
-      expect(found).toEqual(seen.map((name) => `${dir}/${name}`));
-    });
+    ] as const)(
+      'is hidden in listings of the directories above it, as seen from "%s"',
+      async ([from, seen], { keys, dir }) => {
+        for (const name of ['_file', '_dir/plain', '_dir/_file', 'a/_dir/plain', 'a/plain', 'plain'])
+          await keys.set(`${dir}/${name}`, 'v');
+        const { node } = await keys.get(`${dir}${from}`, { recursive: true, sorted: true });
+        const found = node.nodes.flatMap((child) => keysOf([child, ...child.nodes]));
+        expect(found).toEqual(seen.map((name) => `${dir}/${name}`));
+      },
+    );
 
-    test('is there under its own name', async ({ keys, dir }) => {
+    test('can be read by its own name', async ({ keys, dir }) => {
       await keys.set(`${dir}/_file`, 'v');
       await keys.createInOrder(`${dir}/_dir`, 'w');
       expect((await keys.get(`${dir}/_file`)).node.value).toBe('v');

@@ -9,10 +9,10 @@ const BAD_KEYS: readonly (readonly [string, (dir: string) => unknown, typeof Ran
     ['that is not absolute', (dir) => dir.slice(1), RangeError, 'key must begin with "/"'],
     ['that is empty', () => '', RangeError, 'key must begin with "/"'],
     ['with an empty part', (dir) => `${dir}//f`, RangeError, 'key must have no empty, "." or ".." segment'],
-    ['with a slash at the end', (dir) => `${dir}/f/`, RangeError, 'key must have no empty, "." or ".." segment'],
-    ['with a dot for a part', (dir) => `${dir}/./f`, RangeError, 'key must have no empty, "." or ".." segment'],
-    ['with two dots for a part', (dir) => `${dir}/d/../f`, RangeError, 'key must have no empty, "." or ".." segment'],
-    ['with half a character', (dir) => `${dir}/\ud800`, RangeError, 'key must be well-formed Unicode'],
+    ['with a trailing slash', (dir) => `${dir}/f/`, RangeError, 'key must have no empty, "." or ".." segment'],
+    ['with the part "."', (dir) => `${dir}/./f`, RangeError, 'key must have no empty, "." or ".." segment'],
+    ['with the part ".."', (dir) => `${dir}/d/../f`, RangeError, 'key must have no empty, "." or ".." segment'],
+    ['with a lone surrogate', (dir) => `${dir}/\ud800`, RangeError, 'key must be well-formed Unicode'],
     ['that is missing', () => undefined, TypeError, 'key must be a string'],
     ['that is a number', () => 7, TypeError, 'key must be a string'],
     ['that is null', () => null, TypeError, 'key must be a string'],
@@ -28,21 +28,21 @@ const watch: Call = (keys, key, options) => keys.watch(key, options);
 const renew: Call = (keys, key, options: object) =>
   keys.renew(key, { prevValue: 'v', prevIndex: 1, ttl: 60, ...options });
 
-const NO_INTEGERS = [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '5'];
-const NO_SECONDS = [0, -1, Number.NaN, '5'];
+const BAD_INTEGERS = [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '5'];
+const BAD_SECONDS = [0, -1, Number.NaN, '5'];
 
-/** What a message shows of a value. */
+/** A value as an error message shows it. */
 const shown = (value: unknown): string => (typeof value === 'string' ? JSON.stringify(value) : String(value));
 
 const BAD_NUMBERS: readonly (readonly [string, Call, string, readonly unknown[], string])[] = [
-  ['set', set, 'ttl', NO_INTEGERS, 'an integer ≥ 0'],
-  ['createInOrder', createInOrder, 'ttl', NO_INTEGERS, 'an integer ≥ 0'],
-  ['renew', renew, 'ttl', [0, ...NO_INTEGERS], 'an integer ≥ 1'],
-  ['set', set, 'prevIndex', [0, ...NO_INTEGERS], 'an integer ≥ 1'],
-  ['delete', remove, 'prevIndex', [0, ...NO_INTEGERS], 'an integer ≥ 1'],
-  ['renew', renew, 'prevIndex', [0, ...NO_INTEGERS], 'an integer ≥ 1'],
-  ['watch', watch, 'after', NO_INTEGERS, 'an integer ≥ 0'],
-  ['watch', watch, 'timeout', NO_SECONDS, 'a number of seconds > 0'],
+  ['set', set, 'ttl', BAD_INTEGERS, 'an integer ≥ 0'],
+  ['createInOrder', createInOrder, 'ttl', BAD_INTEGERS, 'an integer ≥ 0'],
+  ['renew', renew, 'ttl', [0, ...BAD_INTEGERS], 'an integer ≥ 1'],
+  ['set', set, 'prevIndex', [0, ...BAD_INTEGERS], 'an integer ≥ 1'],
+  ['delete', remove, 'prevIndex', [0, ...BAD_INTEGERS], 'an integer ≥ 1'],
+  ['renew', renew, 'prevIndex', [0, ...BAD_INTEGERS], 'an integer ≥ 1'],
+  ['watch', watch, 'after', BAD_INTEGERS, 'an integer ≥ 0'],
+  ['watch', watch, 'timeout', BAD_SECONDS, 'a number of seconds > 0'],
 ];
 
 const REFRESH = 'refresh goes with a ttl and without a value, got ttl';
@@ -64,7 +64,7 @@ const BAD_OPTIONS: readonly (readonly [string, Call, object, string])[] = [
 const TITLED = BAD_OPTIONS.map(([name, ...rest]) => [`${name} with ${inspect(rest[1])}`, ...rest] as const);
 
 export function refusals(test: StoreTest): void {
-  describe('bad input is refused without a change:', () => {
+  describe('invalid input is refused and changes nothing:', () => {
     test.for(BAD_KEYS)('a key %s', async ([, keyIn, ErrorClass, message], { keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       await keys.set(`${dir}/d/g`, 'v');
@@ -86,7 +86,7 @@ export function refusals(test: StoreTest): void {
       expect(await treeOf(keys, dir)).toEqual(before);
     });
 
-    test.for(CALLS)('%s with an attempt that has no time', async ([, call], { keys, dir }) => {
+    test.for(CALLS)('%s with an invalid attemptTimeout', async ([, call], { keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       const before = await treeOf(keys, dir);
       for (const attemptTimeout of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, '5']) {

@@ -5,7 +5,7 @@ import { expectExpiry, expectMissing, type StoreTest, watching } from './store.t
 
 export function renewals(test: StoreTest): void {
   describe('renew', () => {
-    test('moves the expiry on and keeps the value and the createdIndex', async ({ keys, dir }) => {
+    test('sets a later expiry, and keeps the value and the createdIndex', async ({ keys, dir }) => {
       const { node } = await keys.createInOrder(dir, 'v', { ttl: 60 });
       const { key, createdIndex, modifiedIndex: prevIndex } = node;
       const renewed = await keys.renew(key, { prevValue: 'v', prevIndex, ttl: 600 });
@@ -31,7 +31,7 @@ export function renewals(test: StoreTest): void {
       expect(found).not.toHaveProperty('expiration');
     });
 
-    test('goes on from the index of the last renewal', async ({ keys, dir }) => {
+    test('can follow another renewal, with the index of that one', async ({ keys, dir }) => {
       let { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       const { createdIndex } = node;
       for (const ttl of [61, 62, 63])
@@ -39,18 +39,19 @@ export function renewals(test: StoreTest): void {
       expect(node).toMatchObject({ value: 'v', createdIndex, ttl: 63 });
     });
 
-    test('wakes nobody, neither now nor from history', async ({ keys, dir, openAnother }) => {
+    test('notifies no watch, neither a current one nor one from history', async ({ keys, dir, openAnother }) => {
       const { node } = await keys.createInOrder(dir, 'v', { ttl: 60 });
       const { key, modifiedIndex: prevIndex } = node;
       const other = await openAnother();
       const waits = [await watching(other, key), await watching(other, dir, { recursive: true })];
       await keys.renew(key, { prevValue: 'v', prevIndex, ttl: 60 });
       const gone = await keys.delete(key);
-      const told = [...waits.map(({ event }) => event), other.watch(key, { after: prevIndex })];
-      for (const event of told) expect(await event).toMatchObject({ action: 'delete', index: gone.node.modifiedIndex });
+      const events = [...waits.map(({ event }) => event), other.watch(key, { after: prevIndex })];
+      for (const event of events)
+        expect(await event).toMatchObject({ action: 'delete', index: gone.node.modifiedIndex });
     });
 
-    test('is refused once the file was renewed by somebody else', async ({ keys, dir }) => {
+    test('is refused after another client has renewed the file', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       const renewal = { prevValue: 'v', prevIndex: node.modifiedIndex, ttl: 600 };
       const first = await keys.renew(`${dir}/f`, renewal);
@@ -59,7 +60,7 @@ export function renewals(test: StoreTest): void {
       expect((await keys.get(`${dir}/f`)).node.expiration).toBe(first.node.expiration);
     });
 
-    test('is refused for a file of the same name and value that was made anew', async ({ keys, dir }) => {
+    test('is refused for a new file of the same name and value', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       await keys.delete(`${dir}/f`);
       const again = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
@@ -68,7 +69,7 @@ export function renewals(test: StoreTest): void {
       expect((await keys.get(`${dir}/f`)).node.expiration).toBe(again.node.expiration);
     });
 
-    test.for([600, null])('never makes a key anew, with a TTL of %s', async (ttl, { keys, dir }) => {
+    test.for([600, null])('with a TTL of %s never creates a missing key', async (ttl, { keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       await keys.delete(`${dir}/f`);
       const renewal = { prevValue: 'v', prevIndex: node.modifiedIndex, ttl };

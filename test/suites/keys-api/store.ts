@@ -5,15 +5,15 @@ import type { LockClient } from '../../../src/recipe/store.ts';
 import type { Change, KeyEvent, KeysApi, Node, WatchOptions } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 
-/** A client that is closed by whoever opened it. */
+/** A client that has to be closed by the code that opened it. */
 export interface ClosableKeys extends KeysApi, LockClient {
   close(options?: { readonly timeout?: number }): Promise<void>;
 }
 
-/** Opens one more client of the same store. */
+/** Opens another client of the same store. */
 export type OpenKeys = () => ClosableKeys | Promise<ClosableKeys>;
 
-/** A test with a directory that no other test uses, and with clients that are closed when it is over. */
+/** A test with a directory of its own, and with clients that are closed when the test ends. */
 export const storeTest = (open: OpenKeys) =>
   test
     .extend('dir', () => `/contract/${randomUUID()}`)
@@ -26,7 +26,7 @@ export const storeTest = (open: OpenKeys) =>
 
 export type StoreTest = ReturnType<typeof storeTest>;
 
-/** A wait that the store has taken up, and the index it began at. */
+/** Starts a watch. Resolves once it has started in the store, to its event and the index at which it started. */
 export async function watching(
   keys: KeysApi,
   key: string,
@@ -36,18 +36,18 @@ export async function watching(
   const event = keys.watch(key, { ...options, started: (index) => began(index) });
   const index = await new Promise<number>((resolve, reject) => {
     began = resolve;
-    event.then(() => reject(new Error('the wait ended before it had begun')), reject);
+    event.then(() => reject(new Error('the watch ended before it started')), reject);
   });
   return { index, event };
 }
 
-/** Waits until a key expires whose TTL is set now: what was to expire before that has had its time. */
+/** Sets a key with the TTL and waits until it expires. Keys that should expire earlier are gone by then. */
 export async function untilExpiry(keys: KeysApi, dir: string, ttl: number): Promise<void> {
   const { node } = await keys.set(`${dir}/clock`, '', { ttl });
   expect(await keys.watch(`${dir}/clock`, { after: node.modifiedIndex })).toMatchObject({ action: 'expire' });
 }
 
-/** Passes where there is nothing under the key. */
+/** Expects that a key does not exist. */
 export async function expectMissing(keys: KeysApi, key: string): Promise<void> {
   await rejection(keys.get(key), EtcdKeyNotFound);
 }
@@ -55,11 +55,11 @@ export async function expectMissing(keys: KeysApi, key: string): Promise<void> {
 /** The keys of some nodes. */
 export const keysOf = (nodes: readonly Node[]): string[] => nodes.map(({ key }) => key);
 
-/** Everything below a directory, as far as it is not hidden: to compare a store with what it was. */
+/** Reads everything below a directory, except hidden keys, to compare the state before and after a call. */
 export const treeOf = async (keys: KeysApi, dir: string): Promise<Node> =>
   (await keys.get(dir, { recursive: true, sorted: true })).node;
 
-/** One call of each kind, none of them with an option that is out of range. */
+/** One call of each kind, with valid options. */
 export const CALLS: readonly (readonly [string, (keys: KeysApi, key: string, options?: object) => Promise<unknown>])[] =
   [
     ['get', (keys, key, options) => keys.get(key, options)],
@@ -70,7 +70,7 @@ export const CALLS: readonly (readonly [string, (keys: KeysApi, key: string, opt
     ['watch', (keys, key, options) => keys.watch(key, { after: 0, ...options })],
   ];
 
-/** That an answer's expiry is that many seconds away, to within two: clocks are read before and after. */
+/** Expects an expiry in about `seconds`. Allows two seconds, because the clock is read later than by the server. */
 export function expectExpiry({ node }: Pick<Change, 'node'>, seconds: number): void {
   expect(node.ttl).toBe(seconds);
   const left = (Date.parse(node.expiration ?? '') - Date.now()) / 1000;

@@ -7,11 +7,11 @@ const VALUES = [
   ['of one letter', 'v'],
   ['that are numbers', '0042'],
   ['with spaces around them', '  v  '],
-  ['with line ends', 'a\nb\r\nc\td'],
+  ['with line breaks', 'a\nb\r\nc\td'],
   ['with control characters', '\0\x01\x1b\x7f'],
   ['beyond ASCII', 'ü é 中 ß'],
   ['beyond the first plane', '🔒 𝄞'],
-  ['that Unicode could write otherwise', 'e\u0301 é'],
+  ['in two Unicode normal forms', 'e\u0301 é'],
   ['with line separators', '\u2028\u2029\ufeff'],
   ['that look like a form', 'a=1&b=2+3%41;c'],
   ['that look like JSON', '{"errorCode":100,"x":"\\"<>&"}'],
@@ -47,7 +47,7 @@ const NAMES = [
 
 export function values(test: StoreTest): void {
   describe('values', () => {
-    test.for(VALUES)('%s come back as they were written', async ([, value], { keys, dir }) => {
+    test.for(VALUES)('%s are returned unchanged', async ([, value], { keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, value);
       expect(node.value).toBe(value);
       const entry = await keys.createInOrder(`${dir}/q`, value);
@@ -56,7 +56,7 @@ export function values(test: StoreTest): void {
       expect((await keys.watch(`${dir}/f`, { after: node.modifiedIndex - 1 }))?.node.value).toBe(value);
     });
 
-    test.for(VALUES)('%s are compared with what was written', async ([, value], { keys, dir }) => {
+    test.for(VALUES)('%s match only the same prevValue', async ([, value], { keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, value);
       await rejection(keys.delete(`${dir}/f`, { prevValue: `${value}.` }), EtcdCompareFailed);
       const renewed = await keys.renew(`${dir}/f`, { prevValue: value, prevIndex: node.modifiedIndex, ttl: 60 });
@@ -65,7 +65,7 @@ export function values(test: StoreTest): void {
       expect((await keys.delete(`${dir}/f`, { prevValue: value })).prevNode?.value).toBe(value);
     });
 
-    test('of 100 kB come back as they were written, and are compared by a write', async ({ keys, dir }) => {
+    test('of 100 kB are returned unchanged, and match only the same prevValue', async ({ keys, dir }) => {
       const { node } = await keys.createInOrder(dir, LONG);
       const { key, modifiedIndex: prevIndex } = node;
       expect((await keys.get(key)).node.value).toBe(LONG);
@@ -74,7 +74,7 @@ export function values(test: StoreTest): void {
       expect((await keys.set(key, 'w', { prevValue: LONG })).prevNode?.value).toBe(LONG);
     });
 
-    test('that are empty come back as such, and are compared by index', async ({ keys, dir }) => {
+    test('that are empty are returned unchanged, and can be compared by index', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, '');
       expect(node.value).toBe('');
       expect((await keys.get(`${dir}/f`)).node.value).toBe('');
@@ -84,7 +84,7 @@ export function values(test: StoreTest): void {
   });
 
   describe('names', () => {
-    test.for(NAMES)('%j is the name of a file, of a directory and of a queue', async (name, { keys, dir }) => {
+    test.for(NAMES)('%j can be the name of a file, a directory and a queue', async (name, { keys, dir }) => {
       const file = await keys.set(`${dir}/f/${name}`, 'v');
       expect(file.node.key).toBe(`${dir}/f/${name}`);
       expect((await keys.get(`${dir}/f/${name}`)).node).toEqual(file.node);
@@ -107,7 +107,7 @@ export function values(test: StoreTest): void {
       );
     });
 
-    test('may be deep', async ({ keys, dir }) => {
+    test('may have 30 levels', async ({ keys, dir }) => {
       const key = `${dir}/${Array.from({ length: 30 }, (_, i) => `level${i}`).join('/')}`;
       const { node } = await keys.set(key, 'v');
       expect((await keys.get(key)).node).toEqual(node);

@@ -6,7 +6,7 @@ import { type StoreTest, watching } from './store.ts';
 
 export function watches(test: StoreTest): void {
   describe('watch', () => {
-    test('tells an event to come, to every waiter on the key', async ({ keys, dir, openAnother }) => {
+    test('reports the next event to every watch of the key', async ({ keys, dir, openAnother }) => {
       const other = await openAnother();
       const made = await keys.set(`${dir}/f`, 'v');
       const waits = await Promise.all(Array.from({ length: 10 }, () => watching(other, `${dir}/f`)));
@@ -15,20 +15,20 @@ export function watches(test: StoreTest): void {
       for (const { event } of waits) expect(await event).toMatchObject(expected);
     });
 
-    test('tells an event on a key that is not there yet', async ({ keys, dir }) => {
+    test('reports the creation of a missing key', async ({ keys, dir }) => {
       const { event } = await watching(keys, `${dir}/a/f`);
       const { node } = await keys.set(`${dir}/a/f`, 'v');
       expect(await event).toMatchObject({ action: 'set', node });
     });
 
-    test('tells nothing of other keys, however alike', async ({ keys, dir }) => {
+    test('does not report events of keys with similar names', async ({ keys, dir }) => {
       const { event } = await watching(keys, `${dir}/f`);
       for (const name of ['f2', 'F', 'e/f']) await keys.set(`${dir}/${name}`, 'v');
       await keys.set(`${dir}/f`, 'own');
       expect(await event).toMatchObject({ node: { key: `${dir}/f`, value: 'own' } });
     });
 
-    test('without an index tells only what comes after the wait has begun', async ({ keys, dir }) => {
+    test('without an index reports only events after its start', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/f`, 'v');
       const { event, index } = await watching(keys, `${dir}/f`);
       const { node } = await keys.set(`${dir}/f`, 'w');
@@ -37,7 +37,7 @@ export function watches(test: StoreTest): void {
       expect(index).toBeLessThan(node.modifiedIndex);
     });
 
-    test('after an index yet to come tells the first event beyond it', async ({ keys, dir }) => {
+    test('after a future index reports the first event beyond that index', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v');
       const after = node.modifiedIndex + 3;
       const { event } = await watching(keys, `${dir}/f`, { after });
@@ -48,17 +48,17 @@ export function watches(test: StoreTest): void {
       expect((await event)?.index).toBe(beyond.node.modifiedIndex);
     });
 
-    test('misses nothing when it goes on after the event before', async ({ keys, dir }) => {
+    test('misses no event if each watch starts after the previous event', async ({ keys, dir }) => {
       const { index } = await keys.set(dir, undefined, { dir: true }).then(() => keys.get(dir));
       const written = Promise.all(Array.from({ length: 20 }, (_, i) => keys.set(`${dir}/f${i % 4}`, `${i}`)));
-      const told: number[] = [];
+      const seen: number[] = [];
       let after = index;
       for (let i = 0; i < 20; i += 1) {
         after = (await keys.watch(dir, { after, recursive: true }))?.index ?? Number.NaN;
-        told.push(after);
+        seen.push(after);
       }
       const indices = (await written).map(({ node }) => node.modifiedIndex);
-      expect(told).toEqual(indices.sort((a, b) => a - b));
+      expect(seen).toEqual(indices.sort((a, b) => a - b));
     });
 
     const ways: [string, (keys: KeysApi, key: string) => Promise<unknown>][] = [
@@ -69,22 +69,25 @@ export function watches(test: StoreTest): void {
       ['compareAndDelete', (keys, key) => keys.delete(key, { prevValue: 'v' })],
     ];
 
-    test.for(ways)('tells a %s as its answer does, now and from history', async ([action, change], { keys, dir }) => {
-      const made = await keys.set(`${dir}/f`, 'v');
-      const { event } = await watching(keys, `${dir}/f`);
-      const answer = (await change(keys, `${dir}/f`)) as Record<'node' | 'prevNode', object>;
-      const { node, prevNode } = answer;
-      expect(await event).toMatchObject({ action, node, prevNode });
-      expect(await keys.watch(`${dir}/f`, { after: made.node.modifiedIndex })).toMatchObject({
-        action,
-        node,
-        prevNode,
-      });
-    });
+    test.for(ways)(
+      'reports a %s with the same nodes as its answer, now and from history',
+      async ([action, change], { keys, dir }) => {
+        const made = await keys.set(`${dir}/f`, 'v');
+        const { event } = await watching(keys, `${dir}/f`);
+        const answer = (await change(keys, `${dir}/f`)) as Record<'node' | 'prevNode', object>;
+        const { node, prevNode } = answer;
+        expect(await event).toMatchObject({ action, node, prevNode });
+        expect(await keys.watch(`${dir}/f`, { after: made.node.modifiedIndex })).toMatchObject({
+          action,
+          node,
+          prevNode,
+        });
+      },
+    );
   });
 
   describe('a watch of a directory', () => {
-    test('tells what happens in it when it is recursive', async ({ keys, dir }) => {
+    test('reports events in the directory if it is recursive', async ({ keys, dir }) => {
       await keys.set(`${dir}/d`, undefined, { dir: true });
       const { event } = await watching(keys, `${dir}/d`, { recursive: true });
       await keys.set(`${dir}/d2`, 'beside it');
@@ -92,7 +95,7 @@ export function watches(test: StoreTest): void {
       expect(await event).toMatchObject({ action: 'set', node });
     });
 
-    test('tells only of itself when it is not', async ({ keys, dir }) => {
+    test('reports only events of the directory itself if it is not recursive', async ({ keys, dir }) => {
       const made = await keys.set(`${dir}/d`, undefined, { dir: true });
       const { event } = await watching(keys, `${dir}/d`);
       await keys.set(`${dir}/d/f`, 'v');
@@ -102,13 +105,13 @@ export function watches(test: StoreTest): void {
       expect(await keys.watch(`${dir}/d`, { after: made.node.modifiedIndex })).toMatchObject(expected);
     });
 
-    test('at the root tells what happens anywhere', async ({ keys, dir }) => {
+    test('reports every event if it is recursive at the root', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v');
       const event = await keys.watch('/', { after: node.modifiedIndex - 1, recursive: true });
       expect(event).toMatchObject({ action: 'set', node });
     });
 
-    test('does not tell of what is hidden in it', async ({ keys, dir }) => {
+    test('does not report new events of hidden keys', async ({ keys, dir }) => {
       await keys.set(`${dir}/f`, 'v');
       const { event } = await watching(keys, dir, { recursive: true });
       for (const name of ['_f', '_d/f', 'd/_f', 'd/_d/f']) await keys.set(`${dir}/${name}`, 'hidden');
@@ -116,13 +119,13 @@ export function watches(test: StoreTest): void {
       expect(await event).toMatchObject({ node: { value: 'shown' } });
     });
 
-    test('tells of what is hidden all the same from history', async ({ keys, dir }) => {
+    test('reports events of hidden keys from history', async ({ keys, dir }) => {
       const { index } = await keys.set(`${dir}/f`, 'v').then(() => keys.get(dir));
       const { node } = await keys.set(`${dir}/_d/f`, 'hidden');
       expect(await keys.watch(dir, { after: index, recursive: true })).toMatchObject({ node });
     });
 
-    test('that is hidden itself tells what happens in it', async ({ keys, dir }) => {
+    test('reports events in the directory if the directory itself is hidden', async ({ keys, dir }) => {
       await keys.set(`${dir}/_d/f`, 'v');
       const { event } = await watching(keys, `${dir}/_d`, { recursive: true });
       const { node } = await keys.createInOrder(`${dir}/_d`, 'w');
@@ -131,7 +134,7 @@ export function watches(test: StoreTest): void {
   });
 
   describe('the removal of a directory', () => {
-    test('wakes who watches what was in it, now and from history', async ({ keys, dir }) => {
+    test('notifies watches of keys in it, now and from history', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/d/a/f`, 'v');
       const after = node.modifiedIndex;
       const waits = [
@@ -141,12 +144,12 @@ export function watches(test: StoreTest): void {
         await watching(keys, dir, { recursive: true }),
       ];
       const gone = await keys.delete(`${dir}/d`, { recursive: true });
-      const told = [...waits.map(({ event }) => event), keys.watch(`${dir}/d/a/f`, { after })];
-      for (const event of told)
+      const events = [...waits.map(({ event }) => event), keys.watch(`${dir}/d/a/f`, { after })];
+      for (const event of events)
         expect(await event).toMatchObject({ action: 'delete', node: gone.node, prevNode: { key: `${dir}/d` } });
     });
 
-    test('does not wake who watches what was never in it', async ({ keys, dir }) => {
+    test('does not notify watches of keys that never existed in it', async ({ keys, dir }) => {
       await keys.set(`${dir}/d/f`, 'v');
       const { event } = await watching(keys, `${dir}/d/other`);
       await keys.delete(`${dir}/d`, { recursive: true });
@@ -156,20 +159,20 @@ export function watches(test: StoreTest): void {
   });
 
   describe('the end of a watch', () => {
-    test('comes without an event when the timeout has passed, and not before', async ({ keys, dir }) => {
+    test('comes without an event after the timeout, and not earlier', async ({ keys, dir }) => {
       const { node } = await keys.set(`${dir}/f`, 'v');
       const began = performance.now();
       expect(await keys.watch(`${dir}/f`, { after: node.modifiedIndex, timeout: 0.2 })).toBeUndefined();
       expect(performance.now() - began).toBeGreaterThanOrEqual(200);
     });
 
-    test('need not come by itself', async ({ keys, dir }) => {
+    test('does not come before the event with an infinite timeout', async ({ keys, dir }) => {
       const { event } = await watching(keys, `${dir}/f`, { timeout: Number.POSITIVE_INFINITY });
       const { node } = await keys.set(`${dir}/f`, 'v');
       expect(await event).toMatchObject({ index: node.modifiedIndex });
     });
 
-    test('by an abort is the reason itself, and touches no other watch', async ({ keys, dir }) => {
+    test('by an abort rejects with the reason, and does not affect other watches', async ({ keys, dir }) => {
       const abort = new AbortController();
       const { event } = await watching(keys, `${dir}/f`, { signal: abort.signal });
       const { event: other } = await watching(keys, `${dir}/f`);
@@ -181,7 +184,7 @@ export function watches(test: StoreTest): void {
       expect(await other).toMatchObject({ index: node.modifiedIndex });
     });
 
-    test('leaves no listener on the signal, however it came', async ({ keys, dir }) => {
+    test('leaves no listener on the signal', async ({ keys, dir }) => {
       const { signal } = new AbortController();
       const { node } = await keys.set(`${dir}/f`, 'v');
       await keys.watch(`${dir}/f`, { after: node.modifiedIndex - 1, signal });
