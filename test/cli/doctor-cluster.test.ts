@@ -17,7 +17,7 @@ afterEach(async () => {
 }, 60_000);
 afterAll(() => cluster.stop());
 
-/** A TTL long enough for a busy machine. */
+/** A TTL that tolerates the slow responses of a busy machine. */
 const PATIENT = ['--ttl', '300'];
 const matching = (text: RegExp) => expect.stringMatching(text);
 
@@ -28,7 +28,7 @@ async function followers(): Promise<[EtcdMember, EtcdMember]> {
   return [one, other];
 }
 
-test('members that are well agree on cluster and leader, and their clocks are compared', async () => {
+test('healthy members agree on cluster and leader, and their clocks are compared', async () => {
   const leader = await cluster.leader();
   const { code, endpoints, findings, ...others } = await diagnose(cluster.urls, PATIENT);
   expect(troubles({ findings }), JSON.stringify(others)).toEqual([]);
@@ -42,32 +42,37 @@ test('members that are well agree on cluster and leader, and their clocks are co
     expect.objectContaining({
       level: 'ok',
       about: 'clocks',
-      text: matching(/differ by \d+\.\d+ s; locks allow for 30/),
+      text: matching(/differ by \d+\.\d+ s; the limit is 30/),
     }),
   );
 });
 
-test('a member that is dead is a warning: locks go on by the others', async () => {
+test('a dead member is a warning, because locks work on the other members', async () => {
   const [dead] = await followers();
   await dead.kill();
   const diagnosis = await diagnose(cluster.urls, PATIENT);
   expect(diagnosis.code).toBe(0);
   expect(troubles(diagnosis)).toMatchObject([
-    { level: 'warn', about: 'reachable', endpoint: dead.url, text: matching(/nothing listens there/) },
+    { level: 'warn', about: 'reachable', endpoint: dead.url, text: matching(/nothing listens at this address/) },
   ]);
 });
 
-test('a member that is silent is a warning, and does not keep the answer back', async () => {
+test('a silent member is a warning, and does not delay the result', async () => {
   const [silent] = await followers();
   await silent.pause();
   const diagnosis = await diagnose(cluster.urls, PATIENT);
   expect(diagnosis.code).toBe(0);
   expect(troubles(diagnosis)).toMatchObject([
-    { level: 'warn', about: 'reachable', endpoint: silent.url, text: 'it is silent: no answer within 3 s' },
+    {
+      level: 'warn',
+      about: 'reachable',
+      endpoint: silent.url,
+      text: 'the server does not respond: no answer within 3 s',
+    },
   ]);
 });
 
-test('without a quorum locks are impossible, and it is told what is missing', async () => {
+test('without a quorum locks are impossible, and the missing members are reported', async () => {
   const [first, second] = await followers();
   const left = await cluster.leader();
   await first.pause();
@@ -86,15 +91,15 @@ test('without a quorum locks are impossible, and it is told what is missing', as
         level: 'fail',
         about: 'health',
         endpoint: left.url,
-        text: matching(/finds no quorum.*unhealthy/),
+        text: matching(/no quorum.*unhealthy/),
         advice: matching(/more than half/),
       }),
-      expect.objectContaining({ level: 'fail', about: 'leader', text: matching(/there is no leader/) }),
+      expect.objectContaining({ level: 'fail', about: 'leader', text: matching(/no leader/) }),
     ]),
   );
 });
 
-test('a member without v2 among others is told of by its name: python-etcd would not pass it over', async () => {
+test('one member without the v2 API is a failure, because python-etcd does not skip it', async () => {
   const [without] = await followers();
   await without.restart({ wait: false, args: ['--enable-v2=false'] });
   try {
@@ -110,19 +115,19 @@ test('a member without v2 among others is told of by its name: python-etcd would
   }
 });
 
-test('members that are not among the endpoints are named, and those that are twice', async () => {
+test('unlisted members and duplicate endpoints are reported', async () => {
   const [first, second, third] = cluster.members as [EtcdMember, EtcdMember, EtcdMember];
   const again = first.url.replace('127.0.0.1', 'localhost');
   const diagnosis = await diagnose([first.url, first.url, again, second.url], PATIENT);
   expect(diagnosis.code).toBe(0);
   expect(troubles(diagnosis)).toMatchObject([
-    { about: 'endpoints', text: `${first.url} is given twice` },
-    { about: 'endpoints', text: `${first.url} and ${again} are one member, m1` },
-    { about: 'members', text: matching(/member m3 .*not among/), advice: matching(new RegExp(third.url)) },
+    { about: 'endpoints', text: `${first.url} is listed more than once` },
+    { about: 'endpoints', text: `${first.url} and ${again} are the same member, m1` },
+    { about: 'members', text: matching(/member m3 .*not in the list/), advice: matching(new RegExp(third.url)) },
   ]);
 });
 
-test('endpoints of two clusters are never well', async () => {
+test('endpoints of two clusters are a failure', async () => {
   const stranger = await startEtcd();
   onTestFinished(() => stranger.stop());
   const diagnosis = await diagnose([...cluster.urls, stranger.url], PATIENT);
@@ -130,10 +135,10 @@ test('endpoints of two clusters are never well', async () => {
   expect(troubles(diagnosis)).toMatchObject([{ level: 'fail', about: 'cluster-id', text: matching(/to 2 clusters/) }]);
 });
 
-test('a mixture of https and http is told, whether or not all can be reached', async () => {
+test('a mixture of https and http is a warning, even if some endpoints cannot be reached', async () => {
   const tls = (await closedEndpoint()).replace('http:', 'https:');
   expect(troubles(await diagnose([...cluster.urls, tls], PATIENT))).toContainEqual(
-    expect.objectContaining({ level: 'warn', about: 'endpoints', text: matching(/in TLS, but not http:/) }),
+    expect.objectContaining({ level: 'warn', about: 'endpoints', text: matching(/use TLS, but not http:/) }),
   );
 });
 

@@ -11,7 +11,7 @@ const matching = (text: RegExp) => expect.stringMatching(text);
 const noPage = { status: 404, headers: { 'content-type': 'text/plain' }, body: '404 page not found\n' };
 const version = (server: string) => ({ body: JSON.stringify({ etcdserver: server, etcdcluster: server }) });
 
-/** An etcd whose clock is ahead, as its answers show. */
+/** Alters the responses of an etcd as if its clock were ahead. */
 const ahead =
   (seconds: number): Alter =>
   (_, { headers, body }) => ({
@@ -20,12 +20,12 @@ const ahead =
   });
 const later = (time: string, seconds: number): Date => new Date(Date.parse(time) + seconds * 1000);
 
-/** Two endpoints of the shared etcd, as if they were two members. */
+/** Alters the member id, so that the shared etcd looks like a second member. */
 const other: Alter = (asked, { body }) =>
   asked.endsWith('/stats/self') ? { body: body.replace(/"id":"\w+"/, '"id":"abc"') } : undefined;
 
-describe('etcd of another time', () => {
-  test('0.4.9 tells its version in a text, and names keys by bare numbers: no locks', async () => {
+describe('an etcd of another version', () => {
+  test('0.4.9 reports its version as plain text, and its key names make locks impossible', async () => {
     const url = await useAlteredMember((asked, { body }) => {
       if (asked.endsWith(' /version')) return { headers: { 'content-type': 'text/plain' }, body: 'etcd 0.4.9' };
       if (/health|members|auth/.test(asked)) return noPage;
@@ -38,22 +38,24 @@ describe('etcd of another time', () => {
       {
         level: 'fail',
         about: 'names',
-        text: matching(/text order and number order disagree/),
+        text: matching(/do not sort in the order of creation/),
         advice: matching(/2\.3/),
       },
     ]);
   });
 
-  test('2.1 is known by its names, too', async () => {
+  test('2.1 is recognized by its key names', async () => {
     const url = await useAlteredMember((asked, { body }) =>
       asked.endsWith(' /version') ? version('2.1.0') : { body: bare(body) },
     );
     const diagnosis = await diagnose(url, PATIENT);
     expect(diagnosis.code).toBe(1);
-    expect(troubles(diagnosis)).toMatchObject([{ about: 'names', text: matching(/lock-doctor\/\d{1,6}, as etcd/) }]);
+    expect(troubles(diagnosis)).toMatchObject([
+      { about: 'names', text: matching(/lock-doctor\/\d{1,6} have no leading zeros/) },
+    ]);
   });
 
-  test('3.6 has no v2 API: the flag would not help', async () => {
+  test('3.6 has no v2 API, so the advice is etcd 3.5', async () => {
     const url = await useAlteredMember((asked) => {
       if (asked.endsWith(' /version')) return version('3.6.1');
       return asked.includes(' /v2/') ? noPage : undefined;
@@ -61,13 +63,13 @@ describe('etcd of another time', () => {
     const diagnosis = await diagnose(url, PATIENT);
     expect(diagnosis.code).toBe(1);
     expect(troubles(diagnosis)).toMatchObject([
-      { about: 'v2', text: 'it has no v2 API: etcd 3.6 removed it', advice: matching(/stay on etcd 3\.5/) },
+      { about: 'v2', text: 'no v2 API: etcd 3.6 removed it', advice: matching(/use etcd 3\.5/) },
     ]);
   });
 });
 
 describe('clocks', () => {
-  test('that differ by more than locks allow for are unsafe', async () => {
+  test('that differ by more than the margin are a failure', async () => {
     const url = await useAlteredMember((asked, answer) => other(asked, answer) ?? ahead(60)(asked, answer));
     const diagnosis = await diagnose([inject('etcd'), url], PATIENT);
     expect(diagnosis.code).toBe(1);
@@ -75,13 +77,13 @@ describe('clocks', () => {
       {
         level: 'fail',
         about: 'clocks',
-        text: matching(/differ by (5|6)\d\.\d s, but locks allow for 30/),
+        text: matching(/differ by (5|6)\d\.\d s; the limit is 30/),
         advice: matching(/NTP/),
       },
     ]);
   });
 
-  test('that differ by less are well', async () => {
+  test('that differ by less than the margin are ok', async () => {
     const url = await useAlteredMember((asked, answer) => other(asked, answer) ?? ahead(-20)(asked, answer));
     const diagnosis = await diagnose([inject('etcd'), url], PATIENT);
     expect(diagnosis.code).toBe(0);
@@ -90,7 +92,7 @@ describe('clocks', () => {
     );
   });
 
-  test('are told by the Date header where no key can be written', async () => {
+  test('are read from the Date header if no key can be written', async () => {
     const refused = { status: 401, body: JSON.stringify({ errorCode: 110, message: 'no', cause: 'no', index: 0 }) };
     const url = await useAlteredMember((asked, answer) => {
       const skewed = ahead(60)(asked, answer);
@@ -103,19 +105,19 @@ describe('clocks', () => {
   });
 });
 
-test('what is no etcd is not taken for one', async () => {
+test('another web server is not taken for an etcd', async () => {
   const page = { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' };
   const diagnosis = await diagnose(await useAlteredMember(() => page));
   expect(diagnosis.code).toBe(1);
   expect(troubles(diagnosis)).toMatchObject([
-    { about: 'v2', text: matching(/serves no v2 API: .*Welcome/), advice: matching(/stands in between/) },
+    { about: 'v2', text: matching(/no v2 API: .*Welcome/), advice: matching(/proxies are in front of it/) },
   ]);
 });
 
 test.each([
-  ['there are locks', []],
-  ['there are none yet', ['--lock-prefix', '/_none']],
-])('a proxy that drops what locks need is not taken for an etcd without v2, where %s', async (_, args) => {
+  ['with locks', []],
+  ['without locks', ['--lock-prefix', '/_none']],
+])('a proxy that removes X-Etcd-Index is reported, %s', async (_, args) => {
   const { body } = await raw('POST', `/_locks/${freshName()}`, { value: 'u1', ttl: '60' });
   onTestFinished(async () => {
     await raw('DELETE', body.node.key);
@@ -126,14 +128,16 @@ test.each([
   expect(troubles(diagnosis)).toMatchObject([{ about: 'v2', text: matching(/no X-Etcd-Index/) }]);
 });
 
-test('a server that begins an answer and never ends it is silent', async () => {
+test('a server that never completes a response is reported as not responding', async () => {
   const { url } = await serveSilence('HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{"etcd');
   const diagnosis = await diagnose(url);
   expect(diagnosis.code).toBe(1);
-  expect(troubles(diagnosis)).toMatchObject([{ level: 'fail', about: 'reachable', text: matching(/it is silent/) }]);
+  expect(troubles(diagnosis)).toMatchObject([
+    { level: 'fail', about: 'reachable', text: matching(/does not respond/) },
+  ]);
 });
 
-test('the name of a member cannot move the cursor', async () => {
+test('control characters in the name of a member are escaped', async () => {
   const url = await useAlteredMember((asked, { body }) =>
     asked.endsWith('/stats/self') ? { body: body.replace('"name":"m1"', '"name":"m\\u001b[2J"') } : undefined,
   );
@@ -142,5 +146,5 @@ test('the name of a member cannot move the cursor', async () => {
   expect(stdout).not.toContain('\u001b');
 });
 
-/** In-order names as etcd gave them before 2.2. */
+/** Removes the leading zeros of in-order names, as in etcd before 2.2. */
 const bare = (body: string): string => body.replace(/\/0+(\d+)"/g, '/$1"');

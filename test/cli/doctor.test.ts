@@ -19,26 +19,26 @@ async function useEtcd(args: readonly string[] = []) {
   return etcd;
 }
 
-describe('a cluster that is well', () => {
-  test('is told so in sentences, without colours where nobody looks on', async () => {
+describe('a healthy cluster', () => {
+  test('is reported as text, without colours outside of a terminal', async () => {
     const { code, stdout, stderr } = await runCli(['doctor', '--ttl', '600', '--endpoints', inject('etcd')]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = stdout.split('\n');
     expect(lines[0]).toBe(inject('etcd'));
     expect(lines).toEqual(
       expect.arrayContaining([
-        matching(/^ {2}ok {4}it answers: member m1, etcd 3\.\d+\.\d+ \(cluster 3\.\d+\.0\)$/),
-        '  ok    the v2 API is on',
-        matching(/^ {2}ok {4}auth is off: everybody may read and write below \/_locks$/),
-        matching(/^ {2}ok {4}the cluster is [0-9a-f]+$/),
+        matching(/^ {2}ok {4}reachable: member m1, etcd 3\.\d+\.\d+ \(cluster 3\.\d+\.0\)$/),
+        '  ok    the v2 API is enabled',
+        matching(/^ {2}ok {4}auth is off: everyone can read and write below \/_locks$/),
+        matching(/^ {2}ok {4}the cluster ID is [0-9a-f]+$/),
         '  ok    the leader is m1',
-        'Locks can be relied upon.',
+        'Locks are safe to use.',
       ]),
     );
-    expect(lines).toContainEqual(matching(/it is healthy; a quorum read takes [\d.]+ ms/));
+    expect(lines).toContainEqual(matching(/healthy; a quorum read takes [\d.]+ ms/));
   });
 
-  test('is told so in JSON, with what was measured', async () => {
+  test('is reported as JSON with all measurements', async () => {
     const { code, ok, endpoints } = await diagnose(inject('etcd'));
     expect({ code, ok }).toEqual({ code: 0, ok: true });
     expect(endpoints).toEqual([
@@ -55,12 +55,12 @@ describe('a cluster that is well', () => {
       }),
     ]);
     const [clock] = endpoints.map((member) => member.clock);
-    // It has the same clock as we; only the time it took to ask stands between.
+    // The server has the same clock as this process, so the bounds differ only by the duration of the request.
     expect(clock?.earliest).toBeLessThanOrEqual(0.01);
     expect(clock?.latest).toBeGreaterThanOrEqual(-0.01);
   });
 
-  test('has nothing of the test left', async () => {
+  test('has no test key left', async () => {
     const etcd = await useEtcd();
     const { endpoints } = await diagnose(etcd.url);
     expect(endpoints).toEqual([expect.objectContaining({ testKey: matching(/^\/_etcd-v2-lock-doctor\/\d{20}$/) })]);
@@ -69,8 +69,8 @@ describe('a cluster that is well', () => {
   });
 });
 
-describe('what clocks are judged by', () => {
-  test('is the shortest TTL that an entry has left, of any lock', async () => {
+describe('the TTL for the assessment of clocks', () => {
+  test('is the shortest remaining TTL of all entries', async () => {
     const etcd = await useEtcd();
     await raw('POST', `/_locks/${freshName()}`, { value: 'u1', ttl: '900' }, etcd.url);
     await raw('POST', `/_locks/a/${freshName()}`, { value: 'u2', ttl: '600' }, etcd.url);
@@ -80,36 +80,36 @@ describe('what clocks are judged by', () => {
     expect(basis.ttl).toBeLessThanOrEqual(600);
   });
 
-  test('is what --ttl says, or the usual TTL', async () => {
+  test('is the value of --ttl, or the default TTL', async () => {
     const etcd = await useEtcd();
     expect((await diagnose(etcd.url)).basis).toMatchObject({ ttl: 30, margin: 3 });
     expect((await diagnose(etcd.url, ['--ttl', '60'])).basis).toMatchObject({ ttl: 60, margin: 6 });
   });
 
-  test('must be a TTL', async () => {
+  test('must be positive', async () => {
     const { code, stderr } = await runCli(['doctor', '--ttl', '-1']);
     expect({ code, stderr }).toEqual({ code: 64, stderr: matching(/--ttl must be .*got -1/) });
   });
 });
 
 describe('an etcd without v2', () => {
-  test('makes locks impossible, and the flag is told', async () => {
+  test('makes locks impossible, and the advice has the flag', async () => {
     const etcd = await useEtcd();
     await etcd.restart({ wait: false, args: ['--enable-v2=false'] });
     await until(
-      () => answers(etcd.url),
-      (does) => does,
+      () => isUp(etcd.url),
+      (up) => up,
     );
     const diagnosis = await diagnose(etcd.url);
     expect(diagnosis.code).toBe(1);
     expect(troubles(diagnosis)).toMatchObject([
-      { level: 'fail', about: 'v2', text: 'the v2 API is off', advice: 'start it with --enable-v2' },
+      { level: 'fail', about: 'v2', text: 'the v2 API is disabled', advice: 'start etcd with --enable-v2' },
     ]);
   });
 });
 
-describe('an etcd that asks for a password', () => {
-  test('lets the right one in', async () => {
+describe('an etcd with authentication', () => {
+  test('accepts the right password', async () => {
     const etcd = await useEtcd();
     await guard(etcd.url);
     const diagnosis = await diagnose(etcd.url, ['--user', APP.username], { ETCDCTL_PASSWORD: APP.password });
@@ -117,20 +117,20 @@ describe('an etcd that asks for a password', () => {
     expect(troubles(diagnosis)).toEqual([]);
     expect(diagnosis.endpoints).toMatchObject([{ auth: true, guest: { read: false, write: false } }]);
     expect(diagnosis.findings).toContainEqual(
-      expect.objectContaining({ level: 'ok', text: 'auth is on: user "app" may read and write below /_locks' }),
+      expect.objectContaining({ level: 'ok', text: 'auth is on: user "app" can read and write below /_locks' }),
     );
   });
 
   test.each([
     [
-      'a wrong one',
+      'a wrong password',
       ['--user', APP.username],
       { ETCDCTL_PASSWORD: 'guessed' },
-      /user "app" .*read nor write/,
+      /user "app" cannot read or write/,
       /check the password/,
     ],
-    ['none', [], {}, /whoever has no password .*read nor write/, /give --user/],
-  ])('refuses %s, for reading and for writing', async (_, args, env, text, advice) => {
+    ['no password', [], {}, /unauthenticated clients cannot read or write/, /use --user/],
+  ])('denies reads and writes with %s', async (_, args, env, text, advice) => {
     const etcd = await useEtcd();
     await guard(etcd.url);
     const { code, stderr, findings } = await diagnose(etcd.url, args, env);
@@ -141,18 +141,18 @@ describe('an etcd that asks for a password', () => {
     expect(`${stderr}${JSON.stringify(findings)}`).not.toContain('guessed');
   });
 
-  test('may let a user read locks and no more', async () => {
+  test('can permit a user to read locks only', async () => {
     const etcd = await useEtcd();
     await guard(etcd.url);
     await allow(etcd.url, 'reader', { read: ['/_locks/*'], write: [] });
     const { code, findings } = await diagnose(etcd.url, ['--user', 'reader'], { ETCDCTL_PASSWORD: 'reading' });
     expect(code).toBe(1);
     expect(findings).toContainEqual(
-      expect.objectContaining({ level: 'fail', text: 'user "reader" may not write below /_locks' }),
+      expect.objectContaining({ level: 'fail', text: 'permission denied: user "reader" cannot write below /_locks' }),
     );
   });
 
-  test('may keep a user to the locks: its clock is then told by the Date header', async () => {
+  test('can restrict a user to the locks: then the clock is read from the Date header', async () => {
     const etcd = await useEtcd();
     await guard(etcd.url);
     await allow(etcd.url, 'locker', { read: ['/_locks/*'], write: ['/_locks/*'] });
@@ -162,7 +162,7 @@ describe('an etcd that asks for a password', () => {
     expect(diagnosis.endpoints).toMatchObject([{ clock: { by: 'Date header' } }]);
   });
 
-  test('may let everybody in as a guest, which is worth a warning', async () => {
+  test('can permit access for guests, which is a warning', async () => {
     const etcd = await useEtcd();
     await guard(etcd.url);
     await change(etcd.url, 'roles/guest', { role: 'guest', grant: { kv: { read: ['/*'], write: ['/*'] } } });
@@ -172,13 +172,13 @@ describe('an etcd that asks for a password', () => {
   });
 });
 
-describe('an etcd in TLS', () => {
-  test('is looked at with the files of the command line', async () => {
+describe('an etcd with TLS', () => {
+  test('is checked with the files from the command line', async () => {
     const authority = makeAuthority();
     const { url } = await useTlsEtcd(authority.issue(), authority);
     const own = authority.issue();
     const [ca, cert, key] = files(authority.ca, own.cert, own.key);
-    // It gives out another URL than this one, and is known all the same.
+    // The member advertises another URL, but is recognized by its id.
     const diagnosis = await diagnose(url, ['--cacert', ca, '--cert', cert, '--key', key]);
     expect(troubles(diagnosis)).toEqual([]);
     expect(diagnosis.code).toBe(0);
@@ -186,8 +186,8 @@ describe('an etcd in TLS', () => {
 
   test.each([
     ['that is not trusted', true, /certificate is not trusted/],
-    ['that wants a certificate of us', false, /asks for a client certificate/],
-  ])('%s cannot be asked', async (_, strange, reason) => {
+    ['that requires a client certificate', false, /asks for a client certificate/],
+  ])('%s is a failure', async (_, strange, reason) => {
     const authority = makeAuthority();
     const { url } = await useTlsEtcd(authority.issue(), authority);
     const [ca] = files(strange ? makeAuthority().ca : authority.ca);
@@ -199,38 +199,38 @@ describe('an etcd in TLS', () => {
   });
 });
 
-test('where no endpoint can be reached each says why', async () => {
+test('each unreachable endpoint is reported with the reason', async () => {
   const [closed, unknown] = [await closedEndpoint(), 'http://no-such-host.invalid:2379'];
   const diagnosis = await diagnose([closed, unknown]);
   expect(diagnosis.code).toBe(1);
   expect(diagnosis.findings).toMatchObject([
-    { level: 'fail', endpoint: closed, text: matching(/nothing listens there: .*ECONNREFUSED/) },
-    { level: 'fail', endpoint: unknown, text: matching(/its name is not known: .*no-such-host\.invalid/) },
+    { level: 'fail', endpoint: closed, text: matching(/nothing listens at this address: .*ECONNREFUSED/) },
+    { level: 'fail', endpoint: unknown, text: matching(/the host name cannot be resolved: .*no-such-host\.invalid/) },
   ]);
 });
 
-test('what is wrong and what to do is told in two lines', async () => {
+test('problem and advice are printed on two lines', async () => {
   const closed = await closedEndpoint();
   const { code, stdout } = await runCli(['doctor', '--endpoints', closed]);
   expect(code).toBe(1);
   expect(stdout.split('\n')).toEqual([
     closed,
-    matching(/^ {2}fail {2}nothing listens there: connect ECONNREFUSED/),
-    '        -> start etcd there, or mend --endpoints',
+    matching(/^ {2}fail {2}nothing listens at this address: connect ECONNREFUSED/),
+    '        -> start etcd there, or correct --endpoints',
     '',
-    'Locks are unsafe or impossible: one thing to mend.',
+    'Locks are unsafe or impossible: 1 failure.',
     '',
   ]);
 });
 
-/** Whether it says its version, be it without v2. */
-const answers = (url: string): Promise<boolean> =>
+/** Whether the server reports its version, with or without the v2 API. */
+const isUp = (url: string): Promise<boolean> =>
   fetch(`${url}/version`).then(
     ({ ok }) => ok,
     () => false,
   );
 
-/** A user of a role that may do this; its password is "reading". */
+/** Creates a user with a role that has these permissions. The password is "reading". */
 async function allow(url: string, user: string, kv: { read: string[]; write: string[] }): Promise<void> {
   await change(url, `roles/${user}`, { role: user, permissions: { kv } });
   await change(url, `users/${user}`, { user, password: 'reading', roles: [user] });

@@ -4,8 +4,8 @@ import { diagnose, troubles } from '../support/doctor.ts';
 import { raw } from '../support/locks.ts';
 import { ask, enqueue, useLockName } from '../support/queues.ts';
 
-/** A member that puts another key in the place of one, and notes what is asked of it. */
-async function naming(method: string, from: RegExp, to: string): Promise<{ url: string; asked: string[] }> {
+/** Starts a member that replaces a key in its responses, and records the requests it gets. */
+async function renaming(method: string, from: RegExp, to: string): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const alter: Alter = (request, { body }) => {
     asked.push(request);
@@ -15,9 +15,9 @@ async function naming(method: string, from: RegExp, to: string): Promise<{ url: 
 }
 
 test.each(['/other/00000000000000000001', '/_etcd-v2-lock-doctor/../other', '/_etcd-v2-lock-doctor'])(
-  'doctor does not remove %s, which a member names as the test key',
+  'doctor does not remove %s if a member reports it as the test key',
   async (key) => {
-    const { url, asked } = await naming('POST ', /\/_etcd-v2-lock-doctor\/\d+/g, key);
+    const { url, asked } = await renaming('POST ', /\/_etcd-v2-lock-doctor\/\d+/g, key);
     const diagnosis = await diagnose(url, ['--ttl', '300']);
     expect(troubles(diagnosis)).toMatchObject([{ about: 'test-key', text: expect.stringContaining('is about') }]);
     expect(asked.filter((request) => request.startsWith('DELETE'))).toEqual([
@@ -26,7 +26,7 @@ test.each(['/other/00000000000000000001', '/_etcd-v2-lock-doctor/../other', '/_e
   },
 );
 
-test('doctor removes the test key only if it has the value that this run has written', async () => {
+test('doctor removes the test key only if it has the value that this run wrote', async () => {
   const conditions: (string | null)[] = [];
   const alter: Alter = (request, _, query) => {
     if (/^DELETE .*-doctor\/\d+$/.test(request)) conditions.push(query?.get('prevValue') ?? null);
@@ -39,11 +39,11 @@ test('doctor removes the test key only if it has the value that this run has wri
 });
 
 test.each(['/other', '/_locks/../other', '/_locks'])(
-  'prune does not remove the directory %s, which a member names in its listing',
+  'prune does not remove the directory %s if a member reports it in a listing',
   async (key) => {
     const name = useLockName();
     await raw('DELETE', await enqueue(name));
-    const { url, asked } = await naming('GET ', new RegExp(`/_locks/${name}`, 'g'), key);
+    const { url, asked } = await renaming('GET ', new RegExp(`/_locks/${name}`, 'g'), key);
     const { code, stdout } = await ask(['prune', name], url);
     expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
     expect(asked.filter((request) => request.startsWith('DELETE'))).toEqual([]);

@@ -109,7 +109,7 @@ describe('a password in the wrong place is not shown', () => {
     const { url } = await serveOpenly();
     const { code, stdout, stderr } = await runCli(['doctor', '--user', `root=${SECRET}:x`], { ETCD_ENDPOINTS: url });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain('user "root…" may read');
+    expect(stdout).toContain('user "root…" can read');
     expect(stdout).not.toMatch(LEAK);
   });
 

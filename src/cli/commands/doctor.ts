@@ -7,7 +7,7 @@ import { number } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
 import { basisOf } from '../doctor/basis.ts';
 import type { Facts } from '../doctor/facts.ts';
-import { isWell, judge } from '../doctor/judge.ts';
+import { hasNoFailure, judge } from '../doctor/judge.ts';
 import { probe } from '../doctor/probe.ts';
 import { report } from '../doctor/report.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
@@ -15,7 +15,7 @@ import { explain } from '../help.ts';
 import { JSON_FLAG, outcome } from '../session.ts';
 import { print, printJson } from '../streams.ts';
 
-/** Seconds a member gets to answer, twice. */
+/** Seconds a member has to answer each of the two groups of requests. */
 const READ_TIMEOUT = 3;
 
 interface Flags {
@@ -23,28 +23,31 @@ interface Flags {
   readonly ttl?: number;
 }
 
-/** `etcd-v2-lock doctor`: looks at each member by itself. */
+const ABOUT = `
+Checks per endpoint: connection, version, v2 API, health, time of a quorum read, permissions, and key names.
+Checks for the cluster: leader, members, cluster ID, and clock differences.
+
+Exit code 0 means that locks are safe to use. Exit code 1 means that they are unsafe or impossible.`;
+
+/** `etcd-v2-lock doctor`: checks each member on its own, and the cluster as a whole. */
 export function doctorCommand(): Command {
   const command = new Command('doctor')
-    .description(
-      'Look at each endpoint and tell what is wrong, and what to do: whether it can be reached, its version, the v2 API, ' +
-        'leader, health, the time of a quorum read, passwords, and how far the clocks of the members differ. ' +
-        'It is well when locks can be relied upon; else they are unsafe or impossible.',
-    )
+    .description('Check each etcd member and the cluster, and report problems with advice.')
     .option(
       '--ttl <seconds>',
-      'TTL of your locks, to judge clocks and answers by (default: what entries have left)',
+      'TTL of your locks, to assess clocks and response times (default: the shortest remaining TTL of an entry, or 30)',
       number,
     )
     .option(...JSON_FLAG)
+    .addHelpText('after', ABOUT)
     .action(async (_options: unknown, command: Command) => {
       process.exitCode = await outcome(() => doctor(clientOptions(connectionOf(command)), command.opts<Flags>()));
     });
   return explain(command, {
     endings: ['no', 'unreachable'],
     examples: [
-      ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'name all members: each is looked at'],
-      ['etcd-v2-lock doctor --json --ttl 15', 'for programs, and locks with a TTL of 15 s'],
+      ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'check a cluster of three members'],
+      ['etcd-v2-lock doctor --json --ttl 15', 'print JSON, and assess clocks for locks with a TTL of 15 s'],
     ],
   });
 }
@@ -53,7 +56,7 @@ async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Prom
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
   const facts = await examine(connection, ttl);
   const findings = judge(facts);
-  const ok = isWell(findings);
+  const ok = hasNoFailure(findings);
   if (json) printJson({ ok, basis: basisOf(facts), endpoints: facts.endpoints, findings });
   else for (const line of report(findings)) print(line);
   return ok ? ExitCode.ok : ExitCode.no;
@@ -61,11 +64,11 @@ async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Prom
 
 async function examine(options: EtcdClientOptions, ttl: number | undefined): Promise<Facts> {
   const settings = checked(() => checkOptions({ ...options, readTimeout: READ_TIMEOUT }));
-  const urls = settings.endpoints ?? (await lookUp(settings));
+  const urls = settings.endpoints ?? (await discoverMembers(settings));
   const given = [options.endpoints ?? urls].flat().map((url) => new URL(url).origin);
   const endpoints = await Promise.all(urls.map((url) => probe(url, settings)));
   return { lockPrefix: settings.lockPrefix, user: options.username, ttl, given, endpoints };
 }
 
-const lookUp = ({ srvDomain = '', tls }: ClientSettings): Promise<readonly string[]> =>
+const discoverMembers = ({ srvDomain = '', tls }: ClientSettings): Promise<readonly string[]> =>
   discover(srvDomain, Object.keys(tls).length > 0 ? 'https' : 'http', resolveSrv);

@@ -1,26 +1,26 @@
 import { defaultMargin } from '../../recipe/lease.ts';
 import type { Facts } from './facts.ts';
 
-/** What a LockManager takes, where nothing is known. */
-const USUAL_TTL = 30;
+/** The default of a LockManager, in seconds. */
+const DEFAULT_TTL = 30;
 
-/** The TTL that clocks and answers are held against. */
+/** The TTL by which clock differences and response times are assessed. */
 export interface Basis {
   readonly ttl: number;
-  /** Seconds the members' clocks may differ by. */
+  /** Seconds by which the members' clocks may differ. */
   readonly margin: number;
-  /** Milliseconds an attempt to renew gets. */
+  /** Time limit of a renewal attempt, in milliseconds. */
   readonly renewalMs: number;
-  /** Where the TTL comes from, in words. */
+  /** Where the TTL comes from, as text. */
   readonly from: string;
 }
 
-/** etcd tells what an entry has left, not the TTL it was given: that is the same or longer. */
+/** Returns the basis for --ttl, or else for the shortest remaining TTL: etcd does not report the TTL that an entry was given. */
 export function basisOf({ ttl: given, endpoints, lockPrefix }: Facts): Basis {
   const left = endpoints.flatMap(({ ttls = [] }) => ttls);
-  if (given !== undefined) return basis(given, 'as --ttl says');
-  if (left.length === 0) return basis(USUAL_TTL, 'the usual one, as there are no entries; --ttl says what yours have');
-  const from = `the shortest that an entry below ${lockPrefix} has left; --ttl says what yours have`;
+  if (given !== undefined) return basis(given, 'set by --ttl');
+  if (left.length === 0) return basis(DEFAULT_TTL, 'the default, because there are no entries; use --ttl to set yours');
+  const from = `the shortest remaining TTL below ${lockPrefix}; use --ttl to set yours`;
   return basis(
     Math.max(
       1,

@@ -1,36 +1,36 @@
 import type { Clock } from './facts.ts';
 import type { TimedAnswer } from './member.ts';
 
-/** Milliseconds since 1970 at a moment of the monotonic clock: unlike `Date.now()` the same scale for every member. */
+/** Converts a monotonic time to milliseconds since 1970. Unlike `Date.now()`, this clock does not jump between two members. */
 const wall = (moment: number): number => performance.timeOrigin + moment;
 
-/** By the time of a response, which etcd cuts off to whole seconds. */
+/** Reads a member's clock from the Date header, which has a resolution of one second. */
 export function byDateHeader(answer: TimedAnswer): Clock | undefined {
   const { date } = answer.headers;
-  const told = typeof date === 'string' ? Date.parse(date) : Number.NaN;
-  return clock('Date header', answer, told, told + 1000);
+  const time = typeof date === 'string' ? Date.parse(date) : Number.NaN;
+  return clock('Date header', answer, time, time + 1000);
 }
 
-/** A member counts the expiration by its own clock, from the moment it takes the request. */
+/** Reads a member's clock from the expiration of a new key: the member adds the TTL to its own time. */
 export function byExpiration(answer: TimedAnswer, expiration: string | undefined, ttl: number): Clock | undefined {
-  const told = expiration === undefined ? Number.NaN : Date.parse(expiration) - ttl * 1000;
-  return clock('test key', answer, told, told);
+  const time = expiration === undefined ? Number.NaN : Date.parse(expiration) - ttl * 1000;
+  return clock('test key', answer, time, time);
 }
 
-/** It was asked at some moment between the sending and the answer. */
+/** The member read its clock between the request and the response, so the offset has a lower and an upper bound. */
 function clock(by: Clock['by'], { sentAt, answeredAt }: TimedAnswer, from: number, to: number): Clock | undefined {
   if (Number.isNaN(from)) return undefined;
   return { by, earliest: (from - wall(answeredAt)) / 1000, latest: (to - wall(sentAt)) / 1000 };
 }
 
-/** Seconds by which clocks differ. */
+/** The largest difference between two clocks, in seconds. */
 export interface ClockDifference {
-  /** At the least. */
+  /** Lower bound. */
   readonly proven: number;
   readonly likely: number;
 }
 
-/** undefined for fewer than two. */
+/** Returns undefined for fewer than two clocks. */
 export function differenceOf(clocks: readonly Clock[]): ClockDifference | undefined {
   if (clocks.length < 2) return undefined;
   const middles = clocks.map(({ earliest, latest }) => (earliest + latest) / 2);

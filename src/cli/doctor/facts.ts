@@ -1,31 +1,31 @@
 import type { Member, Version } from '../../v2/wire.ts';
 
-/** Why a member could not be asked at all. */
+/** Why no request to a member succeeded. */
 export interface Unreachable {
   readonly reason: 'refused' | 'silent' | 'name' | 'tls' | 'other';
   readonly message: string;
 }
 
-/** What became of one thing that was tried. `refused`: the credentials do not suffice. */
+/** Result of one attempted operation. `refused` means wrong credentials or missing permissions. */
 export type Outcome =
   | { readonly is: 'done' }
   | { readonly is: 'refused'; readonly message: string }
   | { readonly is: 'failed'; readonly message: string };
 
-/** Where a member's clock stands: seconds ahead of ours, between these two. */
+/** Offset of a member's clock from the local clock, in seconds: between `earliest` and `latest`. */
 export interface Clock {
   readonly by: 'test key' | 'Date header';
   readonly earliest: number;
   readonly latest: number;
 }
 
-/** What one member was seen to do. undefined is unknown: it was not asked, or gave no usable answer. */
+/** Measurements of one member. undefined means unknown: not measured, or no usable response. */
 export interface EndpointFacts {
   readonly endpoint: string;
-  /** All else is unknown then. */
+  /** If set, everything else is unknown. */
   readonly unreachable?: Unreachable | undefined;
   readonly version?: Version | undefined;
-  /** Whether `/v2/keys` is served; `message` is what came instead, and `absent` that there is no such page. */
+  /** Whether the server has the v2 API. If not, `message` is the response, and `absent` means status 404. */
   readonly v2?:
     | { readonly on: true }
     | { readonly on: false; readonly absent: boolean; readonly message: string }
@@ -34,46 +34,47 @@ export interface EndpointFacts {
   readonly name?: string | undefined;
   readonly clusterId?: string | undefined;
   readonly members?: readonly Member[] | undefined;
-  /** The id of the leader it follows, or is; null when it says that there is none. */
+  /** The id of the leader; null if the member reports that there is none. */
   readonly leader?: string | null | undefined;
   readonly healthy?: boolean | undefined;
-  /** Whether etcd asks for passwords. */
+  /** Whether authentication is enabled. */
   readonly auth?: boolean | undefined;
-  /** Seconds that entries of locks have left. */
+  /** Remaining TTLs of all entries, in seconds. */
   readonly ttls?: readonly number[] | undefined;
-  /** Reading and writing where locks are, with our credentials; and without, where auth is on and we have some. */
+  /** Reads and writes below the lock prefix with the given credentials. */
   readonly read?: Outcome | undefined;
   readonly write?: Outcome | undefined;
+  /** The same without credentials; measured only if auth is on and credentials are given. */
   readonly guest?: { readonly read: boolean; readonly write: boolean } | undefined;
-  /** Milliseconds, the median of a few. */
+  /** Median time of several quorum reads, in milliseconds. */
   readonly quorumReadMs?: number | undefined;
-  /** The test key as the member named it. */
+  /** The name that the member gave to the test key. */
   readonly testKey?: string | undefined;
-  /** What came of making it. */
+  /** Result of creating the test key. */
   readonly testWrite?: Outcome | undefined;
   readonly clock?: Clock | undefined;
 }
 
-/** Everything measured, and what it is to be judged by. */
+/** All measurements, and the options for assessing them. */
 export interface Facts {
   readonly lockPrefix: string;
   readonly user: string | undefined;
-  /** The TTL to judge by, where the user says one. */
+  /** The value of --ttl, in seconds. */
   readonly ttl: number | undefined;
-  /** Origins, as often as they were given. */
+  /** Origins of the given endpoints, including duplicates. */
   readonly given: readonly string[];
   readonly endpoints: readonly EndpointFacts[];
 }
 
-/** One thing found. `fail` makes locks unsafe or impossible; `warn` does so once more goes wrong. */
+/** One finding. `fail` makes locks unsafe or impossible; `warn` does so only together with another fault. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
-  /** What it is about, the same in every version. */
+  /** Topic of the finding, stable across versions. */
   readonly about: About;
-  /** Absent: the cluster as a whole. */
+  /** Absent for findings on the whole cluster. */
   readonly endpoint?: string;
   readonly text: string;
-  /** What to do. */
+  /** What the user can do. */
   readonly advice?: string;
 }
 

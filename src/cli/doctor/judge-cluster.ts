@@ -2,7 +2,7 @@ import type { Basis } from './basis.ts';
 import { differenceOf } from './clock.ts';
 import type { About, EndpointFacts, Facts, Finding } from './facts.ts';
 
-/** What is to be said of the members taken together. */
+/** Returns the findings for the cluster as a whole. */
 export function judgeCluster(facts: Facts, basis: Basis): Finding[] {
   const reached = facts.endpoints.filter(({ unreachable }) => !unreachable);
   return [
@@ -12,7 +12,7 @@ export function judgeCluster(facts: Facts, basis: Basis): Finding[] {
   ];
 }
 
-const say = (level: Finding['level'], about: About, text: string, advice?: string): Finding => ({
+const finding = (level: Finding['level'], about: About, text: string, advice?: string): Finding => ({
   level,
   about,
   text,
@@ -21,17 +21,28 @@ const say = (level: Finding['level'], about: About, text: string, advice?: strin
 
 function endpoints({ given, endpoints }: Facts): Finding[] {
   const repeated = new Set(given.filter((url, at) => given.indexOf(url) < at));
-  const found = [...repeated].map((url) => say('warn', 'endpoints', `${url} is given twice`, 'name each member once'));
+  const found = [...repeated].map((url) =>
+    finding('warn', 'endpoints', `${url} is listed more than once`, 'list each member once'),
+  );
   const byId = groupBy(endpoints, ({ id }) => id);
   for (const [id, same] of byId) {
     if (same.length < 2) continue;
-    const text = `${same.map(({ endpoint }) => endpoint).join(' and ')} are one member, ${nameOf(id, endpoints)}`;
-    found.push(say('warn', 'endpoints', text, 'name each member once: another address does not help when it fails'));
+    const text = `${same.map(({ endpoint }) => endpoint).join(' and ')} are the same member, ${nameOf(id, endpoints)}`;
+    found.push(
+      finding('warn', 'endpoints', text, 'list each member once: a second address does not help when the member fails'),
+    );
   }
-  const clear = endpoints.filter(({ endpoint }) => endpoint.startsWith('http:'));
-  if (clear.length > 0 && clear.length < endpoints.length) {
-    const text = `some endpoints are in TLS, but not ${listed(clear)}`;
-    found.push(say('warn', 'endpoints', text, 'use https for all: whoever can listen there can read and change locks'));
+  const plain = endpoints.filter(({ endpoint }) => endpoint.startsWith('http:'));
+  if (plain.length > 0 && plain.length < endpoints.length) {
+    const text = `some endpoints use TLS, but not ${listed(plain)}`;
+    found.push(
+      finding(
+        'warn',
+        'endpoints',
+        text,
+        'use https for all endpoints: without TLS, others on the network can read and change locks',
+      ),
+    );
   }
   return found;
 }
@@ -39,31 +50,32 @@ function endpoints({ given, endpoints }: Facts): Finding[] {
 function clusterIds(reached: readonly EndpointFacts[]): Finding[] {
   const byId = groupBy(reached, ({ clusterId }) => clusterId);
   const [[only] = []] = byId;
-  if (byId.size < 2) return only === undefined ? [] : [say('ok', 'cluster-id', `the cluster is ${only}`)];
-  const which = [...byId].map(([id, some]) => `${listed(some)} of ${id}`).join('; ');
-  const text = `the endpoints belong to ${byId.size} clusters: ${which}. One lock can be held in each at the same time`;
-  return [say('fail', 'cluster-id', text, 'name the members of one cluster only')];
+  if (byId.size < 2) return only === undefined ? [] : [finding('ok', 'cluster-id', `the cluster ID is ${only}`)];
+  const which = [...byId].map(([id, some]) => `${listed(some)} in ${id}`).join('; ');
+  const text = `the endpoints belong to ${byId.size} clusters: ${which}. The same lock can be held in each cluster at once`;
+  return [finding('fail', 'cluster-id', text, 'list the members of one cluster only')];
 }
 
 function leaders(reached: readonly EndpointFacts[]): Finding[] {
   const without = reached.filter(({ leader }) => leader === null);
   const byLeader = groupBy(reached, ({ leader }) => leader ?? undefined);
   const found: Finding[] = [];
-  const advice = 'ask again in a few seconds; if it stays so, more than half of the members must be up and connected';
+  const advice =
+    'run doctor again in a few seconds; if the problem persists, ensure that more than half of the members are up and connected';
   if (without.length > 0) {
     const level = byLeader.size === 0 ? 'fail' : 'warn';
-    found.push(say(level, 'leader', `there is no leader, says ${listed(without)}`, advice));
+    found.push(finding(level, 'leader', `no leader, according to ${listed(without)}`, advice));
   }
   const names = [...byLeader.keys()].map((id) => nameOf(id, reached));
-  // Where there are two clusters there are two leaders, and that has been said.
+  // Two clusters have two leaders. The finding for the cluster IDs covers that.
   const clusters = groupBy(reached, ({ clusterId }) => clusterId).size;
-  if (byLeader.size === 1) found.push(say('ok', 'leader', `the leader is ${names[0]}`));
+  if (byLeader.size === 1) found.push(finding('ok', 'leader', `the leader is ${names[0]}`));
   else if (byLeader.size > 1 && clusters < 2)
-    found.push(say('warn', 'leader', `the members disagree on the leader: ${names.join(', ')}`, advice));
+    found.push(finding('warn', 'leader', `the members disagree on the leader: ${names.join(', ')}`, advice));
   return found;
 }
 
-/** Those that the cluster has, and whoever asks only these endpoints would not find. */
+/** Reports members of the cluster that are not among the endpoints. */
 function members({ endpoints }: Facts, reached: readonly EndpointFacts[]): Finding[] {
   const all = membersOf(reached);
   const urls = new Set(endpoints.map(({ endpoint }) => endpoint));
@@ -72,12 +84,17 @@ function members({ endpoints }: Facts, reached: readonly EndpointFacts[]): Findi
     .filter(({ id, clientURLs }) => !ids.has(id) && !clientURLs.some((url) => urls.has(originOf(url))))
     .map(({ id, name, clientURLs }) =>
       clientURLs.length === 0
-        ? say('warn', 'members', `member ${name || id} has not been started`, 'start it, or remove it from the cluster')
-        : say(
+        ? finding(
             'warn',
             'members',
-            `member ${name || id} of the cluster is not among the endpoints`,
-            `add ${clientURLs.join(' or ')}, so that it is asked when others fail, and looked at here`,
+            `member ${name || id} has never been started`,
+            'start it, or remove it from the cluster',
+          )
+        : finding(
+            'warn',
+            'members',
+            `member ${name || id} of the cluster is not in the list of endpoints`,
+            `add ${clientURLs.join(' or ')}, so that clients can fail over to this member and doctor can check it`,
           ),
     );
 }
@@ -87,18 +104,16 @@ function clocks(reached: readonly EndpointFacts[], { ttl, margin, from }: Basis)
   const difference = differenceOf(measured.flatMap((clock) => clock ?? []));
   if (!difference) return [];
   const { proven, likely } = difference;
-  const against = `locks allow for ${seconds(margin)} with a TTL of ${ttl} s (${from})`;
-  const advice = 'let all members keep time by NTP, or use longer TTLs';
+  const limit = `the limit is ${seconds(margin)} for a TTL of ${ttl} s (${from})`;
+  const advice = 'synchronize the clocks of all members with NTP, or use longer TTLs';
   if (proven > margin) {
-    const effect = 'who follows may get the lock while it is still held';
-    return [
-      say('fail', 'clocks', `the members' clocks differ by ${seconds(likely)}, but ${against}: ${effect}`, advice),
-    ];
+    const effect = 'The next waiter may get the lock while it is still held';
+    return [finding('fail', 'clocks', `the members' clocks differ by ${seconds(likely)}; ${limit}. ${effect}`, advice)];
   }
-  const text = `the members' clocks differ by ${seconds(likely)}`;
-  if (likely <= margin) return [say('ok', 'clocks', `${text}; ${against}`)];
-  const doubt = `${text} perhaps, ${seconds(proven)} at least, as some took long to answer; ${against}`;
-  return [say('warn', 'clocks', doubt, `ask again when they are less busy; ${advice}`)];
+  if (likely <= margin) return [finding('ok', 'clocks', `the members' clocks differ by ${seconds(likely)}; ${limit}`)];
+  const estimate = `about ${seconds(likely)}, at least ${seconds(proven)}, because some members responded slowly`;
+  const text = `the members' clocks differ by ${estimate}; ${limit}`;
+  return [finding('warn', 'clocks', text, `run doctor again when the members are less busy; ${advice}`)];
 }
 
 function groupBy<T>(list: readonly T[], keyOf: (item: T) => string | undefined): Map<string, T[]> {

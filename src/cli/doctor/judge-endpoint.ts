@@ -4,136 +4,156 @@ import type { Basis } from './basis.ts';
 import type { About, EndpointFacts, Facts, Finding, Unreachable } from './facts.ts';
 import { TEST_DIR } from './test-key.ts';
 
-/** What else decides about one member. */
-export interface Around {
+/** What the findings for one member depend on besides the member itself. */
+export interface Context {
   readonly facts: Facts;
   readonly basis: Basis;
-  /** Locks can be had by some member: trouble with another one is no more than a warning. */
-  readonly works: boolean;
+  /** Whether locks work on some member: then a failure of another member is only a warning. */
+  readonly anyUsable: boolean;
 }
 
-/** Whether locks can be had by this member. */
+/** Whether locks work on this member. */
 export const isUsable = ({ v2, read, write }: EndpointFacts): boolean =>
   v2?.on === true && read?.is === 'done' && write?.is === 'done';
 
-/** What is to be said of one member, most basic first. */
-export function judgeEndpoint(member: EndpointFacts, around: Around): Finding[] {
-  const say = sayOf(member.endpoint);
-  const trouble = around.works ? 'warn' : 'fail';
-  if (member.unreachable) return [say(trouble, 'reachable', ...cannotBeAsked(member.unreachable))];
-  const answers = say('ok', 'reachable', described(member));
-  if (!member.v2) return [answers, say(trouble, 'v2', 'it did not say in time whether it serves the v2 API', HEALTH)];
-  if (!member.v2.on) return [answers, withoutV2(member.v2, member.version, say)];
+/** Returns the findings for one member, most fundamental first. */
+export function judgeEndpoint(member: EndpointFacts, context: Context): Finding[] {
+  const finding = findingFor(member.endpoint);
+  const level = context.anyUsable ? 'warn' : 'fail';
+  if (member.unreachable) return [finding(level, 'reachable', ...describeUnreachable(member.unreachable))];
+  const reachable = finding('ok', 'reachable', describeMember(member));
+  if (!member.v2) return [reachable, finding(level, 'v2', 'the v2 API did not respond in time', CHECK_HEALTH)];
+  if (!member.v2.on) return [reachable, withoutV2(member.v2, member.version, finding)];
   return [
-    answers,
-    say('ok', 'v2', 'the v2 API is on'),
-    ...health(member, around, say),
-    ...access(member, around, say),
-    ...guest(member, say),
-    ...testKey(member, say),
+    reachable,
+    finding('ok', 'v2', 'the v2 API is enabled'),
+    ...health(member, context, finding),
+    ...access(member, context, finding),
+    ...guest(member, context, finding),
+    ...testKey(member, finding),
   ];
 }
 
-type Say = (level: Finding['level'], about: About, text: string, advice?: string) => Finding;
+type MakeFinding = (level: Finding['level'], about: About, text: string, advice?: string) => Finding;
 
-const sayOf =
-  (endpoint: string): Say =>
+const findingFor =
+  (endpoint: string): MakeFinding =>
   (level, about, text, advice) => ({ level, about, endpoint, text, ...(advice === undefined ? {} : { advice }) });
 
-const HEALTH = 'look at its log, its disk, and its connection to the other members';
+const CHECK_HEALTH = 'check the log and the disk of the member, and its connection to the other members';
 
-function cannotBeAsked({ reason, message }: Unreachable): [string, string] {
+function describeUnreachable({ reason, message }: Unreachable): [string, string] {
   switch (reason) {
     case 'refused':
-      return [`nothing listens there: ${message}`, 'start etcd there, or mend --endpoints'];
+      return [`nothing listens at this address: ${message}`, 'start etcd there, or correct --endpoints'];
     case 'silent':
-      return [`it is silent: ${message}`, 'see whether it is stopped, overloaded, or behind a firewall'];
+      return [
+        `the server does not respond: ${message}`,
+        'check whether it is stopped, overloaded, or behind a firewall',
+      ];
     case 'name':
-      return [`its name is not known: ${message}`, 'mend --endpoints, or the DNS'];
+      return [`the host name cannot be resolved: ${message}`, 'correct --endpoints, or check the DNS'];
     case 'tls':
-      return [`TLS stands in the way: ${message}`, 'mend --cacert, --cert and --key, or its certificate'];
+      return [`TLS failed: ${message}`, 'check --cacert, --cert and --key, and the certificate of the server'];
     default:
-      return [`it cannot be reached: ${message}`, 'mend --endpoints, or what stands between'];
+      return [`cannot connect: ${message}`, 'check --endpoints, and the network between here and the server'];
   }
 }
 
-function described({ name, version }: EndpointFacts): string {
-  if (!version) return 'it answers, but tells no version of etcd';
-  const who = name === undefined ? '' : `member ${name}, `;
-  return `it answers: ${who}etcd ${version.server}${version.cluster === undefined ? '' : ` (cluster ${version.cluster})`}`;
+function describeMember({ name, version }: EndpointFacts): string {
+  if (!version) return 'reachable, but the server reports no etcd version';
+  const member = name === undefined ? '' : `member ${name}, `;
+  return `reachable: ${member}etcd ${version.server}${version.cluster === undefined ? '' : ` (cluster ${version.cluster})`}`;
 }
 
-function withoutV2(v2: { absent: boolean; message: string }, version: EndpointFacts['version'], say: Say): Finding {
+function withoutV2(
+  v2: { absent: boolean; message: string },
+  version: EndpointFacts['version'],
+  finding: MakeFinding,
+): Finding {
   const [major = 0, minor = 0] = (version?.server ?? '').split('.').map(Number);
   if (v2.absent && (major > 3 || (major === 3 && minor >= 6)))
-    return say('fail', 'v2', 'it has no v2 API: etcd 3.6 removed it', 'stay on etcd 3.5, started with --enable-v2');
+    return finding('fail', 'v2', 'no v2 API: etcd 3.6 removed it', 'use etcd 3.5, started with --enable-v2');
   if (v2.absent && major === 3 && minor >= 4)
-    return say('fail', 'v2', 'the v2 API is off', 'start it with --enable-v2');
-  return say('fail', 'v2', `it serves no v2 API: ${v2.message}`, 'see that this is etcd, and what stands in between');
+    return finding('fail', 'v2', 'the v2 API is disabled', 'start etcd with --enable-v2');
+  const advice = 'check that this is an etcd server, and what proxies are in front of it';
+  return finding('fail', 'v2', `no v2 API: ${v2.message}`, advice);
 }
 
-function health({ healthy, read, quorumReadMs }: EndpointFacts, { works, basis }: Around, say: Say): Finding[] {
-  const trouble = works ? 'warn' : 'fail';
+function health(
+  { healthy, read, quorumReadMs }: EndpointFacts,
+  { anyUsable, basis }: Context,
+  finding: MakeFinding,
+): Finding[] {
+  const level = anyUsable ? 'warn' : 'fail';
   if (read?.is === 'failed') {
-    const says = healthy === false ? ', and it calls itself unhealthy' : '';
-    const advice = `start the members that are missing: more than half are needed; ${HEALTH}`;
-    return [say(trouble, 'health', `it finds no quorum: a quorum read gave ${read.message}${says}`, advice)];
+    const report = healthy === false ? '; the member reports that it is unhealthy' : '';
+    const advice = `start the missing members, more than half are needed; ${CHECK_HEALTH}`;
+    return [finding(level, 'health', `no quorum: a quorum read failed: ${read.message}${report}`, advice)];
   }
-  if (healthy === false) return [say(trouble, 'health', 'it calls itself unhealthy', HEALTH)];
-  if (quorumReadMs === undefined) return healthy ? [say('ok', 'health', 'it is healthy')] : [];
-  const takes = `a quorum read takes ${milliseconds(quorumReadMs)}`;
-  if (quorumReadMs <= basis.renewalMs / 2) return [say('ok', 'health', `it is healthy; ${takes}`)];
-  const limit = `an attempt to renew a TTL of ${basis.ttl} s gets ${milliseconds(basis.renewalMs)}`;
-  return [say('warn', 'health', `it is slow: ${takes}, and ${limit}`, 'use longer TTLs, or a faster disk and network')];
+  if (healthy === false) return [finding(level, 'health', 'the member reports that it is unhealthy', CHECK_HEALTH)];
+  if (quorumReadMs === undefined) return healthy ? [finding('ok', 'health', 'healthy')] : [];
+  const duration = `a quorum read takes ${milliseconds(quorumReadMs)}`;
+  if (quorumReadMs <= basis.renewalMs / 2) return [finding('ok', 'health', `healthy; ${duration}`)];
+  const limit = `the limit of a renewal attempt is ${milliseconds(basis.renewalMs)} for a TTL of ${basis.ttl} s`;
+  return [finding('warn', 'health', `slow: ${duration}; ${limit}`, 'use longer TTLs, or a faster disk and network')];
 }
 
-/** Locks need both. Where no quorum is found nothing can be told of either. */
-function access({ auth, read, write }: EndpointFacts, { facts, works }: Around, say: Say): Finding[] {
+const ANONYMOUS = 'unauthenticated clients';
+
+/** Locks need both read and write access. Without a quorum, neither can be checked. */
+function access({ auth, read, write }: EndpointFacts, { facts, anyUsable }: Context, finding: MakeFinding): Finding[] {
   const { user, lockPrefix } = facts;
-  const everybody = auth ? 'whoever has no password' : 'everybody';
-  const who = user === undefined ? everybody : `user ${showUser(user)}`;
   const refused = [read?.is === 'refused' && 'read', write?.is === 'refused' && 'write'].filter((what) => what);
   if (refused.length > 0) {
+    const who = user === undefined ? ANONYMOUS : `user ${showUser(user)}`;
     const advice =
       user === undefined
-        ? 'give --user, with its password in ETCDCTL_PASSWORD or --password-file'
-        : `check the password, and that its roles may read and write ${lockPrefix}/*`;
-    return [say('fail', 'access', `${who} may not ${refused.join(' nor ')} below ${lockPrefix}`, advice)];
+        ? 'use --user, with the password in ETCDCTL_PASSWORD or --password-file'
+        : `check the password, and that the roles of the user permit read and write on ${lockPrefix}/*`;
+    const text = `permission denied: ${who} cannot ${refused.join(' or ')} below ${lockPrefix}`;
+    return [finding('fail', 'access', text, advice)];
   }
   if (read?.is === 'failed') return [];
-  if (write?.is === 'failed')
-    return [say(works ? 'warn' : 'fail', 'access', `it reads, but does not write: ${write.message}`, HEALTH)];
-  if (auth === false && user !== undefined) {
-    const text = `auth is off: ${who} is let in, and so is everybody`;
-    return [say('warn', 'access', text, 'switch auth on, if you rely on it')];
+  if (write?.is === 'failed') {
+    const text = `reads succeed, but writes fail: ${write.message}`;
+    return [finding(anyUsable ? 'warn' : 'fail', 'access', text, CHECK_HEALTH)];
   }
+  if (auth === false && user !== undefined) {
+    const text = `auth is off: user ${showUser(user)} is not checked, and everyone has access`;
+    return [finding('warn', 'access', text, 'enable auth if access must be restricted')];
+  }
+  const everyone = auth ? ANONYMOUS : 'everyone';
+  const who = user === undefined ? everyone : `user ${showUser(user)}`;
   const state = auth === undefined ? '' : `auth is ${auth ? 'on' : 'off'}: `;
-  return [say('ok', 'access', `${state}${who} may read and write below ${lockPrefix}`)];
+  return [finding('ok', 'access', `${state}${who} can read and write below ${lockPrefix}`)];
 }
 
-function guest({ guest: may }: EndpointFacts, say: Say): Finding[] {
-  const what = [may?.read && 'read', may?.write && 'write'].filter((word) => word).join(' and ');
-  if (what === '') return [];
-  const text = `whoever has no password may ${what} there, too`;
-  return [say('warn', 'guest', text, 'take that from the role guest, unless you want it so')];
+function guest({ guest: can }: EndpointFacts, { facts }: Context, finding: MakeFinding): Finding[] {
+  const operations = [can?.read && 'read', can?.write && 'write'].filter((word) => word).join(' and ');
+  if (operations === '') return [];
+  const text = `${ANONYMOUS} can also ${operations} below ${facts.lockPrefix}`;
+  return [finding('warn', 'guest', text, 'revoke these permissions from the role guest, unless they are intended')];
 }
 
-function testKey({ testKey: key, testWrite, write }: EndpointFacts, say: Say): Finding[] {
-  if (key !== undefined) return [hasFullWidth(key) ? inOrder(say) : outOfOrder(key, say)];
+function testKey({ testKey: key, testWrite, write }: EndpointFacts, finding: MakeFinding): Finding[] {
+  if (key !== undefined) return [hasFullWidth(key) ? inOrder(finding) : outOfOrder(key, finding)];
   if (testWrite?.is === 'failed' && write?.is === 'done')
-    return [say('warn', 'test-key', `a test key could not be made: ${testWrite.message}`, HEALTH)];
+    return [finding('warn', 'test-key', `cannot create a test key: ${testWrite.message}`, CHECK_HEALTH)];
   if (testWrite?.is !== 'refused') return [];
-  const text = `a test key in ${TEST_DIR} is refused: how it names keys is not known, its clock to a second only`;
-  return [say('warn', 'test-key', text, `let a role write ${TEST_DIR}/*, and be doctor with it`)];
+  const text = `permission denied for a test key in ${TEST_DIR}: key names were not checked, and the clock only to a second`;
+  return [
+    finding('warn', 'test-key', text, `permit a role to write ${TEST_DIR}/*, and run doctor as a user with that role`),
+  ];
 }
 
-const inOrder = (say: Say): Finding => say('ok', 'names', 'it names keys so that their order as text is their order');
+const inOrder = (finding: MakeFinding): Finding => finding('ok', 'names', 'key names sort in the order of creation');
 
-function outOfOrder(key: string, say: Say): Finding {
+function outOfOrder(key: string, finding: MakeFinding): Finding {
   const text =
-    `it names keys by bare numbers, such as ${key}, as etcd before 2.2 does: text order and number order disagree, ` +
-    'python-etcd may let the wrong one first, and this package refuses to lock';
-  return say('fail', 'names', text, 'upgrade it to etcd 2.3 or later');
+    `key names such as ${key} have no leading zeros, as in etcd before 2.2, so they do not sort in the order of creation: ` +
+    'python-etcd may give the lock to the wrong waiter, and this package refuses to lock';
+  return finding('fail', 'names', text, 'upgrade to etcd 2.3 or later');
 }
 
 const milliseconds = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;

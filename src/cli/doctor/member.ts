@@ -6,16 +6,16 @@ import type { InfoPath, WireAnswer, WireRequest } from '../../v2/wire.ts';
 import { encodeInfo } from '../../v2/wire.ts';
 import type { Outcome, Unreachable } from './facts.ts';
 
-/** An answer, and when it was there: milliseconds on the monotonic clock. */
+/** An answer with the time at which it was complete, in milliseconds of the monotonic clock. */
 export interface TimedAnswer extends WireAnswer {
   readonly answeredAt: number;
 }
 
-/** No answer in time, though the connection may stand. */
+/** No answer in time, although the connection may be open. */
 class Silent extends EtcdConnectionFailed {}
 
-/** One member, asked by itself: no other one is asked in its place, and nothing twice. */
-export class AskedMember {
+/** Client for one member, without failover and without retries. */
+export class MemberClient {
   readonly #endpoint: Endpoint;
   readonly #settings: ClientSettings;
 
@@ -28,16 +28,16 @@ export class AskedMember {
     return this.#endpoint.url;
   }
 
-  /** @throws {EtcdConnectionFailed} without an answer by the deadline, or where no connection could be made */
-  async ask(request: WireRequest, deadline: Deadline): Promise<TimedAnswer> {
-    const how = { lane: 'call', timeout: deadline.remaining / 1000, ending: undefined } as const;
-    const answer = await this.#endpoint.send(request, how);
+  /** @throws {EtcdConnectionFailed} if there is no answer by the deadline, or no connection */
+  async request(request: WireRequest, deadline: Deadline): Promise<TimedAnswer> {
+    const options = { lane: 'call', timeout: deadline.remaining / 1000, ending: undefined } as const;
+    const answer = await this.#endpoint.send(request, options);
     if (!answer) throw new Silent(`no answer within ${this.#settings.readTimeout} s`);
     return { ...answer, answeredAt: now() };
   }
 
   info(path: InfoPath, deadline: Deadline): Promise<TimedAnswer> {
-    return this.ask(encodeInfo(path), deadline);
+    return this.request(encodeInfo(path), deadline);
   }
 
   destroy(): Promise<void> {
@@ -45,7 +45,7 @@ export class AskedMember {
   }
 }
 
-/** What stands between us and a member that gave no answer. */
+/** Returns why a member gave no answer. */
 export function unreachable(error: unknown): Unreachable {
   return { reason: reasonOf(error), message: messageOf(error) };
 }
@@ -68,10 +68,10 @@ function reasonOf(error: unknown): Unreachable['reason'] {
   }
 }
 
-/** What became of a request on a key that is not there: to be told so is to be let in. */
-export async function outcomeOf(asked: Promise<unknown>): Promise<Outcome> {
+/** Returns the outcome of a request. "Key not found" counts as done: the request was permitted. */
+export async function outcomeOf(request: Promise<unknown>): Promise<Outcome> {
   try {
-    await asked;
+    await request;
     return { is: 'done' };
   } catch (error) {
     if (error instanceof EtcdKeyNotFound) return { is: 'done' };

@@ -9,26 +9,26 @@ import { parseObject } from '../../v2/wire/json.ts';
 import * as wire from '../../v2/wire.ts';
 import { byDateHeader } from './clock.ts';
 import type { EndpointFacts, Outcome } from './facts.ts';
-import { AskedMember, outcomeOf, type TimedAnswer, unreachable } from './member.ts';
+import { MemberClient, outcomeOf, type TimedAnswer, unreachable } from './member.ts';
 import { tryTestKey } from './test-key.ts';
 
-/** How many quorum reads the time is the median of. */
+/** Number of quorum reads whose median time is reported. */
 const READS = 3;
 
-/** Asks one member everything, in no more than about twice the read timeout, however silent it is. */
+/** Measures one member. Takes about twice the read timeout at most, even if the member does not respond. */
 export async function probe(url: string, settings: ClientSettings): Promise<EndpointFacts> {
-  const member = new AskedMember(url, settings);
+  const member = new MemberClient(url, settings);
   try {
-    const told = await askAll(member, settings);
-    if (told.unreachable || !told.v2?.on) return told;
-    return { ...told, ...(await tryAll(member, settings, told)) };
+    const info = await readInfo(member, settings);
+    if (info.unreachable || !info.v2?.on) return info;
+    return { ...info, ...(await tryOperations(member, settings, info)) };
   } finally {
     await member.destroy();
   }
 }
 
-/** What it tells of itself, each asked at the same time. */
-async function askAll(member: AskedMember, { lockPrefix, readTimeout }: ClientSettings): Promise<EndpointFacts> {
+/** Reads what the member reports about itself, with all requests in parallel. */
+async function readInfo(member: MemberClient, { lockPrefix, readTimeout }: ClientSettings): Promise<EndpointFacts> {
   const deadline = Deadline.after(readTimeout);
   const info = (path: wire.InfoPath) => member.info(path, deadline).catch(asError);
   const [version, health, self, leader, members, auth, locks] = await Promise.all([
@@ -38,7 +38,7 @@ async function askAll(member: AskedMember, { lockPrefix, readTimeout }: ClientSe
     info('/members/leader'),
     info('/members'),
     info('/auth/enable'),
-    member.ask(wire.encodeGet(lockPrefix, { recursive: true }), deadline).catch(asError),
+    member.request(wire.encodeGet(lockPrefix, { recursive: true }), deadline).catch(asError),
   ]);
   if (version instanceof Error) return { endpoint: member.url, unreachable: unreachable(version) };
   const { id, name } = objectOf(self) ?? {};
@@ -57,29 +57,32 @@ async function askAll(member: AskedMember, { lockPrefix, readTimeout }: ClientSe
   };
 }
 
-/** What it does when asked for what locks need, each tried at the same time. */
-async function tryAll(
-  member: AskedMember,
+/** Tries the operations that locks need, all in parallel. */
+async function tryOperations(
+  member: MemberClient,
   settings: ClientSettings,
   { auth, clock }: EndpointFacts,
 ): Promise<Partial<EndpointFacts>> {
   const deadline = Deadline.after(settings.readTimeout);
-  // What is not there can be read and removed by whoever may read and write there.
+  // A read and a removal of a missing key show the permissions without changing anything.
   const absent = `${settings.lockPrefix}/${randomUUID()}`;
   const [reading, write, guest, test] = await Promise.all([
-    timeReads(member, absent, deadline, settings.readTimeout / 2),
-    writes(member, absent, deadline),
-    auth && settings.authorization !== undefined ? asGuest(member.url, settings, absent, deadline) : undefined,
+    measureReads(member, absent, deadline, settings.readTimeout / 2),
+    tryWrite(member, absent, deadline),
+    auth && settings.authorization !== undefined ? tryAsGuest(member.url, settings, absent, deadline) : undefined,
     tryTestKey(member, deadline),
   ]);
   return { ...reading, write, guest, ...test, clock: test.clock ?? clock };
 }
 
-/** @param least seconds that must be left for a further one, so that it is not cut off for those before it */
-async function timeReads(member: AskedMember, key: string, deadline: Deadline, least: number) {
+/**
+ * Measures quorum reads.
+ * @param least seconds that must remain for another read, so that the deadline does not abort it
+ */
+async function measureReads(member: MemberClient, key: string, deadline: Deadline, least: number) {
   const times: number[] = [];
   const readOnce = async (): Promise<void> => {
-    const answer = await member.ask(wire.encodeGet(key, { quorum: true }), deadline);
+    const answer = await member.request(wire.encodeGet(key, { quorum: true }), deadline);
     times.push(answer.answeredAt - answer.sentAt);
     wire.decodeSnapshot(answer, key);
   };
@@ -90,20 +93,20 @@ async function timeReads(member: AskedMember, key: string, deadline: Deadline, l
   return { read, quorumReadMs: read.is === 'done' ? median : undefined };
 }
 
-const writes = (member: AskedMember, key: string, deadline: Deadline): Promise<Outcome> =>
+const tryWrite = (member: MemberClient, key: string, deadline: Deadline): Promise<Outcome> =>
   outcomeOf(
     member
-      .ask(wire.encodeDelete(key, { prevValue: 'doctor' }), deadline)
+      .request(wire.encodeDelete(key, { prevValue: 'doctor' }), deadline)
       .then((answer) => wire.decodeChange(answer, key)),
   );
 
-/** Whether locks are open to whoever has no password. */
-async function asGuest(url: string, settings: ClientSettings, key: string, deadline: Deadline) {
-  const guest = new AskedMember(url, { ...settings, authorization: undefined });
+/** Returns whether unauthenticated clients can read and write locks. */
+async function tryAsGuest(url: string, settings: ClientSettings, key: string, deadline: Deadline) {
+  const guest = new MemberClient(url, { ...settings, authorization: undefined });
   try {
     const [read, write] = await Promise.all([
-      outcomeOf(guest.ask(wire.encodeGet(key), deadline).then((answer) => wire.decodeSnapshot(answer, key))),
-      writes(guest, key, deadline),
+      outcomeOf(guest.request(wire.encodeGet(key), deadline).then((answer) => wire.decodeSnapshot(answer, key))),
+      tryWrite(guest, key, deadline),
     ]);
     return { read: read.is === 'done', write: write.is === 'done' };
   } finally {
@@ -118,9 +121,15 @@ function keysOf(answer: TimedAnswer | Error, key: string): Pick<EndpointFacts, '
   } catch (error) {
     if (error instanceof EtcdUnusableAnswer)
       return { v2: { on: false, absent: error.status === 404, message: error.message } };
-    if (!(error instanceof EtcdKeyNotFound)) return { v2: { on: true } }; // what locks need is tried next
+    if (!(error instanceof EtcdKeyNotFound)) return { v2: { on: true } }; // the operations that locks need are tried next
     if (answer.headers['x-etcd-index'] !== undefined) return { v2: { on: true }, ttls: [] };
-    return { v2: { on: false, absent: false, message: 'its answers have no X-Etcd-Index (does a proxy drop it?)' } };
+    return {
+      v2: {
+        on: false,
+        absent: false,
+        message: 'the answer has no X-Etcd-Index (a proxy may have removed it)',
+      },
+    };
   }
 }
 
@@ -129,11 +138,11 @@ const ttlsBelow = (node: Node): number[] =>
 
 function healthOf(answer: TimedAnswer | Error): boolean | undefined {
   const health = objectOf(answer)?.['health'];
-  // A text until today; who knows.
+  // etcd sends a string; a boolean is accepted, too.
   return truth(typeof health === 'string' ? health === 'true' : health);
 }
 
-/** Unlike what `/stats/self` says this is never of the past: 503 while there is none. */
+/** Status 503 means that there is no leader. Unlike `/stats/self`, this answer is never out of date. */
 function leaderOf(answer: TimedAnswer | Error): string | null | undefined {
   if (answer instanceof Error) return undefined;
   return answer.status === 503 ? null : text(objectOf(answer)?.['id']);

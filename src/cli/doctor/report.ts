@@ -1,18 +1,18 @@
 import { type Line, styled } from '../streams.ts';
 import type { Finding } from './facts.ts';
-import { isWell } from './judge.ts';
+import { hasNoFailure } from './judge.ts';
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
-/** What was found in plain sentences: by endpoint, of the cluster, and the verdict. */
+/** Returns the findings as lines of text: per endpoint, for the cluster, and a summary. */
 export function report(findings: readonly Finding[]): Line[] {
   const groups = new Map<string, Finding[]>();
   for (const finding of findings) {
-    const heading = finding.endpoint ?? 'all of them';
+    const heading = finding.endpoint ?? 'cluster';
     groups.set(heading, [...(groups.get(heading) ?? []), finding]);
   }
   const lines = [...groups].flatMap(([heading, found]) => [[styled('bold', heading)], ...found.flatMap(linesOf), '']);
-  return [...lines, verdict(findings)];
+  return [...lines, summary(findings)];
 }
 
 function linesOf({ level, text, advice }: Finding): Line[] {
@@ -20,13 +20,13 @@ function linesOf({ level, text, advice }: Finding): Line[] {
   return advice === undefined ? [line] : [line, `        -> ${advice}`];
 }
 
-function verdict(findings: readonly Finding[]): Line {
+function summary(findings: readonly Finding[]): Line {
   const count = (wanted: Finding['level']) => findings.filter(({ level }) => level === wanted).length;
   const warnings = count('warn');
-  const also = warnings === 0 ? '' : `; ${things(warnings)} to look at`;
-  if (!isWell(findings))
-    return [styled('red', `Locks are unsafe or impossible: ${things(count('fail'))} to mend${also}.`)];
-  return [styled(warnings === 0 ? 'green' : 'yellow', `Locks can be relied upon${also}.`)];
+  const suffix = warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`;
+  if (!hasNoFailure(findings))
+    return [styled('red', `Locks are unsafe or impossible: ${counted(count('fail'), 'failure')}${suffix}.`)];
+  return [styled(warnings === 0 ? 'green' : 'yellow', `Locks are safe to use${suffix}.`)];
 }
 
-const things = (count: number): string => (count === 1 ? 'one thing' : `${count} things`);
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

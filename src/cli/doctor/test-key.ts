@@ -3,26 +3,26 @@ import { Deadline } from '../../time.ts';
 import { decodeAppend, encodeCreateInOrder, encodeDelete } from '../../v2/wire.ts';
 import { byExpiration } from './clock.ts';
 import type { EndpointFacts } from './facts.ts';
-import { type AskedMember, outcomeOf } from './member.ts';
+import { type MemberClient, outcomeOf } from './member.ts';
 
-/** Outside the locks, and hidden from listings. */
+/** Directory of the test keys: outside of the lock prefix, and hidden from listings. */
 export const TEST_DIR = '/_etcd-v2-lock-doctor';
-/** Seconds until a test key is gone where it could not be removed. */
+/** TTL of a test key in seconds, in case it cannot be removed. */
 const TTL = 10;
-/** Seconds to remove it, at the most. */
-const PATIENCE = 1;
+/** Maximum seconds for the removal of a test key. */
+const REMOVAL_TIMEOUT = 1;
 
-/** Makes a key in order, looks at its name and expiration, and removes it again. */
+/** Creates an in-order key, reads its name and expiration, and removes it. */
 export async function tryTestKey(
-  member: AskedMember,
+  member: MemberClient,
   deadline: Deadline,
 ): Promise<Pick<EndpointFacts, 'testKey' | 'testWrite' | 'clock'>> {
-  // Nobody else's, so that a member that names another key has nothing removed.
+  // A unique value: if the member names a foreign key, the removal does not match it.
   const value = `doctor ${randomUUID()}`;
   let facts: Pick<EndpointFacts, 'testKey' | 'clock'> = {};
   const testWrite = await outcomeOf(
     (async () => {
-      const answer = await member.ask(encodeCreateInOrder(TEST_DIR, value, { ttl: TTL }), deadline);
+      const answer = await member.request(encodeCreateInOrder(TEST_DIR, value, { ttl: TTL }), deadline);
       const { node } = decodeAppend(answer, TEST_DIR, value);
       facts = { testKey: node.key, clock: byExpiration(answer, node.expiration, TTL) };
     })(),
@@ -31,9 +31,9 @@ export async function tryTestKey(
   return { ...facts, testWrite };
 }
 
-/** The directory stays where others are testing, too: the last one removes it. */
-async function remove(member: AskedMember, key: string, prevValue: string): Promise<void> {
-  const deadline = Deadline.after(PATIENCE);
-  await outcomeOf(member.ask(encodeDelete(key, { prevValue }), deadline));
-  await outcomeOf(member.ask(encodeDelete(TEST_DIR, { dir: true }), deadline));
+/** Removes the key, and the directory unless another doctor still has a key there. */
+async function remove(member: MemberClient, key: string, prevValue: string): Promise<void> {
+  const deadline = Deadline.after(REMOVAL_TIMEOUT);
+  await outcomeOf(member.request(encodeDelete(key, { prevValue }), deadline));
+  await outcomeOf(member.request(encodeDelete(TEST_DIR, { dir: true }), deadline));
 }
