@@ -4,10 +4,10 @@ import { runCli } from '../support/cli.ts';
 import { serveOpenly } from '../support/open-server.ts';
 import { ask } from '../support/queues.ts';
 
-/** More than a call can have arguments. */
+/** More than the maximum number of arguments of a function call. */
 const MANY = 200_000;
 
-/** Made once: a store of that size would take seconds for each answer on a busy machine. */
+/** Created once: a real store of this size would need seconds per response on a busy machine. */
 function listings(): { readonly lock: string; readonly all: string } {
   const directory = { key: '/_locks/x', dir: true, modifiedIndex: 1, createdIndex: 1 };
   const nodes = Array.from({ length: MANY }, (_, at) => ({
@@ -35,30 +35,30 @@ describe('a queue of 200,000 holders', () => {
     });
   });
 
-  test('is listed by ls', async () => {
+  test('can be listed by ls', async () => {
     const { code, stdout, stderr } = await ask(['ls'], url);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^x +0 and 199999 more +shared +0 +\d+ /m);
   });
 
-  test('is shown by inspect, each entry on its line', async () => {
+  test('can be shown by inspect, with one line per entry', async () => {
     const { code, stdout, stderr } = await ask(['inspect', 'x'], url);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.split('\n').length).toBe(1 + MANY + 1);
   });
 
-  test('is shown by release, which finds no such entry in it', async () => {
+  test('can be shown by release if no entry matches', async () => {
     const { code, stderr } = await ask(['release', 'x', '--uuid', 'none'], url);
     expect({ code, lines: stderr.split('\n').length }).toEqual({ code: 1, lines: 2 + MANY + 1 });
   });
 
-  test('is no obstacle to doctor, which judges by the shortest TTL', async () => {
+  test('can be handled by doctor, which uses the shortest TTL', async () => {
     const { code, stdout } = await ask(['doctor', '--json'], url);
     expect({ code, ttl: JSON.parse(stdout).basis.ttl }).toEqual({ code: 0, ttl: 600 });
   });
 });
 
-/** A listing with one entry below so many directories, as text: no recursion makes it. */
+/** Returns a listing with one entry below many nested directories, built as text without recursion. */
 function nestedListing(depth: number): { readonly name: string; readonly body: string } {
   const name = Array(depth).fill('a').join('/');
   const keyOf = (level: number): string => `/_locks${'/a'.repeat(level)}`;
@@ -69,7 +69,7 @@ function nestedListing(depth: number): { readonly name: string; readonly body: s
 
 const DIRECTORY = '"dir":true,"modifiedIndex":1,"createdIndex":1';
 
-test('locks nested as deep as keys can be are listed, pruned and no obstacle to doctor', async () => {
+test('ls, prune and doctor handle locks at the maximum nesting depth of keys', async () => {
   const { name, body } = nestedListing(1950);
   const url = await useAlteredMember((asked) =>
     asked === 'GET /v2/keys/_locks' ? { status: 200, headers: { 'x-etcd-index': '9' }, body } : undefined,
@@ -84,7 +84,7 @@ test('locks nested as deep as keys can be are listed, pruned and no obstacle to 
   expect(JSON.parse(diagnosis.stdout).basis.ttl).toBe(600);
 });
 
-test('a RangeError from inside is not taken for bad usage', async () => {
+test('an internal RangeError is not reported as bad usage', async () => {
   const broken = 'globalThis.BigInt = () => { throw new RangeError("Maximum call stack size exceeded"); };';
   const { url, store } = await serveOpenly();
   store.createInOrder('/_locks/x', 'u1', { ttl: 600 });
@@ -110,7 +110,7 @@ test.each([
   ['run', 'x', '--identity', '', '--', 'true'],
   ['serve', '--port', '65536'],
   ['serve', '--host', ''],
-])('a value that cannot be used is bad usage: %s %s %s %s %s', async (...args) => {
+])('an invalid value is bad usage: %s %s %s %s %s', async (...args) => {
   const { code, stdout, stderr } = await runCli(args, { ETCD_ENDPOINTS: 'http://127.0.0.1:1' });
   expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
   expect(stderr).toMatch(/^etcd-v2-lock: .* must .*, got /);

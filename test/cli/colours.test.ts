@@ -6,7 +6,7 @@ import { onEtcd } from './running.ts';
 
 const BOLD = '\u001b[1m';
 
-/** What `ls` shows on a terminal of a lock that somebody holds. */
+/** Returns the terminal output of `ls` for a lock that is held. */
 async function shown(env: Record<string, string>): Promise<string> {
   const name = freshName();
   const { key } = (await raw('POST', `/_locks/${name}`, { value: 'theirs', ttl: '600' })).body.node;
@@ -18,22 +18,22 @@ async function shown(env: Record<string, string>): Promise<string> {
   return terminal.shown();
 }
 
-test('a terminal gets colours', async () => {
+test('output on a terminal is coloured', async () => {
   expect(await shown({})).toContain(BOLD);
 });
 
-test.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])('a terminal gets none with %j', async (env) => {
+test.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])('output on a terminal is not coloured with %j', async (env) => {
   expect(await shown(env)).not.toContain('\u001b');
 });
 
-test('nothing but a terminal gets colours or remarks', async () => {
+test('output that is not on a terminal has no colours and no remarks', async () => {
   const { stdout, stderr } = await runCli(['ls', freshName()], onEtcd());
   expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });
   expect((await runCli(['doctor'], onEtcd())).stdout).not.toContain('\u001b');
 });
 
-test('a terminal gets a remark where there is nothing to show', async () => {
+test('an empty result prints a remark on a terminal', async () => {
   const terminal = startOnTerminal([process.execPath, 'dist/cli/main.js', 'ls', freshName()], onEtcd());
   expect(await terminal.ended).toBe(0);
-  expect(terminal.shown()).toContain('nobody holds a lock');
+  expect(terminal.shown()).toMatch(/no lock with the prefix .* is held/);
 });

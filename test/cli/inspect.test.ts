@@ -12,7 +12,7 @@ interface Inspected {
   readonly ignored: readonly string[];
 }
 
-test('inspect shows the queue in its order, with python-etcd’s contenders as what they are', async () => {
+test('inspect shows the queue in order, including entries of python-etcd', async () => {
   const name = useLockName();
   const held = await useManager({ ttl: 600 }).acquire(name, { mode: 'shared' });
   const python = await startPython(inject('etcd'));
@@ -35,7 +35,7 @@ test('inspect shows the queue in its order, with python-etcd’s contenders as w
   await held.release();
 });
 
-test('inspect shows those who share as holding together', async () => {
+test('inspect shows several shared holders', async () => {
   const name = useLockName();
   for (const value of ['shared:u1', 'shared:u2', 'u3', 'shared:u4']) await enqueue(name, value);
   const { entries } = await askJson<Inspected>(['inspect', name]);
@@ -47,7 +47,7 @@ test('inspect shows those who share as holding together', async () => {
   ]);
 });
 
-test('inspect names what never expires, what is no entry, and what has lost its value', async () => {
+test('inspect reports entries without TTL, keys that are not entries, and entries without a value', async () => {
   const name = useLockName();
   const key = await enqueue(name, 'u\n1', { ttl: '' });
   await enqueue(name, '');
@@ -56,24 +56,24 @@ test('inspect names what never expires, what is no entry, and what has lost its 
   const { code, stdout, stderr } = await ask(['inspect', name]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [head, first, second, ...notes] = stdout.split('\n');
-  expect(head?.split(/ {2,}/)).toEqual(['#', 'STATE', 'KIND', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY']);
+  expect(head?.split(/ {2,}/)).toEqual(['#', 'STATE', 'MODE', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY']);
   expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +u\\u000a1 +never +\d+ +\/_locks\//);
   expect(second).toMatch(/^2 {2}waits {2}exclusive {2}- +\(no value\) +\d+ +\d+ +\/_locks\//);
   expect(notes).toEqual([
-    `${key} never expires: only a release ends it.`,
-    `/_locks/${name}/foo is no entry, since no number names it: locks ignore it.`,
+    `${key} never expires: it must be released.`,
+    `/_locks/${name}/foo is not an entry, because its name is not a number: locks ignore it.`,
     '',
   ]);
   expect(await askJson(['inspect', name])).toMatchObject({ ignored: [`/_locks/${name}/foo`] });
 });
 
-test('inspect of a lock that nobody ever wanted shows nobody', async () => {
+test('inspect of an unknown lock shows an empty queue', async () => {
   const name = useLockName();
   expect(await ask(['inspect', name])).toMatchObject({ code: 0, stdout: '', stderr: '' });
   expect(await askJson(['inspect', name])).toMatchObject({ name, entries: [] });
 });
 
-test.each(['', 'a//b', '..'])('inspect refuses the name %j', async (name) => {
+test.each(['', 'a//b', '..'])('inspect rejects the name %j', async (name) => {
   const { code, stderr } = await ask(['inspect', name]);
   expect(code).toBe(64);
   expect(stderr).toContain('lock name must');

@@ -5,14 +5,14 @@ import { raw } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
 
-interface ToldLock {
+interface ListedLock {
   readonly name: string;
   readonly mode: string;
   readonly holders: readonly EntryJson[];
   readonly waiters: number;
 }
 
-test('ls tells who holds which lock and how many wait, by name', async () => {
+test('ls lists locks by name, with holders and number of waiters', async () => {
   const name = useLockName();
   await enqueue(`${name}/b`, 'id:pod-1:u1', { ttl: '' });
   await enqueue(`${name}/b`, 'u2');
@@ -29,25 +29,25 @@ test('ls tells who holds which lock and how many wait, by name', async () => {
     [`${name}/b`, 'pod-1', 'exclusive', '1', 'never', expect.stringMatching(/^\d+$/)],
     [''],
   ]);
-  const [a, b] = await askJson<ToldLock[]>(['ls', `${name}/`]);
+  const [a, b] = await askJson<ListedLock[]>(['ls', `${name}/`]);
   expect(a).toMatchObject({ name: `${name}/a`, mode: 'shared', waiters: 1 });
   expect(a?.holders.map(({ key }) => key)).toEqual(holders);
   expect(b).toMatchObject({ waiters: 1, holders: [{ identity: 'pod-1', uuid: 'u1', ttl: null }] });
 });
 
-test('ls counts the age by changes of the store since the append, whatever renewals there were', async () => {
+test('the age in ls is the number of changes to the store since the append, regardless of renewals', async () => {
   const prefix = `/_ls-${useLockName()}`;
   const post = await raw('POST', `${prefix}/x`, { value: 'u1' });
   await raw('PUT', post.body.node.key, { value: 'u1', ttl: '600' });
   onTestFinished(async () => {
     await raw('DELETE', `${prefix}?recursive=true`);
   });
-  const [lock] = await askJson<ToldLock[]>(['--lock-prefix', prefix, 'ls']);
+  const [lock] = await askJson<ListedLock[]>(['--lock-prefix', prefix, 'ls']);
   expect(lock).toMatchObject({ name: 'x', holders: [{ uuid: 'u1' }] });
   expect(lock?.holders[0]?.age).toBeGreaterThanOrEqual(1);
 });
 
-test('ls shows python-etcd’s holder by its uuid, and this package’s beside it', async () => {
+test('ls shows holders of python-etcd by uuid, and holders of this package by identity', async () => {
   const name = useLockName();
   const python = await startPython(inject('etcd'));
   onTestFinished(() => python.stop());
@@ -55,14 +55,14 @@ test('ls shows python-etcd’s holder by its uuid, and this package’s beside i
   await lock.hold({ lockTtl: 600 });
   const held = await useManager({ ttl: 600, identity: 'pod-1' }).acquire(`${name}-ours`);
   const { uuid } = await lock.state();
-  const [ours, theirs] = await askJson<ToldLock[]>(['ls', `${name}-`]);
+  const [ours, theirs] = await askJson<ListedLock[]>(['ls', `${name}-`]);
   expect(theirs).toMatchObject({ name: `${name}-python`, mode: 'exclusive', holders: [{ uuid, identity: null }] });
   expect(ours).toMatchObject({ name: `${name}-ours`, holders: [{ uuid: held.uuid, identity: 'pod-1' }] });
   await held.release();
   await lock.release();
 });
 
-test('ls of locks that nobody holds prints nothing, and is no failure', async () => {
+test('ls without held locks prints nothing and succeeds', async () => {
   const name = useLockName();
   const key = await enqueue(name);
   await raw('DELETE', key);
@@ -70,14 +70,14 @@ test('ls of locks that nobody holds prints nothing, and is no failure', async ()
   expect(await askJson(['ls', name])).toEqual([]);
 });
 
-test('ls lists hidden locks where their part is named', async () => {
+test('ls lists hidden locks if the prefix has the hidden part', async () => {
   const name = useLockName();
   await enqueue(`${name}/_hidden/x`);
   expect(await askJson(['ls', `${name}/`])).toEqual([]);
   expect(await askJson(['ls', `${name}/_hidden/`])).toMatchObject([{ name: `${name}/_hidden/x` }]);
 });
 
-test('ls moves no cursor by what others wrote, and alters nothing for programs', async () => {
+test('ls escapes control characters as text, and keeps them in JSON', async () => {
   const name = useLockName();
   const evil = '\u001b[2Jwiped\r';
   await enqueue(name, `id:${evil}:u1`);
@@ -85,11 +85,11 @@ test('ls moves no cursor by what others wrote, and alters nothing for programs',
   expect(await askJson(['ls', name])).toMatchObject([{ holders: [{ identity: evil }] }]);
 });
 
-test('ls refuses a prefix that no name can begin with', async () => {
+test('ls rejects an invalid prefix', async () => {
   expect(await ask(['ls', 'a//b'])).toMatchObject({ code: 64, stdout: '' });
 });
 
-test('ls tells that etcd cannot be reached', async () => {
+test('ls reports that etcd cannot be reached', async () => {
   const { code, stdout, stderr } = await ask(['ls'], 'http://127.0.0.1:1');
   expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
   expect(stderr).toMatch(/^etcd-v2-lock: .*127\.0\.0\.1:1/);

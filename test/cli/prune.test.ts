@@ -7,19 +7,19 @@ import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
 
 const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
 
-/** Makes the directory of a lock that nobody wants any more. */
+/** Creates the empty directory of an unused lock. */
 const abandon = async (name: string): Promise<void> => {
   await raw('DELETE', await enqueue(name));
 };
 
 const exists = async (name: string): Promise<boolean> => (await raw('GET', `/_locks/${name}`)).status === 200;
 
-test('prune removes empty directories, the innermost first, and none with an entry in it', async () => {
+test('prune removes empty directories, innermost first, and keeps directories with entries', async () => {
   const name = useLockName();
   const empty = ['a/b/c', 'a/b', 'a'].map((part) => `${name}/${part}`);
   await abandon(`${name}/a/b/c`);
   await enqueue(`${name}/d/e`, 'u1');
-  await raw('PUT', `/_locks/${name}/f/foo`, { value: 'no entry' });
+  await raw('PUT', `/_locks/${name}/f/foo`, { value: 'not an entry' });
   const { code, stdout, stderr } = await ask(['prune', `${name}/`]);
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `${empty.join('\n')}\n`, stderr: '' });
   expect(await Promise.all([...empty, `${name}/d/e`, `${name}/f`].map(exists))).toEqual([
@@ -33,14 +33,14 @@ test('prune removes empty directories, the innermost first, and none with an ent
   expect(await ask(['prune', `${name}/`])).toMatchObject({ code: 0, stdout: '', stderr: '' });
 });
 
-test('prune removes those whose name begins so, and leaves the others', async () => {
+test('prune removes only locks with the given prefix', async () => {
   const name = useLockName();
   for (const part of ['x1', 'x2', 'y']) await abandon(`${name}/${part}`);
   expect((await askJson<string[]>(['prune', `${name}/x`])).sort()).toEqual([`${name}/x1`, `${name}/x2`]);
   expect(await exists(`${name}/y`)).toBe(true);
 });
 
-test('prune without a prefix leaves the directory of all locks', async () => {
+test('prune without a prefix keeps the parent directory of all locks', async () => {
   const prefix = `/_prune-${useLockName()}`;
   onTestFinished(async () => {
     await raw('DELETE', `${prefix}?recursive=true`);
@@ -51,26 +51,26 @@ test('prune without a prefix leaves the directory of all locks', async () => {
   expect((await raw('GET', prefix)).status).toBe(200);
 });
 
-test('prune --dry-run tells what is empty, and removes nothing', async () => {
+test('prune --dry-run prints empty directories and removes nothing', async () => {
   const name = useLockName();
   await abandon(`${name}/a`);
   expect(await ask(['prune', name, '--dry-run'])).toMatchObject({ code: 0, stdout: `${name}/a\n${name}\n` });
   expect(await exists(`${name}/a`)).toBe(true);
 });
 
-test('prune loses the race with one who queues up: the entry stays, and gets its lock', async () => {
+test('prune keeps an entry that is added during the removal, and the entry gets the lock', async () => {
   const name = useLockName();
   await abandon(name);
   const proxy = await useProxy();
-  const come = gate();
+  const added = gate();
   const asked = proxy.next(isRemoval, 'arrived');
-  proxy.intercept((request) => (isRemoval(request) ? { hold: come.opened } : undefined));
+  proxy.intercept((request) => (isRemoval(request) ? { hold: added.opened } : undefined));
   const pruned = ask(['prune', name], proxy.url);
   await asked;
   const held = await useManager({ ttl: 600 }).acquire(name);
   const waiting = useManager({ ttl: 600 }).acquire(name);
   await untilQueued(name, 2);
-  come.open();
+  added.open();
   expect(await pruned).toMatchObject({ code: 0, stdout: '', stderr: '' });
   expect((await queueOn(name)).map(({ key }) => key)).toContain(held.key);
   held.assertHeld();
@@ -78,17 +78,17 @@ test('prune loses the race with one who queues up: the entry stays, and gets its
   await (await waiting).release();
 });
 
-test('prune does not count what another one has removed meanwhile', async () => {
+test('prune does not report a directory that another client removed first', async () => {
   const name = useLockName();
   await abandon(name);
   const proxy = await useProxy();
-  const gone = gate();
+  const removed = gate();
   const asked = proxy.next(isRemoval, 'arrived');
-  proxy.intercept((request) => (isRemoval(request) ? { hold: gone.opened } : undefined));
+  proxy.intercept((request) => (isRemoval(request) ? { hold: removed.opened } : undefined));
   const pruned = ask(['prune', name], proxy.url);
   await asked;
   await raw('DELETE', `/_locks/${name}?dir=true`);
-  gone.open();
+  removed.open();
   expect(await pruned).toMatchObject({ code: 0, stdout: '', stderr: '' });
 });
 

@@ -8,8 +8,8 @@ import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
 
 const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
 
-/** Has something happen to an entry while its removal is under way; also resolves to what that left. */
-async function releaseWhile(name: string, meanwhile: (key: string) => Promise<unknown>) {
+/** Changes an entry while its removal is in progress. Also returns the queue after the change. */
+async function releaseDuring(name: string, modify: (key: string) => Promise<unknown>) {
   const proxy = await useProxy();
   const key = await enqueue(name, 'u1');
   const change = gate();
@@ -17,7 +17,7 @@ async function releaseWhile(name: string, meanwhile: (key: string) => Promise<un
   proxy.intercept((request) => (isRemoval(request) ? { hold: change.opened } : undefined));
   const releasing = ask(['release', name, '--uuid', 'u1', '--force'], proxy.url);
   await asked;
-  await meanwhile(key);
+  await modify(key);
   const left = await queueOn(name);
   change.open();
   return { released: await releasing, left };
@@ -25,7 +25,7 @@ async function releaseWhile(name: string, meanwhile: (key: string) => Promise<un
 
 const keysOn = async (name: string): Promise<string[]> => (await queueOn(name)).map(({ key }) => key);
 
-test('release takes one who waits out of the queue, and shows the entry first', async () => {
+test('release removes a waiter, and prints the entry first', async () => {
   const name = useLockName();
   const holder = await enqueue(name, 'u1');
   const waiter = await enqueue(name, 'shared:id:pod-1:u2');
@@ -33,11 +33,11 @@ test('release takes one who waits out of the queue, and shows the entry first', 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [shown, removed] = stdout.split('\n');
   expect(shown).toMatch(new RegExp(`^${waiter}: shared, pod-1 \\(u2\\), \\d+ s left$`));
-  expect(removed).toBe(`${waiter} is removed.`);
+  expect(removed).toBe(`${waiter} removed.`);
   expect(await keysOn(name)).toEqual([holder]);
 });
 
-test('release finds an entry by its key, or by the last part of it', async () => {
+test('release finds an entry by its key or the last part of the key', async () => {
   const name = useLockName();
   const holder = await enqueue(name);
   const [second, third] = [await enqueue(name, 'u2'), await enqueue(name, 'u3')];
@@ -46,7 +46,7 @@ test('release finds an entry by its key, or by the last part of it', async () =>
   expect(await keysOn(name)).toEqual([holder]);
 });
 
-test('release of a holder takes --force, and tells first who gets the lock and what becomes of the holder', async () => {
+test('release of a holder requires --force, and prints the next holder and the consequences', async () => {
   const name = useLockName();
   const python = await startPython(inject('etcd'));
   onTestFinished(() => python.kill());
@@ -57,35 +57,35 @@ test('release of a holder takes --force, and tells first who gets the lock and w
   await untilQueued(name, 2);
   const refused = await ask(['release', name, '--uuid', uuid]);
   expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining(`${lockKey}: exclusive, ${uuid}, `) });
-  expect(refused.stderr).toMatch(new RegExp(`pod-1 gets it at once, while ${uuid} does not know[^]*--force`));
+  expect(refused.stderr).toMatch(new RegExp(`the lock passes to pod-1 at once. ${uuid} continues to work[^]*--force`));
   expect(await queueOn(name)).toHaveLength(2);
   const forced = await ask(['release', name, '--uuid', uuid, '--force']);
-  expect(forced).toMatchObject({ code: 0, stderr: expect.stringContaining('two jobs at once') });
+  expect(forced).toMatchObject({ code: 0, stderr: expect.stringContaining('Two jobs may run at once') });
   const held = await waiting;
   expect(await keysOn(name)).toEqual([held.key]);
   await held.release();
 });
 
-test('release of one of those who share the lock takes --force, too, and tells that it stays with the others', async () => {
+test('release of one of several shared holders requires --force, and prints the other holders', async () => {
   const name = useLockName();
   for (const value of ['shared:u1', 'shared:u2', 'u3']) await enqueue(name, value);
   const { code, stderr } = await ask(['release', name, '--uuid', 'u2']);
   expect(code).toBe(1);
-  expect(stderr).toContain(`${name} stays with u1, while u2 does not know`);
+  expect(stderr).toContain('the lock stays with u1. u2 continues to work');
   expect(await queueOn(name)).toHaveLength(3);
 });
 
-test('release tells what there is where nothing is found', async () => {
+test('release prints the queue if no entry matches', async () => {
   const name = useLockName();
   const key = await enqueue(name, 'u1');
   const { code, stdout, stderr } = await ask(['release', name, '--uuid', 'u9', '--force']);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-  expect(stderr).toMatch(new RegExp(`no entry of ${name} has this uuid, "u9"[^]*${key}: exclusive, u1, `));
+  expect(stderr).toMatch(new RegExp(`no entry in the queue of ${name} has the uuid "u9"[^]*${key}: exclusive, u1, `));
   const { stderr: nobody } = await ask(['release', `${name}/none`, '--key', '1']);
-  expect(nobody).toContain('Its queue is empty.');
+  expect(nobody).toContain('The queue is empty.');
 });
 
-test('release asks which one where two entries have the uuid', async () => {
+test('release removes nothing if two entries have the uuid', async () => {
   const name = useLockName();
   const keys = [await enqueue(name, 'u1'), await enqueue(name, 'u1')];
   const { code, stdout, stderr } = await ask(['release', name, '--uuid', 'u1', '--force']);
@@ -94,7 +94,7 @@ test('release asks which one where two entries have the uuid', async () => {
   expect(await keysOn(name)).toEqual(keys);
 });
 
-test('release frees an entry that has lost its value', async () => {
+test('release removes an entry without a value', async () => {
   const name = useLockName();
   const key = await enqueue(name, '');
   const { code, stdout } = await ask(['release', name, '--key', key, '--force']);
@@ -103,26 +103,30 @@ test('release frees an entry that has lost its value', async () => {
 });
 
 test.each<[string, (key: string) => Promise<unknown>, RegExp]>([
-  ['has another value', (key) => raw('PUT', key, { value: 'u9' }), /was not removed: its value has changed meanwhile/],
-  ['is gone', (key) => raw('DELETE', key), /was gone before it could be removed/],
-])('release fails where the entry %s by the time it is removed', async (_, meanwhile, words) => {
+  [
+    'has another value',
+    (key) => raw('PUT', key, { value: 'u9' }),
+    /was not removed: its value has changed since it was read/,
+  ],
+  ['is gone', (key) => raw('DELETE', key), /was not removed: it had already been released or had expired/],
+])('release fails if the entry %s at the time of removal', async (_, modify, words) => {
   const name = useLockName();
-  const { released, left } = await releaseWhile(name, meanwhile);
+  const { released, left } = await releaseDuring(name, modify);
   expect(released).toMatchObject({ code: 1, stderr: expect.stringMatching(words) });
   expect(await queueOn(name)).toMatchObject(left.map(({ key, value }) => ({ key, value })));
 });
 
-test('release is none the less for a renewal by python-etcd meanwhile', async () => {
+test('release succeeds despite a renewal by python-etcd during the removal', async () => {
   const name = useLockName();
-  const { released } = await releaseWhile(name, (key) => raw('PUT', key, { value: 'u1', ttl: '600' }));
+  const { released } = await releaseDuring(name, (key) => raw('PUT', key, { value: 'u1', ttl: '600' }));
   expect(released).toMatchObject({ code: 0 });
   expect(await queueOn(name)).toEqual([]);
 });
 
 test.each<[string, Parameters<EtcdProxy['intercept']>[0], number, RegExp, number]>([
-  ['was carried out', (request) => (isRemoval(request) ? { swallow: true } : undefined), 0, /is not there any more/, 0],
-  ['was not', (request) => (isRemoval(request) ? { refuse: true } : undefined), 1, /is still there/, 1],
-])('release looks again where the answer is lost, and tells so when it %s', async (_, rule, code, words, left) => {
+  ['was carried out', (request) => (isRemoval(request) ? { swallow: true } : undefined), 0, /is gone/, 0],
+  ['was not carried out', (request) => (isRemoval(request) ? { refuse: true } : undefined), 1, /still exists/, 1],
+])('release reads the entry again if the response to a removal that %s is lost', async (_, rule, code, words, left) => {
   const name = useLockName();
   const proxy = await useProxy();
   await enqueue(name, 'u1');
@@ -133,9 +137,9 @@ test.each<[string, Parameters<EtcdProxy['intercept']>[0], number, RegExp, number
 });
 
 test.each([
-  [['release', 'x'], /which entry\? Tell it by --uuid or --key/],
+  [['release', 'x'], /no entry selected: use --uuid or --key/],
   [['release', 'x', '--uuid', 'u1', '--key', '1'], /cannot be used with/],
-  [['release', 'x', '--key', '/_locks/y/1'], /--key must be a key in \/_locks\/x, .*got "\/_locks\/y\/1"/],
+  [['release', 'x', '--key', '/_locks/y/1'], /--key must be a key in \/_locks\/x .*got "\/_locks\/y\/1"/],
   [['release', 'x', '--key', 'y/1'], /--key must be a key in \/_locks\/x/],
   [['release', 'x', '--key', ''], /--key must be a key in \/_locks\/x/],
   [['release', 'a//b', '--key', '1'], /lock name must/],

@@ -8,7 +8,7 @@ import { useManager } from '../support/managers.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { ask, enqueue, startWatch, useLockName, type Watch } from '../support/queues.ts';
 
-interface ToldEvent {
+interface PrintedEvent {
   readonly time: string;
   readonly index: number;
   readonly event: string;
@@ -17,14 +17,14 @@ interface ToldEvent {
 
 const isPoll = ({ query }: ProxiedRequest): boolean => query.has('wait');
 
-const eventsOf = async (watch: Watch, count: number): Promise<ToldEvent[]> =>
-  (await watch.lines(count)).map((line) => JSON.parse(line) as ToldEvent);
+const eventsOf = async (watch: Watch, count: number): Promise<PrintedEvent[]> =>
+  (await watch.lines(count)).map((line) => JSON.parse(line) as PrintedEvent);
 
-/** What was told, as "event uuid", once it is so many. */
-const told = async (watch: Watch, count: number): Promise<string[]> =>
+/** Waits for this many events and returns them as "event uuid". */
+const printed = async (watch: Watch, count: number): Promise<string[]> =>
   (await eventsOf(watch, count)).map(({ event, entry }) => `${event} ${entry?.uuid}`);
 
-/** Follows a queue that nobody stands in yet. */
+/** Starts `watch` on an empty queue, and waits until it polls. */
 async function watching(name: string): Promise<Watch> {
   const proxy = await useProxy();
   const polled = proxy.next(isPoll, 'headers');
@@ -33,7 +33,7 @@ async function watching(name: string): Promise<Watch> {
   return watch;
 }
 
-test('watch tells of the queue there is, then of each event on a line of its own', async () => {
+test('watch prints the current queue, then one line per event', async () => {
   const name = useLockName();
   const first = await enqueue(name, 'u1');
   const second = await enqueue(name, 'shared:id:pod\u001b:u2', { ttl: '' });
@@ -53,7 +53,7 @@ test('watch tells of the queue there is, then of each event on a line of its own
   expect(await watch.end('SIGINT')).toMatchObject({ code: 130, stderr: '' });
 });
 
-test('watch tells of python-etcd’s contenders and of ours as they come, hold and go, and of no renewal', async () => {
+test('watch prints the events of python-etcd and of this package, but no renewals', async () => {
   const name = useLockName();
   const watch = await watching(name);
   const python = await startPython(inject('etcd'));
@@ -61,11 +61,11 @@ test('watch tells of python-etcd’s contenders and of ours as they come, hold a
   const lock = await python.lock(name);
   await lock.acquire({ lockTtl: 600 });
   const { uuid, lockKey } = await lock.state();
-  await told(watch, 2);
+  await printed(watch, 2);
   const waiting = useManager({ ttl: 6 }).acquire(name);
   await untilQueued(name, 2);
-  await told(watch, 3);
-  // Held already, it renews by writing its value anew.
+  await printed(watch, 3);
+  // On a held lock, acquire() renews by writing the value again.
   await lock.acquire({ lockTtl: 500 });
   await lock.release();
   const held = await waiting;
@@ -74,7 +74,7 @@ test('watch tells of python-etcd’s contenders and of ours as they come, hold a
   const before = await expiration();
   await expect.poll(expiration, { timeout: 15_000 }).not.toBe(before);
   await held.release();
-  expect(await told(watch, 6)).toEqual([
+  expect(await printed(watch, 6)).toEqual([
     `queued ${uuid}`,
     `acquired ${uuid}`,
     `queued ${held.uuid}`,
@@ -88,22 +88,22 @@ test('watch tells of python-etcd’s contenders and of ours as they come, hold a
   expect(await watch.end('SIGTERM')).toMatchObject({ code: 143, stderr: '' });
 });
 
-test('watch tells of an expiry, of a key made again as python-etcd does, and of values that change', async () => {
+test('watch prints expired and re-created entries, and changed values', async () => {
   const name = useLockName();
   const watch = await watching(name);
   const key = await enqueue(name, 'u1');
   await enqueue(name, 'u2');
   await raw('PUT', key, { value: 'u1', ttl: '1' });
   const beginning = ['queued u1', 'acquired u1', 'queued u2', 'expired u1', 'acquired u2'];
-  expect(await told(watch, 5)).toEqual(beginning);
+  expect(await printed(watch, 5)).toEqual(beginning);
   await raw('PUT', key, { value: 'u1', ttl: '600' });
   await raw('PUT', key, { value: 'u9' });
   await raw('PUT', key, { value: '' });
-  expect((await told(watch, 9)).slice(5)).toEqual(['re-created u1', 'acquired u1', 'changed u9', 'wiped ']);
+  expect((await printed(watch, 9)).slice(5)).toEqual(['re-created u1', 'acquired u1', 'changed u9', 'wiped ']);
   await watch.end('SIGINT');
 });
 
-test('watch misses nothing and tells nothing twice where etcd’s history does not reach back', async () => {
+test('watch misses and repeats no event if the history of etcd has been cleared', async () => {
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const name = useLockName(etcd.url);
@@ -122,13 +122,13 @@ test('watch misses nothing and tells nothing twice where etcd’s history does n
   const cleared = proxy.next((request) => isPoll(request) && request.status === 400, 'answered');
   written.open();
   await cleared;
-  await told(watch, 5);
+  await printed(watch, 5);
   await enqueue(name, 'u4', { etcd: etcd.url });
-  expect(await told(watch, 6)).toEqual(['holds u1', 'waits u2', 'gone u1', 'queued u3', 'acquired u2', 'queued u4']);
+  expect(await printed(watch, 6)).toEqual(['holds u1', 'waits u2', 'gone u1', 'queued u3', 'acquired u2', 'queued u4']);
   expect(await watch.end('SIGINT')).toMatchObject({ code: 130, stderr: '' });
 });
 
-test('watch looks at the queue itself where a poll stays silent', { timeout: 90_000 }, async () => {
+test('watch reads the queue again if a poll stays silent', { timeout: 90_000 }, async () => {
   const name = useLockName();
   const proxy = await useProxy();
   const first = await enqueue(name, 'u1');
@@ -141,11 +141,11 @@ test('watch looks at the queue itself where a poll stays silent', { timeout: 90_
   await raw('DELETE', first);
   await watch.lines(4, { timeout: 60_000 });
   await enqueue(name, 'u3');
-  expect(await told(watch, 5)).toEqual(['holds u1', 'waits u2', 'gone u1', 'acquired u2', 'queued u3']);
+  expect(await printed(watch, 5)).toEqual(['holds u1', 'waits u2', 'gone u1', 'acquired u2', 'queued u3']);
   expect(await watch.end('SIGINT')).toMatchObject({ code: 130, stderr: '' });
 });
 
-test('watch waits out an outage, says so once, and tells then what has changed', async () => {
+test('watch reports an outage once, retries, and then prints the changes', async () => {
   const name = useLockName();
   const proxy = await useProxy();
   const first = await enqueue(name, 'u1');
@@ -155,30 +155,32 @@ test('watch waits out an outage, says so once, and tells then what has changed',
   await polled;
   const recover = proxy.intercept(() => ({ refuse: true }));
   await raw('DELETE', first);
-  await watch.complains('etcd cannot be followed, trying on: ');
+  await watch.complains('cannot follow the queue, retrying: ');
   await enqueue(name, 'u3');
   recover();
-  expect((await told(watch, 5)).slice(-1)).toEqual(['queued u3']);
+  expect((await printed(watch, 5)).slice(-1)).toEqual(['queued u3']);
   const { code, stderr } = await watch.end('SIGINT');
   expect(code).toBe(130);
-  expect(stderr).toMatch(/^etcd-v2-lock: etcd cannot be followed, trying on: .*\netcd-v2-lock: etcd answers again\n$/);
+  expect(stderr).toMatch(
+    /^etcd-v2-lock: cannot follow the queue, retrying: .*\netcd-v2-lock: following the queue again\n$/,
+  );
 });
 
-test('watch says that another cluster answers, and begins anew with its queue', async () => {
+test('watch reports another cluster, and prints the queue there', async () => {
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const name = useLockName(etcd.url);
   await enqueue(name, 'u1', { etcd: etcd.url });
   const watch = startWatch([name, '--json'], etcd.url);
-  await told(watch, 1);
+  await printed(watch, 1);
   await renewCluster([etcd]);
-  expect(await told(watch, 2)).toEqual(['holds u1', 'cluster-changed undefined']);
+  expect(await printed(watch, 2)).toEqual(['holds u1', 'cluster-changed undefined']);
   await enqueue(name, 'u2', { etcd: etcd.url });
-  expect((await told(watch, 4)).slice(2)).toEqual(['queued u2', 'acquired u2']);
+  expect((await printed(watch, 4)).slice(2)).toEqual(['queued u2', 'acquired u2']);
   expect(await watch.end('SIGINT')).toMatchObject({ code: 130 });
 });
 
-test('watch that cannot begin ends at once', async () => {
+test('watch exits at once if it cannot read the queue at the start', async () => {
   expect(await ask(['watch', 'x'], 'http://127.0.0.1:1')).toMatchObject({ code: 69, stdout: '' });
   expect(await ask(['watch', 'a//b'])).toMatchObject({ code: 64, stdout: '' });
 });

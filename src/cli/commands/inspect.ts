@@ -5,28 +5,36 @@ import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { ABOUT_AGE, ABOUT_OWNERS, ageText, entryJson, ownerOf } from '../queues/show.ts';
+import { ABOUT_AGE, ABOUT_PYTHON_ETCD, ABOUT_TTL, ageText, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
 import { print, printJson, remark, table } from '../streams.ts';
 
 const ABOUT = `
-Entries that share the lock hold it together. TTL is in how many seconds an entry expires unless renewed.
-${ABOUT_AGE}
-${ABOUT_OWNERS}`;
+Columns:
+  #         position in the queue
+  STATE     "holds" or "waits"; several shared entries can hold the lock together
+  MODE      "exclusive" or "shared"
+  IDENTITY  identity of the client that added the entry, or "-"
+  UUID      uuid of the entry
+  TTL       ${ABOUT_TTL}
+  AGE       ${ABOUT_AGE}
+  KEY       etcd key of the entry
 
-const HEADINGS = ['#', 'STATE', 'KIND', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY'];
+${ABOUT_PYTHON_ETCD}`;
 
-/** `etcd-v2-lock inspect`: the queue of one lock. */
+const HEADINGS = ['#', 'STATE', 'MODE', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY'];
+
+/** `etcd-v2-lock inspect`: shows the queue of one lock. */
 export function inspectCommand(): Command {
   const command = new Command('inspect')
-    .description('Show the queue of a lock in its order: who holds it, who waits, and for how long yet.')
-    .argument('<name>', 'the lock')
+    .description('Show the queue of a lock: holders first, then waiters in order.')
+    .argument('<name>', 'name of the lock')
     .option(...JSON_FLAG)
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => inspect(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
     endings: ASKING,
-    examples: [['etcd-v2-lock inspect backup', 'who holds "backup", and who comes next']],
+    examples: [['etcd-v2-lock inspect backup', 'show the holder of "backup" and its waiters']],
   });
 }
 
@@ -34,11 +42,11 @@ async function inspect(client: EtcdClient, name: string, { json }: { json?: bool
   checked(() => checkLockName(name));
   const survey = await surveyLock(client, name);
   if (json) {
-    printJson(surveyJson(survey));
+    printJson(queueJson(survey));
     return ExitCode.ok;
   }
   const { entries } = survey.queue;
-  if (entries.length === 0) remark(`nobody holds ${name} or waits for it`);
+  if (entries.length === 0) remark(`the queue of ${name} is empty`);
   else for (const line of table(HEADINGS, rows(survey))) print(line);
   for (const note of notes(survey)) print(note);
   return ExitCode.ok;
@@ -58,15 +66,15 @@ function rows({ queue: { entries }, index }: QueueSurvey): string[][] {
   ]);
 }
 
-function notes({ queue: { entries, strangers } }: QueueSurvey): string[] {
-  const lasting = entries.filter(({ ttl }) => ttl === undefined);
+function notes({ queue: { entries, strangers: ignored } }: QueueSurvey): string[] {
+  const permanent = entries.filter(({ ttl }) => ttl === undefined);
   return [
-    ...lasting.map(({ key }) => `${key} never expires: only a release ends it.`),
-    ...strangers.map((key) => `${key} is no entry, since no number names it: locks ignore it.`),
+    ...permanent.map(({ key }) => `${key} never expires: it must be released.`),
+    ...ignored.map((key) => `${key} is not an entry, because its name is not a number: locks ignore it.`),
   ];
 }
 
-function surveyJson({ queue: { name, entries, strangers }, index }: QueueSurvey) {
+function queueJson({ queue: { name, entries, strangers: ignored }, index }: QueueSurvey) {
   const holders = holdersAmong(entries).length;
   return {
     name,
@@ -76,6 +84,6 @@ function surveyJson({ queue: { name, entries, strangers }, index }: QueueSurvey)
       state: rank < holders ? 'holds' : 'waits',
       ...entryJson(entry, index),
     })),
-    ignored: strangers,
+    ignored,
   };
 }

@@ -9,24 +9,24 @@ import { JSON_FLAG, withClient } from '../session.ts';
 import { print, printJson, remark } from '../streams.ts';
 
 const ABOUT = `
-etcd keeps the directory of every lock that was ever wanted. One is removed only if it is empty at that moment: whoever
-queues up meanwhile keeps the entry and the lock. A directory with a part that begins with "_" in it stays, since etcd
-hides that part.`;
+etcd keeps the directory of a lock after its last entry is gone. prune removes a directory only if it is empty when etcd
+handles the request, so it never removes an entry that was just added. A directory that contains a name beginning with
+"_" is kept, because etcd does not list that name.`;
 
-/** `etcd-v2-lock prune`: removes the directories of locks that nobody wants. */
+/** `etcd-v2-lock prune`: removes the directories of unused locks. */
 export function pruneCommand(): Command {
   const command = new Command('prune')
-    .description('Remove the empty directories of locks that nobody holds or waits for, and tell their names.')
-    .argument('[prefix]', 'only locks whose name begins with it')
-    .option('--dry-run', 'remove nothing, tell what would be removed')
+    .description('Remove the empty directories of unused locks, and print the names of these locks.')
+    .argument('[prefix]', 'only locks whose name begins with this prefix')
+    .option('--dry-run', 'print what would be removed, but remove nothing')
     .option(...JSON_FLAG)
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => prune(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
     endings: ASKING,
     examples: [
-      ['etcd-v2-lock prune --dry-run', 'see what is empty'],
-      ['etcd-v2-lock prune jobs/', 'remove what is empty below "jobs"'],
+      ['etcd-v2-lock prune --dry-run', 'list empty directories without removing them'],
+      ['etcd-v2-lock prune jobs/', 'remove empty directories below "jobs"'],
     ],
   });
 }
@@ -40,27 +40,27 @@ async function prune(client: EtcdClient, prefix: string, { dryRun, json }: Prune
   checked(() => checkBeginning(prefix));
   const { tops } = await readLockDirectories(client, prefix);
   const names: string[] = [];
-  for (const node of tops.flatMap(emptyWithin)) {
+  for (const node of tops.flatMap(emptyDirectories)) {
     const name = lockNameOf(client, node);
-    if (!name.startsWith(prefix) || !(dryRun || (await isRemoved(client, node)))) continue;
+    if (!name.startsWith(prefix) || !(dryRun || (await removeIfEmpty(client, node)))) continue;
     names.push(name);
     if (!json) print(name);
   }
   if (json) printJson(names);
-  else if (names.length === 0) remark('no lock directory is empty');
+  else if (names.length === 0) remark('no empty lock directories');
   return ExitCode.ok;
 }
 
-/** The directories that have no entry in them, however deep; the innermost first. */
-function emptyWithin(top: Node): Node[] {
+/** Returns the directories without files at any depth, innermost first. */
+function emptyDirectories(top: Node): Node[] {
   const empty = new Set<Node>();
   for (const directory of directoriesFrom(top).toReversed())
     if (directory.nodes.every((child) => empty.has(child))) empty.add(directory);
   return [...empty];
 }
 
-/** A race with whoever queues up, or with another `prune`, is lost. */
-async function isRemoved(client: EtcdClient, { key }: Node): Promise<boolean> {
+/** Returns whether this call removed the directory: not if an entry was added or another `prune` was faster. */
+async function removeIfEmpty(client: EtcdClient, { key }: Node): Promise<boolean> {
   try {
     await client.delete(key, { dir: true });
     return true;

@@ -6,39 +6,39 @@ import { baseName, checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { type Follower, follow } from '../queues/follow.ts';
-import { ABOUT_OWNERS, entryJson, fullOwnerOf, ttlText } from '../queues/show.ts';
+import { ABOUT_PYTHON_ETCD, entryJson, fullOwnerOf, ttlText } from '../queues/show.ts';
 import { withClient } from '../session.ts';
 import { untilSignalled } from '../signals.ts';
 import { complain, print, printJson, remark } from '../streams.ts';
 
 const ABOUT = `
-First come the entries there are (holds, waits), then one line for each event: local time, index of the store, what
-happened, and the number, kind, owner and TTL of the entry. A renewal is no event. An outage of etcd is told on stderr,
-and waited out.
-${ABOUT_OWNERS}
+Prints the current entries ("holds", "waits"), then one line per event: local time, etcd index, event, and number, mode,
+identity, uuid and TTL of the entry. Renewals are not printed. Outages of etcd are reported on stderr, and watch retries.
+
+${ABOUT_PYTHON_ETCD}
 
 Events:
-  queued      a contender has come
-  acquired    it holds the lock from now on
-  released    a holder's entry was removed
-  left        a waiter's entry was removed
-  expired     nobody renewed the entry within its TTL
-  gone        the entry ended unseen, while etcd could not be followed
-  re-created  the entry is back under its old number: python-etcd renews so after it expired
-  changed     the entry has another value
-  wiped       the entry has lost its value`;
+  queued      the entry was added to the queue
+  acquired    the entry now holds the lock
+  released    the entry held the lock and was removed
+  left        the entry was waiting and was removed
+  expired     the entry was not renewed within its TTL
+  gone        the entry ended while events were missed; the reason is not known
+  re-created  the entry was created again under its old key, as python-etcd does after it expired
+  changed     the value of the entry was replaced
+  wiped       the value of the entry was cleared`;
 
-/** `etcd-v2-lock watch`: what becomes of a queue, until a signal ends it. */
+/** `etcd-v2-lock watch`: follows a queue until a signal ends it. */
 export function watchCommand(): Command {
   const command = new Command('watch')
-    .description('Follow the queue of a lock live, one line an event, until a signal ends it.')
-    .argument('<name>', 'the lock')
-    .option('--json', 'print JSON, one object a line, for programs')
+    .description('Follow the queue of a lock, one line per event, until interrupted.')
+    .argument('<name>', 'name of the lock')
+    .option('--json', 'print JSON, one object per line')
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => watch(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
     endings: [...ASKING, 'signalled'],
-    examples: [['etcd-v2-lock watch backup', 'who comes, holds and goes']],
+    examples: [['etcd-v2-lock watch backup', 'follow the queue of "backup"']],
   });
 }
 
@@ -46,7 +46,7 @@ async function watch(client: EtcdClient, name: string, { json = false }: { json?
   checked(() => checkLockName(name));
   return untilSignalled(async (signal) => {
     try {
-      return await follow(client, name, follower(json ? jsonLine : line, json), signal);
+      return await follow(client, name, follower(json ? printJsonLine : printLine, json), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
       return ExitCode.ok;
@@ -54,43 +54,43 @@ async function watch(client: EtcdClient, name: string, { json = false }: { json?
   });
 }
 
-type Tell = (what: string, entry: ParsedEntry, index: number) => void;
+type Printer = (event: string, entry: ParsedEntry, index: number) => void;
 
-const follower = (tell: Tell, json: boolean): Follower => ({
-  begins({ queue: { name, entries }, index, clusterId }, anew) {
-    if (anew && json) printJson({ time: new Date(), index, event: 'cluster-changed', clusterId });
-    else if (anew) print(`${clock()}  ${index}  another cluster answers from now on, ${clusterId}: this is its queue`);
-    if (entries.length === 0) remark(`nobody holds ${name} or waits for it yet`);
+const follower = (printEntry: Printer, json: boolean): Follower => ({
+  onQueue({ queue: { name, entries }, index, clusterId }, clusterChanged) {
+    if (clusterChanged && json) printJson({ time: new Date(), index, event: 'cluster-changed', clusterId });
+    else if (clusterChanged) print(`${clock()}  ${index}  cluster changed to ${clusterId}; its queue follows`);
+    if (entries.length === 0) remark(`the queue of ${name} is empty; waiting for events`);
     const holders = holdersAmong(entries).length;
-    for (const [rank, entry] of entries.entries()) tell(rank < holders ? 'holds' : 'waits', entry, index);
+    for (const [rank, entry] of entries.entries()) printEntry(rank < holders ? 'holds' : 'waits', entry, index);
   },
-  happened(happenings, index) {
-    for (const { what, entry } of happenings) tell(what, entry, index);
+  onEvents(events, index) {
+    for (const { kind, entry } of events) printEntry(kind, entry, index);
   },
-  unreachable: ({ message }) => complain(`etcd cannot be followed, trying on: ${message}`),
-  reachable: () => complain('etcd answers again'),
+  onOutage: ({ message }) => complain(`cannot follow the queue, retrying: ${message}`),
+  onRecovery: () => complain('following the queue again'),
 });
 
-const line: Tell = (what, entry, index) =>
+const printLine: Printer = (event, entry, index) =>
   print(
     [
       clock(),
       index,
-      what.padEnd(10),
+      event.padEnd(10),
       baseName(entry.key),
       entry.mode,
       fullOwnerOf(entry),
-      ...(ENDED.has(what) ? [] : [ttlText(entry.ttl)]),
+      ...(ENDED.has(event) ? [] : [ttlText(entry.ttl)]),
     ].join('  '),
   );
 
-/** What has ended has no TTL left. */
+/** Events after which an entry has no TTL. */
 const ENDED = new Set(['released', 'left', 'expired', 'gone']);
 
-const jsonLine: Tell = (event, entry, index) =>
+const printJsonLine: Printer = (event, entry, index) =>
   printJson({ time: new Date(), index, event, entry: entryJson(entry, index) });
 
-/** Local time, as HH:MM:SS.mmm. */
+/** Returns the local time as HH:MM:SS.mmm. */
 function clock(): string {
   const time = new Date();
   const [hours, minutes, seconds] = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) =>

@@ -3,10 +3,10 @@ import type { KeyEvent } from '../../v2/keys-api.ts';
 import { type LockQueue, type ParsedEntry, parsedEntriesAmong } from '../../v2/locks/survey.ts';
 
 /**
- * What happened to an entry. `released` by a holder, `left` by a waiter; `gone` where nobody knows which, or whether it
- * expired. `re-created` under the name it had: python-etcd renews so after its key expired.
+ * What happened to an entry. Removal is `released` for a holder and `left` for a waiter. `gone` means that the entry ended for an
+ * unknown reason. `re-created` means that it is back under its old key, as after a late renewal by python-etcd.
  */
-export type What =
+export type EventKind =
   | 'queued'
   | 'acquired'
   | 'released'
@@ -17,65 +17,67 @@ export type What =
   | 'changed'
   | 'wiped';
 
-export interface Happening {
-  readonly what: What;
+export interface QueueEvent {
+  readonly kind: EventKind;
   readonly entry: ParsedEntry;
 }
 
-/** Where a lock's queue is. */
-export interface LockPlace {
+/** A lock and the directory of its queue. */
+export interface LockDirectory {
   readonly name: string;
   readonly path: string;
 }
 
 type Entries = LockQueue['entries'];
 
-interface Words {
-  readonly came?: What;
-  readonly went?: (entry: ParsedEntry) => What;
+interface EventKinds {
+  /** For added entries; default: `queued`. */
+  readonly added?: EventKind;
+  /** For removed entries; default: `gone`. */
+  readonly removed?: (entry: ParsedEntry) => EventKind;
 }
 
-/** What must have happened between two looks at a queue; a renewal is nothing. */
+/** Returns the events that lead from one state of a queue to another. Renewals are not events. */
 export function diff(
   before: Entries,
   after: Entries,
-  { came = 'queued', went = () => 'gone' }: Words = {},
-): Happening[] {
-  const [was, is] = [byKey(before), byKey(after)];
+  { added = 'queued', removed = () => 'gone' }: EventKinds = {},
+): QueueEvent[] {
+  const [old, current] = [byKey(before), byKey(after)];
   const [held, holders] = [byKey(holdersAmong(before)), holdersAmong(after)];
-  const rewritten = after.filter(({ key, value }) => (was.get(key)?.value ?? value) !== value);
+  const rewritten = after.filter(({ key, value }) => (old.get(key)?.value ?? value) !== value);
   return [
-    ...before.filter(({ key }) => !is.has(key)).map((entry) => ({ what: went(entry), entry })),
-    ...after.filter(({ key }) => !was.has(key)).map((entry) => ({ what: came, entry })),
-    ...rewritten.map((entry): Happening => ({ what: entry.value === '' ? 'wiped' : 'changed', entry })),
-    ...holders.filter(({ key }) => !held.has(key)).map((entry): Happening => ({ what: 'acquired', entry })),
+    ...before.filter(({ key }) => !current.has(key)).map((entry) => ({ kind: removed(entry), entry })),
+    ...after.filter(({ key }) => !old.has(key)).map((entry) => ({ kind: added, entry })),
+    ...rewritten.map((entry): QueueEvent => ({ kind: entry.value === '' ? 'wiped' : 'changed', entry })),
+    ...holders.filter(({ key }) => !held.has(key)).map((entry): QueueEvent => ({ kind: 'acquired', entry })),
   ];
 }
 
-/** The queue after an event, and what that was; events on locks inside this one are nothing to it. */
+/** Returns the queue after a change in etcd, and the events of that change. Changes of locks inside this one have no effect. */
 export function apply(
-  { name, path }: LockPlace,
+  { name, path }: LockDirectory,
   before: Entries,
-  event: KeyEvent,
-): { readonly entries: Entries; readonly happenings: readonly Happening[] } {
-  const { action, node } = event;
+  change: KeyEvent,
+): { readonly entries: Entries; readonly events: readonly QueueEvent[] } {
+  const { action, node } = change;
   const [changed] =
     node.key === `${path}${node.key.slice(node.key.lastIndexOf('/'))}` ? parsedEntriesAmong(name, [node]) : [];
-  if (ENDS.has(action)) {
-    // A directory takes with it what is inside.
+  if (REMOVALS.has(action)) {
+    // The removal of a directory removes everything in it.
     const entries = before.filter(({ key }) => key !== node.key && !key.startsWith(`${node.key}/`));
     const holders = byKey(holdersAmong(before));
-    const ended = ({ key }: ParsedEntry): What => (holders.has(key) ? 'released' : 'left');
-    return { entries, happenings: diff(before, entries, { went: action === 'expire' ? () => 'expired' : ended }) };
+    const left = ({ key }: ParsedEntry): EventKind => (holders.has(key) ? 'released' : 'left');
+    return { entries, events: diff(before, entries, { removed: action === 'expire' ? () => 'expired' : left }) };
   }
-  if (!changed) return { entries: before, happenings: [] };
+  if (!changed) return { entries: before, events: [] };
   const others = before.filter(({ key }) => key !== changed.key);
   const entries = [...others, changed].sort((a, b) => (a.key < b.key ? -1 : 1));
-  const came = action === 'set' && !event.prevNode ? 're-created' : 'queued';
-  return { entries, happenings: diff(before, entries, { came }) };
+  const added = action === 'set' && !change.prevNode ? 're-created' : 'queued';
+  return { entries, events: diff(before, entries, { added }) };
 }
 
-const ENDS = new Set(['delete', 'compareAndDelete', 'expire']);
+const REMOVALS = new Set(['delete', 'compareAndDelete', 'expire']);
 
 const byKey = (entries: Entries): ReadonlyMap<string, ParsedEntry> =>
   new Map(entries.map((entry) => [entry.key, entry]));

@@ -5,22 +5,22 @@ import type { EtcdClient } from '../../v2/client.ts';
 import type { KeyEvent } from '../../v2/keys-api.ts';
 import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { LONGEST_WAIT } from '../../v2/requests.ts';
-import { apply, diff, type Happening } from './changes.ts';
+import { apply, diff, type QueueEvent } from './changes.ts';
 
-/** Who is told what becomes of a queue. */
+/** Receives what happens in a queue. */
 export interface Follower {
-  /** The queue as it is, at first and once another cluster has taken the place of the one before. */
-  begins(survey: QueueSurvey, anew: boolean): void;
-  happened(happenings: readonly Happening[], index: number): void;
-  /** etcd does not answer; once for each outage. */
-  unreachable(error: Error): void;
-  reachable(): void;
+  /** Called with the whole queue: at the start, and after the cluster was replaced by another. */
+  onQueue(survey: QueueSurvey, clusterChanged: boolean): void;
+  onEvents(events: readonly QueueEvent[], index: number): void;
+  /** Called once per outage of etcd. */
+  onOutage(error: Error): void;
+  onRecovery(): void;
 }
 
 /**
- * Follows the queue of a lock until the signal aborts: by events, and by a listing wherever events may be missing. Every
- * entry is told of once, also through outages.
- * @throws the signal's reason, and what does not pass by itself
+ * Follows the queue of a lock until the signal aborts. Reads the whole queue when events may have been missed. Reports every
+ * new and every removed entry once, also across outages.
+ * @throws the signal's reason, and errors that are not temporary
  */
 export async function follow(
   client: EtcdClient,
@@ -31,33 +31,36 @@ export async function follow(
   const path = `${client.lockPrefix}/${name}`;
   const backoff = new Backoff({ first: 100, most: 2000 });
   let survey = await surveyLock(client, name, { signal });
-  follower.begins(survey, false);
+  follower.onQueue(survey, false);
   for (;;) {
     const event = await nextEvent(client, path, { after: survey.index, signal, backoff });
     if (event && event.clusterId === survey.clusterId) {
-      const { entries, happenings } = apply({ name, path }, survey.queue.entries, event);
+      const { entries, events } = apply({ name, path }, survey.queue.entries, event);
       survey = { ...survey, queue: { ...survey.queue, entries }, index: event.index };
-      follower.happened(happenings, event.index);
+      follower.onEvents(events, event.index);
       continue;
     }
-    const found = await look(client, name, { follower, signal, backoff });
+    const found = await readQueue(client, name, { follower, signal, backoff });
     if (found.clusterId === survey.clusterId)
-      follower.happened(diff(survey.queue.entries, found.queue.entries), found.index);
-    else follower.begins(found, true);
+      follower.onEvents(diff(survey.queue.entries, found.queue.entries), found.index);
+    else follower.onQueue(found, true);
     survey = found;
   }
 }
 
-interface Asking {
+interface RetryOptions {
   readonly signal: AbortSignal;
   readonly backoff: Backoff;
 }
 
-/** Undefined where only a listing can tell what there was: none came, or history does not reach back. */
+/**
+ * Waits for the next event. Resolves to undefined if the queue must be read again: after a silent or failed poll, or if events
+ * were missed.
+ */
 async function nextEvent(
   client: EtcdClient,
   path: string,
-  { after, signal, backoff }: Asking & { readonly after: number },
+  { after, signal, backoff }: RetryOptions & { readonly after: number },
 ): Promise<KeyEvent | undefined> {
   const startedAt = now();
   try {
@@ -74,20 +77,20 @@ async function nextEvent(
   return undefined;
 }
 
-/** Waits out what may pass. */
-async function look(
+/** Reads the queue; retries temporary errors until the signal aborts. */
+async function readQueue(
   client: EtcdClient,
   name: string,
-  { follower, signal, backoff }: Asking & { readonly follower: Follower },
+  { follower, signal, backoff }: RetryOptions & { readonly follower: Follower },
 ): Promise<QueueSurvey> {
-  for (let out = false; ; out = true) {
+  for (let outage = false; ; outage = true) {
     try {
       const survey = await surveyLock(client, name, { signal });
-      if (out) follower.reachable();
+      if (outage) follower.onRecovery();
       return survey;
     } catch (error) {
       if (!mayPass(error)) throw error;
-      if (!out) follower.unreachable(error as Error);
+      if (!outage) follower.onOutage(error as Error);
     }
     await sleep(backoff.next(), signal);
   }

@@ -1,6 +1,6 @@
 import { ageOf, type ParsedEntry } from '../../v2/locks/survey.ts';
 
-/** An entry for programs; what it does not have is null. */
+/** An entry as printed with `--json`; missing values are null. */
 export interface EntryJson {
   readonly name: string;
   readonly key: string;
@@ -16,25 +16,28 @@ export function entryJson(entry: ParsedEntry, index: number): EntryJson {
   return { name, key, mode, identity, uuid, ttl, age: ageOf(entry, index) ?? null };
 }
 
-/** Who queued it, in short. */
+/** Returns the owner of an entry: its identity, or its uuid if it has no identity. */
 export const ownerOf = ({ identity, uuid }: Pick<ParsedEntry, 'identity' | 'uuid'>): string =>
   (identity ?? uuid) || '(no value)';
 
-/** Who queued it: its identity, if it has one, and its uuid. */
+/** Returns the identity of an entry, if any, and its uuid. */
 export const fullOwnerOf = (entry: ParsedEntry): string =>
   entry.identity === undefined ? ownerOf(entry) : `${ownerOf(entry)} (${entry.uuid})`;
 
 export const ttlText = (ttl: number | undefined): string => (ttl === undefined ? 'never expires' : `${ttl} s left`);
 
-/** An entry in one line. */
+/** Returns an entry as one line of text. */
 export const describe = (entry: ParsedEntry): string =>
   `${entry.key}: ${entry.mode}, ${fullOwnerOf(entry)}, ${ttlText(entry.ttl)}`;
 
 export const ageText = (entry: ParsedEntry, index: number): string => String(ageOf(entry, index) ?? '-');
 
-/** For the help of commands that show ages. */
-export const ABOUT_AGE = `AGE is how many changes of the whole store ago the entry was queued, by the number in its key (as of etcd 2.2).`;
+/** Help text for columns with the TTL. */
+export const ABOUT_TTL = 'seconds until the entry expires, unless renewed';
 
-/** For the help of commands that show whose an entry is. */
-export const ABOUT_OWNERS = `A python-etcd lock is exclusive and has a uuid alone. So has one of this package that neither shares nor has an
-identity: etcd cannot tell the two apart.`;
+/** Help text for columns with the age. */
+export const ABOUT_AGE = 'changes to the whole store since the entry was queued (etcd 2.2 or later)';
+
+/** Help text for commands that show entries. */
+export const ABOUT_PYTHON_ETCD = `Entries of python-etcd are exclusive and have a uuid, but no identity. Exclusive entries of this package without an
+identity look the same.`;
