@@ -8,11 +8,11 @@ import {
   EtcdWatchTimedOut,
 } from '../errors.ts';
 
-/** What a command ends with: flock(1)'s and timeout(1)'s numbers where they have one, sysexits.h's for the rest. */
+/** Exit codes of all commands. The numbers follow flock(1) and timeout(1), and sysexits.h for the rest. */
 export const ExitCode = {
   ok: 0,
   no: 1,
-  /** EX_USAGE, as flock. */
+  /** EX_USAGE, as in flock. */
   usage: 64,
   /** EX_UNAVAILABLE. */
   unreachable: 69,
@@ -26,30 +26,30 @@ export const ExitCode = {
   notFound: 127,
 } as const;
 
-/** What each means, for the help and the manual. */
+/** Meaning of each exit code, for the help texts and the manual. */
 export const endings = {
-  ok: 'all is well',
-  no: 'the answer is no: the lock is taken, nothing was found, something is wrong',
-  usage: 'the command line cannot be understood, or a value in it not be used',
-  unreachable: 'no etcd can be reached, or what answers has no v2 API',
-  lost: 'the lock was lost, or was about to be',
-  refused: 'user, password or certificate are refused',
-  timedOut: 'the timeout passed',
-  failed: 'something else went wrong',
-  cannotRun: 'the command to run was found, but cannot be run',
-  notFound: 'the command to run was not found',
-  signalled: 'ended by signal n',
+  ok: 'success',
+  no: 'negative result: lock taken, entry not removed, or failure found by doctor',
+  usage: 'invalid command line or option value',
+  unreachable: 'cannot connect to etcd, or the server has no v2 API',
+  lost: 'lock lost, or about to be lost',
+  refused: 'wrong or missing credentials, or permission denied',
+  timedOut: 'timed out while waiting for the lock',
+  failed: 'any other error',
+  cannotRun: 'command found, but cannot be executed',
+  notFound: 'command not found',
+  signalled: 'terminated by signal n',
 } as const satisfies Record<keyof typeof ExitCode | 'signalled', string>;
 
 export type Ending = keyof typeof endings;
 
-/** The number of an ending, or what it is made of. */
+/** Returns an exit code as the help texts show it; `128+n` for signals. */
 export const codeOf = (ending: Ending): string => (ending === 'signalled' ? '128+n' : String(ExitCode[ending]));
 
-/** Ended by a signal, or on behalf of one: 128 and its number, as shells tell it. */
+/** Returns 128 + the number of the signal, as shells do. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
-/** Something that only the command line can go wrong with. */
+/** An error of the command line itself, with its exit code. */
 export class CliError extends Error {
   readonly exitCode: number;
 
@@ -59,7 +59,7 @@ export class CliError extends Error {
   }
 }
 
-/** Something the user has to mend before the command can be tried again. */
+/** An error that the user must correct before the command can succeed: exit code 64. */
 export class UsageError extends CliError {
   constructor(message: string) {
     super(message, ExitCode.usage);
@@ -68,7 +68,7 @@ export class UsageError extends CliError {
 
 /**
  * Runs a check of values from the command line.
- * @throws {UsageError} for a value that the package refuses. Elsewhere such an error is a defect, not bad usage.
+ * @throws {UsageError} instead of a `RangeError` or `TypeError`. Outside of such a check these errors are bugs, not bad usage.
  */
 export function checked<T>(check: () => T): T {
   try {
@@ -79,7 +79,7 @@ export function checked<T>(check: () => T): T {
   }
 }
 
-/** A subclass comes before its base. */
+/** The first class that matches counts, so subclasses come before their base class. */
 const codes = [
   [EtcdWatchTimedOut, ExitCode.timedOut],
   [EtcdConnectionFailed, ExitCode.unreachable],
@@ -89,6 +89,7 @@ const codes = [
   [EtcdLockExpired, ExitCode.lost],
 ] as const;
 
+/** Returns the exit code for an error; 125 if no other code applies. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CliError) return error.exitCode;
   return codes.find(([type]) => error instanceof type)?.[1] ?? ExitCode.failed;

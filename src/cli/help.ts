@@ -2,17 +2,17 @@ import type { Command } from 'commander';
 import { codeOf, type Ending, endings } from './exit-codes.ts';
 
 export interface Explanation {
-  /** What this command can end with, beside what every command can. */
+  /** Exit codes of this command, besides those of every command. */
   readonly endings?: readonly Ending[];
-  /** Command lines, each with what it is good for. */
+  /** Command lines, each with its purpose. */
   readonly examples?: readonly (readonly [line: string, purpose: string])[];
 }
 
-/** What a command that asks etcd can end with, beside its own. */
+/** Exit codes of every command that connects to etcd. */
 export const ASKING: readonly Ending[] = ['unreachable', 'refused'];
 const ALWAYS: readonly Ending[] = ['ok', 'usage', 'failed'];
 
-/** Adds to a command's help, and so to the manual, what it ends with and how it is used. */
+/** Adds exit codes and examples to the help of a command. The manual includes them, too. */
 export function explain(command: Command, { endings: own = [], examples = [] }: Explanation): Command {
   const possible = (Object.keys(endings) as Ending[]).filter((ending) => [...ALWAYS, ...own].includes(ending));
   const codes = possible.map((ending) => `  ${codeOf(ending).padEnd(5)}  ${endings[ending]}`);

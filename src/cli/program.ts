@@ -13,28 +13,27 @@ import { type Ending, ExitCode, endings } from './exit-codes.ts';
 import { explain } from './help.ts';
 import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
-import { endWithReader } from './streams.ts';
+import { exitOnClosedOutput } from './streams.ts';
 
-/** The end of every command's help. */
-export const CONNECTING =
-  '\nWhich etcd, and as whom: see the options that every command has, by `etcd-v2-lock --help`.';
+/** Last line in the help of every command that connects to etcd. */
+export const CONNECTING = '\nUse "etcd-v2-lock --help" to see the connection and authentication options.';
 
-/** The commands that ask etcd. */
-const ASKING = [runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, pruneCommand, doctorCommand];
+/** The commands that connect to etcd. */
+const CONNECTED = [runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, pruneCommand, doctorCommand];
 
-/** All commands, ready to parse; `docs/cli.md` is made from their help. */
+/** Returns the program with all commands. `docs/cli.md` is generated from their help. */
 export function program(): Command {
   const all = new Command('etcd-v2-lock')
-    .description('Locks on etcd v2, in the same queue as python-etcd: run jobs under them, and see who holds what.')
-    .version(versionOf(), '-V, --version')
-    .helpCommand('help [command]', 'tell more of a command')
-    .helpOption('-h, --help', 'tell what there is')
+    .description('Run commands under distributed locks on etcd v2, and manage the lock queues shared with python-etcd.')
+    .version(versionOf(), '-V, --version', 'show the version')
+    .helpCommand('help [command]', 'show help for a command')
+    .helpOption('-h, --help', 'show help')
     .enablePositionalOptions()
     .configureOutput({ outputError: (text, write) => write(refusal(text, longFlags(all))) })
     .exitOverride();
   addConnectionOptions(all);
   explain(all, { endings: Object.keys(endings) as Ending[] });
-  for (const make of ASKING) {
+  for (const make of CONNECTED) {
     const command = make();
     acceptConnectionOptions(command);
     add(all, command).addHelpText('after', CONNECTING);
@@ -50,13 +49,13 @@ function add(all: Command, command: Command): Command {
   return command.showHelpAfterError(`usage: ${all.name()} ${command.name()} ${command.usage()}`);
 }
 
-/** Runs one command line; the exit code is in `process.exitCode`. */
+/** Runs one command line and sets `process.exitCode`. */
 export async function main(argv: readonly string[]): Promise<void> {
-  endWithReader();
+  exitOnClosedOutput();
   try {
     await program().parseAsync(argv);
   } catch (error) {
-    // Commander has said it already. Help that was asked for is no mistake.
+    // Commander has already printed the message. Requested help is not an error.
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
     else process.exitCode = await outcome(() => Promise.reject(error));
   }

@@ -1,39 +1,39 @@
-/** Flags whose value is a password, or may end in one. */
+/** Flags whose value is a password or may contain one. */
 const CREDENTIALS = ['--user', '--username', '--password'];
-/** Beginnings of a misspelt flag for credentials. */
+/** How a misspelled credentials flag may begin. */
 const STEM = /^--(?:pass(?:word)?|pw|pwd|user(?:name)?|secret|auth|cred)/i;
 
-/** For a message, instead of an operand that may be a password. */
-export const NOT_SHOWN = 'after the credentials (not shown: it may be part of a password with a blank in it)';
+/** Replaces an operand in a message if it may be part of a password. */
+export const NOT_SHOWN = 'after the credentials (not shown: it may be part of an unquoted password)';
 
-/** The part of an argument before a value. */
+/** Returns the part of an argument before its value. */
 const nameOf = (argument: string): string => argument.split(/[=:\s]/, 1)[0] ?? '';
 
-/** Whether an argument that was taken for a value is a flag: the value before it was forgotten. */
+/** Whether a value is in fact a flag, because the value itself was forgotten. */
 export const isFlag = (value: string, known: ReadonlySet<string>): boolean =>
   known.has(nameOf(value)) || /^--[a-z-]+=/i.test(value);
 
 /**
- * Returns a flag for a message, without its value. A password may be stuck to it, as in `--passwordXY` and `-pXY`: then what
- * follows the flag is `…`.
+ * Returns a flag for a message, without its value. If a password may be attached, as in `--passwordXY` and `-pXY`, the rest is
+ * replaced by `…`.
  * @param known all long flags
- * @param similar whether a known flag is spelled much like it
+ * @param similar whether commander found a known flag with a similar spelling
  */
 export function showFlag(argument: string, known: ReadonlySet<string>, similar = false): string {
   const name = nameOf(argument);
   if (known.has(name) || known.has(`-${name}`)) return name;
   if (!name.startsWith('--')) return name.length > 2 ? `${name.slice(0, 2)}…` : name;
-  const stuck = CREDENTIALS.findLast((flag) => name.startsWith(flag) && name[flag.length] !== '-');
-  if (stuck) return `${stuck}…`;
+  const attached = CREDENTIALS.findLast((flag) => name.startsWith(flag) && name[flag.length] !== '-');
+  if (attached) return `${attached}…`;
   const isWord = name !== argument && /^--[a-z-]+$/i.test(name);
   const [stem = name] = STEM.exec(name) ?? [];
   return similar || isWord || stem === name ? name : `${stem}…`;
 }
 
 /**
- * Whether an operand may be part of a password: it follows the value of a flag for credentials, as where a password with a space
- * in it, or a name and a password, were not quoted.
- * @param argv the arguments from where operands of this kind may stand
+ * Whether an operand may be part of a password, because it follows the value of a credentials flag. This happens if a password
+ * with a space is not quoted, or if user and password are separated by a space.
+ * @param argv the arguments, from the first position where such an operand can occur
  */
 export function mayBePassword(operand: string, argv: readonly string[]): boolean {
   let follows = false;

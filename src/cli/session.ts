@@ -5,12 +5,12 @@ import { clientOptions, connectionOf } from './connection.ts';
 import { checked, exitCodeOf } from './exit-codes.ts';
 import { complain } from './streams.ts';
 
-/** The `--json` of the commands that print data. */
-export const JSON_FLAG = ['--json', 'print JSON, for programs'] as const;
+/** The `--json` option of the commands that print data. */
+export const JSON_FLAG = ['--json', 'print JSON'] as const;
 
 /**
- * Makes the action of a command that asks etcd: it gets a client for as long as it runs, and what it resolves to is the
- * exit code. An error is told in one line.
+ * Returns the action of a command that connects to etcd. The action gets a client, which is closed afterwards, and resolves to
+ * the exit code. Errors are printed as one line on stderr.
  */
 export function withClient(
   action: (client: EtcdClient, command: Command) => Promise<number>,
@@ -28,13 +28,13 @@ export function withClient(
   };
 }
 
-/** @throws {UsageError} for what no client can be made of */
+/** @throws {UsageError} for invalid connection options */
 function connect(command: Command): EtcdClient {
   const options = clientOptions(connectionOf(command));
   return checked(() => new EtcdClient(options));
 }
 
-/** Runs an action; what it fails with is told on stderr, and becomes the exit code. */
+/** Runs an action and returns its exit code. An error is printed on stderr and determines the exit code. */
 export async function outcome(action: () => Promise<number>): Promise<number> {
   try {
     return await action();
@@ -44,7 +44,7 @@ export async function outcome(action: () => Promise<number>): Promise<number> {
   }
 }
 
-/** The keys that could not be removed spoil nothing, but someone should know. */
+/** Closes the client. Keys that could not be removed are reported, but do not change the exit code. */
 async function close(client: EtcdClient): Promise<void> {
   try {
     await client.close();

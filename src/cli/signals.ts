@@ -1,28 +1,30 @@
 import { once } from 'node:events';
 import { exitCodeOfSignal } from './exit-codes.ts';
 
-/** What people and supervisors end a program with. */
+/** Signals that ask a program to terminate. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
+/** Whether a signal asks the program to terminate. */
 export const isEnding = (signal: NodeJS.Signals): boolean => ENDING.some((ending) => ending === signal);
 
-/** Runs the work until it ends by itself, or until a signal asks for its end; then the exit code tells which. */
+/** Runs the work until it ends or a signal aborts it. Returns its exit code, or 128 + n after signal n. */
 export async function untilSignalled(work: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const end = new AbortController();
-  let by: NodeJS.Signals | undefined;
+  let received: NodeJS.Signals | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
-    by ??= signal;
+    received ??= signal;
     end.abort();
   };
   for (const signal of ENDING) process.on(signal, onSignal);
   try {
     const code = await work(end.signal);
-    return by === undefined ? code : exitCodeOfSignal(by);
+    return received === undefined ? code : exitCodeOfSignal(received);
   } finally {
     for (const signal of ENDING) process.off(signal, onSignal);
   }
 }
 
+/** Waits until the signal aborts; returns at once if it already has. */
 export const aborted = async (signal: AbortSignal): Promise<void> => {
   if (!signal.aborted) await once(signal, 'abort');
 };

@@ -4,13 +4,13 @@ import { printable } from '../printable.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Text in a style, for terminals. */
+/** Text with a style that is applied on terminals only. */
 export interface Styled {
   readonly style: Style;
   readonly text: string;
 }
 
-/** A line as one text or in pieces. Only its styles reach a terminal as control characters, whatever the text contains. */
+/** A line as one text or as several pieces. Control characters in the text are escaped, so only styles affect the terminal. */
 export type Line = string | readonly (string | Styled)[];
 
 export const styled = (style: Style, text: string): Styled => ({ style, text });
@@ -21,12 +21,12 @@ export function print(line: Line): void {
   process.stdout.write(`${pieces.map((piece) => rendered(piece, process.stdout)).join('')}\n`);
 }
 
-/** Prints one line on stderr after the name of the program, as flock does. Unprintable characters in it are escaped. */
+/** Prints one line on stderr, prefixed with the program name. Unprintable characters in it are escaped. */
 export function complain(line: string): void {
   process.stderr.write(`etcd-v2-lock: ${printable(line)}\n`);
 }
 
-/** Prints one line on stderr if that is a terminal: a remark is for people, not for programs. */
+/** Prints one line on stderr, but only if stderr is a terminal: a note for people, not for programs. */
 export function remark(line: string): void {
   if (process.stderr.isTTY) complain(line);
 }
@@ -34,7 +34,7 @@ export function remark(line: string): void {
 /** Moves the cursor to the start of the line and clears the line. */
 const CLEAR = '\r\u001b[K';
 
-/** Replaces the status line on stderr, which must be a terminal. The line is cut to the width of the terminal. */
+/** Replaces the status line on stderr, which must be a terminal. The line is truncated to the terminal width. */
 export function showStatus(line: string): void {
   process.stderr.write(CLEAR + printable(line).slice(0, (process.stderr.columns || 80) - 1));
 }
@@ -45,14 +45,14 @@ export function clearStatus(): void {
 }
 
 /**
- * Prints one value on stdout as one line of JSON, in the same form for every command that has `--json`. Unprintable characters
- * are `\uXXXX` in its strings.
+ * Prints one value on stdout as one line of JSON. Bigints become strings, and unprintable characters in strings become
+ * `\uXXXX`.
  */
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
 
-/** Rows under headings, in columns as wide as they need to be. */
+/** Returns the lines of a table with aligned columns and bold headings. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): Line[] {
   const [first = [], ...others] = [headings, ...rows].map((row) => row.map(printable));
   const widths = first.map((heading, column) =>
@@ -73,8 +73,8 @@ function rendered(piece: string | Styled, stream: NodeJS.WriteStream): string {
   return isColoured ? styleText(piece.style, text, { validateStream: false }) : text;
 }
 
-/** Whoever reads our output may have seen enough, as `head` does, or be gone with the terminal: not an error. */
-export function endWithReader(): void {
+/** Exits with 0 when the reader of stdout is gone, as after `| head` or when the terminal was closed: that is not an error. */
+export function exitOnClosedOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
     process.exit(0);

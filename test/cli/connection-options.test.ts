@@ -7,7 +7,7 @@ import { makeDataDir, removeDataDir } from '../support/data-dir.ts';
 
 const PEM = '-----BEGIN CERTIFICATE-----\n';
 
-/** A directory with these files, removed when the test is over. */
+/** Creates a directory with these files, which is removed after the test. */
 function useFiles(files: Readonly<Record<string, string>>): (name: string) => string {
   const dir = makeDataDir();
   onTestFinished(() => removeDataDir(dir));
@@ -26,36 +26,41 @@ const refusalOf = (flags: ConnectionOptions, env: Environment = {}): string => {
 
 describe('the members', () => {
   test.each<[string, ConnectionOptions, Environment, object]>([
-    ['are the default ones where nothing is said', {}, {}, {}],
+    ['are the default ones without flags and variables', {}, {}, {}],
     ['are those of ETCD_ENDPOINTS', {}, { ETCD_ENDPOINTS: 'http://a:1' }, { endpoints: ['http://a:1'] }],
     ['are those of ETCDCTL_ENDPOINTS', {}, { ETCDCTL_ENDPOINTS: 'http://a:1' }, { endpoints: ['http://a:1'] }],
     [
-      'are those of ETCD_ENDPOINTS where both are set',
+      'are those of ETCD_ENDPOINTS if both are set',
       {},
       { ETCDCTL_ENDPOINTS: 'http://b:1', ETCD_ENDPOINTS: 'http://a:1' },
       { endpoints: ['http://a:1'] },
     ],
     [
-      'are those of ETCDCTL_ENDPOINTS where the other is empty',
+      'are those of ETCDCTL_ENDPOINTS if ETCD_ENDPOINTS is empty',
       {},
       { ETCDCTL_ENDPOINTS: 'http://b:1', ETCD_ENDPOINTS: '' },
       { endpoints: ['http://b:1'] },
     ],
     [
-      'are those of the flag, whatever is set',
+      'are those of the flag, even if variables are set',
       { endpoints: 'http://c:1' },
       { ETCD_ENDPOINTS: 'http://a:1', ETCDCTL_DISCOVERY_SRV: 'd' },
       { endpoints: ['http://c:1'] },
     ],
     [
-      'may be several, with blanks, a comma too many and no scheme',
+      'can be a list with blanks, a trailing comma and no scheme',
       { endpoints: 'a:1, http://b:2,' },
       {},
       { endpoints: ['http://a:1', 'http://b:2'] },
     ],
-    ['may be looked up', { discoverySrv: 'example.org' }, { ETCD_ENDPOINTS: 'a:1' }, { srvDomain: 'example.org' }],
     [
-      'may be looked up by a variable, as etcdctl does',
+      'can be discovered by SRV records',
+      { discoverySrv: 'example.org' },
+      { ETCD_ENDPOINTS: 'a:1' },
+      { srvDomain: 'example.org' },
+    ],
+    [
+      'can be discovered by the variable of etcdctl',
       {},
       { ETCDCTL_DISCOVERY_SRV: 'example.org', ETCDCTL_ENDPOINTS: 'a:1' },
       { srvDomain: 'example.org' },
@@ -64,7 +69,7 @@ describe('the members', () => {
     expect(clientOptions(flags, env)).toEqual(options);
   });
 
-  test('without a scheme speak TLS where a TLS file is given', () => {
+  test('without a scheme are reached by https if a TLS file is given', () => {
     const file = useFiles({ 'ca.pem': PEM });
     const endpoints = 'a:1,http://b:2';
     expect(clientOptions({ endpoints, cacert: file('ca.pem') }, {})).toEqual({
@@ -73,9 +78,9 @@ describe('the members', () => {
     });
   });
 
-  test('cannot be given and looked up', () => {
+  test('cannot be both listed and discovered', () => {
     expect(refusalOf({ endpoints: 'a:1', discoverySrv: 'b' })).toBe(
-      '--endpoints and --discovery-srv exclude each other',
+      '--endpoints and --discovery-srv cannot be used together',
     );
   });
 });
@@ -97,39 +102,37 @@ describe('user and password', () => {
   });
 
   test.each([
-    ['only the first colon parts them', 'app:a:b', 'a:b'],
-    ['the password may be empty', 'app:', ''],
+    ['only the first colon separates them', 'app:a:b', 'a:b'],
+    ['the password can be empty', 'app:', ''],
   ])('%s', (_, user, password) => {
     expect(clientOptions({ user }, {})).toEqual({ username: 'app', password });
   });
 
   test.each(['secret', 'secret\n', 'secret\r\n', 'secret\nand what it is for\n'])(
-    'a password file has it in its first line: %j',
+    'the password is the first line of a password file: %j',
     (text) => {
       const passwordFile = useFiles({ password: text })('password');
       expect(clientOptions({ user: 'app', passwordFile }, { ETCDCTL_PASSWORD: 'other' })).toEqual(app);
     },
   );
 
-  test('a password without a user is for others, where it is in the environment', () => {
+  test('ETCDCTL_PASSWORD without a user is ignored', () => {
     expect(clientOptions({}, { ETCDCTL_PASSWORD: 'secret' })).toEqual({});
   });
 
   test.each<[ConnectionOptions, RegExp]>([
-    [{ user: 'app' }, /user "app" needs a password: ETCDCTL_PASSWORD or --password-file/],
-    [{ password: 'secret' }, /a password goes with --user/],
-    [{ user: 'app', password: 'secret', passwordFile: 'f' }, /--password and --password-file exclude each other/],
+    [{ user: 'app' }, /no password for user "app": set ETCDCTL_PASSWORD or use --password-file/],
+    [{ password: 'secret' }, /a password requires --user/],
+    [{ user: 'app', password: 'secret', passwordFile: 'f' }, /--password and --password-file cannot be used together/],
     [{ user: 'app:secret', password: 'secret' }, /two passwords for "app"/],
-  ])('%j is refused without showing a password', (flags, message) => {
+  ])('%j is rejected without showing a password', (flags, message) => {
     expect(refusalOf(flags)).toMatch(message);
     expect(refusalOf(flags)).not.toContain('secret');
   });
 
-  test('an empty password file is refused with its path', () => {
+  test('an empty password file is rejected with its path', () => {
     const passwordFile = useFiles({ password: '\nsecret' })('password');
-    expect(refusalOf({ user: 'app', passwordFile })).toBe(
-      `the first line of ${passwordFile} is empty: it should be the password`,
-    );
+    expect(refusalOf({ user: 'app', passwordFile })).toBe(`no password in ${passwordFile}: its first line is empty`);
   });
 });
 
@@ -137,7 +140,7 @@ describe('TLS files', () => {
   const files = { 'ca.pem': `${PEM}ca`, 'cert.pem': `${PEM}cert`, 'key.pem': `${PEM}key` };
   const read = { ca: `${PEM}ca`, cert: `${PEM}cert`, key: `${PEM}key` };
 
-  test('are read, whether flags name them or variables of either etcdctl', () => {
+  test('are read from flags and from the variables of etcdctl 2 and 3', () => {
     const file = useFiles(files);
     const [cacert, cert, key] = [file('ca.pem'), file('cert.pem'), file('key.pem')];
     expect(clientOptions({ cacert, cert, key }, {})).toEqual(read);
@@ -150,25 +153,27 @@ describe('TLS files', () => {
     ['an authority', (cacert) => ({ cacert })],
     ['a certificate', (cert) => ({ cert, key: 'any' })],
     ['a password file', (passwordFile) => ({ user: 'app', passwordFile })],
-  ])('%s that is not there is refused with its path', (_, flagsWith) => {
+  ])('%s that does not exist is rejected with its path', (_, flagsWith) => {
     const missing = useFiles({})('missing');
     expect(refusalOf(flagsWith(missing))).toBe(`cannot read "${missing}": ENOENT: no such file or directory`);
   });
 
-  test('a directory is refused with its path', () => {
+  test('a directory is rejected with its path', () => {
     const dir = useFiles({})('dir');
     mkdirSync(dir);
     expect(refusalOf({ cacert: dir })).toBe(`cannot read "${dir}": EISDIR: illegal operation on a directory`);
   });
 
-  test('what is no PEM file is refused with its path, and nothing of it is shown', () => {
+  test('a file that is not PEM is rejected with its path and without its content', () => {
     const cacert = useFiles({ 'ca.pem': 'secret' })('ca.pem');
-    expect(refusalOf({ cacert })).toBe(`${cacert} is no PEM file: it has no "-----BEGIN …" line`);
+    expect(refusalOf({ cacert })).toBe(`${cacert} is not a PEM file: it has no "-----BEGIN …" line`);
   });
 
-  test('a certificate goes with its key', () => {
+  test('a certificate requires its key, and a key its certificate', () => {
     const file = useFiles(files);
-    expect(refusalOf({ cert: file('cert.pem') })).toBe(`--cert and --key go together, got only ${file('cert.pem')}`);
-    expect(refusalOf({}, { ETCDCTL_KEY: file('key.pem') })).toMatch(/go together, got only .*key\.pem/);
+    expect(refusalOf({ cert: file('cert.pem') })).toBe(
+      `--cert and --key must be used together, got only ${file('cert.pem')}`,
+    );
+    expect(refusalOf({}, { ETCDCTL_KEY: file('key.pem') })).toMatch(/must be used together, got only .*key\.pem/);
   });
 });

@@ -10,7 +10,7 @@ import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 import { raw } from '../support/locks.ts';
 import { APP, guard, useTlsEtcd } from '../support/secured-etcd.ts';
 
-/** Puts an entry into the queue of a lock that only this test knows, to be told from other etcds by it. */
+/** Adds an entry to the queue of a lock with a unique name, which identifies this etcd. */
 async function useHeldLock(etcd = inject('etcd'), prefix = '/_locks'): Promise<string> {
   const name = randomUUID();
   await raw('POST', `${prefix}/${name}`, { value: randomUUID(), ttl: '600' }, etcd);
@@ -20,7 +20,7 @@ async function useHeldLock(etcd = inject('etcd'), prefix = '/_locks'): Promise<s
   return name;
 }
 
-/** Files with these texts; resolves to their paths. */
+/** Creates files with these texts and returns their paths. */
 function useFiles(...texts: string[]): string[] {
   const dir = makeDataDir();
   onTestFinished(() => removeDataDir(dir));
@@ -31,7 +31,7 @@ function useFiles(...texts: string[]): string[] {
   });
 }
 
-/** The command line shows the lock, so it has asked this etcd. */
+/** Expects that the command prints the lock, which proves that it used this etcd. */
 async function expectFound(name: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const { code, stdout, stderr } = await runCli(args, env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -46,7 +46,7 @@ async function expectRefused(code: number, message: RegExp, args: readonly strin
   return ended.stderr;
 }
 
-describe('etcd is found', () => {
+describe('the command line connects', () => {
   const here = inject('etcd');
   const bare = new URL(here).host;
 
@@ -54,28 +54,32 @@ describe('etcd is found', () => {
     ['by ETCD_ENDPOINTS', () => [['ls'], { ETCD_ENDPOINTS: here }]],
     ['by ETCDCTL_ENDPOINTS', () => [['ls'], { ETCDCTL_ENDPOINTS: here }]],
     ['by --endpoints before the command', (nowhere) => [['--endpoints', here, 'ls'], { ETCD_ENDPOINTS: nowhere }]],
-    ['by --endpoints behind it', (nowhere) => [['ls', '--endpoints', here], { ETCD_ENDPOINTS: nowhere }]],
-    ['without a scheme', () => [['ls', `--endpoints=${bare}`]]],
-    ['behind a member that is down', (nowhere) => [['ls', '--endpoints', `${nowhere}, ${bare}`]]],
+    ['by --endpoints after the command', (nowhere) => [['ls', '--endpoints', here], { ETCD_ENDPOINTS: nowhere }]],
+    ['to an endpoint without a scheme', () => [['ls', `--endpoints=${bare}`]]],
+    ['to the second endpoint if the first is down', (nowhere) => [['ls', '--endpoints', `${nowhere}, ${bare}`]]],
   ])('%s', async (_, commandLine) => {
     const name = await useHeldLock();
     await expectFound(name, ...commandLine(await closedEndpoint()));
   });
 
-  test('with the locks in another directory', async () => {
+  test('with another lock prefix', async () => {
     const prefix = `/_${randomUUID()}`;
     const name = await useHeldLock(here, prefix);
     await expectFound(name, ['ls', '--lock-prefix', prefix], { ETCD_ENDPOINTS: here });
   });
 });
 
-test('no etcd is exit code 69, and the address is told', async () => {
+test('the exit code is 69 if etcd cannot be reached, and the message has the address', async () => {
   const nowhere = await closedEndpoint();
   expect(await expectRefused(69, /ECONNREFUSED/, ['ls', '--endpoints', nowhere])).toContain(nowhere);
 });
 
-test('an address that is none is bad usage, and hides what may be a password', async () => {
-  const refusal = await expectRefused(64, /endpoint must carry no credentials/, ['ls', '--endpoints', 'a:secret@b:1']);
+test('an endpoint with credentials is bad usage, and the message hides the password', async () => {
+  const refusal = await expectRefused(64, /endpoint must not contain credentials/, [
+    'ls',
+    '--endpoints',
+    'a:secret@b:1',
+  ]);
   expect(refusal).not.toContain('secret');
 });
 
@@ -93,7 +97,7 @@ describe('an etcd with passwords', () => {
 
   afterAll(() => etcd.stop());
 
-  test('is asked with a password from a flag, a file or the environment', async () => {
+  test('accepts a password from a flag, a file or the environment', async () => {
     const both = `${APP.username}:${APP.password}`;
     const [file = ''] = useFiles(`${APP.password}\n`);
     await expectFound(name, ['ls', '--user', both], env);
@@ -106,7 +110,7 @@ describe('an etcd with passwords', () => {
     await expectFound(name, ['ls', '--user', both], { ...env, ETCDCTL_USER: 'app:guessed' });
   }, 60_000);
 
-  test('that is wrong, or missing, is exit code 77; it is never shown', async () => {
+  test('rejects a wrong or missing password with exit code 77, and the password is not shown', async () => {
     const loud = { ...env, DEBUG: 'etcd-v2-lock:*', DEBUG_COLORS: '0' };
     for (const args of [
       ['ls', '--user', 'app:guessed'],
@@ -122,7 +126,7 @@ describe('an etcd with passwords', () => {
   }, 60_000);
 });
 
-describe('an etcd behind TLS that asks for client certificates', () => {
+describe('an etcd with TLS and client certificates', () => {
   const [authority, stranger] = [makeAuthority(), makeAuthority()];
 
   async function useGuarded() {
@@ -133,7 +137,7 @@ describe('an etcd behind TLS that asks for client certificates', () => {
     return { name, url, ca, cert: certFile, key: keyFile, otherCa };
   }
 
-  test('is asked with files that flags of either etcdctl name, or the environment; https goes without saying', async () => {
+  test('accepts files from the flags and variables of etcdctl, with https as the default scheme', async () => {
     const { name, url, ca, cert, key } = await useGuarded();
     const endpoints = new URL(url).host;
     const env = { ETCDCTL_ENDPOINTS: endpoints };
@@ -143,7 +147,7 @@ describe('an etcd behind TLS that asks for client certificates', () => {
     await expectFound(name, ['ls'], fromEnv);
   });
 
-  test('that is not trusted, or does not get a certificate, is exit code 69', async () => {
+  test('fails with exit code 69 if it is not trusted or gets no client certificate', async () => {
     const { url, ca, cert, key, otherCa } = await useGuarded();
     const env = { ETCD_ENDPOINTS: url };
     await expectRefused(
@@ -155,15 +159,15 @@ describe('an etcd behind TLS that asks for client certificates', () => {
     await expectRefused(69, /asks for a client certificate/, ['ls', '--cacert', ca], env);
   });
 
-  test('is not asked with files that are not there or do not belong together: bad usage, told with the path', async () => {
+  test('is not contacted if a file is missing or does not match: bad usage, and the message has the path', async () => {
     const { url, cert, key } = await useGuarded();
     const env = { ETCD_ENDPOINTS: url };
     expect(await expectRefused(64, /ENOENT/, ['ls', '--cacert', '/no/such.pem'], env)).toContain('"/no/such.pem"');
-    expect(await expectRefused(64, /go together/, ['ls', '--cert', cert], env)).toContain(cert);
+    expect(await expectRefused(64, /must be used together/, ['ls', '--cert', cert], env)).toContain(cert);
     await expectRefused(64, /must be a pair/, ['ls', '--cert', cert, '--key', cert], env);
     await expectRefused(
       64,
-      /exclude each other/,
+      /cannot be used together/,
       ['ls', '--user', 'a', '--password', 'b', '--password-file', key],
       env,
     );

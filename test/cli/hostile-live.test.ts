@@ -11,7 +11,7 @@ import { startOnTerminal } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
 import { failed, rawAnswer } from '../support/v2-answers.ts';
 
-describe('what others wrote into queues is printed in printable characters', () => {
+describe('untrusted text in queues is printed with unprintable characters escaped', () => {
   test.each([[[]], [['--json']]])('by watch %j', async (json) => {
     const etcd = await useHostileEtcd();
     const { process: child, result } = startCli(['watch', 'queue', ...json], { ETCD_ENDPOINTS: etcd });
@@ -41,7 +41,7 @@ describe('what others wrote into queues is printed in printable characters', () 
     expect(unprintableIn(shown)).toEqual([]);
   });
 
-  test('by inspect on a terminal, in its own colours', async () => {
+  test('by inspect on a terminal, with its own colours only', async () => {
     const terminal = startOnTerminal([process.execPath, 'dist/cli/main.js', 'inspect', 'queue'], {
       ETCD_ENDPOINTS: await useHostileEtcd(),
       NO_COLOR: '',
@@ -53,7 +53,7 @@ describe('what others wrote into queues is printed in printable characters', () 
   });
 });
 
-describe('debug output has a line for each event, in printable characters', () => {
+describe('debug output has one line per event, with unprintable characters escaped', () => {
   const LINE = /^(\d{4}-\d\d-\d\dT[\d:.]+Z etcd-v2-lock:\w+ |etcd-v2-lock: )/;
   const LOUD = { DEBUG: 'etcd-v2-lock:*', DEBUG_COLORS: '0' };
 
@@ -70,7 +70,7 @@ describe('debug output has a line for each event, in printable characters', () =
     expectPrintable(ended.stderr, LINE);
   });
 
-  test('of a client whose servers fail', async () => {
+  test('of a client with failing servers', async () => {
     const { url } = await serve(answer(rawAnswer(500, failed(300, ALL, ALL))));
     const ended = await runCli(['run', 'queue', '--timeout', '1', '--', 'true'], { ETCD_ENDPOINTS: url, ...LOUD });
     expectPrintable(ended.stderr, LINE);

@@ -10,18 +10,18 @@ import { failed, rawAnswer } from '../support/v2-answers.ts';
 
 const QUICK = ['--timeout', '0.3', '--', 'true'];
 
-describe('what others wrote into queues is printed in printable characters', () => {
+describe('untrusted text in queues is printed with unprintable characters escaped', () => {
   test.each<[string, string[], number]>([
     ['ls', ['ls'], 0],
     ['inspect', ['inspect', 'queue'], 0],
     ['prune --dry-run', ['prune', '--dry-run'], 0],
     ['prune', ['prune'], 0],
-    ['release without force', ['release', 'queue', '--uuid', 'nosuch'], 1],
-    ['release of many', ['release', 'queue', '--uuid', 'u1'], 1],
+    ['release without --force', ['release', 'queue', '--uuid', 'nosuch'], 1],
+    ['release with several matches', ['release', 'queue', '--uuid', 'u1'], 1],
     ['release of a holder', ['release', 'queue', '--uuid', TEXTS[0] ?? '', '--force'], 0],
     ['run with a timeout', ['run', 'queue', ...QUICK], 124],
-    ['run with an exit code for a timeout', ['run', 'queue', '-E', '9', ...QUICK], 9],
-    ['run if available', ['run', 'queue', '--if-available', '--', 'true'], 1],
+    ['run with a conflict exit code', ['run', 'queue', '-E', '9', ...QUICK], 9],
+    ['run --if-available', ['run', 'queue', '--if-available', '--', 'true'], 1],
     ['doctor', ['doctor', '--ttl', '600'], 0],
   ])('by %s', async (_, args, code) => {
     const etcd = await useHostileEtcd();
@@ -35,7 +35,7 @@ describe('what others wrote into queues is printed in printable characters', () 
     ['ls', ['ls']],
     ['inspect', ['inspect', 'queue']],
     ['prune', ['prune']],
-  ])('by %s --json, without loss', async (_, args) => {
+  ])('by %s --json, without loss of text', async (_, args) => {
     const ended = await ask([...args, '--json'], await useHostileEtcd());
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expectPrintable(ended.stdout);
@@ -85,9 +85,9 @@ test.each(
 });
 
 describe.each<[string, string]>([
-  ['refuses with such words', rawAnswer(403, failed(107, ALL, ALL))],
-  ['has failed with such words', rawAnswer(500, failed(300, ALL, ALL))],
-  ['is a page', rawAnswer(200, ALL, { 'content-type': 'text/html' })],
+  ['is a refusal with untrusted text', rawAnswer(403, failed(107, ALL, ALL))],
+  ['is an error with untrusted text', rawAnswer(500, failed(300, ALL, ALL))],
+  ['is a web page', rawAnswer(200, ALL, { 'content-type': 'text/html' })],
 ])('a message about an answer that %s is printable', (_, hostile) => {
   test.each<string[][]>([
     [['ls']],
@@ -106,7 +106,7 @@ describe.each<[string, string]>([
 });
 
 test.each([[[]], [['--json']]])(
-  'doctor %j prints the names, versions and URLs of members in printable characters',
+  'doctor %j escapes unprintable characters in names, versions and URLs of members',
   async (json) => {
     const { url } = await serveOpenly();
     const member = await useAlteredMember((asked, { body }) => {

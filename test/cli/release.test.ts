@@ -143,8 +143,14 @@ test.each([
   [['release', 'x', '--key', 'y/1'], /--key must be a key in \/_locks\/x/],
   [['release', 'x', '--key', ''], /--key must be a key in \/_locks\/x/],
   [['release', 'a//b', '--key', '1'], /lock name must/],
-  [['--key', 'package.json', 'release', 'x', '--key', '1'], /--cert and --key go together, got only package.json/],
-  [['release', 'x', '--key', '1', '--key-file', 'package.json'], /--cert and --key go together, got only package.json/],
+  [
+    ['--key', 'package.json', 'release', 'x', '--key', '1'],
+    /--cert and --key must be used together, got only package.json/,
+  ],
+  [
+    ['release', 'x', '--key', '1', '--key-file', 'package.json'],
+    /--cert and --key must be used together, got only package.json/,
+  ],
 ])('%j is bad usage', async (args, words) => {
   expect(await ask(args)).toMatchObject({ code: 64, stdout: '', stderr: expect.stringMatching(words) });
 });

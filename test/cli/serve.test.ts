@@ -11,11 +11,11 @@ import { queueOn, useClient } from '../support/locks.ts';
 import type { RunningScript } from '../support/script.ts';
 
 interface Served extends RunningScript {
-  /** What it printed. */
+  /** The URL that it printed. */
   readonly url: string;
 }
 
-/** Serves until the test is over, if nothing ends it before. */
+/** Starts `serve`, which is killed after the test. */
 async function serve(...args: string[]): Promise<Served> {
   const cli = startCli(['serve', ...args]);
   onTestFinished(() => void cli.process.kill('SIGKILL'));
@@ -26,7 +26,7 @@ async function serve(...args: string[]): Promise<Served> {
   return { ...cli, url: String(line).trimEnd() };
 }
 
-/** A port that something else has until the test is over. */
+/** Returns a port that is in use until the end of the test. */
 async function takenPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -35,7 +35,7 @@ async function takenPort(): Promise<number> {
   return address !== null && typeof address === 'object' ? address.port : expect.unreachable();
 }
 
-test('serve prints one line, its URL, and answers there as etcd does', async () => {
+test('serve prints its URL on one line, and responds there like etcd', async () => {
   const { url } = await serve('--port', '0');
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
   const body = new URLSearchParams({ value: 'hello' });
@@ -45,7 +45,7 @@ test('serve prints one line, its URL, and answers there as etcd does', async () 
   expect([get.status, await get.json()]).toMatchObject([200, { action: 'get', node: { value: 'hello' } }]);
 });
 
-test('python-etcd and this package take turns on it', async () => {
+test('python-etcd and this package can share a lock on serve', async () => {
   const { url } = await serve('--port', '0');
   const python = await startPython(url);
   onTestFinished(() => python.kill());
@@ -60,7 +60,7 @@ test('python-etcd and this package take turns on it', async () => {
   expect(await queueOn(name, url)).toEqual([]);
 });
 
-test('it listens on the port it is told, of the address it is told', async () => {
+test('serve listens on the given address and port', async () => {
   const { port } = new URL(await closedEndpoint());
   const { url } = await serve('--host', 'localhost', '--port', port);
   expect(new URL(url).port).toBe(port);
@@ -68,7 +68,7 @@ test('it listens on the port it is told, of the address it is told', async () =>
 });
 
 test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const)(
-  '%s ends it, with 128 and its number; the port is free and nobody is left waiting',
+  '%s ends serve with exit code 128 + n, frees the port and closes open polls',
   async (signal) => {
     const { process, result, url } = await serve('--port', '0');
     const watch = await fetch(`${url}/v2/keys/x?wait=true`);
@@ -84,7 +84,7 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const)(
   },
 );
 
-test('a port that is taken is told, with what to do', async () => {
+test('a port in use is reported with advice', async () => {
   const port = await takenPort();
   const { code, stdout, stderr } = await runCli(['serve', '--port', String(port)]);
   expect({ code, stdout }).toEqual({ code: 125, stdout: '' });
@@ -92,13 +92,13 @@ test('a port that is taken is told, with what to do', async () => {
   expect(stderr).toMatch(/Try another --port or --host\.\n$/);
 });
 
-test('an address that this machine does not have is told', async () => {
+test('an address of another machine is reported', async () => {
   const { code, stderr } = await runCli(['serve', '--port', '0', '--host', '192.0.2.1']);
   expect(code).toBe(125);
   expect(stderr).toMatch(/^etcd-v2-lock: cannot listen on 192\.0\.2\.1 port 0: listen EADDRNOTAVAIL/);
 });
 
-test('a port that is none is bad usage', async () => {
+test('an invalid port is bad usage', async () => {
   const { code, stderr } = await runCli(['serve', '--port', '65536']);
   expect({ code, stderr }).toEqual({ code: 64, stderr: 'etcd-v2-lock: port must be at most 65535, got 65536\n' });
 });

@@ -5,13 +5,13 @@ test.each([
   [['nosuch'], /^etcd-v2-lock: unknown command 'nosuch'/],
   [['serve', '--port', 'abc'], /It must be a number, got "abc"/],
   [['serve', '--port', '-1'], /port must be an integer/],
-])('%j is bad usage, and says what came', async (args, message) => {
+])('%j is bad usage, and the message shows the value', async (args, message) => {
   const { code, stdout, stderr } = await runCli(args);
   expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
   expect(stderr).toMatch(message);
 });
 
-test('help that is asked for is no mistake', async () => {
+test('requested help exits with 0', async () => {
   const { code, stdout, stderr } = await runCli(['help', 'serve']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/^Usage: etcd-v2-lock serve \[options\]/);

@@ -1,9 +1,8 @@
-"""A job that writes down what happens to it: `witness.py FILE CHILDREN [--stubborn] [--spin]`.
+"""A job that records what happens to it: `witness.py FILE CHILDREN [--stubborn] [--spin]`.
 
-Appends lines `PID WHAT` to the file: `begin`, then the name of each signal it gets. It has that many children, each with
-one fewer; the last one has none. The first signal that asks for an end ends it, with exit code 0, once its child has
-ended; with --stubborn only SIGKILL does. With --spin it goes on writing `at NANOSECONDS` of the monotonic clock, and has
-a file of its own for that, FILE.PID.
+Appends lines `PID WHAT` to FILE: `begin`, then the name of each signal that it receives. CHILDREN is the length of the
+chain of child processes below it. The first terminating signal makes it exit with 0 after its child has ended; with
+--stubborn, only SIGKILL ends it. With --spin, each process keeps writing the monotonic time in nanoseconds to FILE.PID.
 """
 
 import os

@@ -19,15 +19,15 @@ export interface Witness {
   /** The command to run. */
   readonly command: readonly string[];
   notes(): Note[];
-  /** The signals each process was sent, in order; the parent first. */
+  /** Returns the signals that each process received, in order; parents first. */
   signals(): string[][];
-  /** Waits until all have begun; resolves to their pids, the parent's first. */
+  /** Waits until all processes have started, and returns their pids; parents first. */
   begun(): Promise<number[]>;
-  /** When, on the clock of `process.hrtime`, each of them last did something; needs `--spin`. */
+  /** Returns when each process was last active, on the clock of `process.hrtime`; requires `--spin`. */
   lastDoings(): bigint[];
 }
 
-/** A job that writes down what happens to it and to its children; killed, if it is still there, when the test is over. */
+/** Creates a job that records what happens to it and its children. If it still runs, it is killed after the test. */
 export function witness(children = 1, ...flags: ('--stubborn' | '--spin')[]): Witness {
   const file = join(temporaryDirectory(), 'notes');
   const notes = (): Note[] =>

@@ -1,4 +1,4 @@
-"""A job that heeds nobody: `writer.py HOST PORT` posts with the token of its lock, again and again, until SIGKILL."""
+"""A job that ignores signals: `writer.py HOST PORT` keeps posting with the token of its lock until SIGKILL."""
 
 import http.client
 import os

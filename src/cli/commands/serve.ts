@@ -7,14 +7,14 @@ import { outcome } from '../session.ts';
 import { aborted, untilSignalled } from '../signals.ts';
 import { print } from '../streams.ts';
 
-/** `etcd-v2-lock serve`: the embedded server, until a signal ends it. */
+/** `etcd-v2-lock serve`: runs the embedded server until a signal ends it. */
 export function serveCommand(): Command {
   const command = new Command('serve')
-    .description('Serve an etcd v2 in memory, for tests and try-outs. It prints its URL; all is gone when it ends.')
-    .option('--port <number>', 'TCP port to listen on, 0 for any free one', number, 2379)
+    .description('Run an in-memory etcd v2 server for tests and trials. Prints its URL. All data is lost on exit.')
+    .option('--port <number>', 'TCP port to listen on; 0 for any free port', number, 2379)
     .option(
       '--host <address>',
-      'address or name to listen on; a request for any other name but localhost gets 403',
+      'address or name to listen on; requests for host names other than this and localhost get status 403',
       '127.0.0.1',
     )
     .action(async ({ port, host }: { port: number; host: string }) => {
@@ -22,7 +22,7 @@ export function serveCommand(): Command {
     });
   return explain(command, {
     endings: ['signalled'],
-    examples: [['etcd-v2-lock serve --port 0', 'on any free port, which the printed URL tells']],
+    examples: [['etcd-v2-lock serve --port 0', 'listen on any free port, shown in the printed URL']],
   });
 }
 
