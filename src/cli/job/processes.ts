@@ -48,12 +48,21 @@ function fromProc(): Listed[] {
 }
 
 function fromPs(): Listed[] {
-  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,stat=,lstart='], { encoding: 'utf8' });
+  return ps(['-A'], ['pid', 'ppid', 'stat', 'lstart']).map(([pid, parent, state = '', ...started]) => ({
+    pid: Number(pid),
+    parent: Number(parent),
+    started: Date.parse(started.join(' ')),
+    state,
+  }));
+}
+
+/** Runs ps(1); the rows of its output, each as words. */
+function ps(selection: readonly string[], columns: readonly string[]): string[][] {
+  // One -o per column: FreeBSD uses all text after "=" as the heading.
+  const args = [...selection, ...columns.flatMap((column) => ['-o', `${column}=`])];
+  const { stdout } = spawnSync('ps', args, { encoding: 'utf8' });
   const lines = (stdout ?? '').trim().split('\n');
-  return lines.map((line) => {
-    const [pid, parent, state = '', ...started] = line.trim().split(/\s+/);
-    return { pid: Number(pid), parent: Number(parent), started: Date.parse(started.join(' ')), state };
-  });
+  return lines.map((line) => line.trim().split(/\s+/));
 }
 
 /** undefined when the process is gone, or is not ours to look at. */
