@@ -85,6 +85,5 @@ test.each([
 
 test('the commands print by streams.ts alone, which escapes', () => {
   const printing = files.filter((file) => /\bstd(out|err)\.write\b|\bconsole\./.test(read(file)));
-  // The last one prints process ids, to the process that started it.
-  expect(printing).toEqual(['cli/job/bystander-main.ts', 'cli/streams.ts']);
+  expect(printing).toEqual(['cli/streams.ts']);
 });

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPython } from '../../scripts/find.mjs';
@@ -10,7 +10,12 @@ import { until } from '../support/until.ts';
 import { onEtcd, startRun } from './running.ts';
 import { type Witness, witness } from './witness.ts';
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
+/** What ^C and ^\ send. */
+const KEYS = ['SIGINT', 'SIGQUIT'] as const;
+const OTHERS = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
+
+/** SIGTERM for a process group on a terminal: from its sender, and from run. */
+const TWICE_AT_MOST = [['SIGTERM'], ['SIGTERM', 'SIGTERM']];
 
 const CTRL_C = '\u0003';
 const CTRL_Z = '\u001a';
@@ -18,37 +23,23 @@ const CTRL_BACKSLASH = '\u001c';
 
 const RUN = [process.execPath, 'dist/cli/main.js', 'run'];
 
-/** `run` leads the session, as under a terminal emulator or `ssh -t`. */
+/** Starts `run` as the leader of the session, like a terminal emulator or `ssh -t`. */
 const runOnTerminal = (...args: readonly string[]): OnTerminal => startOnTerminal([...RUN, ...args], onEtcd());
 
-/** A shell with job control, which gives each command line a group of its own. */
+/** Starts a shell with job control. It starts each command line in a process group of its own. */
 async function shellOnTerminal(): Promise<OnTerminal> {
   const shell = startOnTerminal(['bash', '--norc', '--noprofile', '-i'], { ...onEtcd(), PS1: 'shell> ' });
   await shell.shows(/shell> $/);
   return shell;
 }
 
-const commandOf = (pid: number): string => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return '';
-  }
-};
-
-const commandsWith = (text: string): number[] =>
-  readdirSync('/proc')
-    .filter((entry) => /^\d+$/.test(entry))
-    .map(Number)
-    .filter((pid) => commandOf(pid).includes(text));
-
 const lineOf = (...args: readonly string[]): string => [...RUN, ...args].map((word) => `'${word}'`).join(' ');
 
 /** The process of `run` itself. */
 const runOf = (pid = 0): number => statOf(pid)?.parent ?? 0;
 
-/** What each has got by the time a last signal to the whole tree has come. */
-async function signalsBefore(last: (typeof SIGNALS)[number], job: Witness, run: number): Promise<string[][]> {
+/** Sends a last signal to `run`; resolves to the signals that each process of the job got before that one. */
+async function signalsBefore(last: 'SIGUSR1' | 'SIGUSR2', job: Witness, run: number): Promise<string[][]> {
   process.kill(run, last);
   const all = await until(job.signals, (lists) => lists.every((signals) => signals.includes(last)));
   return all.map((signals) => signals.slice(0, signals.indexOf(last)));
@@ -61,7 +52,7 @@ describe('on a terminal', () => {
   test.each([
     ['^C', CTRL_C, 'SIGINT'],
     ['^\\', CTRL_BACKSLASH, 'SIGQUIT'],
-  ])('what %s sends is not sent again', async (_, key, signal) => {
+  ])('%s reaches the command and its children exactly once', async (_, key, signal) => {
     const job = witness(2, '--stubborn');
     const terminal = runOnTerminal(freshName(), '--', ...job.command);
     const [pid] = await job.begun();
@@ -70,7 +61,7 @@ describe('on a terminal', () => {
     expect(await signalsBefore('SIGUSR1', job, runOf(pid))).toEqual([[signal], [signal], [signal]]);
   });
 
-  test.each(SIGNALS)('%s for run alone reaches the command and its children exactly once', async (signal) => {
+  test.each(OTHERS)('%s sent to run alone reaches the command and its children exactly once', async (signal) => {
     const job = witness(2, '--stubborn');
     runOnTerminal(freshName(), '--', ...job.command);
     const [pid] = await job.begun();
@@ -80,30 +71,46 @@ describe('on a terminal', () => {
     expect(await signalsBefore(last, job, runOf(pid))).toEqual([[signal], [signal], [signal]]);
   });
 
-  test('a signal for the whole group is not sent again', async () => {
-    const job = witness(2, '--stubborn');
+  test.each(KEYS)('%s sent to run alone in the foreground is not relayed', async (signal) => {
+    const job = witness(1, '--stubborn');
+    runOnTerminal(freshName(), '--', ...job.command);
+    const [pid] = await job.begun();
+    process.kill(runOf(pid), signal);
+    expect(await signalsBefore('SIGUSR1', job, runOf(pid))).toEqual([[], []]);
+  });
+
+  test.each(KEYS)('%s sent to run alone in the background reaches the command exactly once', async (signal) => {
+    const job = witness(1, '--stubborn');
+    const shell = await shellOnTerminal();
+    shell.type(`${lineOf(freshName(), '--', ...job.command)} &\n`);
+    const [pid] = await job.begun();
+    process.kill(runOf(pid), signal);
+    await untilSignalled(job);
+    expect(await signalsBefore('SIGUSR1', job, runOf(pid))).toEqual([[signal], [signal]]);
+  });
+
+  test('^C is relayed to a command that moved to a session of its own', async () => {
+    const job = witness(1, '--stubborn');
+    const terminal = runOnTerminal(freshName(), '--', 'setsid', ...job.command);
+    const [pid] = await job.begun();
+    terminal.type(CTRL_C);
+    await untilSignalled(job);
+    expect(await signalsBefore('SIGUSR1', job, runOf(pid))).toEqual([['SIGINT'], ['SIGINT']]);
+  });
+
+  test('a command gets SIGTERM for the whole process group from its sender and from run', async () => {
+    const job = witness(1, '--stubborn');
     runOnTerminal(freshName(), '--', ...job.command);
     const [pid = 0] = await job.begun();
     expect(statOf(pid)?.group).toBe(runOf(pid));
     process.kill(-runOf(pid), 'SIGTERM');
     await untilSignalled(job);
-    expect(await signalsBefore('SIGUSR1', job, runOf(pid))).toEqual([['SIGTERM'], ['SIGTERM'], ['SIGTERM']]);
+    // The kernel merges the two if the first is still pending.
+    for (const signals of await signalsBefore('SIGUSR1', job, runOf(pid)))
+      expect(TWICE_AT_MOST).toContainEqual(signals);
   });
 
-  test('the same signal from the terminal and then for run alone comes twice', async () => {
-    const job = witness(1, '--stubborn');
-    const terminal = runOnTerminal(freshName(), '--', ...job.command);
-    const [pid] = await job.begun();
-    terminal.type(CTRL_C);
-    await untilSignalled(job);
-    expect(await signalsBefore('SIGUSR1', job, runOf(pid))).toEqual([['SIGINT'], ['SIGINT']]);
-    process.kill(runOf(pid), 'SIGINT');
-    const both = ['SIGINT', 'SIGUSR1', 'SIGINT'];
-    await until(job.signals, (all) => all.every((signals) => signals.length === 3));
-    expect(await signalsBefore('SIGUSR2', job, runOf(pid))).toEqual([both, both]);
-  });
-
-  test('children that lost their parent are met, too', async () => {
+  test('signals reach children whose parent has ended', async () => {
     const job = witness(0, '--stubborn');
     runOnTerminal(freshName(), '--', 'sh', '-c', '("$@" &); exec sleep 1000', 'sh', ...job.command);
     const [orphan = 0] = await job.begun();
@@ -115,7 +122,7 @@ describe('on a terminal', () => {
     expect(await untilSignalled(job)).toEqual([['SIGUSR2']]);
   });
 
-  test('a hang-up reaches the command once, and the lock is given back', async () => {
+  test('a hang-up reaches the command once, and the lock is released', async () => {
     const name = freshName();
     const job = witness(1);
     const terminal = runOnTerminal(name, '--', ...job.command);
@@ -126,7 +133,20 @@ describe('on a terminal', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('a command asks for a password as it would without a lock', async () => {
+  test('a hang-up of a shell ends the command, and the lock is released', async () => {
+    const name = freshName();
+    const job = witness(1);
+    const shell = await shellOnTerminal();
+    shell.type(`${lineOf(name, '--', ...job.command)}\n`);
+    const pids = await job.begun();
+    const run = runOf(pids[0]);
+    shell.hangUp();
+    for (const pid of [...pids, run]) await untilGone(pid);
+    expect(new Set(job.signals().flat())).toEqual(new Set(['SIGHUP']));
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('a command can ask for a password', async () => {
     const ask = "import getpass; print('got', len(getpass.getpass('Password: ')))";
     const terminal = runOnTerminal(freshName(), '--', findPython() ?? '', '-c', ask);
     await terminal.shows(/Password: /);
@@ -136,7 +156,7 @@ describe('on a terminal', () => {
     expect(terminal.shown()).not.toMatch(/secret/);
   });
 
-  test('^Z stops it all and fg goes on', async () => {
+  test('^Z stops run and the command, and fg continues them', async () => {
     const name = freshName();
     const job = witness(1);
     const shell = await shellOnTerminal();
@@ -156,7 +176,7 @@ describe('on a terminal', () => {
     expect(job.signals()).toEqual([['SIGINT'], ['SIGINT']]);
   });
 
-  test('continued alone after ^Z, run still ends its command', async () => {
+  test('run relays SIGTERM to a stopped command', async () => {
     const job = witness(1);
     const shell = await shellOnTerminal();
     shell.type(`${lineOf(freshName(), '--', ...job.command)}\n`);
@@ -170,18 +190,7 @@ describe('on a terminal', () => {
     expect(job.signals()).toEqual([['SIGTERM'], ['SIGTERM']]);
   });
 
-  test('a signal for whatever has the name of the package reaches the command, as pkill -f sends it', async () => {
-    const job = witness(1, '--stubborn');
-    runOnTerminal(freshName(), '--', ...job.command);
-    const [pid = 0] = await job.begun();
-    const run = runOf(pid);
-    for (const member of groupMembers(run))
-      if (readFileSync(`/proc/${member}/cmdline`, 'utf8').includes('dist/cli/')) process.kill(member, 'SIGTERM');
-    await untilSignalled(job);
-    expect(await signalsBefore('SIGUSR1', job, run)).toEqual([['SIGTERM'], ['SIGTERM']]);
-  });
-
-  test('^C while it finds out how to start the command is not lost', async () => {
+  test('^C before run is ready to start the command ends run', async () => {
     const directory = temporaryDirectory();
     const [probing, go] = [join(directory, 'probing'), join(directory, 'go')];
     const slow = `#!/bin/sh
@@ -202,17 +211,17 @@ exec "$@"
     expect(terminal.shown()).not.toContain('it ran');
   });
 
-  test('a shell ends it in the background, once', async () => {
+  test('kill %1 in a shell ends run and the command in the background', async () => {
     const job = witness(1);
     const shell = await shellOnTerminal();
     shell.type(`${lineOf(freshName(), '--', ...job.command)} &\n`);
     const pids = await job.begun();
     shell.type('kill %1\n');
     for (const pid of [runOf(pids[0]), ...pids]) await untilGone(pid);
-    expect(job.signals()).toEqual([['SIGTERM'], ['SIGTERM']]);
+    for (const signals of job.signals()) expect(TWICE_AT_MOST).toContainEqual(signals);
   });
 
-  test('run killed by -9 takes the command with it, and leaves no process behind', async () => {
+  test('kill -9 of run also kills the command, and leaves no process behind', async () => {
     const job = witness(0, '--stubborn');
     const shell = await shellOnTerminal();
     shell.type(`${lineOf(freshName(), '--', ...job.command)}\n`);
@@ -227,26 +236,8 @@ exec "$@"
     expect(isThere(run)).toBe(false);
   });
 
-  test('run starts its command also where its helper process was stopped while it waited', async () => {
-    const name = freshName();
-    const holder = witness(0);
-    const { process: first } = startRun(name, '--', ...holder.command);
-    await holder.begun();
-    const terminal = runOnTerminal(name, '--', 'echo', 'it', 'ran');
-    await untilQueued(name, 2);
-    const [helper = 0] = await until(
-      () => commandsWith('lock-bystander').filter((pid) => commandOf(statOf(pid)?.parent ?? 0).includes(name)),
-      ({ length }) => length === 1,
-    );
-    process.kill(helper, 'SIGSTOP');
-    await untilStopped([helper]);
-    first.kill('SIGTERM');
-    expect(await terminal.ended).toBe(0);
-    expect(terminal.shown()).toContain('it ran');
-  });
-
-  test('a wait that is longer than a second tells for whom', async () => {
-    const name = freshName().slice(0, 20); // to have it all in one line
+  test('a wait longer than a second shows the holder and the position', async () => {
+    const name = freshName().slice(0, 20); // the status must fit on one line
     const holder = witness(0);
     const { process: first } = startRun(name, '--identity', 'the-holder', '--', ...holder.command);
     await holder.begun();

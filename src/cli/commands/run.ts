@@ -10,10 +10,11 @@ import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts'
 import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
 import { guard } from '../job/guard.ts';
-import { diesWithUs, Job } from '../job/job.ts';
+import { startJob } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
 import { Starter } from '../job/starter.ts';
+import { surviveHangUp } from '../job/terminal.ts';
 import { mayBePassword, NOT_SHOWN } from '../secrets.ts';
 import { withClient } from '../session.ts';
 import { complain, remark } from '../streams.ts';
@@ -28,44 +29,59 @@ interface Flags {
 }
 
 const ABOUT = `
-The command finds ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN in its environment. The token grows
-with every acquisition: what refuses a lower one than it has seen is safe from a job that lost its lock.
+The environment of the command has ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is a
+fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
+command that lost its lock.
 
-SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 reach the command and its children once. Without a controlling
-terminal it has a session of its own; with one it can use that. nohup(1) goes before the command, not before "run", which
-would pass a hang-up on; a systemd unit needs KillMode=mixed, else the command gets its signals from systemd, too.
+Signals:
+- SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are relayed to the command and its children.
+- A terminal sends ^C and ^\\ to the command itself. So SIGINT and SIGQUIT are not relayed while the command is in the
+  foreground of a terminal. To send one of them with kill(1), name the process group: kill -INT -- -PGID.
+- On a terminal, any other signal for the whole process group reaches the command twice.
+- Without a controlling terminal, the command has a session of its own.
+- Put nohup(1) before the command, not before "run", which relays SIGHUP.
+- Set KillMode=mixed in a systemd unit. Otherwise systemd also sends its signals to the command.
 
-Where the lock can be renewed no more, the command gets SIGTERM when a sixth of the TTL is left, and with its children
-SIGKILL when a thirtieth is left: before another can have the lock. Where someone removed its entry, which the next
-renewal finds out: SIGKILL at once. On Linux it dies with this process, where setpriv(1) is there; its children may not.
-What has another user cannot be ended so: sudo(8) goes before "run", not before the command.
-What it leaves in the background goes on without the lock. While it is all stopped (^Z) nothing is renewed: do not let
-that last for longer than the TTL.`;
+Lost lock:
+- If the lock cannot be renewed, the command gets SIGTERM when a sixth of the TTL is left. The command and its children
+  get SIGKILL when a thirtieth is left, before anyone else can get the lock.
+- If someone removes the entry, the next renewal notices that. The command and its children get SIGKILL at once.
 
-/** `etcd-v2-lock run`: a job under a lock. */
+Limits:
+- If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed. Its children may continue.
+- Processes that the command leaves in the background continue without the lock.
+- While everything is stopped (^Z), the lock is not renewed. Continue before the TTL has passed.
+- "run" cannot stop processes of another user. Put sudo(8) before "run", not before the command.`;
+
+/** `etcd-v2-lock run`: runs a command while holding a lock. */
 export function runCommand(): Command {
   const command = new Command('run')
     .usage('[options] <name> -- <command> [args...]')
-    .description('Run a command while holding a lock, which is kept alive meanwhile. Its exit code is ours.')
-    .argument('<name>', 'the lock')
-    .argument('<command...>', 'what to run; no shell is in between')
-    .option('--shared', 'hold the lock beside others that share it')
-    .option('--ttl <seconds>', 'when others may go on after this process has died', number, 30)
-    .option('--timeout <seconds>', 'wait no longer than that; 0: no limit', number, 0)
-    .addOption(new Option('--if-available', 'do not wait at all').conflicts('timeout'))
+    .description(
+      "Run a command while holding a lock, which is renewed until the command ends. Exits with the command's exit code.",
+    )
+    .argument('<name>', 'name of the lock')
+    .argument('<command...>', 'command to run, without a shell')
+    .option('--shared', 'hold the lock together with others that use --shared')
+    .option('--ttl <seconds>', 'lease in seconds: how long a crashed holder blocks others', number, 30)
+    .option('--timeout <seconds>', 'maximum seconds to wait for the lock; 0: no limit', number, 0)
+    .addOption(new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout'))
     .option(
       '--identity <id>',
-      'your name in the queue. Entries that have it are removed first: never run two at a time with one',
+      'your name in the queue. Removes leftover entries with this name first: never run two at a time with one name',
     )
-    .option('-E, --conflict-exit-code <number>', 'exit code when the lock was not to be had in time', exitCode)
+    .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
     .addHelpText('after', ABOUT)
     .action(withClient(run));
   return explain(command, {
     endings: ['no', ...ASKING, 'lost', 'timedOut', 'cannotRun', 'notFound', 'signalled'],
     examples: [
-      ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while it is held'],
-      ['etcd-v2-lock run backup --if-available -- backup /srv', 'where another machine does it already: not here'],
-      ['etcd-v2-lock run index --shared --timeout 60 -- search "some words"', 'beside others that share the lock'],
+      ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while holding it'],
+      ['etcd-v2-lock run backup --if-available -- backup /srv', 'do nothing if another machine already runs it'],
+      [
+        'etcd-v2-lock run index --shared --timeout 60 -- search "some words"',
+        'run at the same time as others that use --shared',
+      ],
     ],
   });
 }
@@ -79,18 +95,15 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     checkRequest(request, {});
   });
   check(job[0] ?? '');
-  // Not later: nobody is told of a signal while this is found out, and between the lock and the start a job could miss it.
-  const wrapper = diesWithUs();
-  const relay = new Relay();
+  surviveHangUp();
+  // Before the relay: this blocks for some milliseconds, in which a signal has to end this process at once.
   const starter = new Starter();
+  const relay = new Relay();
   try {
     const held = await acquire(new LockManager(client), name, { ...request, signal: relay.ending });
     if (held === null) return taken(name, flags);
     try {
-      await relay.ready();
-      return relay.endedBy
-        ? exitCodeOfSignal(relay.endedBy)
-        : await runUnder(held, job, flags.ttl, { relay, wrapper, starter });
+      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, { relay, starter });
     } finally {
       await held.release();
     }
@@ -104,13 +117,13 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   }
 }
 
-/** @throws {CliError} that shows the command, unless it may be part of a password */
+/** @throws {CliError} that names the command, unless the command may be part of a password */
 function check(command: string): void {
   try {
     checkCommand(command);
   } catch (error) {
-    const behind = process.argv.slice(process.argv.indexOf('run') + 1);
-    if (!(error instanceof CliError && mayBePassword(command, behind))) throw error;
+    const following = process.argv.slice(process.argv.indexOf('run') + 1);
+    if (!(error instanceof CliError && mayBePassword(command, following))) throw error;
     throw new CliError(`cannot run the command ${NOT_SHOWN}`, error.exitCode);
   }
 }
@@ -126,17 +139,17 @@ async function runUnder(
   held: OpenHeld,
   command: readonly string[],
   ttl: number,
-  { relay, ...how }: { relay: Relay; starter: Starter; wrapper: readonly string[] },
+  { relay, starter }: { relay: Relay; starter: Starter },
 ): Promise<number> {
-  const job = await Job.start(command, held, { ...how, grouped: !relay.terminal });
-  relay.to(job);
-  const { code, evicted } = await guard(job, held, ttl);
-  if (evicted === undefined) return code;
-  complain(`${evicted}; ${command[0] ?? ''} was stopped`);
+  const job = await startJob(command, held, starter);
+  relay.to(job.family);
+  const { code, stopped } = await guard(job, held, ttl);
+  if (stopped === undefined) return code;
+  complain(`${stopped}; ${command[0]} was stopped`);
   return ExitCode.lost;
 }
 
-/** As silent as flock(1) where nobody looks on. */
+/** Prints a message on a terminal only, like flock(1). */
 function taken(name: string, { conflictExitCode = ExitCode.no }: Flags): number {
   remark(`${name} is taken`);
   return conflictExitCode;

@@ -1,46 +1,44 @@
 import { complain } from '../streams.ts';
-import { hasInEnvironment, type Process, processes } from './processes.ts';
+import { hasInEnvironment, isInForeground, type Process, processes } from './processes.ts';
 
 export interface FamilyOptions {
-  /** The process all others come from. */
+  /** The process that was started; all others descend from it. */
   readonly leader: number;
-  /** Whether it leads a process group of its own. */
+  /** Whether the leader has a process group of its own. */
   readonly grouped: boolean;
-  /** `NAME=value` of the environment that only these processes have. */
+  /** `NAME=value` in the environment of these processes and of no others. */
   readonly mark: string;
 }
 
-/** The processes of a job: the one that was started, and all that came of it. */
+/** The processes of a job: the one that was started, and its descendants. */
 export class Family {
   readonly #options: FamilyOptions;
-  /** When each of those met so far was started. */
-  readonly #met = new Map<number, number>();
-  /** Those that were there when they were last looked for. */
+  /** Start time of each process found so far. */
+  readonly #known = new Map<number, number>();
+  /** The processes found by the last search. */
   #present: readonly number[] = [];
 
   constructor(options: FamilyOptions) {
     this.#options = options;
   }
 
-  /**
-   * Sends signals to each, each once: by the group where they have one, so that also those are met that are just being
-   * forked.
-   */
+  /** Sends each of the signals once to each process. */
   send(...signals: readonly NodeJS.Signals[]): void {
     const { leader, grouped } = this.#options;
-    // In any case, since a parent may end by the signal.
+    // Search first, even for a group: a process whose parent the signal ends can no longer be found by its parent.
     const members = this.#members();
+    // A signal for the group also reaches a process that is being forked.
     for (const pid of grouped ? [-leader] : members) for (const signal of signals) kill(pid, signal);
   }
 
   /**
-   * Kills them all, also those that left the group. All are stopped first: a stopped process forks no more, and does not
-   * leave its children to others, who could not be told for the job's then.
+   * Kills all processes, including those that left the group. It stops them all first: a stopped process cannot fork, and its
+   * children keep their parent, by which they are found.
    */
   kill(): void {
     const { leader, grouped } = this.#options;
     if (grouped) kill(-leader, 'SIGSTOP');
-    // At once, since to look for more takes a while.
+    // Known processes are stopped before the search, because the search takes time.
     for (const pid of this.#present) kill(pid, 'SIGSTOP');
     const stopped = new Set(this.#present);
     for (;;) {
@@ -55,28 +53,33 @@ export class Family {
     for (const pid of stopped) kill(pid, 'SIGKILL');
   }
 
-  /** Whether any of them still runs. */
+  /** Whether any of the processes still runs. */
   get alive(): boolean {
     return this.#members().length > 0;
   }
 
-  /** Parents first. Whoever lost its parent is known by the mark, or because it was met before. */
+  /** Whether a terminal sends ^C and ^\ to the leader. */
+  get inForeground(): boolean {
+    return isInForeground(this.#options.leader);
+  }
+
+  /** Parents before their children. A process whose parent has ended is found by the mark, or because it is known. */
   #members(): readonly number[] {
     const { leader, mark } = this.#options;
     const all = processes();
-    // Whoever is older cannot come of it.
-    const born = this.#met.get(leader) ?? all.find(({ pid }) => pid === leader)?.started ?? 0;
+    // A process that is older than the leader is not its descendant.
+    const born = this.#known.get(leader) ?? all.find(({ pid }) => pid === leader)?.started ?? 0;
     const found = new Set<number>();
     const collect = ({ pid, started }: Process): void => {
       if (found.has(pid)) return;
       found.add(pid);
-      this.#met.set(pid, started);
+      this.#known.set(pid, started);
       for (const child of all) if (child.parent === pid) collect(child);
     };
     for (const process of all) {
       const { pid, started } = process;
       if (started < born) continue;
-      if (pid === leader || this.#met.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
+      if (pid === leader || this.#known.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
     }
     this.#present = [...found];
     return this.#present;
@@ -87,7 +90,7 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // ESRCH: it ended before.
+    // ESRCH: the process has ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH')
       complain(`cannot send ${signal} to process ${Math.abs(pid)}: ${(error as Error).message}`);
   }

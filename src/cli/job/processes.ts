@@ -4,26 +4,26 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 export interface Process {
   readonly pid: number;
   readonly parent: number;
-  /** When it was started, in whatever unit: tells it from a later one that got its number, and children from their elders. */
+  /** Start time in a unit of the system: distinguishes processes that had the same pid one after the other. */
   readonly started: number;
 }
 
 /** All processes that run or are stopped. */
 export function processes(): Process[] {
-  const all = existsSync('/proc/self/stat') ? fromProc() : fromPs();
+  const all = hasProc() ? fromProc() : fromPs();
   return all.flatMap(({ state, ...process }) => (state.startsWith('Z') ? [] : process));
 }
 
-/** Whether a process was started with this in its environment, or forked from one that was; false where that cannot be known. */
-export function hasInEnvironment(pid: number, variable: string): boolean {
+/** Whether a process, or the process it was forked from, was started with `NAME=value`; false if that is unknown. */
+export function hasInEnvironment(pid: number, assignment: string): boolean {
   const environment = readProc(`${pid}/environ`);
-  return environment?.split('\0').includes(variable) ?? false;
+  return environment?.split('\0').includes(assignment) ?? false;
 }
 
-/** State, number of threads and exit code, the last field of these but one. */
+/** In `/proc/PID/stat`: state, number of threads, wait status. */
 const ENDING = /.*\) (\S)(?: \S+){16} (\d+)(?: \S+){31} (\d+)/s;
 
-/** The wait status that Linux keeps of a child that has ended; undefined where it cannot be seen. */
+/** The wait status that Linux keeps for a child that has ended; undefined if it cannot be read. */
 export function waitStatusOf(pid: number): number | 'none yet' | undefined {
   const stat = readProc(`${pid}/stat`);
   const [, state, threads, status] = ENDING.exec(stat ?? '') ?? [];
@@ -32,11 +32,22 @@ export function waitStatusOf(pid: number): number | 'none yet' | undefined {
   return state === 'Z' && Number(threads) <= 1 ? Number(status) : 'none yet';
 }
 
+/** In `/proc/PID/stat`: process group, foreground process group of the terminal. */
+const GROUPS = /.*\) \S \d+ (\d+) \d+ -?\d+ (-?\d+)/s;
+
+/** Whether a process is in the foreground process group of its terminal; false if that is unknown. */
+export function isInForeground(pid: number): boolean {
+  const [group, foreground] = hasProc()
+    ? (GROUPS.exec(readProc(`${pid}/stat`) ?? '')?.slice(1) ?? [])
+    : (ps(['-p', String(pid)], ['pgid', 'tpgid'])[0] ?? []);
+  return foreground !== undefined && foreground === group;
+}
+
 interface Listed extends Process {
   readonly state: string;
 }
 
-/** State, parent and time of the start. The command before them, in brackets, may contain anything. */
+/** In `/proc/PID/stat`: state, parent, start time. The command name before them, in parentheses, may contain anything. */
 const STAT = /.*\) (\S) (\d+) (?:\S+ ){17}(\d+)/s;
 
 function fromProc(): Listed[] {
@@ -65,7 +76,9 @@ function ps(selection: readonly string[], columns: readonly string[]): string[][
   return lines.map((line) => line.trim().split(/\s+/));
 }
 
-/** undefined when the process is gone, or is not ours to look at. */
+const hasProc = (): boolean => existsSync('/proc/self/stat');
+
+/** Undefined if the process has ended or belongs to another user. */
 function readProc(file: string): string | undefined {
   try {
     return readFileSync(`/proc/${file}`, 'utf8');

@@ -1,68 +1,61 @@
-import { aborted, isEnding } from '../signals.ts';
-import { Bystander } from './bystander.ts';
-import { surviveHangUp } from './hang-up.ts';
-import type { Job } from './job.ts';
-import { RELAYED, type Relayed } from './relayed.ts';
-import { hasTerminal } from './terminal.ts';
+import { isEnding } from '../signals.ts';
+import type { Family } from './family.ts';
+
+const RELAYED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
+
+type Relayed = (typeof RELAYED)[number];
+
+/** What ^C and ^\ send to every process in the foreground of the terminal. */
+const KEYS: readonly Relayed[] = ['SIGINT', 'SIGQUIT'];
 
 /**
- * Where the signals for `run` go. Before the job runs they end the wait for it. Then they reach it and its children, once:
- * by its own process group or, where that is ours because of a terminal, by the process tree, unless the whole group, and so
- * the job, was sent the signal anyway.
+ * Handles the signals sent to `run`. Before the job runs, they end the wait for the lock. Then they are relayed to the job,
+ * except SIGINT and SIGQUIT while the job is in the foreground: the terminal sends it ^C and ^\ itself.
  */
 export class Relay {
-  /** Whether the job stays in our process group, so that it can use the terminal. */
-  readonly terminal = hasTerminal();
-  readonly #bystander = this.terminal ? new Bystander() : undefined;
   readonly #ending = new AbortController();
-  readonly #onSignal = (signal: Relayed): void => void this.#take(signal);
   #endedBy: Relayed | undefined;
-  #job: Job | undefined;
+  #family: Family | undefined;
+
+  readonly #onSignal = (signal: Relayed): void => {
+    const family = this.#family;
+    if (family) {
+      if (!(KEYS.includes(signal) && family.inForeground)) relay(signal, family);
+    } else if (isEnding(signal)) {
+      this.#endedBy ??= signal;
+      this.#ending.abort();
+    }
+  };
 
   constructor() {
     for (const signal of RELAYED) process.on(signal, this.#onSignal);
-    if (this.terminal) surviveHangUp();
   }
 
-  /** Aborts when the wait is to end. */
+  /** Aborts when a signal ends the wait for the lock. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** What ended the wait, if anything did. */
+  /** The signal that ended the wait, if one did. */
   get endedBy(): Relayed | undefined {
     return this.#endedBy;
   }
 
-  /** Resolves once it can tell whom a signal was sent to, and at once when one ends the wait. */
-  async ready(): Promise<void> {
-    await Promise.race([this.#bystander?.ready(), aborted(this.ending)]);
+  /** Relays signals to this job from now on. */
+  to(family: Family): void {
+    this.#family = family;
+    // The job may have missed a signal that arrived while it was being started.
+    if (this.#endedBy) relay(this.#endedBy, family);
   }
 
-  /** From now on signals go to this job. */
-  to(job: Job): void {
-    this.#job = job;
-    // It came while the job was being started, which may have missed it.
-    if (this.#endedBy) job.family.send(this.#endedBy, 'SIGCONT');
-  }
-
+  /** Stops handling signals. */
   end(): void {
     for (const signal of RELAYED) process.off(signal, this.#onSignal);
-    this.#bystander?.end();
   }
+}
 
-  async #take(signal: Relayed): Promise<void> {
-    if (this.#job) return this.#pass(signal, this.#job);
-    // The others mean nothing but to a job that runs.
-    if (!isEnding(signal)) return;
-    this.#endedBy ??= signal;
-    this.#ending.abort();
-  }
-
-  async #pass(signal: Relayed, { family }: Job): Promise<void> {
-    if (await this.#bystander?.saw(signal)) return;
-    // As timeout(1) does: a stopped job could not end.
-    if (isEnding(signal)) family.send(signal, 'SIGCONT');
-    else family.send(signal);
-  }
+function relay(signal: Relayed, family: Family): void {
+  // Like timeout(1): a stopped job could not end.
+  if (isEnding(signal)) family.send(signal, 'SIGCONT');
+  else family.send(signal);
 }

@@ -1,14 +1,19 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { waitStatusOf } from './processes.ts';
 
-/** What is to be started, and where to note that it has ended. */
-export interface StartRequest {
-  readonly command: readonly string[];
+export interface StartOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether it gets a session and a process group of its own. */
+  /** Whether the command gets a session and a process group of its own. */
   readonly detached: boolean;
+}
+
+/** What the thread starts. */
+export interface StartRequest extends StartOptions {
+  readonly command: readonly string[];
+  /** Set to 1, and notified, once the wait status has been read. */
   readonly ended: Int32Array;
 }
 
@@ -19,44 +24,42 @@ export type StartReply =
 
 export interface Started {
   readonly pid: number;
-  /** Its exit code; 128 + n when signal n ended it. */
+  /** The exit code of the command; 128 + n if signal n ended it. */
   readonly ended: Promise<number>;
 }
 
 /**
- * Starts one command and finds out how it ended. Node reports exit code 0 for a process that was ended by a signal without a
- * name, such as SIGRTMIN. So a thread starts the command and does not collect its status until that has been read from /proc.
+ * Starts one command and returns its exit code. Node reports exit code 0 for a process that was ended by a signal without a
+ * name, such as SIGRTMIN. So a thread starts the command and blocks until the wait status has been read from /proc.
  */
 export class Starter {
+  readonly #wrapper = dyingWithRun();
   readonly #thread = new Worker(new URL('starter-main.js', import.meta.url));
 
   constructor() {
-    this.#thread.unref(); // it may never be needed
+    this.#thread.unref(); // the command may never be started
   }
 
-  /**
-   * @param name of the command, for the error
-   * @throws {CliError} when it cannot be started
-   */
-  async start(name: string, request: Omit<StartRequest, 'ended'>): Promise<Started> {
+  /** @throws {CliError} if the command cannot be started */
+  async start(command: readonly string[], options: StartOptions): Promise<Started> {
     const ended = new Int32Array(new SharedArrayBuffer(4));
     this.#thread.ref();
-    this.#thread.postMessage({ ...request, ended } satisfies StartRequest);
+    this.#thread.postMessage({ ...options, command: [...this.#wrapper, ...command], ended } satisfies StartRequest);
     const reply = await this.#next();
-    if (reply.is === 'started') return { pid: reply.pid, ended: this.#ended(reply.pid, ended) };
+    if (reply.is === 'started') return { pid: reply.pid, ended: this.#exitCode(reply.pid, ended) };
     const { message, code } = reply as Extract<StartReply, { is: 'failed' }>;
     const exitCode = code === 'ENOENT' ? ExitCode.notFound : ExitCode.cannotRun;
-    throw new CliError(`${name} cannot be run: ${message}`, exitCode);
+    throw new CliError(`cannot run ${command[0]}: ${message}`, exitCode);
   }
 
-  async #ended(pid: number, ended: Int32Array): Promise<number> {
-    const status = await untilOver(pid);
+  async #exitCode(pid: number, ended: Int32Array): Promise<number> {
+    const status = await waitStatus(pid);
     const reply = this.#next();
     Atomics.store(ended, 0, 1);
     Atomics.notify(ended, 0);
     const { code, signal } = (await reply) as Extract<StartReply, { is: 'ended' }>;
     if (signal !== null) return exitCodeOfSignal(signal);
-    return code || codeOfUnnamed(status);
+    return code || exitCodeOfUnnamedSignal(status);
   }
 
   async #next(): Promise<StartReply> {
@@ -65,24 +68,31 @@ export class Starter {
   }
 }
 
-/** What the low bits of a wait status say: the number of the signal that ended the process, if one did. */
+/** The words before a command that make Linux kill it when this process dies; none if setpriv(1) of util-linux is missing. */
+function dyingWithRun(): readonly string[] {
+  const setpriv = ['--pdeathsig', 'KILL'];
+  const { status } = spawnSync('setpriv', [...setpriv, 'true'], { stdio: 'ignore' });
+  return status === 0 ? ['setpriv', ...setpriv, '--'] : [];
+}
+
+/** The low bits of a wait status: the number of the signal that ended the process, or 0. */
 const SIGNAL = 0x7f;
 
-const codeOfUnnamed = (status: number | undefined): number => {
-  const signal = (status ?? 0) & SIGNAL;
+const exitCodeOfUnnamedSignal = (status = 0): number => {
+  const signal = status & SIGNAL;
   return signal === 0 ? ExitCode.ok : 128 + signal;
 };
 
-/** Resolves to the wait status of a child once it has ended; to undefined at once where that cannot be seen. */
-function untilOver(pid: number): Promise<number | undefined> {
+/** Waits for the end of a child and resolves to its wait status; at once to undefined if the status cannot be read. */
+function waitStatus(pid: number): Promise<number | undefined> {
   return new Promise((resolve) => {
-    const look = (): void => {
+    const check = (): void => {
       const status = waitStatusOf(pid);
       if (status === 'none yet') return;
-      process.off('SIGCHLD', look);
+      process.off('SIGCHLD', check);
       resolve(status);
     };
-    process.on('SIGCHLD', look);
-    look();
+    process.on('SIGCHLD', check);
+    check();
   });
 }
