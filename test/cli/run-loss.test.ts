@@ -11,12 +11,12 @@ import { until } from '../support/until.ts';
 import { startRunOn } from './running.ts';
 import { witness } from './witness.ts';
 
-/** Long enough for a job on a busy machine to hear of its end within TTL/8. */
+/** Seconds; long enough for a job on a busy machine to get SIGTERM before SIGKILL. */
 const TTL = 6;
 const WRITER = fileURLToPath(new URL('writer.py', import.meta.url));
 const PYTHON = findPython() ?? '';
 
-/** A line to etcd that can be broken. */
+/** Starts a proxy to etcd that can break the connection. */
 async function useLine(): Promise<TcpProxy> {
   const line = await startTcpProxy(inject('etcd'));
   onTestFinished(() => line.stop());
@@ -33,9 +33,9 @@ const onTerminal: Start = (etcd, args) => ({
 
 const breaks: [string, (line: TcpProxy) => void][] = [
   ['is silent', (line) => line.blackHole('both')],
-  ['answers no more', (line) => line.blackHole('answers')],
+  ['sends no answers', (line) => line.blackHole('answers')],
   [
-    'refuses',
+    'refuses connections',
     (line) => {
       line.refuse();
       line.cut();
@@ -47,7 +47,7 @@ describe.each([
   ['without a terminal', withoutTerminal],
   ['on a terminal', onTerminal],
 ])('%s', (_, start) => {
-  test.each(breaks)('where etcd %s, no job goes on once another may hold the lock', async (_, breakLine) => {
+  test.each(breaks)('if etcd %s, the job ends before anyone else can hold the lock', async (_, breakLine) => {
     const name = freshName();
     const [line, resource] = [await useLine(), await fencedResource()];
     const { hostname, port } = new URL(resource.url);
@@ -62,7 +62,7 @@ describe.each([
     const acquired = new LockManager(useClient()).request(name, async (held) => {
       const at = process.hrtime.bigint();
       await resource.write(held.fencingToken);
-      // Whatever still runs has the time to show it.
+      // A job that still runs would write again in this time.
       await until(
         () => pids.some(isThere),
         (there) => !there,
@@ -81,8 +81,8 @@ describe.each([
   });
 });
 
-describe('a lock that is lost', () => {
-  test('leaves the job the time to end in order, and the exit code says so', async () => {
+describe('a job whose lock cannot be renewed', () => {
+  test('has time to end in order, and run exits with 75', async () => {
     const name = freshName();
     const line = await useLine();
     const job = witness(1);
@@ -91,11 +91,11 @@ describe('a lock that is lost', () => {
     line.blackHole('both');
     const { code, stderr } = await result;
     expect(code).toBe(75);
-    expect(stderr).toContain(`${name} could not be renewed`);
+    expect(stderr).toContain(`${name} could not be renewed in time; `);
     expect(job.signals()).toEqual([['SIGTERM'], ['SIGTERM']]);
   });
 
-  test('counts for more than the exit code of a job that ends meanwhile', async () => {
+  test('does not end run with its own exit code, but with 75', async () => {
     const line = await useLine();
     const begun = witness(0);
     const script = 'trap "exit 3" TERM; "$@" & wait; wait';
@@ -116,7 +116,7 @@ describe('a lock that is lost', () => {
     expect(await result).toMatchObject({ code: 75 });
   });
 
-  test('does not matter to a job that has ended by itself before', async () => {
+  test('ends run with its own exit code if it ends before the lock is lost', async () => {
     const name = freshName();
     const line = await useLine();
     const job = witness(0);
@@ -130,7 +130,7 @@ describe('a lock that is lost', () => {
     expect(stderr).toContain(`${entry?.key}`);
   });
 
-  test('stops the job with the next renewal where someone removed its entry', async () => {
+  test('is killed at the next renewal if someone removed its entry', async () => {
     const name = freshName();
     const job = witness(1, '--stubborn');
     const { result } = startRunOn(inject('etcd'), name, '--ttl', String(TTL), '--', ...job.command);
@@ -149,7 +149,7 @@ describe('a lock that is lost', () => {
       (job: readonly string[]) => [process.execPath, 'dist/cli/main.js', 'run', freshName(), '--', ...job],
     ],
     ['a shell', (job: readonly string[]) => ['sh', '-c', 'env -i setsid "$@" & wait', 'sh', ...job]],
-  ])('ends also what %s started in another session, with another environment', async (_, inside) => {
+  ])('is killed together with what %s started in another session and environment', async (_, inside) => {
     const name = freshName();
     const job = witness(1, '--stubborn');
     const { result } = startRunOn(inject('etcd'), name, '--ttl', String(TTL), '--', ...inside(job.command));
@@ -160,7 +160,7 @@ describe('a lock that is lost', () => {
     for (const pid of pids) await untilGone(pid);
   });
 
-  test('wakes a stopped job to end it', async () => {
+  test('is continued if it was stopped, so that it can end', async () => {
     const line = await useLine();
     const job = witness(1);
     const { result } = startRunOn(line.url, freshName(), '--ttl', String(TTL), '--', ...job.command);
@@ -175,7 +175,7 @@ describe('a lock that is lost', () => {
     expect(job.signals()).toEqual([['SIGTERM'], ['SIGTERM']]);
   });
 
-  test('is none while an outage is shorter than the lease', async () => {
+  test('keeps running if the outage is shorter than the lease', async () => {
     const name = freshName();
     const line = await useLine();
     const job = witness(0);

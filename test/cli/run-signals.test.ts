@@ -18,7 +18,7 @@ describe('without a terminal', () => {
     await job.begun();
     run.kill(signal);
     await until(job.signals, (all) => all.every((signals) => signals.length > 0));
-    // What was sent before has come by the time a later one has.
+    // Once a later signal has arrived, every earlier one has arrived too.
     const last = signal === 'SIGUSR2' ? 'SIGUSR1' : 'SIGUSR2';
     run.kill(last);
     await until(job.signals, (all) => all.every((signals) => signals.includes(last)));
@@ -47,7 +47,7 @@ describe('without a terminal', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('a stopped command is woken by a signal that asks for its end', async () => {
+  test('a stopped command is continued by a signal that ends commands', async () => {
     const job = witness(1);
     const { process: run, result } = startRun(freshName(), '--', ...job.command);
     const pids = await job.begun();
@@ -58,7 +58,7 @@ describe('without a terminal', () => {
     expect(job.signals()).toEqual([['SIGTERM'], ['SIGTERM']]);
   });
 
-  test('children in the background are met, too, and outlive a command that leaves them there', async () => {
+  test('signals reach children in the background, which outlive the command', async () => {
     const name = freshName();
     const job = witness(0, '--stubborn');
     const { process: run } = startRun(name, '--', 'sh', '-c', '("$@" &); sleep 1000', 'sh', ...job.command);
@@ -69,11 +69,11 @@ describe('without a terminal', () => {
     await until(
       () => queueOn(name),
       (queue) => queue.length === 0,
-    ); // the signal has killed the shell
+    ); // the signal killed the shell
     expect(isThere(pid)).toBe(true);
   });
 
-  test.each(ENDING)('%s ends the wait for the lock, and nothing runs', async (signal) => {
+  test.each(ENDING)('%s ends the wait for the lock, and the command is not started', async (signal) => {
     const name = freshName();
     const holder = witness(0);
     startRun(name, '--', ...holder.command);
@@ -86,7 +86,7 @@ describe('without a terminal', () => {
     expect((await queueOn(name)).map(({ key }) => key)).toEqual([first?.key]);
   });
 
-  test('SIGUSR1 and SIGUSR2 end no wait: they are for a command that runs', async () => {
+  test('SIGUSR1 and SIGUSR2 do not end the wait for the lock', async () => {
     const name = freshName();
     const holder = witness(0);
     const { process: first } = startRun(name, '--', ...holder.command);
@@ -102,8 +102,8 @@ describe('without a terminal', () => {
 
 const TTL = 5;
 
-describe('killed by -9', () => {
-  test('run takes its command with it, and the next one waits no longer than the TTL', async () => {
+describe('kill -9', () => {
+  test('of run also kills the command, and the next run waits no longer than the TTL', async () => {
     const name = freshName();
     const job = witness(0, '--stubborn');
     const { process: run } = startRun(name, '--ttl', String(TTL), '--', ...job.command);
@@ -117,7 +117,7 @@ describe('killed by -9', () => {
     await untilGone(pid);
     const { code, stdout } = await next.result;
     expect({ code, ended: await ended() }).toEqual({ code: 0, ended: 'expire' });
-    // Two seconds for etcd to expire the key, which it does every half a second, and for the next command to start.
+    // Two seconds more: etcd expires keys every half second, and the next command has to start.
     expect(Number(stdout) - killed).toBeLessThan((TTL + 2) * 1000);
   });
 });

@@ -13,9 +13,9 @@ import { witness } from './witness.ts';
 const PYTHON = findPython() ?? 'python3';
 
 describe('a command under a lock', () => {
-  test('runs while the lock is held, and is told of it', async () => {
+  test('runs while the lock is held, and has the details of the lock in its environment', async () => {
     const name = freshName();
-    const look = `console.log(JSON.stringify([Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('ETCD_LOCK_'))),
+    const script = `console.log(JSON.stringify([Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('ETCD_LOCK_'))),
       (await (await fetch(process.argv[1] + '/v2/keys' + process.env.ETCD_LOCK_KEY)).json()).node.value]))`;
     const { code, stdout, stderr } = await run(
       name,
@@ -23,21 +23,21 @@ describe('a command under a lock', () => {
       process.execPath,
       '--input-type=module',
       '-e',
-      look,
+      script,
       onEtcd()['ETCD_ENDPOINTS'] ?? '',
     );
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const [told, value] = JSON.parse(stdout);
-    expect(told).toEqual({
+    const [environment, value] = JSON.parse(stdout);
+    expect(environment).toEqual({
       ETCD_LOCK_NAME: name,
       ETCD_LOCK_KEY: expect.stringMatching(`^/_locks/${name}/\\d{20}$`),
       ETCD_LOCK_UUID: value,
-      ETCD_LOCK_TOKEN: String(BigInt(told.ETCD_LOCK_KEY.slice(-20))),
+      ETCD_LOCK_TOKEN: String(BigInt(environment.ETCD_LOCK_KEY.slice(-20))),
     });
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test.each([0, 1, 7, 124, 255])('ends with its exit code %i', async (code) => {
+  test.each([0, 1, 7, 124, 255])('ends run with its exit code %i', async (code) => {
     expect(await run(freshName(), '--', 'sh', '-c', `exit ${code}`)).toMatchObject({ code, stderr: '' });
   });
 
@@ -45,7 +45,7 @@ describe('a command under a lock', () => {
     ['KILL', 137],
     ['SEGV', 139],
     ['TERM', 143],
-  ])('killed by SIG%s ends with %i', async (signal, code) => {
+  ])('killed by SIG%s ends run with %i', async (signal, code) => {
     expect(await run(freshName(), '--', 'sh', '-c', `kill -${signal} $$`)).toMatchObject({ code, stderr: '' });
   });
 
@@ -54,12 +54,12 @@ describe('a command under a lock', () => {
     ['RTMIN+3', 37],
     ['RTMAX', 64],
     ['32', 32],
-  ])('killed by the signal %s, which Node has no name for, ends with 128 + %i', async (signal, number) => {
+  ])('killed by signal %s, which has no name in Node, ends run with 128 + %i', async (signal, number) => {
     const killed = await run(freshName(), '--', 'bash', '-c', `kill -s ${signal} $$`);
     expect(killed).toMatchObject({ code: 128 + number, signal: null, stderr: '' });
   });
 
-  test('gets its arguments as they are, with no shell in between', async () => {
+  test('gets its arguments unchanged, without a shell', async () => {
     const args = ['a b', '$HOME', '*', '--ttl', '', "it's", '-x', '--', '\\'];
     const { stdout } = await run(
       freshName(),
@@ -72,7 +72,7 @@ describe('a command under a lock', () => {
     expect(JSON.parse(stdout)).toEqual(args);
   });
 
-  test('has our stdin', async () => {
+  test('shares stdin with run', async () => {
     const cat = ['dist/cli/main.js', 'run', freshName(), '--', 'cat'];
     const { stdout, status } = spawnSync(process.execPath, cat, {
       env: { ...process.env, ...onEtcd() },
@@ -81,7 +81,7 @@ describe('a command under a lock', () => {
     expect({ status, stdout: String(stdout) }).toEqual({ status: 0, stdout: 'typed' });
   });
 
-  test('keeps its place as long as it runs, also for longer than the TTL', async () => {
+  test('keeps its entry while it runs, even for longer than the TTL', async () => {
     const name = freshName();
     const job = witness(0);
     const { process: child, result } = startRun(name, '--ttl', '3', '--', ...job.command);
@@ -95,7 +95,7 @@ describe('a command under a lock', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('shares the lock with others that share it, under the name it was given', async () => {
+  test('shares the lock with others that use --shared, and has its identity in the queue', async () => {
     const name = freshName();
     const first = witness(0);
     startRun(name, '--shared', '--identity', 'me', '--', ...first.command);
@@ -107,8 +107,8 @@ describe('a command under a lock', () => {
   });
 });
 
-describe('without the lock nothing runs', () => {
-  test('where it is taken and not to be waited for: 1, in silence', async () => {
+describe('run does not start the command', () => {
+  test('if the lock is taken and --if-available is set: exit code 1, no output', async () => {
     const name = freshName();
     const job = witness(0);
     startRun(name, '--', ...job.command);
@@ -122,7 +122,7 @@ describe('without the lock nothing runs', () => {
     expect(await run(name, '--if-available', '-E', '33', '--', 'echo', 'ran')).toMatchObject({ code: 33, stdout: '' });
   });
 
-  test('where the timeout passes: 124, and who holds it', async () => {
+  test('if the timeout passes: exit code 124, and the message names the holder', async () => {
     const name = freshName();
     const job = witness(0);
     startRun(name, '--', ...job.command);
@@ -138,7 +138,7 @@ describe('without the lock nothing runs', () => {
     });
   });
 
-  test('where etcd cannot be reached: 69', async () => {
+  test('if etcd cannot be reached: exit code 69', async () => {
     const args = ['run', freshName(), '--endpoints', 'http://127.0.0.1:1', '--', 'echo', 'ran'];
     expect(await runCli(args)).toMatchObject({ code: 69, stdout: '', stderr: expect.stringContaining('ECONNREFUSED') });
   });
@@ -146,47 +146,47 @@ describe('without the lock nothing runs', () => {
   test.each([
     ['no name', [], /missing required argument 'name'/],
     ['no command', ['x'], /missing required argument 'command'/],
-    ['options of the command and no --', ['x', 'ls', '-l'], /unknown option '-l'.*<name> -- <command>/s],
-    ['a name that etcd would change', ['a//b', '--', 'true'], /lock name must have no empty.*"a\/\/b"/],
-    ['a TTL that is no number', ['x', '--ttl', 'soon', '--', 'true'], /It must be a number, got "soon"/],
+    ['options of the command without --', ['x', 'ls', '-l'], /unknown option '-l'.*<name> -- <command>/s],
+    ['a name with an empty part', ['a//b', '--', 'true'], /lock name must have no empty.*"a\/\/b"/],
+    ['a TTL that is not a number', ['x', '--ttl', 'soon', '--', 'true'], /It must be a number, got "soon"/],
     ['a TTL that is too small', ['x', '--ttl', '0', '--', 'true'], /ttl must be an integer from 1 .* got 0/],
     ['a timeout below 0', ['x', '--timeout', '-1', '--', 'true'], /timeout must be .* got -1/],
-    ['two minds about waiting', ['x', '--if-available', '--timeout', '5', '--', 'true'], /cannot be used with/],
     [
-      'an exit code that is none',
-      ['x', '-E', '256', '--', 'true'],
-      /exit code must be an integer from 0 to 255, got 256/,
+      'both --if-available and --timeout',
+      ['x', '--if-available', '--timeout', '5', '--', 'true'],
+      /cannot be used with/,
     ],
-  ])('with %s: 64, and what is wrong', async (_, args, message) => {
+    ['an exit code above 255', ['x', '-E', '256', '--', 'true'], /exit code must be an integer from 0 to 255, got 256/],
+  ])('with %s: exit code 64, and the message says what is wrong', async (_, args, message) => {
     const { code, stdout, stderr } = await run(...args);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
     expect(stderr).toMatch(message);
   });
 
-  test('where there is no such command: 127, before anyone queues up', async () => {
+  test('if the command does not exist: exit code 127, before it joins the queue', async () => {
     const name = freshName();
     const { code, stderr } = await run(name, '--', 'no-such-command');
     expect({ code, stderr }).toEqual({ code: 127, stderr: 'etcd-v2-lock: "no-such-command" was not found\n' });
-    // Its directory would stay.
+    // Joining the queue would leave its directory behind.
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('where the command is a directory: 126', async () => {
+  test('if the command is a directory: exit code 126', async () => {
     const directory = temporaryDirectory();
     const { code, stderr } = await run(freshName(), '--', directory);
     expect({ code, stderr }).toEqual({
       code: 126,
-      stderr: `etcd-v2-lock: ${directory} cannot be run: it is no file\n`,
+      stderr: `etcd-v2-lock: cannot run ${directory}: not a file\n`,
     });
   });
 
-  test('where the command is no program: 126', async () => {
+  test('if the command is not executable: exit code 126', async () => {
     const file = join(temporaryDirectory(), 'notes.txt');
     writeFileSync(file, 'hello');
     const { code, stderr } = await run(freshName(), '--', file);
     expect({ code, stderr }).toEqual({
       code: 126,
-      stderr: `etcd-v2-lock: ${file} cannot be run: it is not executable\n`,
+      stderr: `etcd-v2-lock: cannot run ${file}: not executable\n`,
     });
   });
 });

@@ -1,8 +1,8 @@
-"""A job that records what happens to it: `witness.py FILE CHILDREN [--stubborn] [--spin]`.
+"""A job that records the signals it gets: `witness.py FILE CHILDREN [--stubborn] [--spin]`.
 
-Appends lines `PID WHAT` to FILE: `begin`, then the name of each signal that it receives. CHILDREN is the length of the
-chain of child processes below it. The first terminating signal makes it exit with 0 after its child has ended; with
---stubborn, only SIGKILL ends it. With --spin, each process keeps writing the monotonic time in nanoseconds to FILE.PID.
+Appends lines `PID WHAT` to FILE: `begin`, then the name of each signal. Starts a chain of CHILDREN processes: each is the
+child of the one before. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it with exit code 0, once its child has ended. With
+--stubborn only SIGKILL ends it. With --spin it keeps writing the monotonic clock in nanoseconds to FILE.PID.
 """
 
 import os

@@ -19,15 +19,15 @@ export interface Witness {
   /** The command to run. */
   readonly command: readonly string[];
   notes(): Note[];
-  /** Returns the signals that each process received, in order; parents first. */
+  /** The signals that each process got, in order; the parent first. */
   signals(): string[][];
-  /** Waits until all processes have started, and returns their pids; parents first. */
+  /** Waits until all processes have begun; resolves to their pids, the parent's first. */
   begun(): Promise<number[]>;
-  /** Returns when each process was last active, on the clock of `process.hrtime`; requires `--spin`. */
+  /** When each process last ran, on the clock of `process.hrtime`; needs `--spin`. */
   lastDoings(): bigint[];
 }
 
-/** Creates a job that records what happens to it and its children. If it still runs, it is killed after the test. */
+/** A job that records the signals that it and its children get. Its processes are killed after the test. */
 export function witness(children = 1, ...flags: ('--stubborn' | '--spin')[]): Witness {
   const file = join(temporaryDirectory(), 'notes');
   const notes = (): Note[] =>

@@ -1,4 +1,4 @@
-"""A job that ignores signals: `writer.py HOST PORT` keeps posting with the token of its lock until SIGKILL."""
+"""A job that ignores signals: `writer.py HOST PORT` posts the token of its lock repeatedly, until SIGKILL."""
 
 import http.client
 import os

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { until } from './until.ts';
 
 export interface ProcessStat {
-  /** `T` when it is stopped, `Z` when it has ended and nobody has asked for its code yet. */
+  /** `T` if the process is stopped, `Z` if it has ended and its parent has not read its exit code yet. */
   readonly state: string;
   readonly parent: number;
   readonly group: number;
 }
 
-/** What Linux tells of a process; undefined when it is gone. */
+/** Reads /proc/PID/stat; undefined if the process does not exist. */
 export function statOf(pid: number): ProcessStat | undefined {
   try {
     const [, state = '', parent, group] =
@@ -31,7 +31,7 @@ export const untilGone = (pid: number): Promise<boolean> =>
     (there) => !there,
   );
 
-/** Waits until each of them is stopped, or none is. */
+/** Waits until all of them are stopped, or with `stopped = false`, until none is. */
 export async function untilStopped(pids: readonly number[], stopped = true): Promise<void> {
   await until(
     () => pids.map((pid) => statOf(pid)?.state === 'T'),
@@ -39,7 +39,7 @@ export async function untilStopped(pids: readonly number[], stopped = true): Pro
   );
 }
 
-/** Processes of that group that run or are stopped. */
+/** The processes of a group that run or are stopped. */
 export const groupMembers = (group: number): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

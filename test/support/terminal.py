@@ -1,7 +1,7 @@
 """Runs a command as the leader of a session on a new terminal: `terminal.py COMMAND ARGS...`.
 
-stdin is typed on the terminal, stdout gets what it shows; the end of stdin is a hang-up. Ends with the command's exit
-code, 128 + n when a signal ended it.
+Types stdin on the terminal and writes what the terminal shows to stdout. Hangs up at the end of stdin. Exits with the
+command's exit code, or 128 + n if signal n ended it.
 """
 
 import os

@@ -8,14 +8,14 @@ import { until } from './until.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface OnTerminal {
-  /** All that the terminal has shown. */
+  /** Everything that the terminal has shown. */
   readonly shown: () => string;
   type(text: string): void;
-  /** Waits until the terminal shows something like it. */
+  /** Waits until everything shown so far matches. */
   shows(text: RegExp): Promise<string>;
-  /** Takes the terminal away. */
+  /** Closes the terminal. */
   hangUp(): void;
-  /** Exit code of the command; 128 + n when a signal ended it. */
+  /** Exit code of the command; 128 + n if signal n ended it. */
   readonly ended: Promise<number>;
 }
 
@@ -34,7 +34,7 @@ export function startOnTerminal(command: readonly string[], env: Readonly<Record
   child.stdin.on('error', () => {}); // the command has ended
   const ended = once(child, 'exit').then(([code]) => code as number);
   onTestFinished(async () => {
-    // That hangs up, too; what heeds no hang-up is for others to end.
+    // This also hangs up. Processes that ignore SIGHUP are ended elsewhere.
     child.kill('SIGKILL');
     await ended;
   });

@@ -2,22 +2,22 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { CliError, ExitCode } from '../exit-codes.ts';
 
-/** Where execvp(3) looks when there is no PATH. */
+/** The path that execvp(3) searches if PATH is not set. */
 const DEFAULT_PATH = '/bin:/usr/bin';
 
 /**
- * Looks for a command as execvp(3) will, so that nobody queues up for one that is not there.
- * @throws {CliError}
+ * Searches for a command like execvp(3), so that `run` fails before it joins the queue.
+ * @throws {CliError} if the command is not found or cannot be executed
  */
 export function checkCommand(command: string, path = process.env['PATH'] ?? DEFAULT_PATH): void {
-  const places = command.includes('/') ? [command] : path.split(delimiter).map((directory) => join(directory, command));
-  const files = command === '' ? [] : places.filter(isFile);
-  // Along PATH a directory is passed over.
-  if (files.length === 0 && command.includes('/') && existsSync(command))
-    throw new CliError(`${command} cannot be run: it is no file`, ExitCode.cannotRun);
+  const hasSlash = command.includes('/');
+  const candidates = hasSlash ? [command] : path.split(delimiter).map((directory) => join(directory, command));
+  const files = command === '' ? [] : candidates.filter(isFile);
+  // A search along PATH skips directories.
+  if (files.length === 0 && hasSlash && existsSync(command))
+    throw new CliError(`cannot run ${command}: not a file`, ExitCode.cannotRun);
   if (files.length === 0) throw new CliError(`${JSON.stringify(command)} was not found`, ExitCode.notFound);
-  if (!files.some(isExecutable))
-    throw new CliError(`${files[0]} cannot be run: it is not executable`, ExitCode.cannotRun);
+  if (!files.some(isExecutable)) throw new CliError(`cannot run ${files[0]}: not executable`, ExitCode.cannotRun);
 }
 
 const isFile = (file: string): boolean => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;

@@ -5,14 +5,14 @@ import type { RequestTrace } from '../../manager/trace.ts';
 import { ownerOf } from '../queues/show.ts';
 import { clearStatus, showStatus } from '../streams.ts';
 
-/** Milliseconds: a shorter wait needs no words. */
-const PATIENCE = 1000;
-/** Milliseconds between two looks at the queue. */
-const LOOK = 2000;
+/** Milliseconds before the first status line: a shorter wait shows none. */
+const SHOW_AFTER = 1000;
+/** Milliseconds between two updates of the status line. */
+const UPDATE_EVERY = 2000;
 
 const WAITS = 'tracing:etcd-v2-lock:request:wait';
 
-/** Tells people on a terminal what a wait is for, in one line of stderr that is gone when the wait is over. */
+/** Shows the holder and the position in the queue during a wait: one status line on stderr, if that is a terminal. */
 export async function withProgress<T>(locks: LockManager, name: string, wait: () => Promise<T>): Promise<T> {
   if (!process.stderr.isTTY) return wait();
   let trace: RequestTrace | undefined;
@@ -21,7 +21,7 @@ export async function withProgress<T>(locks: LockManager, name: string, wait: ()
   };
   const over = new AbortController();
   subscribe(WAITS, onWait);
-  void tell(locks, name, () => trace?.uuid, over.signal);
+  void showProgress(locks, name, () => trace?.uuid, over.signal);
   try {
     return await wait();
   } finally {
@@ -31,13 +31,13 @@ export async function withProgress<T>(locks: LockManager, name: string, wait: ()
   }
 }
 
-async function tell(locks: LockManager, name: string, uuid: () => string | undefined, over: AbortSignal) {
-  await pause(PATIENCE, over);
+async function showProgress(locks: LockManager, name: string, uuid: () => string | undefined, over: AbortSignal) {
+  await pause(SHOW_AFTER, over);
   while (!over.aborted) {
     const line = await lineOf(locks, name, uuid());
     if (over.aborted) break;
     showStatus(line);
-    await pause(LOOK, over);
+    await pause(UPDATE_EVERY, over);
   }
 }
 
