@@ -1,4 +1,4 @@
-// `npm run docs`: writes docs/cli.md, or the file that is named, from the help texts of the built command line.
+// `npm run docs`: writes docs/cli.md, or the given file, from the help texts of the built command line.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectionSettings } from '../dist/cli/connection.js';
@@ -15,23 +15,24 @@ const isForEvery = ({ helpGroupHeading }) => helpGroupHeading === 'Options for e
 const chapters = {
   NAME: `etcd-v2-lock - ${proof(all.description())}`,
   SYNOPSIS: code([...commands, all].map(usageOf)),
-  DESCRIPTION: `Each command tells by its exit code what it came to. Data is on stdout, as JSON with \`--json\`; what went wrong is told on
-stderr. Colours are on terminals only. Control, bidi and other invisible characters in names, values and messages are printed as
-\`\\uXXXX\`, which JSON reads back as the same character.
+  DESCRIPTION: `Each command reports its result by its exit code. Data is printed on stdout, as JSON with \`--json\`. Errors and warnings are
+printed on stderr. Colours are used on terminals only. Control, bidi and other invisible characters in names, values and messages are printed as
+\`\\uXXXX\`, which a JSON parser reads as the same character.
 
-An error about credentials, or about a flag that is not known, does not show the value.
+Errors about credentials and unknown flags do not show the value.
 
 ${lines(options.filter((option) => !isForEvery(option)).map(itemOfOption))}`,
   COMMANDS: commands.map(chapterOf).join('\n\n'),
-  'OPTIONS FOR EVERY COMMAND': `Before the name of the command or behind it. Flags win over the environment, whose empty variables count as unset.
+  'OPTIONS FOR EVERY COMMAND': `These options can be given before or after the command name. Flags take precedence over environment variables. Empty variables
+count as unset.
 
 ${lines(options.filter(isForEvery).map(itemOfOption))}`,
   ENVIRONMENT: lines([
     ...connectionSettings.flatMap(itemOfVariables),
-    item(['NO_COLOR'], 'no colours, on terminals either'),
-    item(['DEBUG'], '`etcd-v2-lock:*` tells of each request on stderr, never of a password'),
+    item(['NO_COLOR'], 'disable colours on terminals'),
+    item(['DEBUG'], '`etcd-v2-lock:*` logs each request on stderr, without passwords'),
   ]),
-  'EXIT STATUS': `The numbers are those of flock(1), timeout(1) and sysexits.h.
+  'EXIT STATUS': `The exit codes follow flock(1), timeout(1) and sysexits.h.
 
 | code | |
 | --- | --- |
@@ -44,7 +45,7 @@ const HEAD = '# etcd-v2-lock(1)\n\n[//]: # (Made by "npm run docs" from the help
 const parts = Object.entries(chapters).map(([title, text]) => `\n## ${title}\n\n${text}\n`);
 writeFileSync(file, HEAD + parts.join(''));
 
-/** One command: how it is called, what it does and takes, and what else its help says. */
+/** Returns the chapter of one command: usage, description, arguments, options, and the rest of its help. */
 function chapterOf(command) {
   const help = command.createHelp();
   const taken = [
@@ -64,7 +65,7 @@ function chapterOf(command) {
   ].join('\n\n');
 }
 
-/** What a command's help says behind its lists, by heading; the empty one is for plain text. */
+/** Returns the help of a command after its option list, by heading. Plain text is under the empty heading. */
 function sectionsAfter(command) {
   let text = '';
   const writeOut = (part) => {
@@ -97,14 +98,14 @@ function itemOfOption(option) {
 function itemOfVariables({ env, flags }) {
   if (env === undefined) return [];
   const flag = flags.split(' ').at(-2);
-  return [item(env, `in the place of \`${flag}\`${env.length > 1 ? '; the first one that is set' : ''}`)];
+  return [item(env, `value for \`${flag}\`${env.length > 1 ? '; the first variable that is set counts' : ''}`)];
 }
 
 function item(terms, text) {
   return `- ${terms.map((term) => `\`${term}\``).join(', ')}: ${proof(text)}`;
 }
 
-/** Outside of code, what Markdown would take for a tag or for emphasis. */
+/** Escapes characters outside of code that Markdown would read as a tag or as emphasis. */
 function proof(text) {
   return text.replace(/`[^`]*`|(?<!\w)[<_*]/g, (part) => (part.startsWith('`') ? part : `\\${part}`));
 }
