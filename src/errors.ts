@@ -1,11 +1,11 @@
 import { printable } from './printable.ts';
 
-/** Who stood in the way when waiting was in vain. */
+/** The holder that an unsuccessful waiter waited for. */
 export interface LockHolder {
   readonly key: string;
-  /** What the entry carries: the uuid of its lock, after `shared:` and `id:<identity>:` where it has those. */
+  /** Value of the entry: the uuid of its lock, after `shared:` and `id:<identity>:` if it has those. */
   readonly value: string;
-  /** Seconds its key had left when last listed; undefined when it never expires. */
+  /** Seconds until the key expires, as of the last listing; undefined if it never expires. */
   readonly ttl: number | undefined;
 }
 
@@ -14,24 +14,24 @@ export interface EtcdErrorFields {
   readonly errorCode?: number | undefined;
   /** The etcd index at the time of the error. */
   readonly index?: number | undefined;
-  /** Status of the answer, where there was one. */
+  /** HTTP status of the answer, if there was one. */
   readonly status?: number | undefined;
-  /** etcd's `cause` text, or the error beneath this one. */
+  /** etcd's `cause` text, or the error that caused this one. */
   readonly cause?: unknown;
-  /** Members that were asked and what each failed with. */
+  /** Members that were asked, and how each failed. */
   readonly failures?: readonly EndpointFailure[] | undefined;
-  /** True where a write may have happened, or may still happen. */
+  /** True if a write may have been carried out, or may still be. */
   readonly outcomeUnknown?: boolean | undefined;
 }
 
-/** What one member of the cluster answered, or failed with. */
+/** How one member of the cluster failed. */
 export interface EndpointFailure {
   readonly endpoint: string;
   readonly error: Error;
 }
 
 /**
- * Base of every error this package makes. Class names are python-etcd's; `code` is stable across versions.
+ * Base class of all errors of this package. Class names are python-etcd's; `code` is stable across versions.
  *
  * `message` is one line that is safe to log: control, format and other unprintable characters are `\uXXXX` in it. All other
  * fields keep the text as received, such as etcd's `cause` and a holder's `value`.
@@ -42,11 +42,11 @@ export class EtcdException extends Error {
   readonly index: number | undefined;
   readonly status: number | undefined;
   readonly failures: readonly EndpointFailure[];
-  /** True where a write may have happened, or may still happen: look before writing again. */
+  /** True if a write may have been carried out, or may still be: read the key before you write again. */
   readonly outcomeUnknown: boolean;
 
   static {
-    // On the prototype, so that each subclass names itself without a field of its own.
+    // On the prototype, so that subclasses need no field for their names.
     Object.defineProperty(EtcdException.prototype, 'name', {
       get(this: EtcdException) {
         return this.constructor.name;
@@ -88,7 +88,7 @@ export class EtcdRootReadOnly extends EtcdKeyError {
   override readonly code = 'ETCD_ROOT_READ_ONLY';
 }
 
-/** Codes 200 to 212, and a lock asked for something it has no value for. */
+/** Codes 200 to 212, and reading a property of a `Lock` that has no value yet. */
 export class EtcdValueError extends EtcdException {
   override readonly code: string = 'ETCD_VALUE_ERROR';
 }
@@ -113,7 +113,7 @@ export class EtcdLeaderElectionInProgress extends EtcdException {
 export class EtcdWatcherCleared extends EtcdException {
   override readonly code = 'ETCD_WATCHER_CLEARED';
 }
-/** Code 401: the history no longer reaches back to the index asked for. */
+/** Code 401: the event history no longer contains the requested index. */
 export class EtcdEventIndexCleared extends EtcdException {
   override readonly code = 'ETCD_EVENT_INDEX_CLEARED';
 }
@@ -123,8 +123,8 @@ export class EtcdConnectionFailed extends EtcdException {
   override readonly code: string = 'ETCD_CONNECTION_FAILED';
 }
 /**
- * No member could be spoken to, because of TLS: one side does not trust the other's certificate, or speaks no TLS at all.
- * Told at once, since more tries would not help.
+ * TLS failed at every member: one side does not trust the other's certificate, or both have no TLS version or cipher in common.
+ * Not retried, because a retry would fail, too.
  */
 export class EtcdTlsFailed extends EtcdConnectionFailed {
   override readonly code = 'ETCD_TLS_FAILED';
@@ -134,17 +134,17 @@ export class EtcdClientClosed extends EtcdException {
   override readonly code = 'ETCD_CLIENT_CLOSED';
 }
 /**
- * What answered does not speak etcd's v2 keys API: a proxy's page, or a server without `--enable-v2`. Or the answer is
- * larger than 64 MiB, has a field that etcd never sends, or is about another key than the one asked for.
+ * The answer is not one of etcd's v2 keys API: a proxy's page, or a server without `--enable-v2`. Or the answer is larger than
+ * 64 MiB, has a field that etcd never sends, or is about another key than the requested one.
  */
 export class EtcdUnusableAnswer extends EtcdException {
   override readonly code = 'ETCD_UNUSABLE_ANSWER';
 }
-/** The answer came from another cluster than before, or than expected. */
+/** The answer came from another cluster than earlier answers, or than `expectedClusterId`. */
 export class EtcdClusterIdChanged extends EtcdException {
   override readonly code = 'ETCD_CLUSTER_ID_CHANGED';
 }
-/** `close()` ran out of time: these keys stay until their TTL has passed. */
+/** `close()` timed out: these keys could not be removed and may stay until their TTL has passed. */
 export class EtcdKeysLeft extends EtcdException {
   override readonly code = 'ETCD_KEYS_LEFT';
   readonly keys: readonly string[];
@@ -161,28 +161,28 @@ export interface WaitErrorFields extends EtcdErrorFields {
 /** The timeout passed before the lock was acquired. */
 export class EtcdWatchTimedOut extends EtcdConnectionFailed {
   override readonly code = 'ETCD_WATCH_TIMED_OUT';
-  /** Who held the lock when the queue was last read. */
+  /** The holder when the queue was last read. */
   readonly holder: LockHolder | undefined;
   constructor(message: string, fields: WaitErrorFields = {}) {
     super(message, fields);
     this.holder = fields.holder;
   }
 }
-/** The entry in the queue is gone, is another's, or was not renewed in time. */
+/** The own entry is gone, was replaced by another entry, or was not renewed in time. */
 export class EtcdLockExpired extends EtcdException {
   override readonly code = 'ETCD_LOCK_EXPIRED';
-  /** Who held the lock when the queue was last read, where that is known. */
+  /** The holder when the queue was last read, if known. */
   readonly holder: LockHolder | undefined;
   constructor(message: string, fields: WaitErrorFields = {}) {
     super(message, fields);
     this.holder = fields.holder;
   }
 }
-/** `release()` was called while `acquire()` waited, or a hold is asked for after its end. */
+/** `release()` was called while `acquire()` waited, or a hold was used after its end. */
 export class EtcdLockReleased extends EtcdException {
   override readonly code = 'ETCD_LOCK_RELEASED';
 }
-/** A lock was lost while it was held; `cause` says how. */
+/** The lock was lost while it was held; `cause` says why. */
 export class EtcdLockLost extends EtcdException {
   override readonly code = 'ETCD_LOCK_LOST';
 }
@@ -192,7 +192,7 @@ export interface StaleTokenFields {
   readonly highest: bigint;
 }
 
-/** A write came with a fencing token lower than one seen before: its sender has lost the lock since. */
+/** A write had a lower fencing token than an earlier write: the sender has lost the lock. */
 export class EtcdStaleToken extends EtcdException {
   override readonly code = 'ETCD_STALE_TOKEN';
   readonly token: bigint;
@@ -207,7 +207,7 @@ export class EtcdStaleToken extends EtcdException {
 
 interface Meaning {
   readonly ErrorClass: new (message: string, fields: EtcdErrorFields) => EtcdException;
-  /** etcd's own words. */
+  /** etcd's own text. */
   readonly message: string;
 }
 
@@ -239,23 +239,23 @@ const meanings: Readonly<Record<number, Meaning>> = {
   401: { ErrorClass: EtcdEventIndexCleared, message: 'The event in requested index is outdated and cleared' },
 };
 
-/** The code etcd gives when raft did not settle a request in time: a write may still be committed. */
+/** etcd's code for a request that raft did not settle in time: a write may still be committed. */
 const RAFT_INTERNAL_ERROR = 300;
 
-/** The error for one of etcd's own error numbers, in the words it came with. */
+/** Returns the error for one of etcd's error numbers, with the text that came with it. */
 export function fromErrorCode(errorCode: number, words: string, fields: EtcdErrorFields): EtcdException {
   const ErrorClass = meanings[errorCode]?.ErrorClass ?? EtcdException;
   return new ErrorClass(fields.cause ? `${words} (${fields.cause})` : words, { ...fields, errorCode });
 }
 
-/** The error as etcd itself makes it. */
+/** Returns the error as etcd itself reports it. */
 export const etcdError = (errorCode: number, cause: string, index: number): EtcdException =>
   fromErrorCode(errorCode, messageOf(errorCode), { cause, index });
 
-/** etcd's own words for one of its error numbers. */
+/** Returns etcd's text for one of its error numbers. */
 export const messageOf = (errorCode: number): string => meanings[errorCode]?.message ?? 'Unknown error';
 
-/** True where the same call may well succeed later or elsewhere: a lost connection, no leader, a cleared history. */
+/** Whether the same call may succeed later or on another member: a lost connection, no leader, a cleared history. */
 export function isTransient(error: unknown): error is EtcdException {
   if (error instanceof EtcdWatchTimedOut || error instanceof EtcdTlsFailed) return false;
   return (
@@ -268,8 +268,8 @@ export function isTransient(error: unknown): error is EtcdException {
 }
 
 /**
- * True for what may be a moment's outage, also where every member answers with a page that is not etcd's or shows a certificate
- * that is not trusted: it says nothing of a key that is there already.
+ * Whether the error may be temporary for a key that exists already. Unlike {@link isTransient}, also true if every member answers
+ * with a page that is not etcd's, or has a certificate that is not trusted: neither says anything about the key.
  */
 export const mayPass = (error: unknown): boolean =>
   isTransient(error) || error instanceof EtcdUnusableAnswer || error instanceof EtcdTlsFailed;

@@ -2,34 +2,34 @@ import { orAborted, pause, Scope, type Source } from './cancellation.ts';
 import { Backoff, Deadline } from './time.ts';
 
 /**
- * What may still leave a key behind: calls under way, and removals that could not be finished in the call that owed them.
- * The latter go on in the background without keeping the process alive. Closing the store waits for all, up to a limit.
+ * Work that may still leave a key behind: calls under way, and removals that a call could not finish. Such removals are retried
+ * in the background without keeping the process alive. Closing the store waits for all pending work, up to a timeout.
  */
 export class PendingWork {
   readonly #pending = new Map<Promise<void>, string>();
-  /** Aborts when the store is being closed: what can end sooner should, what waits should try once more. */
+  /** Aborts when the store is being closed. Calls should end then, and waiting removals should retry once. */
   readonly closing = new Scope();
   readonly #reason: () => Error;
 
-  /** @param reason makes the error that calls under way end with when the store is closed */
+  /** @param reason returns the error that calls under way end with when the store is closed */
   constructor(reason: () => Error) {
     this.#reason = reason;
   }
 
-  /** Registers work in progress under the key it is about. `done` must not reject. */
+  /** Registers work in progress on a key. `done` must not reject. */
   add(key: string, done: Promise<void>): void {
     this.#pending.set(done, key);
     void done.then(() => this.#pending.delete(done));
   }
 
-  /** Waits for what is pending, `seconds` at the most. Resolves to the keys that had to be left. */
+  /** Waits for pending work, at most `seconds` seconds. Resolves to the keys of work that is still pending. */
   async settle(seconds: number): Promise<string[]> {
     this.closing.abort(this.#reason());
     const scope = new Scope().abortAt(Deadline.after(seconds), () => undefined);
     try {
       while (this.#pending.size > 0) await orAborted(Promise.all(this.#pending.keys()), scope);
     } catch {
-      // Out of time: what is still pending is the answer.
+      // Timed out: report what is still pending.
     } finally {
       scope.dispose();
     }

@@ -1,10 +1,10 @@
-/** The longest delay `setTimeout` keeps; a longer one would fire at once. */
+/** Maximum delay of `setTimeout`, in milliseconds; a longer one would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** Milliseconds on the monotonic clock. */
+/** Returns the time on the monotonic clock, in milliseconds. */
 export const now = (): number => performance.now();
 
-/** A point on the monotonic clock, made once at entry and handed down. */
+/** A point in time on the monotonic clock. Create one deadline where a call begins, and pass it down. */
 export class Deadline {
   /** A deadline that never passes. */
   static readonly never = new Deadline(Number.POSITIVE_INFINITY);
@@ -15,11 +15,12 @@ export class Deadline {
     this.at = at;
   }
 
+  /** Returns a deadline that passes after `seconds` seconds. */
   static after(seconds: number): Deadline {
     return new Deadline(now() + seconds * 1000);
   }
 
-  /** Milliseconds left, never below 0. */
+  /** Milliseconds left, at least 0. */
   get remaining(): number {
     return Math.max(0, this.at - now());
   }
@@ -34,7 +35,7 @@ export interface TimerOptions {
   readonly ref?: boolean;
 }
 
-/** Calls `fn` once, at or after the deadline, however far away it is. Returns what cancels it. */
+/** Calls `fn` once, at or after the deadline, however far away that is. Returns a function that cancels the timer. */
 export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: TimerOptions = {}): () => void {
   if (deadline.at === Number.POSITIVE_INFINITY) return () => {};
   const fire = (): void => {
@@ -46,12 +47,12 @@ export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: T
 }
 
 function arm(deadline: Deadline, fire: () => void, ref: boolean): NodeJS.Timeout {
-  // Timers count whole milliseconds and may fire a little early: round up, then look again.
+  // Timers count whole milliseconds and may fire a little early. So round up here, and `fire` checks again.
   const timer = setTimeout(fire, Math.min(Math.ceil(deadline.remaining), LONGEST_TIMER));
   return ref ? timer : timer.unref();
 }
 
-/** Waits that grow from `first` to `most` milliseconds, doubling, each with jitter between half and the whole. */
+/** Delays between retries. They double from `first` to `most` milliseconds. Jitter shortens each delay by up to a half. */
 export class Backoff {
   readonly #first: number;
   readonly #most: number;
@@ -63,7 +64,7 @@ export class Backoff {
     this.#next = first;
   }
 
-  /** Milliseconds to wait before the next try. */
+  /** Returns the milliseconds to wait before the next retry. */
   next(): number {
     const whole = this.#next;
     this.#next = Math.min(whole * 2, this.#most);

@@ -4,7 +4,7 @@ import * as errors from '../src/errors.ts';
 
 const { EtcdException, EtcdKeyError, EtcdValueError, EtcdConnectionFailed } = errors;
 
-/** Class name, stable code, direct base. The codes are public: a change breaks users. */
+/** Class name, code, direct base class. The codes are public: a change would break users. */
 const classes: [keyof typeof errors, string, new (...args: never[]) => Error][] = [
   ['EtcdException', 'ETCD_EXCEPTION', Error],
   ['EtcdKeyError', 'ETCD_KEY_ERROR', EtcdException],
@@ -44,7 +44,7 @@ test('no two classes share a code', () => {
   expect(new Set(classes.map(([, code]) => code)).size).toBe(classes.length);
 });
 
-test.each(classes)('%s says its name and has the code %s', (name, code, base) => {
+test.each(classes)('%s has its name and the code %s', (name, code, base) => {
   const error = make(name);
   expect(error).toMatchObject({ name, code, message: 'why' });
   expect(Object.getPrototypeOf(error.constructor)).toBe(base);
@@ -53,36 +53,36 @@ test.each(classes)('%s says its name and has the code %s', (name, code, base) =>
   expect(inspect(error)).toMatch(new RegExp(`^${name}: why\n`));
 });
 
-test('an error without fields claims nothing', () => {
+test('an error without fields has defaults', () => {
   const error = new EtcdException('why');
   expect(error).toMatchObject({ errorCode: undefined, index: undefined, status: undefined, outcomeUnknown: false });
   expect(error.failures).toEqual([]);
   expect('cause' in error).toBe(false);
 });
 
-test('an error keeps what it was given', () => {
-  const cause = new Error('beneath');
+test('an error keeps the given fields', () => {
+  const cause = new Error('the cause');
   const failures = [{ endpoint: 'http://a:2379', error: cause }];
   const fields = { errorCode: 300, index: 6, status: 500, outcomeUnknown: true, failures, cause };
   expect(new errors.EtcdConnectionFailed('why', fields)).toMatchObject(fields);
 });
 
-test('errors about a lock name its holder where that is known', () => {
+test('errors about a lock have its holder if known', () => {
   const holder = { key: '/_locks/x/1', value: 'u1', ttl: 5 };
   expect(new errors.EtcdWatchTimedOut('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why').holder).toBeUndefined();
 });
 
-test('a token that is too low is told with the highest', () => {
+test('the error for a stale token has that token and the highest one', () => {
   expect(new errors.EtcdStaleToken('why', { token: 3n, highest: 5n })).toMatchObject({ token: 3n, highest: 5n });
 });
 
-test('keys left behind are named', () => {
+test('the error for keys left behind has the keys', () => {
   expect(new errors.EtcdKeysLeft('why', ['/a', '/b']).keys).toEqual(['/a', '/b']);
 });
 
-test('an unknown error code is told by the base class', () => {
+test('an unknown error code becomes an error of the base class', () => {
   const error = errors.fromErrorCode(999, 'new in etcd', { status: 400 });
   expect(error.constructor).toBe(EtcdException);
   expect(error).toMatchObject({ errorCode: 999, status: 400, message: 'new in etcd' });
@@ -114,7 +114,7 @@ test.each([
 });
 
 test.each([new Error('x'), new TypeError('x'), new DOMException('x', 'AbortError'), undefined, null, 'x', 300])(
-  'what is no error of ours is not transient: %s',
+  'any other value is not transient: %s',
   (error) => {
     expect(errors.isTransient(error)).toBe(false);
   },

@@ -13,11 +13,11 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('nothing pending is settled at once', async () => {
+test('without pending work, settling ends at once', async () => {
   expect(await new PendingWork(() => reason).settle(5)).toEqual([]);
 });
 
-test('settling tells whoever is pending that it is time, with the reason given', async () => {
+test('settling aborts `closing` with the given reason', async () => {
   const cleanups = new PendingWork(() => reason);
   expect(cleanups.closing.aborted).toBe(false);
   const ends = new Promise<void>((resolve) => addAbortListener(cleanups.closing, () => resolve()));
@@ -26,7 +26,7 @@ test('settling tells whoever is pending that it is time, with the reason given',
   expect(cleanups.closing.reason).toBe(reason);
 });
 
-test('what is added while settling is waited for as well', async () => {
+test('settling also waits for work that is added in the meantime', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add(
     '/a',
@@ -37,7 +37,7 @@ test('what is added while settling is waited for as well', async () => {
   expect(await settled).toEqual([]);
 });
 
-test('what is not done in time is named: each key once, in order', async () => {
+test('settling resolves to the keys of unfinished work: each key once, in order', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add('/done', after(500));
   for (const key of ['/b', '/a', '/b']) cleanups.add(key, after(10_000));
@@ -47,7 +47,7 @@ test('what is not done in time is named: each key once, in order', async () => {
   await vi.advanceTimersByTimeAsync(5000);
 });
 
-test('a key stays pending while any of its work is', async () => {
+test('a key is pending as long as any of its work', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add('/a', after(100));
   cleanups.add('/a', after(10_000));
@@ -58,7 +58,7 @@ test('a key stays pending while any of its work is', async () => {
   expect(await cleanups.settle(1)).toEqual([]);
 });
 
-test('with no time at all, what is pending is named', async () => {
+test('settling with a timeout of 0 resolves to the pending keys', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add('/a', after(10));
   const settled = cleanups.settle(0);

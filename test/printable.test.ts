@@ -4,13 +4,13 @@ import { show } from '../src/checks.ts';
 import { printable } from '../src/printable.ts';
 import { HARMLESS, HOSTILE, unprintableIn } from './support/hostile.ts';
 
-/** Any text, lone surrogates and rare characters included. */
+/** Any strings, including lone surrogates and rare characters. */
 const texts = fc.string({
   unit: fc.oneof(fc.string({ unit: 'binary', maxLength: 1 }), fc.constantFrom(...loneOnes())),
 });
 
 describe('printable text', () => {
-  test.each(Object.entries(HOSTILE))('escapes what %s', (_, text) => {
+  test.each(Object.entries(HOSTILE))('escapes text that %s', (_, text) => {
     expect(unprintableIn(text)).not.toEqual([]);
     expect(unprintableIn(printable(text))).toEqual([]);
     expect(JSON.parse(`"${printable(text)}"`)).toBe(text);
@@ -28,11 +28,11 @@ describe('printable text', () => {
     expect(printable(text)).toBe(shown);
   });
 
-  test('leaves all else as it is', () => {
+  test('leaves other characters unchanged', () => {
     expect(printable(HARMLESS)).toBe(HARMLESS);
   });
 
-  test('has no unprintable character, whatever the text, and stays the same when it is escaped again', () => {
+  test('has no unprintable character, and does not change if escaped again', () => {
     fc.assert(
       fc.property(texts, (text) => {
         const shown = printable(text);
@@ -59,7 +59,7 @@ test.each<[unknown, string]>([
   [{ [Symbol.toStringTag]: 'a\u001b[2J' }, String.raw`[object a\u001b[2J]`],
   [Symbol('a\u202e'), String.raw`Symbol(a\u202e)`],
   [() => 'source\n', '[object Function]'],
-])('a message shows %j in one printable line', (value, shown) => {
+])('an error message shows %j as one printable line', (value, shown) => {
   expect(unprintableIn(show(value))).toEqual([]);
   expect(show(value)).toBe(shown);
 });
