@@ -2,12 +2,12 @@ import { EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from './message.ts';
 
 const MEBIBYTE = 1024 * 1024;
-/** Of one answer: a listing of 300,000 entries is smaller. */
-const MOST_MEBIBYTES = 64;
-/** Bytes that keeping a chunk costs beside its own: chunks of one byte would fill the memory all the same. */
+/** Size limit of one answer. A listing of 300,000 entries is smaller. */
+const MAX_MEBIBYTES = 64;
+/** Bytes of memory that each chunk costs in addition to its own. Without this, chunks of one byte would fill the memory. */
 const PER_CHUNK = 128;
 
-/** The body of an answer, kept as it comes, up to a limit. */
+/** Collects the body of an answer, up to a size limit. */
 export class Body {
   readonly #status: number;
   readonly #declared: number;
@@ -24,22 +24,22 @@ export class Body {
     return whole?.toString() ?? '';
   }
 
-  /** @throws {EtcdUnusableAnswer} where it is said to be larger than it may be */
-  begin(): void {
-    if (this.#declared > MOST_MEBIBYTES * MEBIBYTE) throw this.#tooLarge();
+  /** @throws {EtcdUnusableAnswer} if the declared length exceeds the limit */
+  checkDeclared(): void {
+    if (this.#declared > MAX_MEBIBYTES * MEBIBYTE) throw this.#tooLarge();
   }
 
-  /** @throws {EtcdUnusableAnswer} once it is larger than it may be */
+  /** @throws {EtcdUnusableAnswer} as soon as the body exceeds the limit */
   add(chunk: Buffer): void {
     this.#kept += chunk.length + PER_CHUNK;
-    if (this.#kept > MOST_MEBIBYTES * MEBIBYTE) throw this.#tooLarge();
+    if (this.#kept > MAX_MEBIBYTES * MEBIBYTE) throw this.#tooLarge();
     this.#chunks.push(chunk);
   }
 
   #tooLarge(): EtcdUnusableAnswer {
     this.#chunks.length = 0;
     const size = this.#declared > 0 ? ` (${this.#declared} bytes)` : '';
-    return new EtcdUnusableAnswer(`answered ${this.#status} with more than ${MOST_MEBIBYTES} MiB${size}`, {
+    return new EtcdUnusableAnswer(`answered ${this.#status} with more than ${MAX_MEBIBYTES} MiB${size}`, {
       status: this.#status,
       outcomeUnknown: this.#status < 300 || this.#status >= 500,
     });

@@ -1,43 +1,43 @@
 import type { Socket } from 'node:net';
 import type { Client } from 'undici';
 import { now } from '../time.ts';
-import type { Trial } from './trial.ts';
+import type { OptionalFeature } from './optional-feature.ts';
 
-/** Milliseconds after an answer within which a server that closes the connection does so because of the answer. */
-const SOON = 1000;
+/** Milliseconds. A server that closes a connection within this time after an answer does so because of that answer. */
+const CLOSED_BY_ANSWER = 1000;
 
-/** One connection to a member. After a socket was closed, undici opens a new one for the next request. */
+/** One connection to a member. After its socket was closed, undici opens a new one for the next request. */
 export class Connection {
   readonly client: Client;
-  readonly #reuse: Trial;
+  readonly #keepAlive: OptionalFeature;
   #socket: Socket | undefined;
-  /** Whole answers on the present socket. */
+  /** Complete answers on the present socket. */
   #answers = 0;
-  /** When the last one came. */
+  /** When the last complete answer came. */
   #answeredAt = 0;
 
   /**
-   * @param reuse finds out whether the member keeps its connections open after an answer
-   * @param make makes the client, and calls `opened` with each socket it makes
+   * @param keepAlive learns here whether the member keeps connections open after an answer
+   * @param make returns the client, and calls `onSocket` with each socket that the client opens
    */
-  constructor(reuse: Trial, make: (opened: (socket: Socket) => void) => Client) {
-    this.#reuse = reuse;
-    this.client = make(this.#opened);
+  constructor(keepAlive: OptionalFeature, make: (onSocket: (socket: Socket) => void) => Client) {
+    this.#keepAlive = keepAlive;
+    this.client = make(this.#onSocket);
   }
 
-  /** Whether the present socket has given an answer before: it may be closed while the next request is on its way. */
+  /** Whether the present socket has carried an answer. The server may close such a socket while the next request is sent. */
   get isUsed(): boolean {
     return this.#answers > 0;
   }
 
-  /** Notes that a whole answer has come. */
-  readonly answered = (): void => {
+  /** Call this when a complete answer has come. */
+  readonly onAnswer = (): void => {
     this.#answers += 1;
     this.#answeredAt = now();
-    if (this.#answers > 1) this.#reuse.succeeded();
+    if (this.#answers > 1) this.#keepAlive.succeeded();
   };
 
-  /** Sends as one what is written in this turn. */
+  /** Sends everything that is written until the next tick as one packet. */
   writeTogether(): void {
     const socket = this.#socket;
     if (!socket) return;
@@ -45,14 +45,14 @@ export class Connection {
     process.nextTick(() => socket.uncork());
   }
 
-  readonly #opened = (socket: Socket): void => {
+  readonly #onSocket = (socket: Socket): void => {
     this.#socket = socket;
     this.#answers = 0;
-    // Neither is emitted where we close it, as after an answer that announces the end of the connection.
+    // Neither event fires when we close the socket ourselves, as after an answer with `connection: close`.
     socket.once('end', this.#onClosedByMember).once('error', this.#onClosedByMember);
   };
 
   readonly #onClosedByMember = (): void => {
-    if (this.#answers === 1 && now() - this.#answeredAt < SOON) this.#reuse.failed();
+    if (this.#answers === 1 && now() - this.#answeredAt < CLOSED_BY_ANSWER) this.#keepAlive.failed();
   };
 }

@@ -3,63 +3,67 @@ import { buildConnector, Client } from 'undici';
 import { Scope, type Source } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
 import { Connection } from './connection.ts';
-import { Borrowers, Connections, type Loan } from './connections.ts';
+import { ConnectionPool, Lender, type Loan } from './connection-pool.ts';
 import { Exchange, type Limits } from './exchange.ts';
 import type { WireAnswer, WireRequest } from './message.ts';
+import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
-import { describe, heedAlerts, hint, isClosed, isDistrusted, whyRefused } from './tls.ts';
-import { Trial } from './trial.ts';
+import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls.ts';
 
 /**
- * Requests are of four kinds that never wait for each other: short calls, reads (of which many may be silent for long, and
- * must not hold up a renewal), long polls (so that a thousand waiters do not hold up a release), and background work, whose
- * sockets do not keep the process alive. Calls and reads take turns on the same connections.
+ * Kinds of requests that never wait for each other:
+ * - `call`: short calls
+ * - `read`: reads. Many of them may wait for a silent member, and must not delay a renewal.
+ * - `poll`: long polls. A thousand waiters must not delay a release.
+ * - `background`: work whose sockets do not keep the process alive
+ *
+ * Calls and reads share their connections.
  */
 export type Lane = 'call' | 'read' | 'poll' | 'background';
 
-interface Asking {
-  /** Seconds until the attempt is given up. */
+interface AttemptOptions {
+  /** Seconds to wait for the answer. */
   readonly timeout: number;
-  /** Ends the attempt. */
+  /** Ends the attempt when it aborts. */
   readonly ending: Source | undefined;
-  /** Called as soon as the headers are there, with an answer that has no body yet. */
-  readonly begun?: ((head: WireAnswer) => void) | undefined;
+  /** Called when the headers have come, with an answer without a body. */
+  readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
 }
 
-export interface SendOptions extends Asking {
+export interface SendOptions extends AttemptOptions {
   readonly lane: Lane;
 }
 
-/** A request that does not wait for the answer to the one before it. */
-export interface Behind extends Asking {
+/** A second request that is sent on the same connection without waiting for the first answer. */
+export interface PipelinedRequest extends AttemptOptions {
   readonly request: WireRequest;
-  /** Told of its answer as soon as it is on its way. */
-  readonly sent: (answer: Promise<WireAnswer | undefined>) => void;
+  /** Called with the promise of its answer when the request is on its way. */
+  readonly onSent: (answer: Promise<WireAnswer | undefined>) => void;
 }
 
-/** How many short calls there are at a time. */
-const MOST_CALLS = 64;
-/** A member that does not even accept a connection is given up sooner than one that is slow to answer. */
+/** Limit of short calls at a time. */
+const MAX_CALLS = 64;
+/** Milliseconds. Shorter than the time to answer: a member that does not even accept a connection is probably down. */
 const CONNECT_TIMEOUT = 2000;
 
-/** One member: sends one request at a time of asking, once. */
+/** One member of the cluster. Sends each request once. */
 export class Endpoint {
   readonly url: string;
   readonly #settings: HttpSettings;
-  /** Names and values in turn, as undici takes them. */
+  /** Names and values in turn, as undici expects them. */
   readonly #headers: string[];
   readonly #formHeaders: string[];
-  /** Whether the member answers a request that is sent before the one before it is answered. */
-  readonly pipelining = new Trial();
-  /** Whether it keeps connections open after an answer, or says that it does not. */
-  readonly #reuse = new Trial();
-  readonly #connections: readonly Connections[];
-  readonly #borrowers: Readonly<Record<Lane, Borrowers>>;
+  /** Whether the member answers a request that was sent before the answer to the previous one. */
+  readonly pipelining = new OptionalFeature();
+  /** Whether the member keeps connections open after an answer that does not announce the end of the connection. */
+  readonly #keepAlive = new OptionalFeature();
+  readonly #pools: readonly ConnectionPool[];
+  readonly #lenders: Readonly<Record<Lane, Lender>>;
   readonly #sockets = new Set<Socket>();
-  /** Failures to connect: what waited for that connection was never sent. */
+  /** Failures to connect: a request that waited for that connection was never sent. */
   readonly #connectErrors = new WeakSet<Error>();
-  /** Those that are about the member's certificate. */
+  /** Failures to connect because the member's certificate is not trusted. */
   readonly #distrusted = new WeakSet<Error>();
   /** See {@link wasStale}. */
   readonly #stale = new WeakSet<Error>();
@@ -69,111 +73,118 @@ export class Endpoint {
     this.#settings = settings;
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
     this.#formHeaders = [...this.#headers, 'content-type', 'application/x-www-form-urlencoded'];
-    const shared = this.#connectionsFor('call', 2);
-    const polls = this.#connectionsFor('poll', 1);
-    const background = this.#connectionsFor('background', 1);
-    this.#connections = [shared, polls, background];
-    this.#borrowers = {
-      call: new Borrowers(shared, MOST_CALLS),
-      read: new Borrowers(shared),
-      poll: new Borrowers(polls),
-      background: new Borrowers(background),
+    const shared = this.#poolFor('call', 2);
+    const polls = this.#poolFor('poll', 1);
+    const background = this.#poolFor('background', 1);
+    this.#pools = [shared, polls, background];
+    this.#lenders = {
+      call: new Lender(shared, MAX_CALLS),
+      read: new Lender(shared),
+      poll: new Lender(polls),
+      background: new Lender(background),
     };
   }
 
   /**
-   * Resolves to the whole answer; undefined when there was none within the timeout.
-   * @param behind for a call or a read: what goes out right behind it on the same connection, so that the member takes both
-   * in this order
-   * @throws {EtcdTlsFailed} where TLS stands in the way, so that the member did nothing
-   * @throws {EtcdConnectionFailed} without `outcomeUnknown` where nothing can have been sent
-   * @throws the reason of what ends the attempt early
+   * Sends a request. Resolves to the complete answer, or to undefined if none came within the timeout.
+   * @param pipelined for a call or a read: sent right after the request on the same connection, so that the member receives
+   * both in this order
+   * @throws {EtcdTlsFailed} if TLS failed, so that the member did nothing
+   * @throws {EtcdConnectionFailed} without `outcomeUnknown` if the request cannot have been sent
+   * @throws the reason of `ending` if that aborts before
    */
-  send(request: WireRequest, options: SendOptions, behind?: Behind): Promise<WireAnswer | undefined> {
+  send(request: WireRequest, options: SendOptions, pipelined?: PipelinedRequest): Promise<WireAnswer | undefined> {
     const { lane, timeout, ending } = options;
     if (ending?.aborted) return Promise.reject(ending.reason);
     const limits: Limits = {
       ending,
       timeout: new Timeout(timeout),
-      begun: options.begun,
+      onHeaders: options.onHeaders,
       ref: lane !== 'background',
     };
-    const borrowers = this.#borrowers[lane];
-    const loan = borrowers.borrow();
-    if (loan) return this.#sendOn(loan, request, limits, behind);
-    const waiting = this.#waitForLoan(borrowers, limits);
-    return waiting.then((lent) => lent && this.#sendOn(lent, request, limits, behind));
+    const lender = this.#lenders[lane];
+    const loan = lender.lend();
+    if (loan) return this.#sendOn(loan, request, limits, pipelined);
+    const waiting = this.#waitForLoan(lender, limits);
+    return waiting.then((lent) => lent && this.#sendOn(lent, request, limits, pipelined));
   }
 
-  /** Whether a request is worth sending before the one before it is answered. */
+  /** Whether to send a {@link PipelinedRequest} to this member. */
   get pipelines(): boolean {
-    return !this.pipelining.givenUp && !this.#reuse.givenUp;
+    return !this.pipelining.isDisabled && !this.#keepAlive.isDisabled;
   }
 
-  /** What stands before the path of the request. */
+  /** Returns what the member's paths begin with for this request. */
   prefixOf({ unversioned }: WireRequest): string {
     return unversioned ? '' : this.#settings.versionPrefix;
   }
 
-  /** Whether a request failed because its connection, which had been in use before, was closed before any answer. */
+  /** Whether a request failed because a connection that had been used before was closed before it carried any answer. */
   wasStale(error: Error): boolean {
     return this.#stale.has(error);
   }
 
   async destroy(): Promise<void> {
-    await Promise.all(this.#connections.map((connections) => connections.destroy()));
-    // Those that are still connecting, too.
+    await Promise.all(this.#pools.map((pool) => pool.destroy()));
+    // Includes sockets that are still connecting.
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #sendOn(loan: Loan, request: WireRequest, limits: Limits, behind: Behind | undefined): Exchange['answer'] {
-    if (!behind) return this.#exchange(loan, request, limits);
+  #sendOn(
+    loan: Loan,
+    request: WireRequest,
+    limits: Limits,
+    pipelined: PipelinedRequest | undefined,
+  ): Exchange['answer'] {
+    if (!pipelined) return this.#exchange(loan, request, limits);
     const answer = this.#exchange(loan, request, limits, () => loan.connection.writeTogether());
-    const { timeout, ending, begun } = behind;
-    const limitsBehind = { ending, timeout: new Timeout(timeout), begun, ref: true };
-    behind.sent(this.#exchange(loan, behind.request, limitsBehind));
+    const { timeout, ending, onHeaders } = pipelined;
+    const pipelinedLimits = { ending, timeout: new Timeout(timeout), onHeaders, ref: true };
+    pipelined.onSent(this.#exchange(loan, pipelined.request, pipelinedLimits));
     return answer;
   }
 
-  /** Sends it once. */
-  #exchange(loan: Loan, request: WireRequest, limits: Limits, starts?: () => void): Exchange['answer'] {
+  #exchange(loan: Loan, request: WireRequest, limits: Limits, onStart?: () => void): Exchange['answer'] {
     const { connection } = loan;
     const { method, query, form } = request;
     const path = this.prefixOf(request) + request.path;
-    const failure = (error: Error, begun: boolean) => this.#failure(error, connection.isUsed && !begun);
-    const exchange = new Exchange(limits, failure, { starts, answered: connection.answered, over: loan.ends });
-    loan.begins();
+    const convertError = (error: Error, answering: boolean) =>
+      this.#convertError(error, connection.isUsed && !answering);
+    const hooks = { onStart, onAnswer: connection.onAnswer, onDone: loan.endExchange };
+    const exchange = new Exchange(limits, convertError, hooks);
+    loan.startExchange();
     connection.client.dispatch(
       {
         method,
         path: query === '' ? path : `${path}?${query}`,
         headers: form === undefined ? this.#headers : this.#formHeaders,
         body: form ?? null,
-        // Else nothing could be sent behind it.
+        // By default, undici would pipeline nothing behind this request.
         blocking: false,
-        reset: this.#reuse.givenUp,
+        reset: this.#keepAlive.isDisabled,
       },
       exchange,
     );
     return exchange.answer;
   }
 
-  /** Where all connections are in use. Resolves to undefined when none was free within the timeout. */
-  async #waitForLoan(borrowers: Borrowers, { ending, timeout }: Limits): Promise<Loan | undefined> {
-    const patience = new Scope(ending);
-    timeout.run(() => patience.abort(new Error('no connection in time')));
+  /** Waits for a connection when the lane is at its limit. Resolves to undefined if none was free within the timeout. */
+  async #waitForLoan(lender: Lender, { ending, timeout }: Limits): Promise<Loan | undefined> {
+    const scope = new Scope(ending);
+    timeout.run(() => scope.abort(new Error('no connection in time')));
     try {
-      return await borrowers.wait(patience);
+      return await lender.wait(scope);
     } catch (error) {
       if (ending?.aborted) throw error;
       return undefined;
     } finally {
       timeout.pause();
-      patience.dispose();
+      scope.dispose();
     }
   }
 
-  #failure(error: Error, unanswered: boolean): EtcdConnectionFailed {
+  /** @param unanswered whether the connection had been used before and carried no answer to this request */
+  #convertError(error: Error, unanswered: boolean): EtcdConnectionFailed {
     const connecting = this.#connectErrors.has(error);
     const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
     const refused = whyRefused(failure, this.#settings.tls);
@@ -184,41 +195,44 @@ export class Endpoint {
     return failed;
   }
 
-  #connectionsFor(lane: Lane, pipelining: number): Connections {
-    return new Connections(
+  #poolFor(lane: Lane, pipelining: number): ConnectionPool {
+    return new ConnectionPool(
       () =>
-        new Connection(this.#reuse, (opened) => new Client(this.url, { ...this.#patience(lane, opened), pipelining })),
+        new Connection(
+          this.#keepAlive,
+          (onSocket) => new Client(this.url, { ...this.#clientOptions(lane, onSocket), pipelining }),
+        ),
     );
   }
 
-  /** Every attempt has a timer of its own; a long poll sends its headers at once and its body much later. */
-  #patience(lane: Lane, opened: (socket: Socket) => void) {
-    return { headersTimeout: 0, bodyTimeout: 0, connect: this.#connector(lane, opened) };
+  /** undici's own timeouts are off: every attempt has a timer, and the body of a long poll comes long after its headers. */
+  #clientOptions(lane: Lane, onSocket: (socket: Socket) => void) {
+    return { headersTimeout: 0, bodyTimeout: 0, connect: this.#connector(lane, onSocket) };
   }
 
-  #connector(lane: Lane, opened: (socket: Socket) => void): buildConnector.connector {
-    // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
+  #connector(lane: Lane, onSocket: (socket: Socket) => void): buildConnector.connector {
+    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
     const tls = { ...this.#settings.tls, rejectUnauthorized: true };
     const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...tls } as buildConnector.BuildOptions);
     return (options, callback) => {
-      // Typed as returning nothing; it returns the socket, and only so can one be let go of while it connects.
+      // undici's types omit the returned socket. It is needed to unref a socket that is still connecting.
       const socket = connect(options, (...args) => {
         const [error] = args;
         if (error) this.#connectErrors.add(error);
         if (error && isDistrusted(socket)) this.#distrusted.add(error);
         callback(...args);
       }) as unknown as Socket;
-      heedAlerts(socket);
+      failOnAlert(socket);
       this.#sockets.add(socket);
-      opened(socket);
+      onSocket(socket);
       socket.once('close', () => this.#sockets.delete(socket));
-      if (lane === 'background') letGo(socket);
+      if (lane === 'background') unrefForGood(socket);
     };
   }
 }
 
-/** Keeps a socket from ever keeping the process alive. */
-function letGo(socket: Socket): void {
+/** Makes sure that a socket never keeps the process alive, even when undici calls `ref()` on it. */
+function unrefForGood(socket: Socket): void {
   socket.unref();
   socket.ref = () => socket;
 }

@@ -5,52 +5,52 @@ import { Body } from './body.ts';
 import type { WireAnswer } from './message.ts';
 import type { Timeout } from './timeout.ts';
 
-/** How long an answer is waited for. */
+/** How long an exchange waits for its answer. */
 export interface Limits {
-  /** Ends it. */
+  /** Ends the exchange when it aborts. */
   readonly ending: Source | undefined;
   readonly timeout: Timeout;
   /** Whether the timeout keeps the process alive. */
   readonly ref: boolean;
-  /** Called as soon as the headers are there, with an answer that has no body yet; what it throws ends the exchange. */
-  readonly begun?: ((head: WireAnswer) => void) | undefined;
+  /** Called when the headers have come, with an answer without a body. An error that it throws ends the exchange. */
+  readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
 }
 
 export interface Hooks {
   /** Called right before the request is written. */
-  readonly starts?: (() => void) | undefined;
-  /** Called when the whole answer has come. */
-  readonly answered: () => void;
-  /** Called when undici is done with it, which may be later than its end. */
-  readonly over: () => void;
+  readonly onStart?: (() => void) | undefined;
+  /** Called when the complete answer has come. */
+  readonly onAnswer: () => void;
+  /** Called when undici has finished with the exchange. This may be after the exchange has ended for its caller. */
+  readonly onDone: () => void;
 }
 
-/** Makes the error a call rejects with of one of undici's. `begun`: the headers of an answer had come. */
-type Failure = (error: Error, begun: boolean) => Error;
+/** Converts an error of undici to the error of the call. `answering` says whether the headers of an answer had come. */
+type ConvertError = (error: Error, answering: boolean) => Error;
 
 /**
- * One request and its answer, as undici tells of them. (Its `request()` makes a stream of each body, and listens to an
- * abort signal: more work than all the rest.)
+ * One request and its answer, as a handler for undici's `dispatch()`. undici's `request()` would cost more than the rest of
+ * a call: it makes a stream of each body and listens to an abort signal.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** The whole answer; undefined where there was none within the timeout. Rejects with the reason of what ends it. */
+  /** The complete answer, or undefined if none came within the timeout. Rejects with the reason of `ending`. */
   readonly answer: Promise<WireAnswer | undefined>;
   readonly #limits: Limits;
-  readonly #failure: Failure;
+  readonly #convertError: ConvertError;
   readonly #hooks: Hooks;
-  /** When it was first written to a connection. */
+  /** When the request was first written to a connection. */
   #sentAt = now();
   #resolve: (answer: WireAnswer | undefined) => void = ignore;
   #reject: (reason: unknown) => void = ignore;
-  /** Why nothing more is waited for, if so. */
-  #given: Error | undefined;
+  /** Set once the exchange was given up: what undici aborts the request with. */
+  #givenUp: Error | undefined;
   #head: WireAnswer | undefined;
   #body: Body | undefined;
   #controller: Dispatcher.DispatchController | undefined;
 
-  constructor(limits: Limits, failure: Failure, hooks: Hooks) {
+  constructor(limits: Limits, convertError: ConvertError, hooks: Hooks) {
     this.#limits = limits;
-    this.#failure = failure;
+    this.#convertError = convertError;
     this.#hooks = hooks;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -63,12 +63,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Behind another request it may be written twice: it may have been carried out since the first.
+    // undici may write a pipelined request twice. The member may have carried it out since the first time.
     if (!this.#controller) this.#sentAt = now();
     this.#controller = controller;
-    // Given up while it waited for a connection: never sent.
-    if (this.#given) controller.abort(this.#given);
-    else this.#hooks.starts?.();
+    // Given up while it waited for a connection, so it is never sent.
+    if (this.#givenUp) controller.abort(this.#givenUp);
+    else this.#hooks.onStart?.();
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: WireAnswer['headers']): void {
@@ -76,16 +76,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#head = { status, headers, body: '', sentAt: this.#sentAt };
     this.#body = new Body(this.#head);
     try {
-      this.#body.begin();
-      this.#limits.begun?.(this.#head);
+      this.#body.checkDeclared();
+      this.#limits.onHeaders?.(this.#head);
     } catch (error) {
-      this.#onAbort(error); // nobody will read the body: let the connection go
+      this.#onAbort(error); // nobody will read the body, so close the connection
     }
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     try {
-      if (!this.#given) this.#body?.add(chunk);
+      if (!this.#givenUp) this.#body?.add(chunk);
     } catch (error) {
       this.#onAbort(error);
     }
@@ -94,13 +94,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const head = this.#head;
     const body = this.#body?.text ?? '';
-    this.#hooks.answered();
+    this.#hooks.onAnswer();
     this.#resolve(head && { status: head.status, headers: head.headers, body, sentAt: head.sentAt });
     this.#end();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    if (!this.#given) this.#reject(this.#failure(error, this.#head !== undefined));
+    if (!this.#givenUp) this.#reject(this.#convertError(error, this.#head !== undefined));
     this.#end();
   }
 
@@ -115,17 +115,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
   };
 
   #giveUp(why: Error): void {
-    this.#given = why;
-    this.#leave();
+    this.#givenUp = why;
+    this.#stopWaiting();
     this.#controller?.abort(why);
   }
 
   #end(): void {
-    this.#leave();
-    this.#hooks.over();
+    this.#stopWaiting();
+    this.#hooks.onDone();
   }
 
-  #leave(): void {
+  #stopWaiting(): void {
     const { ending, timeout } = this.#limits;
     if (ending) removeAbortListener(ending, this.#onAbort);
     timeout.pause();

@@ -1,32 +1,33 @@
-/** A request as it goes out, before anything is done with it. */
+/** A request before it is sent. */
 export interface WireRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  /** Below the version prefix, percent-encoded, such as `/keys/_locks/x`. */
+  /** Path below the version prefix, percent-encoded, such as `/keys/_locks/x`. */
   readonly path: string;
-  /** Whether that is beside the version prefix instead. */
+  /** Whether the path goes without the version prefix. */
   readonly unversioned?: boolean;
-  /** URL-encoded; empty where there is nothing to say. */
+  /** URL-encoded; empty for none. */
   readonly query: string;
   /** URL-encoded. */
   readonly form?: string;
 }
 
-/** An answer as it came, before anything is made of it. */
+/** An answer as it was received, not decoded yet. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: string;
-  /** When its request was sent: milliseconds on the monotonic clock. */
+  /** When the request was sent: milliseconds on the monotonic clock. */
   readonly sentAt: number;
 }
 
-/** An answer as a server gives it. */
+/** An answer that a server gives. */
 export interface WireReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
+/** Returns a header's value, the first one if there are several. */
 export function header({ headers }: WireAnswer, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'object' ? value[0] : value;

@@ -2,36 +2,39 @@ import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { checkSeconds, show } from '../checks.ts';
 
-/** PEM text, or several. */
+/** One PEM text or several. */
 export type Pem = string | Buffer | readonly (string | Buffer)[];
 
 /** How to reach the members of a cluster. */
 export interface HttpOptions {
-  /** One URL or many, `http://host:port` or `https://host:port`. Default `http://127.0.0.1:2379`. */
+  /** URLs of the members, `http://host:port` or `https://host:port`. Default `http://127.0.0.1:2379`. */
   readonly endpoints?: string | readonly string[];
-  /** Instead of endpoints: they are looked up as SRV records of `_etcd._tcp.<srvDomain>`, https when TLS options are given. */
+  /**
+   * Instead of `endpoints`: finds the members by the SRV records of `_etcd._tcp.<srvDomain>`. They are https if a TLS option is
+   * given, else http.
+   */
   readonly srvDomain?: string;
-  /** Seconds a member gets to answer before the next one is asked. Default 10: etcd itself gives up after 7. */
+  /** Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. */
   readonly readTimeout?: number;
-  /** Basic authentication; goes with `password`. */
+  /** User for basic authentication; requires `password`. */
   readonly username?: string;
   readonly password?: string;
-  /** Authorities to trust instead of Node's own. Certificates are always verified. */
+  /** Certificate authorities to trust instead of Node's defaults. Certificates are always verified. */
   readonly ca?: Pem;
-  /** Client certificate; goes with `key`. */
+  /** Client certificate; requires `key`. */
   readonly cert?: Pem;
   readonly key?: Pem;
-  /** Refuse answers of any other cluster with `EtcdClusterIdChanged`: the hex text of `X-Etcd-Cluster-Id`. */
+  /** The only cluster to accept: hex digits as in the header `X-Etcd-Cluster-Id`. Else calls reject with `EtcdClusterIdChanged`. */
   readonly expectedClusterId?: string;
 }
 
 export type TlsSettings = Pick<HttpOptions, 'ca' | 'cert' | 'key'>;
 
 export interface HttpSettings {
-  /** Origins, such as `http://127.0.0.1:2379`; undefined: ask DNS. */
+  /** Origins, such as `http://127.0.0.1:2379`; undefined: look up `srvDomain`. */
   readonly endpoints: readonly string[] | undefined;
   readonly srvDomain: string | undefined;
-  /** What the path of a versioned request begins with, such as `/v2`. */
+  /** First part of the path of versioned requests, such as `/v2`. */
   readonly versionPrefix: string;
   readonly readTimeout: number;
   readonly authorization: string | undefined;
@@ -41,13 +44,13 @@ export interface HttpSettings {
 
 /**
  * Checks the options and fills in the defaults.
- * @throws {TypeError | RangeError} with the value in the message (never a password)
+ * @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password
  */
 export function checkHttpOptions(options: HttpOptions, versionPrefix: string): HttpSettings {
   const { endpoints = 'http://127.0.0.1:2379', srvDomain, expectedClusterId } = options;
   const { readTimeout = 10 } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
-    throw new TypeError('endpoints and srvDomain exclude each other');
+    throw new TypeError('endpoints and srvDomain cannot be used together');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
     throw new RangeError(`srvDomain must be a domain name, got ${show(srvDomain)}`);
   checkSeconds('readTimeout', readTimeout);
@@ -86,14 +89,14 @@ function checkEndpoint(endpoint: unknown): string {
   return url.origin;
 }
 
-/** Removes what may be a password: the text before an @, a port that is no number, a query or fragment about credentials. */
+/** Removes parts that may be a password: the text before an @, a port that is not a number, a query or fragment about credentials. */
 const withoutCredentials = (endpoint: string): string =>
   endpoint
     .replace(/^.*@/s, '…@')
     .replace(/(?<!\[[^\]]*):(?!\/\/|\d*(?:[/?#]|$)).*$/s, ':…')
     .replace(/([?#]).*(?:pass|pw|secret|token|user|auth).*$/is, '$1…');
 
-/** Returns a user name for a message, up to the first character that is unusual in one: a password may follow. */
+/** Returns a user name for a message, cut at the first unusual character: a password may follow. */
 export function showUser(username: string): string {
   const [rest = ''] = /[^\p{L}\p{M}\p{N}._@+-].*$/su.exec(username) ?? [];
   const name = username.slice(0, username.length - rest.length);
@@ -104,16 +107,16 @@ function checkCredentials({ username, password }: HttpOptions): string | undefin
   if (username === undefined && password === undefined) return undefined;
   if (typeof username !== 'string' || username === '' || username.includes(':')) {
     const shown = typeof username === 'string' ? showUser(username) : typeof username;
-    throw new RangeError(`username must be a text without ":" and goes with a password, got ${shown}`);
+    throw new RangeError(`username must be a string without ":" and needs a password, got ${shown}`);
   }
   if (typeof password !== 'string')
-    throw new RangeError(`username ${showUser(username)} must come with a password, got ${typeof password}`);
+    throw new RangeError(`username ${showUser(username)} needs a password, got ${typeof password}`);
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 }
 
 function checkTls({ ca, cert, key }: HttpOptions): TlsSettings {
   if ((cert === undefined) !== (key === undefined))
-    throw new TypeError(`cert and key go together, got only ${cert === undefined ? 'key' : 'cert'}`);
+    throw new TypeError(`cert and key must be given together, got only ${cert === undefined ? 'key' : 'cert'}`);
   if (ca !== undefined && !isCertificates(ca))
     throw new RangeError(`ca must be certificates as PEM text (not the path of a file), got ${showPem(ca)}`);
   const own = cert === undefined || key === undefined ? {} : { cert, key };
@@ -125,7 +128,7 @@ function checkTls({ ca, cert, key }: HttpOptions): TlsSettings {
   return { ...(ca === undefined ? {} : { ca }), ...own };
 }
 
-/** Node takes any text for authorities, and overlooks what is none. */
+/** Node accepts any text for `ca` and ignores what is not a certificate, so check here. */
 function isCertificates(ca: Pem): boolean {
   const list: readonly unknown[] = Array.isArray(ca) ? ca : [ca];
   return list.length > 0 && list.every((pem) => String(pem).includes('-----BEGIN ') && isCertificate(pem));
@@ -140,12 +143,12 @@ function isCertificate(pem: unknown): boolean {
   }
 }
 
-/** Shows the label of PEM text, or the path of a file: further text might be a private key. */
+/** Shows only the label of PEM text, or the path of a file. The rest might be a private key. */
 function showPem(ca: unknown): string {
   const [label] = typeof ca === 'string' ? (/-----BEGIN [^-]*-----/.exec(ca) ?? []) : [];
   return show(label ?? (typeof ca === 'string' ? ca.replace(/^.*\n.*$/s, '…') : ca));
 }
 
-/** OpenSSL's word for it. Node's own message might show a value. */
+/** Returns OpenSSL's reason. Node's own message might show the value of an option. */
 const reasonOf = (error: unknown): unknown =>
-  error instanceof Error && 'reason' in error ? error.reason : 'something else';
+  error instanceof Error && 'reason' in error ? error.reason : 'unknown reason';

@@ -1,22 +1,22 @@
 import { ignore } from '../cancellation.ts';
 import { now, type TimerOptions } from '../time.ts';
 
-/** How often the sockets are read at least before a timeout ends: enough to connect with TLS, to send and to be answered. */
+/** Minimum number of times the sockets are read before a timeout ends: enough to connect with TLS, send and get an answer. */
 const STEPS = 6;
-/** The longest delay `setTimeout` keeps, in milliseconds; a longer one would fire at once. */
+/** Maximum delay of `setTimeout`, in milliseconds; a longer one would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
- * A timeout that does not count the time in which the event loop is blocked. Node fires timers before it reads sockets: after
- * a blocked loop a plain timer would give up a request whose answer has arrived.
+ * A timeout that does not count the time during which the event loop is blocked. Node fires timers before it reads sockets.
+ * So after a blocked loop, a plain timer would give up a request whose answer has arrived.
  *
- * The time is counted in steps. The sockets are read after each step, and a late step counts no more than a timely one.
+ * The timeout counts in steps and reads the sockets after each. A step that ends late counts only its planned length.
  */
 export class Timeout {
   /** Milliseconds. */
   readonly #step: number;
   #left: number;
-  /** When the present step began, and how long it lasts. */
+  /** When the present step began, and its planned length, in milliseconds. */
   #since = 0;
   #delay = 0;
   #fn: () => void = ignore;
@@ -25,20 +25,20 @@ export class Timeout {
   /** Set until the sockets have been read after a step. */
   #reading: NodeJS.Immediate | undefined;
 
-  /** @param seconds may be `Infinity`: never ends */
+  /** @param seconds `Infinity`: never ends */
   constructor(seconds: number) {
     this.#left = seconds * 1000;
     this.#step = this.#left / STEPS;
   }
 
-  /** Calls `fn` after so many seconds. */
+  /** Calls `fn` after `seconds` seconds. */
   static run(seconds: number, fn: () => void, options?: TimerOptions): Timeout {
     const timeout = new Timeout(seconds);
     timeout.run(fn, options);
     return timeout;
   }
 
-  /** Counts until the time has passed, then calls `fn`; goes on where it was paused. */
+  /** Starts counting, or resumes after {@link pause}, and calls `fn` when the time has passed. */
   run(fn: () => void, { ref = true }: TimerOptions = {}): void {
     if (this.#left === Number.POSITIVE_INFINITY) return;
     this.#fn = fn;
@@ -67,7 +67,7 @@ export class Timeout {
   }
 
   static #onStep(timeout: Timeout): void {
-    // Else the sockets have not been read since the last step: other timers have blocked the loop.
+    // If still set, other timers blocked the loop: the sockets have not been read since the last step.
     if (!timeout.#reading) {
       timeout.#count();
       timeout.#reading = setImmediate(Timeout.#onSocketsRead, timeout);

@@ -2,11 +2,10 @@ import { Scope } from '../cancellation.ts';
 import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
 import { createDebug } from '../debug.ts';
 import { EtcdClientClosed, EtcdClusterIdChanged, EtcdConnectionFailed, EtcdKeysLeft } from '../errors.ts';
-import type { Behind, Endpoint, Lane, SendOptions } from '../http/endpoint.ts';
+import type { Endpoint, Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { Endpoints } from '../http/failover/endpoints.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import { PendingWork } from '../pending-work.ts';
-import type { LockClient, LockStore } from '../recipe/store.ts';
 import { Deadline } from '../time.ts';
 import type {
   Append,
@@ -22,22 +21,21 @@ import type {
   Snapshot,
   WatchOptions,
 } from './keys-api.ts';
-import { ListingBehind, NO_LISTING } from './listing.ts';
-import { V2LockStore } from './locks/store.ts';
+import { NO_LISTING, PipelinedListing } from './listing.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
 import { checkRenew, checkWatch, isConditional } from './requests.ts';
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
-/** Seconds a hedged call waits for one member before it asks another one, too: etcd answers within milliseconds. */
-const PATIENCE = 1;
+/** Seconds until a hedged call asks another member, too. etcd normally answers within milliseconds. */
+const HEDGE_AFTER = 1;
 const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('client');
 
 export interface CloseOptions {
-  /** Seconds to wait for calls under way and for removals still owed. Default 5. */
+  /** Seconds to wait for calls under way and for pending removals of keys. Default 5. */
   readonly timeout?: number;
 }
 
@@ -49,12 +47,10 @@ interface Sending extends SendOptions {
 /**
  * {@link KeysApi} over etcd's v2 HTTP API (etcd 2.2 to 3.5; 3.4 and 3.5 with `--enable-v2`).
  *
- * With several endpoints it stays with one that answers and goes to the next when it does not; an error keeps what each
- * of them failed with. It connects at the first call. Idle connections do not keep the process alive.
+ * With several endpoints, the client stays with one that answers and fails over to the next one. An error lists the failure
+ * of each. The client connects at its first call. Idle connections do not keep the process alive.
  */
-export class EtcdClient implements KeysApi, LockClient {
-  /** Where the queues of locks are; for `Lock` and `LockManager`. */
-  readonly store: LockStore = new V2LockStore(this);
+export class EtcdClient implements KeysApi {
   readonly lockPrefix: string;
   readonly cleanups = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly #settings: ClientSettings;
@@ -64,7 +60,7 @@ export class EtcdClient implements KeysApi, LockClient {
   readonly #refresh = new RefreshSupport();
   #closed: Promise<void> | undefined;
 
-  /** @throws {TypeError | RangeError} when an option cannot be used, with its value in the message */
+  /** @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password */
   constructor(options: EtcdClientOptions = {}) {
     this.#settings = checkOptions(options);
     this.lockPrefix = this.#settings.lockPrefix;
@@ -92,15 +88,15 @@ export class EtcdClient implements KeysApi, LockClient {
     const create = wire.encodeCreateInOrder(dir, value, options);
     const { listing: wanted, background, signal } = options;
     return this.#call('never', options, async (sending) => {
-      // One thing at a time is asked of a cluster that has not answered yet, or does no more.
-      const answers = this.#clusterId !== undefined && !this.#endpoints.pace.isDown;
+      // A cluster that has not answered yet, or is down, gets one request at a time.
+      const answers = this.#clusterId !== undefined && !this.#endpoints.rateLimit.isOutage;
       const lists = wanted && !background && answers && sending.endpoint.pipelines;
       const listing = lists
-        ? new ListingBehind(dir, sending, sending.endpoint.pipelining, this.#destroyed, signal)
+        ? new PipelinedListing(dir, sending, sending.endpoint.pipelining, this.#destroyed, signal)
         : undefined;
       try {
-        const change = wire.decodeAppend(await this.#answer(sending, create, listing?.behind), dir, value);
-        return Object.assign(change, { listing: listing?.soon() ?? NO_LISTING });
+        const change = wire.decodeAppend(await this.#answer(sending, create, listing?.request), dir, value);
+        return Object.assign(change, { listing: listing?.onAppended() ?? NO_LISTING });
       } catch (error) {
         listing?.cancel(error);
         throw error;
@@ -114,20 +110,20 @@ export class EtcdClient implements KeysApi, LockClient {
     const conditions = { ttl, prevValue, prevIndex };
     const limit = timeout === undefined ? Deadline.never : Deadline.after(timeout);
     const plain = wire.encodeSet(key, prevValue, conditions);
-    const patience = (options.attemptTimeout ?? PATIENCE) / 2;
+    const versionTimeout = (options.attemptTimeout ?? HEDGE_AFTER) / 2;
     let first = true;
-    // Bound to an index it can be under way twice: only one can be carried out, the other finds the index changed.
+    // May be sent to two members at once: the write expects an index, so only one of the two can succeed.
     const attempt = async (sending: Sending): Promise<Change> => {
-      const silent = ttl !== null && (await this.#takesRefresh(sending, first ? patience : 0));
+      const refresh = ttl !== null && (await this.#useRefresh(sending, first ? versionTimeout : 0));
       first = false;
-      const request = silent ? wire.encodeSet(key, undefined, { ...conditions, refresh: true }) : plain;
+      const request = refresh ? wire.encodeSet(key, undefined, { ...conditions, refresh: true }) : plain;
       return wire.decodeChange(await this.#answer(sending, request), key);
     };
     return this.#call('hedged', options, attempt, limit);
   }
 
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
-    // Bound to an index it can be under way twice: only one can be carried out, the other finds the key gone.
+    // With an index, it may be sent to two members at once: only one of the two can succeed.
     const repeat = options.prevIndex === undefined ? 'safe' : 'hedged';
     return this.#ask(repeat, wire.encodeDelete(key, options), (answer) => wire.decodeChange(answer, key), options);
   }
@@ -135,37 +131,41 @@ export class EtcdClient implements KeysApi, LockClient {
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
     checkWatch(key, options);
     return this.#call('poll', options, (sending) =>
-      longPoll(key, options, (request, { timeout, begun }) => {
-        const heed = (head: wire.WireAnswer): void => {
-          this.#heedCluster(head);
-          begun(head);
+      longPoll(key, options, (request, poll) => {
+        const onHeaders = (head: wire.WireAnswer): void => {
+          this.#checkCluster(head);
+          poll.onHeaders(head);
         };
-        return this.#send({ ...sending, timeout, begun: heed, lane: laneFor('poll', sending) }, request);
+        return this.#send({ ...sending, timeout: poll.timeout, onHeaders, lane: laneFor('poll', sending) }, request);
       }),
     );
   }
 
-  /** What the member in use tells of its version. */
+  /** Returns the version of the member in use. */
   async version(options: CallOptions = {}): Promise<wire.Version> {
     return this.#call('hedged', options, (sending) => this.#version(sending));
   }
 
-  /** Client URLs of all members, as the member in use knows them. */
+  /** Returns the client URLs of all members, as the member in use knows them. */
   async machines(options: CallOptions = {}): Promise<string[]> {
     return this.#ask('hedged', wire.encodeInfo('/machines'), wire.decodeMachines, options);
   }
 
-  /** The members of the cluster, as the member in use knows them. */
+  /** Returns the members of the cluster, as the member in use knows them. */
   async members(options: CallOptions = {}): Promise<wire.Member[]> {
     return this.#ask('hedged', wire.encodeInfo('/members'), wire.decodeMembers, options);
   }
 
   /**
-   * Ends calls under way (waiting locks give their places up), tells those who hold a lock of a `LockManager` by
-   * `held.signal`, waits for them to end and for removals still owed, then closes every connection. Not to be awaited
-   * while such a lock is held by whoever awaits it. A `Lock` still held keeps its key until the TTL has passed: release it first.
-   * @throws {EtcdKeysLeft} after closing all the same, when keys had to be left; it names them
-   * @throws {RangeError} when the timeout is no number of seconds ≥ 0
+   * Closes the client:
+   * 1. Ends calls under way. Waiters leave their queues. Holders of a `LockManager`'s lock are notified by `held.signal`.
+   * 2. Waits until they have ended and pending removals of keys are done, up to the timeout.
+   * 3. Closes every connection.
+   *
+   * Do not await this inside a callback that holds a `LockManager`'s lock: each would wait for the other. Release a held `Lock`
+   * first, or its key stays until the TTL has passed.
+   * @throws {EtcdKeysLeft} if keys could not be removed in time; names them. The client is closed all the same.
+   * @throws {RangeError} if the timeout is not a number of seconds ≥ 0
    */
   async close({ timeout = 5 }: CloseOptions = {}): Promise<void> {
     checkSecondsOrNone('timeout', timeout);
@@ -179,17 +179,20 @@ export class EtcdClient implements KeysApi, LockClient {
 
   async #close(timeout: number): Promise<void> {
     const left = await this.cleanups.settle(timeout);
-    this.#destroyed.abort(new EtcdClientClosed('the client was closed meanwhile', { outcomeUnknown: true }));
+    this.#destroyed.abort(new EtcdClientClosed('the client was closed during the call', { outcomeUnknown: true }));
     await this.#endpoints.destroy();
     if (left.length === 0) return;
-    throw new EtcdKeysLeft(`closed after ${timeout} s, but these may stay until their TTL: ${left.join(', ')}`, left);
+    throw new EtcdKeysLeft(
+      `closed after ${timeout} s; these keys may stay until their TTL has passed: ${left.join(', ')}`,
+      left,
+    );
   }
 
   #ask<T>(repeat: Repeat, request: wire.WireRequest, decode: (answer: wire.WireAnswer) => T, options: CallOptions) {
     return this.#call(repeat, options, async (sending) => decode(await this.#answer(sending, request)));
   }
 
-  /** One round over the members. Closing admits background work only; what is under way then goes on until the very end. */
+  /** Makes one call. While the client is being closed, only background work may start; calls under way continue. */
   async #call<T>(
     repeat: Repeat,
     options: CallOptions,
@@ -197,19 +200,19 @@ export class EtcdClient implements KeysApi, LockClient {
     limit = Deadline.never,
   ): Promise<T> {
     const { readTimeout } = this.#settings;
-    const { signal, attemptTimeout = repeat === 'hedged' ? PATIENCE : readTimeout, background = false } = options;
+    const { signal, attemptTimeout = repeat === 'hedged' ? HEDGE_AFTER : readTimeout, background = false } = options;
     checkSeconds('attemptTimeout', attemptTimeout);
     if (!background) this.cleanups.closing.throwIfAborted();
     const ending = new Scope(this.#destroyed, signal);
     try {
       ending.throwIfAborted();
-      const patience = Math.min(attemptTimeout, readTimeout);
-      const timeout = repeat === 'hedged' ? readTimeout : patience;
+      const hedgeAfter = Math.min(attemptTimeout, readTimeout);
+      const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
       const lane = background ? 'background' : 'call';
-      const round = { repeat, ending, timeout, patience, limit, ref: !background };
+      const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
       return await this.#endpoints.call(round, (endpoint) => {
         const left = Math.min(timeout, limit.remaining / 1000);
-        return attempt({ endpoint, lane, timeout: left, ending, begun: this.#heedCluster });
+        return attempt({ endpoint, lane, timeout: left, ending, onHeaders: this.#checkCluster });
       });
     } finally {
       ending.abort('over');
@@ -217,22 +220,29 @@ export class EtcdClient implements KeysApi, LockClient {
     }
   }
 
-  async #answer(sending: Sending, request: wire.WireRequest, behind?: Behind): Promise<wire.WireAnswer> {
-    const answer = await this.#send(sending, request, behind);
+  async #answer(sending: Sending, request: wire.WireRequest, pipelined?: PipelinedRequest): Promise<wire.WireAnswer> {
+    const answer = await this.#send(sending, request, pipelined);
     if (answer) return answer;
     throw new EtcdConnectionFailed(`no answer within ${sending.timeout} s`, { outcomeUnknown: true });
   }
 
-  async #send(sending: Sending, request: wire.WireRequest, behind?: Behind): Promise<wire.WireAnswer | undefined> {
+  async #send(
+    sending: Sending,
+    request: wire.WireRequest,
+    pipelined?: PipelinedRequest,
+  ): Promise<wire.WireAnswer | undefined> {
     const { endpoint, timeout } = sending;
-    const answer = await endpoint.send(request, sending, behind);
+    const answer = await endpoint.send(request, sending, pipelined);
     const outcome = answer?.status ?? `no answer within ${timeout} s`;
     debug('%s %s%s%s: %s', request.method, endpoint.url, endpoint.prefixOf(request), request.path, outcome);
     return answer;
   }
 
-  /** @throws {EtcdClusterIdChanged} for an answer of another cluster than the one expected */
-  readonly #heedCluster = (head: wire.WireAnswer): void => {
+  /**
+   * Checks the cluster id of an answer, and remembers it.
+   * @throws {EtcdClusterIdChanged} if another one is expected
+   */
+  readonly #checkCluster = (head: wire.WireAnswer): void => {
     const { expectedClusterId } = this.#settings;
     const clusterId = wire.clusterIdOf(head);
     if (clusterId !== undefined && expectedClusterId !== undefined && clusterId !== expectedClusterId)
@@ -247,22 +257,22 @@ export class EtcdClient implements KeysApi, LockClient {
   }
 
   /**
-   * Whether a renewal should be sent to this member as a `refresh`.
-   * @param patience seconds to wait for the member's version; 0: do not ask for it
+   * Returns whether to send a renewal to this member as a `refresh`.
+   * @param timeout seconds to wait for the member's version; 0: do not ask for it
    */
-  async #takesRefresh(sending: Sending, patience: number): Promise<boolean> {
+  async #useRefresh(sending: Sending, timeout: number): Promise<boolean> {
     const { endpoint, ending } = sending;
-    const known = this.#refresh.knownOf(endpoint);
-    // In an outage, and for a further member of one renewal, a plain write takes half the requests.
-    if (known !== undefined || patience === 0 || this.#endpoints.pace.isDown) return known ?? false;
+    const known = this.#refresh.known(endpoint);
+    // In an outage, and for another member in the same renewal, a plain write needs half as many requests.
+    if (known !== undefined || timeout === 0 || this.#endpoints.rateLimit.isOutage) return known ?? false;
     const ask = (): Promise<boolean> => {
-      this.#endpoints.pace.sent();
-      // Others may wait for it when this call ends early.
-      return this.#version({ ...sending, ending: this.#destroyed }).then(wire.knowsRefresh);
+      this.#endpoints.rateLimit.count();
+      // Not ended with this call: another renewal may wait for the same answer.
+      return this.#version({ ...sending, ending: this.#destroyed }).then(wire.supportsRefresh);
     };
-    return this.#refresh.of(endpoint, { ask, patience, ending });
+    return this.#refresh.query(endpoint, { ask, timeout, ending });
   }
 }
 
-/** What nobody waits for keeps no process alive, whatever it is. */
+/** Background work stays in its lane, so that it never keeps the process alive. */
 const laneFor = (kind: 'read' | 'poll', { lane }: Sending): Lane => (lane === 'background' ? lane : kind);

@@ -1,59 +1,61 @@
 import { ignore, Scope, type Source } from '../cancellation.ts';
-import type { Behind, SendOptions } from '../http/endpoint.ts';
+import type { PipelinedRequest, SendOptions } from '../http/endpoint.ts';
+import type { OptionalFeature } from '../http/optional-feature.ts';
 import { Timeout } from '../http/timeout.ts';
-import type { Trial } from '../http/trial.ts';
 import type { Append } from './keys-api.ts';
 import { decodeSnapshot, encodeGet, type WireAnswer } from './wire.ts';
 
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 
-/** Seconds a listing may take longer than the append before it: the member has had both requests since the append was sent. */
-const PATIENCE = 0.5;
-/** Why it is given up after that. */
-const LATE = new Error('the listing did not come with the append');
+/** Seconds that the listing may come after the append. The member has had both requests since the append was sent. */
+const MAX_DELAY = 0.5;
+/** What a listing that comes later is ended with. */
+const TOO_LATE = new Error('the listing did not come with the append');
 
-/** A listing that is asked for right behind an append. It outlives the call, which ends with the answer to the append. */
-export class ListingBehind {
-  /** For the request before it. */
-  readonly behind: Behind;
-  readonly #pipelining: Trial;
+/**
+ * A listing that is pipelined: sent right after an append on the same connection. It may outlive the call, which ends with
+ * the answer to the append.
+ */
+export class PipelinedListing {
+  readonly request: PipelinedRequest;
+  readonly #pipelining: OptionalFeature;
   readonly #scope: Scope;
-  #found = NO_LISTING;
-  #patience: Timeout | undefined;
+  #listing = NO_LISTING;
+  #timeout: Timeout | undefined;
   /** Whether the append has been answered. */
-  #appended = false;
-  #over = false;
+  #isAppended = false;
+  #isOver = false;
 
   /**
-   * @param dir what is listed
-   * @param before how the append is sent
-   * @param pipelining finds out whether the member answers requests sent like this
-   * @param sources what ends it early
+   * @param dir the directory to list
+   * @param append how the append is sent
+   * @param pipelining learns here whether the member answers pipelined requests
+   * @param sources end the listing when one of them aborts
    */
   constructor(
     dir: string,
-    { timeout, begun }: Pick<SendOptions, 'timeout' | 'begun'>,
-    pipelining: Trial,
+    { timeout, onHeaders }: Pick<SendOptions, 'timeout' | 'onHeaders'>,
+    pipelining: OptionalFeature,
     ...sources: readonly (Source | undefined)[]
   ) {
     this.#pipelining = pipelining;
     this.#scope = new Scope(...sources);
-    this.behind = {
+    this.request = {
       request: encodeGet(dir, { recursive: true }),
-      timeout: timeout + PATIENCE,
+      timeout: timeout + MAX_DELAY,
       ending: this.#scope,
-      begun,
-      sent: (answer) => {
-        this.#found = this.#decoded(answer, dir);
+      onHeaders,
+      onSent: (answer) => {
+        this.#listing = this.#decode(answer, dir);
       },
     };
   }
 
-  /** What was found, once the append is answered; never rejects. */
-  soon(): Append['listing'] {
-    this.#appended = true;
-    if (!this.#over) this.#patience = Timeout.run(PATIENCE, () => this.#scope.abort(LATE), { ref: false });
-    return this.#found;
+  /** Call this when the append has been answered. Returns the listing, which comes soon or is undefined; never rejects. */
+  onAppended(): Append['listing'] {
+    this.#isAppended = true;
+    if (!this.#isOver) this.#timeout = Timeout.run(MAX_DELAY, () => this.#scope.abort(TOO_LATE), { ref: false });
+    return this.#listing;
   }
 
   cancel(reason: unknown): void {
@@ -61,10 +63,10 @@ export class ListingBehind {
     this.#end();
   }
 
-  async #decoded(answer: Promise<WireAnswer | undefined>, dir: string): Append['listing'] {
+  async #decode(answer: Promise<WireAnswer | undefined>, dir: string): Append['listing'] {
     try {
       const found = await answer.catch(ignore);
-      if (!found) return this.#missed();
+      if (!found) return this.#noteMissing();
       this.#pipelining.succeeded();
       return decodeSnapshot(found, dir);
     } catch {
@@ -74,16 +76,16 @@ export class ListingBehind {
     }
   }
 
-  /** Without an answer to the append, or where the caller gave up, the missing answer says nothing of the member. */
-  #missed(): undefined {
+  /** A missing answer says nothing about the member if the append was not answered either, or if the caller gave up. */
+  #noteMissing(): undefined {
     const { aborted, reason } = this.#scope;
-    if (this.#appended && (!aborted || reason === LATE)) this.#pipelining.failed();
+    if (this.#isAppended && (!aborted || reason === TOO_LATE)) this.#pipelining.failed();
     return undefined;
   }
 
   #end(): void {
-    this.#over = true;
-    this.#patience?.pause();
+    this.#isOver = true;
+    this.#timeout?.pause();
     this.#scope.dispose();
   }
 }

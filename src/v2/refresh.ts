@@ -1,73 +1,74 @@
-import { orAborted, Scope, type Source } from '../cancellation.ts';
+import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
 import type { Endpoint } from '../http/endpoint.ts';
 import { Deadline, now } from '../time.ts';
 
-interface Question {
+/** A member's version, being asked for or known. */
+interface VersionQuery {
   readonly endpoint: Endpoint;
   readonly askedAt: number;
   readonly answer: Promise<boolean>;
-  /** The answer, once it is there. */
-  known: boolean | undefined;
+  /** The answer, once it has come. */
+  supported: boolean | undefined;
 }
 
-export interface Asking {
-  /** Asks the member for its version and resolves to whether that version has `refresh`. */
+export interface QueryOptions {
+  /** Asks the member for its version. Resolves to whether that version supports `refresh`. */
   readonly ask: () => Promise<boolean>;
-  /** Seconds after the question was sent at which a renewal does without the answer. */
-  readonly patience: number;
-  /** Ends the wait. */
+  /** Seconds, counted from when the member was asked. After that, the renewal does without the answer. */
+  readonly timeout: number;
+  /** Ends the wait when it aborts. */
   readonly ending: Source;
 }
 
-const LATE = Symbol('late');
+const TOO_LATE = Symbol('too late');
 
 /**
- * Whether the member in use takes `refresh`, which renews an entry and wakes no watcher. A member is asked once, and again
- * after another member was asked: that one may be older. Every renewal may do without the answer, since a plain write renews
- * as well.
+ * Knows whether the member in use supports `refresh`, which renews an entry without waking watchers. A member is asked once,
+ * and again after another member was in use, because that one may be older. A renewal also works without the answer, as a
+ * plain write.
  */
 export class RefreshSupport {
-  #last: Question | undefined;
+  #last: VersionQuery | undefined;
 
-  /** What is known of this member without asking. */
-  knownOf(endpoint: Endpoint): boolean | undefined {
-    return this.#last?.endpoint === endpoint ? this.#last.known : undefined;
+  /** Returns what is known about this member without asking. */
+  known(endpoint: Endpoint): boolean | undefined {
+    return this.#last?.endpoint === endpoint ? this.#last.supported : undefined;
   }
 
   /**
-   * Resolves to false also where the member gives no answer in time, or one without a version. A renewal does not wait longer
-   * because another one with more time has asked.
-   * @throws {EtcdConnectionFailed} where no connection could be made, so that a write could not be sent either
-   * @throws the reason of what ends the wait
+   * Asks this member unless it was asked before. Resolves to false if no version comes within the timeout. Queries at the same
+   * time share one request, but each has its own timeout.
+   * @throws {EtcdConnectionFailed} if no connection could be made, so that a write could not be sent either
+   * @throws the reason of `ending` if that aborts
    */
-  async of(endpoint: Endpoint, { ask, patience, ending }: Asking): Promise<boolean> {
-    if (this.#last?.endpoint !== endpoint) this.#last = this.#question(endpoint, ask);
-    const { known, answer, askedAt } = this.#last;
-    if (known !== undefined) return known;
-    const scope = new Scope(ending).abortAt(new Deadline(askedAt + patience * 1000), () => LATE, { ref: false });
+  async query(endpoint: Endpoint, { ask, timeout, ending }: QueryOptions): Promise<boolean> {
+    if (this.#last?.endpoint !== endpoint) this.#last = this.#start(endpoint, ask);
+    const { supported, answer, askedAt } = this.#last;
+    if (supported !== undefined) return supported;
+    const scope = new Scope(ending).abortAt(new Deadline(askedAt + timeout * 1000), () => TOO_LATE, { ref: false });
     try {
       return await orAborted(answer, scope);
     } catch (error) {
-      if (error === LATE) return false;
+      if (error === TOO_LATE) return false;
       throw error;
     } finally {
       scope.dispose();
     }
   }
 
-  #question(endpoint: Endpoint, ask: () => Promise<boolean>): Question {
+  #start(endpoint: Endpoint, ask: () => Promise<boolean>): VersionQuery {
     const forget = (): void => {
-      if (this.#last === question) this.#last = undefined;
+      if (this.#last === query) this.#last = undefined;
     };
     const answer = ask().then(
-      (known) => {
-        question.known = known;
-        return known;
+      (supported) => {
+        query.supported = supported;
+        return supported;
       },
       (error: unknown) => {
         if (error instanceof EtcdUnusableAnswer || error instanceof EtcdInsufficientPermissions) {
-          question.known = false;
+          query.supported = false;
           return false;
         }
         forget();
@@ -75,9 +76,9 @@ export class RefreshSupport {
         return false;
       },
     );
-    answer.catch(() => {}); // whoever asked may have gone on
-    const question: Question = { endpoint, askedAt: now(), answer, known: undefined };
-    return question;
+    answer.catch(ignore); // the caller may not wait any more
+    const query: VersionQuery = { endpoint, askedAt: now(), answer, supported: undefined };
+    return query;
   }
 }
 

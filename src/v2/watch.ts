@@ -5,32 +5,34 @@ import { decodeEvent, decodeStart, encodeWatch, type WireAnswer, type WireReques
 
 const debug = createDebug('watch');
 
-interface Attempt {
+interface PollOptions {
   /** Seconds. */
   readonly timeout: number;
-  /** To be told of the head of the answer. */
-  readonly begun: (head: WireAnswer) => void;
+  /** To be called when the headers have come, with an answer without a body. */
+  readonly onHeaders: (head: WireAnswer) => void;
 }
 
 /**
- * One long poll, given up after a while. Resumable: the next one begins `after` the index this one began at, or after
- * the event's, and etcd answers from its history what came in between.
- * @param send sends a request and resolves to its answer, or to undefined when there was none within the seconds given
+ * Makes one long poll. To continue without missing an event, poll again `after` the index of the event; without an event,
+ * poll again with the same `after`. etcd keeps a history of events.
+ * @param send sends a request; resolves to its answer, or to undefined if none came within the timeout
  */
 export async function longPoll(
   key: string,
   options: WatchOptions,
-  send: (request: WireRequest, how: Attempt) => Promise<WireAnswer | undefined>,
+  send: (request: WireRequest, options: PollOptions) => Promise<WireAnswer | undefined>,
 ): Promise<KeyEvent | undefined> {
   const { after, timeout = LONGEST_WAIT } = options;
-  debug('watching %s after index %s', key, after ?? 'of its beginning');
-  const begun = (head: WireAnswer) => {
+  debug('watching %s after index %s', key, after ?? '(current)');
+  const onHeaders = (head: WireAnswer) => {
     const index = options.started && decodeStart(head);
     if (index !== undefined) options.started?.(index);
   };
-  const answer = await send(encodeWatch(key, options), { timeout, begun });
+  const answer = await send(encodeWatch(key, options), { timeout, onHeaders });
   const event = answer && decodeEvent(answer, key);
-  const outcome = event ? `${event.action} of ${event.node.key} at ${event.index}` : `nothing within ${timeout} s`;
-  debug('%s: %s', key, outcome);
+  const outcome = event
+    ? `${event.action} of ${event.node.key} at index ${event.index}`
+    : `no event within ${timeout} s`;
+  debug('watched %s: %s', key, outcome);
   return event;
 }

@@ -152,7 +152,7 @@ describe('an etcd with TLS and client certificates', () => {
     const env = { ETCD_ENDPOINTS: url };
     await expectRefused(
       69,
-      /its certificate is not trusted/,
+      /certificate is not trusted/,
       ['ls', '--cacert', otherCa, '--cert', cert, '--key', key],
       env,
     );

@@ -23,7 +23,7 @@ const record = (name: string, priority: number, weight: number, port = 2379): Sr
 const notFound = () => Object.assign(new Error('querySrv ENOTFOUND'), { code: 'ENOTFOUND' });
 const good = answer(rawAnswer(200, got('/x')));
 
-test('members are named by SRV records, best priority first, heavier weight first', async () => {
+test('SRV records are sorted by priority, then by weight', async () => {
   const resolve = vi.fn<typeof resolveSrv>(async () => [
     record('last.example.org', 20, 100),
     record('light.example.org', 10, 1, 4001),
@@ -37,13 +37,13 @@ test('members are named by SRV records, best priority first, heavier weight firs
   expect(resolve.mock.calls).toEqual([['_etcd._tcp.example.org']]);
 });
 
-test('members found for TLS are https', async () => {
+test('with TLS, the members are https', async () => {
   expect(await discover('example.org', 'https', async () => [record('a.example.org', 1, 1)])).toEqual([
     'https://a.example.org:2379',
   ]);
 });
 
-test('a failed look-up names what was looked up, and surely did nothing', async () => {
+test('a failed lookup is an error with the name of the record', async () => {
   const cause = notFound();
   const error = await rejection(
     discover('example.org', 'http', () => Promise.reject(cause)),
@@ -54,7 +54,7 @@ test('a failed look-up names what was looked up, and surely did nothing', async 
   expect(error.outcomeUnknown).toBe(false);
 });
 
-test('a client asks DNS at its first call, once, and then the member found', async () => {
+test('a client asks DNS once, at its first call', async () => {
   const a = await serve(good);
   vi.mocked(resolveSrv).mockResolvedValue([record('127.0.0.1', 1, 1, a.port)]);
   const client = connect({ srvDomain: 'example.org' });
@@ -65,7 +65,7 @@ test('a client asks DNS at its first call, once, and then the member found', asy
   expect(a.requests.length).toBe(3);
 });
 
-test('a client asks DNS again after it failed', async () => {
+test('a client repeats a failed DNS lookup with the next call', async () => {
   const a = await serve(good);
   vi.mocked(resolveSrv).mockRejectedValueOnce(notFound());
   vi.mocked(resolveSrv).mockResolvedValue([record('127.0.0.1', 1, 1, a.port)]);
@@ -74,13 +74,13 @@ test('a client asks DNS again after it failed', async () => {
   expect((await client.get('/x')).node.key).toBe('/x');
 });
 
-test('no records at all are a failure that says so', async () => {
+test('a lookup without records is an error', async () => {
   vi.mocked(resolveSrv).mockResolvedValue([]);
   const error = await rejection(connect({ srvDomain: 'example.org' }).get('/x'), EtcdConnectionFailed);
   expect(error.message).toContain('_etcd._tcp.example.org');
 });
 
-test('the caller’s abort ends a call that waits for DNS', async () => {
+test('the caller’s abort ends a call during the DNS lookup', async () => {
   const dns = lateDns();
   const client = new EtcdClient({ srvDomain: 'example.org' });
   const caller = new AbortController();
@@ -94,7 +94,7 @@ test('the caller’s abort ends a call that waits for DNS', async () => {
   expect(first).toBe('enough');
 });
 
-test('closing does not wait for DNS', async () => {
+test('closing does not wait for the DNS lookup', async () => {
   const dns = lateDns();
   const client = new EtcdClient({ srvDomain: 'example.org' });
   const call = client.get('/x').catch((error: unknown) => error);
@@ -107,7 +107,7 @@ test('closing does not wait for DNS', async () => {
   expect(first).toBe('closed');
 });
 
-/** DNS that does not answer until told to. */
+/** A DNS lookup that is pending until `fail()` is called. */
 function lateDns() {
   let fail = () => {};
   vi.mocked(resolveSrv).mockReturnValue(
@@ -118,7 +118,7 @@ function lateDns() {
   return { fail: () => fail() };
 }
 
-/** Longer than anything takes that waits for no I/O. */
+/** Takes longer than anything that does not wait for I/O. */
 async function ticks(): Promise<string> {
   for (let i = 0; i < 50; i += 1) await new Promise((resolve) => setTimeout(resolve, 1));
   return 'still waiting';

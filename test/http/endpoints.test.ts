@@ -7,7 +7,7 @@ import { failed, got, rawAnswer } from '../support/v2-answers.ts';
 const KEY = '/_locks/x/00000000000000000004';
 const good = answer(rawAnswer(200, got(KEY)));
 const noQuorum = answer(rawAnswer(500, failed(300, 'Raft Internal Error')));
-const switchedOff = answer(rawAnswer(404, '404 page not found\n', { 'content-type': 'text/plain' }));
+const v2Disabled = answer(rawAnswer(404, '404 page not found\n', { 'content-type': 'text/plain' }));
 const badGateway = answer(rawAnswer(502, '<html>', {}));
 
 const url = (handler: TcpHandler) => async () => (await serve(handler)).url;
@@ -19,15 +19,15 @@ test('a client stays with the member that answers', async () => {
   expect([a.requests.length, b.requests.length]).toEqual([3, 0]);
 });
 
-describe('a client goes to the next member, and stays there, when the first', () => {
+describe('a client fails over to the next member and stays with it when the first one', () => {
   test.each<[string, () => Promise<string>]>([
     ['refuses the connection', closedEndpoint],
-    ['ends the connection', url(refuse)],
-    ['is silent', url(silent)],
+    ['closes the connection', url(refuse)],
+    ['does not answer', url(silent)],
     ['has no quorum', url(noQuorum)],
     ['has no leader', url(answer(rawAnswer(500, failed(301))))],
     ['is a proxy without a server', url(badGateway)],
-    ['has v2 switched off', url(switchedOff)],
+    ['has v2 disabled', url(v2Disabled)],
     ['is a web server', url(answer(rawAnswer(200, '<html>Welcome</html>', {})))],
     ['drops X-Etcd-Index', url(answer(rawAnswer(200, got(KEY), {})))],
     [
@@ -36,8 +36,8 @@ describe('a client goes to the next member, and stays there, when the first', ()
     ],
     ['answers in TLS', url(answer('\x15\x03\x01\x00\x02\x02\x46'))],
     ['is an SSH server', url(answer('SSH-2.0-OpenSSH_9.2\r\n'))],
-    ['is asked in TLS and does not speak it', async () => inject('etcd').replace('http:', 'https:')],
-    ['has a name that is not known', async () => 'http://no-such-host.invalid:2379'],
+    ['does not use TLS although its URL is https', async () => inject('etcd').replace('http:', 'https:')],
+    ['has an unknown host name', async () => 'http://no-such-host.invalid:2379'],
   ])('%s', async (_, first) => {
     const b = await serve(good);
     const expectedClusterId = 'cdf818194e3a8c32';
@@ -49,7 +49,7 @@ describe('a client goes to the next member, and stays there, when the first', ()
   });
 });
 
-test('a member is never dropped: it is asked again when the others fail', async () => {
+test('a member is never dropped: it is asked again when the other members fail', async () => {
   const a = await serve(inTurn(badGateway, good));
   const b = await serve(inTurn(good, badGateway, good));
   const client = connect({ endpoints: [a.url, b.url] });
@@ -62,7 +62,7 @@ test('a member is never dropped: it is asked again when the others fail', async 
   expect(await asked()).toEqual([3, 2]);
 });
 
-test('after a round without any answer the next call asks all of them again', async () => {
+test('after a call without any answer, the next call asks all members again', async () => {
   const a = await serve(inTurn(badGateway, badGateway, good));
   const b = await serve(badGateway);
   const client = connect({ endpoints: [a.url, b.url] });
@@ -72,7 +72,7 @@ test('after a round without any answer the next call asks all of them again', as
   await client.get(KEY);
 });
 
-test('calls that fail at the same time move on by one member, not by one each', async () => {
+test('simultaneous failures of one member skip only that member', async () => {
   const a = await serve(badGateway);
   const [b, c] = [await serve(good), await serve(good)];
   const client = connect({ endpoints: [a.url, b.url, c.url] });
@@ -81,7 +81,7 @@ test('calls that fail at the same time move on by one member, not by one each', 
   expect([a.requests.length, b.requests.length, c.requests.length]).toEqual([8, 9, 0]);
 });
 
-test('a call that fails late does not bring back the member that others have moved on from', async () => {
+test('a late failure does not make clients return to a failed member', async () => {
   const a = await serve(inTurn(silent, badGateway));
   const b = await serve(inTurn(badGateway, good));
   const c = await serve(good);
@@ -94,19 +94,19 @@ test('a call that fails late does not bring back the member that others have mov
   expect([a.requests.length, b.requests.length, c.requests.length]).toEqual([2, 1, 3]);
 });
 
-test('an attempt gets its own time, but no more than the client’s', async () => {
+test('`attemptTimeout` limits an attempt, but never beyond `readTimeout`', async () => {
   const [a, b] = [await serve(silent), await serve(good)];
-  const patient = connect({ endpoints: [a.url, b.url], readTimeout: 3600 });
-  expect((await patient.get(KEY, { attemptTimeout: 0.1 })).node.key).toBe(KEY);
-  const hasty = connect({ endpoints: [a.url, b.url], readTimeout: 0.1 });
-  expect((await hasty.get(KEY, { attemptTimeout: 3600 })).node.key).toBe(KEY);
+  const longTimeout = connect({ endpoints: [a.url, b.url], readTimeout: 3600 });
+  expect((await longTimeout.get(KEY, { attemptTimeout: 0.1 })).node.key).toBe(KEY);
+  const shortTimeout = connect({ endpoints: [a.url, b.url], readTimeout: 0.1 });
+  expect((await shortTimeout.get(KEY, { attemptTimeout: 3600 })).node.key).toBe(KEY);
 });
 
-describe('when no member gives an answer', () => {
-  test('the error keeps what each failed with, in the order they were asked', async () => {
+describe('when no member can answer', () => {
+  test('the error lists the failure of each member, in order', async () => {
     const endpoints = [
       await closedEndpoint(),
-      ...(await Promise.all([silent, noQuorum, switchedOff].map((h) => url(h)()))),
+      ...(await Promise.all([silent, noQuorum, v2Disabled].map((h) => url(h)()))),
     ];
     const error = await rejection(connect({ endpoints, readTimeout: 0.5 }).get(KEY), errors.EtcdConnectionFailed);
     expect(error.failures.map(({ endpoint }) => endpoint)).toEqual(endpoints);
@@ -122,7 +122,7 @@ describe('when no member gives an answer', () => {
     expect(error.outcomeUnknown).toBe(true);
   });
 
-  test('a single member’s error is told as it is, with the member’s name', async () => {
+  test('a single member’s error keeps its class and fields, and its message names the member', async () => {
     const endpoint = await url(noQuorum)();
     const error = await rejection(connect({ endpoints: endpoint }).get(KEY), errors.EtcdException);
     expect(error).toMatchObject({ errorCode: 300, index: 6, status: 500, cause: '/x', outcomeUnknown: true });
@@ -130,7 +130,7 @@ describe('when no member gives an answer', () => {
     expect(error.failures).toEqual([{ endpoint, error: expect.objectContaining({ errorCode: 300 }) }]);
   });
 
-  test('a single refused connection surely did nothing, and says why', async () => {
+  test('a single refused connection is reported with its cause, and has a known outcome', async () => {
     const endpoint = await closedEndpoint();
     const error = await rejection(connect({ endpoints: endpoint }).get(KEY), errors.EtcdConnectionFailed);
     expect(error.message).toMatch(`${endpoint}: connect ECONNREFUSED`);
@@ -138,8 +138,8 @@ describe('when no member gives an answer', () => {
     expect(error.cause).toMatchObject({ code: 'ECONNREFUSED' });
   });
 
-  test('the members’ common reason is the error’s, where it is a lasting one', async () => {
-    const endpoints = await Promise.all([url(switchedOff)(), url(switchedOff)()]);
+  test('if all members fail permanently for one reason, the error has that class', async () => {
+    const endpoints = await Promise.all([url(v2Disabled)(), url(v2Disabled)()]);
     const error = await rejection(connect({ endpoints }).get(KEY), errors.EtcdUnusableAnswer);
     expect(error.failures.map(({ endpoint }) => endpoint)).toEqual(endpoints);
     expect(error.message).toContain('--enable-v2');
@@ -147,7 +147,7 @@ describe('when no member gives an answer', () => {
     expect(errors.isTransient(error)).toBe(false);
   });
 
-  test('members without a quorum are an outage that may pass', async () => {
+  test('members without a quorum are a failed connection', async () => {
     const endpoints = await Promise.all([url(noQuorum)(), url(noQuorum)()]);
     const error = await rejection(connect({ endpoints }).get(KEY), errors.EtcdConnectionFailed);
     expect(error.outcomeUnknown).toBe(true);
@@ -155,7 +155,7 @@ describe('when no member gives an answer', () => {
 });
 
 test.each([100, 101, 102, 104, 105, 107, 108, 110, 203, 400, 401])(
-  'etcd’s code %i is an answer: no other member is asked',
+  'after etcd’s code %i no other member is asked',
   async (code) => {
     const [a, b] = [await serve(answer(rawAnswer(400, failed(code)))), await serve(good)];
     const client = connect({ endpoints: [a.url, b.url] });

@@ -8,8 +8,8 @@ import { failed, file, got, rawAnswer } from '../support/v2-answers.ts';
 const KEY = '/_locks/x/00000000000000000004';
 const good = rawAnswer(200, got(KEY));
 
-describe('a read that takes long', () => {
-  test('is asked of the next member, too, and whichever answers first wins', async () => {
+describe('a slow read', () => {
+  test('is also sent to the next member, and the first answer wins', async () => {
     const { opened, open } = gate();
     const slow = await serve(answerAfter(opened, good));
     const fast = await serve(answer(rawAnswer(200, got(KEY, { value: 'fast' }))));
@@ -20,7 +20,7 @@ describe('a read that takes long', () => {
     expect([slow.requests.length, fast.requests.length]).toEqual([1, 2]);
   });
 
-  test('is asked of the member that answered from then on, also where the answer was that there is no such key', async () => {
+  test('makes the client prefer the member that answered, even if the key does not exist', async () => {
     const dead = await serve(silent);
     const etcd = await serve(answer(rawAnswer(404, failed(100))));
     const client = connect({ endpoints: [dead.url, etcd.url] });
@@ -29,7 +29,7 @@ describe('a read that takes long', () => {
     expect(dead.requests.length).toBe(1);
   });
 
-  test('is still waited for when the next member does not answer either', async () => {
+  test('still accepts the first member’s answer when the next member does not answer either', async () => {
     const { opened, open } = gate();
     const slow = await serve(answerAfter(opened, good));
     const dead = await serve(silent);
@@ -40,13 +40,13 @@ describe('a read that takes long', () => {
     expect((await call).node.key).toBe(KEY);
   });
 
-  test('is asked of the same member again where there is no other: it may have lost the first to an election', async () => {
+  test('is sent again to a single member, which may have lost the request in an election', async () => {
     const etcd = await serve(inTurn(silent, answer(good)));
     await connect({ endpoints: etcd.url }).get(KEY, { attemptTimeout: 0.1 });
     expect(etcd.requests.length).toBe(2);
   });
 
-  test('leaves no request behind once one is answered', async () => {
+  test('ends the other requests when one is answered', async () => {
     const dead = await serveSilence();
     const fast = await serve(answer(good));
     const client = connect({ endpoints: [dead.url, fast.url] });
@@ -55,7 +55,7 @@ describe('a read that takes long', () => {
     await dead.allClosed();
   });
 
-  test('fails once the first one asked had its time, with what became of each', async () => {
+  test('fails after its timeout, with the failure of each request', async () => {
     const [a, b] = [await serve(silent), await serve(silent)];
     const client = connect({ endpoints: [a.url, b.url], readTimeout: 0.5 });
     const error = await rejection(client.get(KEY, { attemptTimeout: 0.1 }), EtcdConnectionFailed);
@@ -67,11 +67,11 @@ describe('a read that takes long', () => {
   });
 });
 
-describe('a removal bound to an index', () => {
+describe('a slow removal with an index', () => {
   const removal = { prevValue: 'u1', prevIndex: 4, attemptTimeout: 0.1 };
   const removed = rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) });
 
-  test('is asked of the next member, too, and still waited for where that takes longer than it is patient', async () => {
+  test('is also sent to the next member, and still accepts the first member’s answer', async () => {
     const { opened, open } = gate();
     const slow = await serve(answerAfter(opened, removed));
     const dead = await serve(silent);
@@ -81,21 +81,21 @@ describe('a removal bound to an index', () => {
     expect((await call).action).toBe('compareAndDelete');
   });
 
-  test('is over when another member finds the key gone', async () => {
+  test('ends when another member finds no key', async () => {
     const dead = await serve(silent);
     const etcd = await serve(answer(rawAnswer(404, failed(100))));
     await rejection(connect({ endpoints: [dead.url, etcd.url] }).delete(KEY, removal), EtcdKeyNotFound);
   });
 });
 
-describe('a renewal', () => {
+describe('a slow renewal', () => {
   const renewal = { prevValue: 'u1', prevIndex: 4, ttl: 60, attemptTimeout: 0.1 };
   const renewed = rawAnswer(200, { action: 'compareAndSwap', node: file(KEY) });
-  /** Counts writes alone: the question for the version does not matter here. */
+  /** Counts only writes, not version requests. */
   const writesTo = ({ requests }: { requests: readonly string[] }) =>
     requests.filter((request) => request.startsWith('PUT')).length;
 
-  test('is asked of the next member, too, and still waited for where that takes longer than it is patient', async () => {
+  test('is also sent to the next member, and still accepts the first member’s answer', async () => {
     const { opened, open } = gate();
     const slow = await serve((socket, request) =>
       request.startsWith('PUT') ? answerAfter(opened, renewed)(socket, request) : refuse(socket, request),
@@ -108,7 +108,7 @@ describe('a renewal', () => {
     expect([writesTo(slow), writesTo(dead)]).toEqual([1, 1]);
   });
 
-  test('fails when the time for the whole call is over, with what became of each', async () => {
+  test('fails after the timeout of the whole call, with the failure of each request', async () => {
     const [a, b] = [await serve(silent), await serve(silent)];
     const client = connect({ endpoints: [a.url, b.url] });
     const error = await rejection(client.renew(KEY, { ...renewal, timeout: 0.5 }), EtcdConnectionFailed);
@@ -116,14 +116,14 @@ describe('a renewal', () => {
   });
 });
 
-test('any other write is never under way at two members at once', async () => {
+test('any other write is never sent to two members at once', async () => {
   const { opened, open } = gate();
   const slow = await serve(answerAfter(opened, rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) })));
   const fast = await serve(answer(good));
   const client = connect({ endpoints: [slow.url, fast.url] });
   const call = client.delete(KEY, { prevValue: 'u1' });
   await slow.nextRequest();
-  // A read that begins later has been asked of both by the time it is answered.
+  // When this later read is answered, it has been sent to both members.
   await client.get(KEY, { attemptTimeout: 0.1 });
   expect(fast.requests.map((request) => request.split(' ')[0])).toEqual(['GET']);
   open();

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Source, sharedAbortController } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
-import { Pace } from '../../src/http/failover/rate-limit.ts';
+import { RateLimit } from '../../src/http/failover/rate-limit.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import { answer, inTurn, refuse, silent, type TcpHandler } from '../support/tcp-server.ts';
 import { until } from '../support/until.ts';
@@ -12,7 +12,7 @@ const OTHER = '/_locks/y/00000000000000000005';
 const good = answer(rawAnswer(200, got(KEY)));
 const removed = answer(rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) }));
 
-test('a member that stays dead holds up few of those who wait for the others', async () => {
+test('a member that stays silent delays few of the calls that another member can answer', async () => {
   let handlers: [TcpHandler, TcpHandler] = [refuse, refuse];
   const dead = await serve((...args) => handlers[0](...args));
   const back = await serve((...args) => handlers[1](...args));
@@ -25,8 +25,8 @@ test('a member that stays dead holds up few of those who wait for the others', a
   expect(dead.requests.length - asked).toBeLessThan(10);
 });
 
-test('nor does one that is the only one left to ask', async () => {
-  const turns = Pace.prototype.turn;
+test('so does a silent member that is the only one left to ask', async () => {
+  const admit = RateLimit.prototype.admit;
   let handlers: [TcpHandler, TcpHandler, TcpHandler] = [refuse, silent, silent];
   const dead = await serve((...args) => handlers[0](...args));
   const back = await serve((...args) => handlers[1](...args));
@@ -35,16 +35,16 @@ test('nor does one that is the only one left to ask', async () => {
   const abort = sharedAbortController();
   const first = client.get(KEY, { attemptTimeout: 10, signal: abort.signal }).catch((reason: unknown) => reason);
   await back.nextRequest();
-  // Whoever finds out only after that has one member left to ask.
-  const spaced = new Set<Source>();
-  const turn = vi.spyOn(Pace.prototype, 'turn').mockImplementation(function (this: Pace, ending, ref) {
-    if (this.isDown) spaced.add(ending);
-    return turns.call(this, ending, ref);
+  // Calls that notice the outage only now have one member left to ask.
+  const limited = new Set<Source>();
+  const spy = vi.spyOn(RateLimit.prototype, 'admit').mockImplementation(function (this: RateLimit, ending, ref) {
+    if (this.isOutage) limited.add(ending);
+    return admit.call(this, ending, ref);
   });
-  onTestFinished(() => turn.mockRestore());
+  onTestFinished(() => spy.mockRestore());
   const calls = Array.from({ length: 20 }, () => client.get(KEY, { attemptTimeout: 0.1 }));
   await until(
-    () => spaced.size,
+    () => limited.size,
     (size) => size >= calls.length,
   );
   handlers = [silent, good, silent];
@@ -54,7 +54,7 @@ test('nor does one that is the only one left to ask', async () => {
   expect(await first).toBe('over');
 });
 
-test('the member that failed longest ago is asked first once all have', async () => {
+test('once all members have failed, the one that failed longest ago is asked first', async () => {
   const reset = await serve(inTurn(refuse, good));
   const members = [reset, await serve(silent), await serve(silent)];
   const client = connect({ endpoints: members.map(({ url }) => url) });
@@ -62,7 +62,7 @@ test('the member that failed longest ago is asked first once all have', async ()
   expect(members.map(({ requests }) => requests.length)).toEqual([2, 1, 1]);
 });
 
-test('a request that was lost before a member came back says nothing of it', async () => {
+test('a request that was lost before a member’s later answer does not make that member fail', async () => {
   const dead = await serve(refuse);
   const back = await serve(inTurn(silent, good));
   const client = connect({ endpoints: [dead.url, back.url] });
@@ -75,9 +75,9 @@ test('a request that was lost before a member came back says nothing of it', asy
   expect(dead.requests.length).toBe(asked);
 });
 
-test('members that fail one after the other, while others answer, are no outage', async () => {
-  const down = vi.spyOn(Pace.prototype, 'down');
-  onTestFinished(() => down.mockRestore());
+test('members that fail one after the other, while others answer, cause no outage', async () => {
+  const outage = vi.spyOn(RateLimit.prototype, 'startOutage');
+  onTestFinished(() => outage.mockRestore());
   const members = [
     await serve(inTurn(refuse, good)),
     await serve(inTurn(refuse, good)),
@@ -89,10 +89,10 @@ test('members that fail one after the other, while others answer, are no outage'
   await client.get(KEY);
   // The last one is asked again on a new connection.
   expect(members.map(({ requests }) => requests.length)).toEqual([2, 1, 3]);
-  expect(down).not.toHaveBeenCalled();
+  expect(outage).not.toHaveBeenCalled();
 });
 
-test('members that are silent for longer than a read is patient are asked no more than 5 times in any second', async () => {
+test('members that are silent for longer than the hedge delay get at most 5 requests in any second', async () => {
   const times: number[] = [];
   const noted: TcpHandler = () => {
     times.push(performance.now());
@@ -109,12 +109,12 @@ test('members that are silent for longer than a read is patient are asked no mor
   );
   abort.abort();
   await ended;
-  // Before it is known, each call has asked each member.
+  // Before the outage is known, each call has asked each member.
   for (let i = 26; i < times.length; i += 1)
     expect((times[i] as number) - (times[i - 5] as number)).toBeGreaterThan(900);
 });
 
-test('reads that are never answered hold up neither a write nor the read that is', async () => {
+test('unanswered reads delay neither a write nor another read', async () => {
   const etcd = await serve((socket, request) => {
     if (request.startsWith('DELETE')) return removed(socket, request);
     if (request.includes(OTHER)) return answer(rawAnswer(200, got(OTHER)))(socket, request);

@@ -1,4 +1,4 @@
-// What keeps a process alive: `getActiveResourcesInfo` counts exactly the handles, requests and timers that do.
+// `getActiveResourcesInfo` counts exactly the handles, requests and timers that keep a process alive.
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { EtcdClientClosed } from '../../src/errors.ts';
 import { connect, rejection, serve, serveSilence } from '../support/clients.ts';
@@ -9,14 +9,14 @@ import { got, rawAnswer } from '../support/v2-answers.ts';
 const KEY = '/_locks/x/00000000000000000004';
 const HEAD = 'HTTP/1.1 200 OK\r\nx-etcd-index: 7\r\ntransfer-encoding: chunked\r\n\r\n';
 
-/** Sockets and timers; each connection to a server of this process has one socket more, on the server's side. */
+/** Active sockets and timers. A connection to a server of this process also has a socket on the server's side. */
 function active(): { sockets: number; timers: number } {
   const all = process.getActiveResourcesInfo();
   const count = (name: RegExp) => all.filter((resource) => name.test(resource)).length;
   return { sockets: count(/^TCP(Socket|Connect)Wrap$/), timers: count(/^Timeout$/) };
 }
 
-/** Waits until it is exactly this much: closing a socket takes a turn or two, and the test runner has timers, too. */
+/** Waits for exactly these counts: closing a socket takes some time, and the test runner has timers of its own. */
 const becomes = (wanted: ReturnType<typeof active>) =>
   until(active, (now) => now.sockets === wanted.sockets && now.timers === wanted.timers, { timeout: 3000 });
 
@@ -24,7 +24,7 @@ beforeEach(async () => {
   await becomes({ sockets: 0, timers: 0 });
 });
 
-test('nothing is left of a closed client, whatever was under way', async () => {
+test('a closed client leaves no sockets and timers, whatever calls were under way', async () => {
   const etcd = await serveSilence(HEAD);
   const client = connect({ endpoints: etcd.url });
   const calls = [
@@ -50,7 +50,7 @@ test('a call under way keeps the process alive', async () => {
   await call;
 });
 
-test('background work keeps no process alive', async () => {
+test('background work does not keep the process alive', async () => {
   const etcd = await serveSilence();
   const client = connect({ endpoints: etcd.url });
   const call = client.delete(KEY, { background: true }).catch(() => {});
@@ -60,7 +60,7 @@ test('background work keeps no process alive', async () => {
   await call;
 });
 
-test('an idle connection keeps no process alive, also one that did background work', async () => {
+test('idle connections do not keep the process alive, with or without background work before', async () => {
   const etcd = await serve(answer(rawAnswer(200, got(KEY))));
   const client = connect({ endpoints: etcd.url });
   await client.get(KEY);
@@ -69,7 +69,7 @@ test('an idle connection keeps no process alive, also one that did background wo
   await becomes({ sockets: 2, timers: 0 });
 });
 
-test('what is left after an abort and after a timeout keeps no process alive', async () => {
+test('aborted and timed-out calls do not keep the process alive', async () => {
   const etcd = await serveSilence(HEAD);
   const client = connect({ endpoints: etcd.url });
   await client.watch(KEY, { after: 7, timeout: 0.1 });
@@ -87,7 +87,7 @@ test('what is left after an abort and after a timeout keeps no process alive', a
   await becomes({ sockets: etcd.openSockets, timers: 0 });
 });
 
-test('many calls at a time give no warning of a leak', async () => {
+test('many calls at a time cause no memory-leak warning', async () => {
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
   process.on('warning', note);
@@ -103,7 +103,7 @@ test('many calls at a time give no warning of a leak', async () => {
   expect(warnings).toEqual([]);
 });
 
-test('a wait that nobody waits for keeps the process alive no longer than it takes to connect', async () => {
+test('a background wait keeps the process alive only while it connects', async () => {
   const etcd = await serveSilence(HEAD);
   const client = connect({ endpoints: etcd.url });
   const watched = rejection(client.watch(KEY, { after: 7, background: true }), EtcdClientClosed);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { sharedAbortController } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
-import { Pace } from '../../src/http/failover/rate-limit.ts';
+import { RateLimit } from '../../src/http/failover/rate-limit.ts';
 import { closedEndpoint, connect, rejection, serve } from '../support/clients.ts';
 import { answer, refuse, silent } from '../support/tcp-server.ts';
 import { until } from '../support/until.ts';
@@ -10,7 +10,7 @@ import { failed, got, rawAnswer } from '../support/v2-answers.ts';
 const KEY = '/_locks/x/00000000000000000004';
 const never = sharedAbortController().signal;
 
-describe('a pace', () => {
+describe('a rate limit', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -18,34 +18,34 @@ describe('a pace', () => {
     vi.useRealTimers();
   });
 
-  /** When each of so many turns was given, in milliseconds from now on. */
-  function take(pace: Pace, count: number): number[] {
+  /** Requests admission `count` times. Returns when each was admitted, in milliseconds from now. */
+  function take(rateLimit: RateLimit, count: number): number[] {
     const start = performance.now();
-    const given: number[] = [];
+    const admitted: number[] = [];
     for (let i = 0; i < count; i += 1)
-      void pace.turn(never, true).then(
-        () => given.push(performance.now() - start),
+      void rateLimit.admit(never, true).then(
+        () => admitted.push(performance.now() - start),
         () => {},
       );
-    return given;
+    return admitted;
   }
 
-  test('holds nobody back while the cluster answers', async () => {
-    const given = take(new Pace(), 100);
+  test('admits all requests at once while the cluster answers', async () => {
+    const admitted = take(new RateLimit(), 100);
     await vi.advanceTimersByTimeAsync(0);
-    expect(given).toEqual(Array(100).fill(0));
+    expect(admitted).toEqual(Array(100).fill(0));
   });
 
-  test('gives at most 4 turns in any second while it does not, however many ask for them again and again', async () => {
-    const pace = new Pace();
-    const given = take(pace, 3);
-    pace.down(3);
+  test('admits at most 4 requests in any second during an outage, however many calls retry', async () => {
+    const rateLimit = new RateLimit();
+    const admitted = take(rateLimit, 3);
+    rateLimit.startOutage(3);
     const start = performance.now();
     const abort = sharedAbortController();
     const ask = async (): Promise<void> => {
       while (!abort.signal.aborted)
-        await pace.turn(abort.signal, true).then(
-          () => given.push(performance.now() - start),
+        await rateLimit.admit(abort.signal, true).then(
+          () => admitted.push(performance.now() - start),
           () => {},
         );
     };
@@ -53,16 +53,16 @@ describe('a pace', () => {
     await vi.advanceTimersByTimeAsync(10_000);
     abort.abort();
     await Promise.all(asking);
-    expect(given.length).toBeGreaterThan(35);
-    for (let i = 4; i < given.length; i += 1)
-      expect((given[i] as number) - (given[i - 4] as number)).toBeGreaterThanOrEqual(1000);
+    expect(admitted.length).toBeGreaterThan(35);
+    for (let i = 4; i < admitted.length; i += 1)
+      expect((admitted[i] as number) - (admitted[i - 4] as number)).toBeGreaterThanOrEqual(1000);
   });
 
-  test('sends who waits for long away, since others find out the same, and keeps the order', async () => {
-    const pace = new Pace();
-    pace.down(1);
+  test('rejects requests that wait too long, and admits the others in order', async () => {
+    const rateLimit = new RateLimit();
+    rateLimit.startOutage(1);
     const order: number[] = [];
-    const asked = Array.from({ length: 20 }, (_, i) => pace.turn(never, true).then(() => order.push(i)));
+    const asked = Array.from({ length: 20 }, (_, i) => rateLimit.admit(never, true).then(() => order.push(i)));
     const ended = Promise.allSettled(asked);
     await vi.advanceTimersByTimeAsync(1500);
     const outcomes = await ended;
@@ -75,100 +75,99 @@ describe('a pace', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('does not hold what was sent before against a cluster that has just gone down', async () => {
-    const pace = new Pace();
-    take(pace, 10);
-    pace.down(1);
-    const given = take(pace, 1);
+  test('does not count requests from before the outage', async () => {
+    const rateLimit = new RateLimit();
+    take(rateLimit, 10);
+    rateLimit.startOutage(1);
+    const admitted = take(rateLimit, 1);
     await vi.advanceTimersByTimeAsync(200);
-    expect(given.length).toBe(1);
+    expect(admitted.length).toBe(1);
   });
 
-  test('counts requests that had no turn', async () => {
-    const pace = new Pace();
-    pace.down(1);
-    for (let i = 0; i < 4; i += 1) pace.sent();
-    const given = take(pace, 1);
+  test('counts requests that were not admitted here', async () => {
+    const rateLimit = new RateLimit();
+    rateLimit.startOutage(1);
+    for (let i = 0; i < 4; i += 1) rateLimit.count();
+    const admitted = take(rateLimit, 1);
     await vi.advanceTimersByTimeAsync(999);
-    expect(given).toEqual([]);
+    expect(admitted).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(given).toEqual([1000]);
+    expect(admitted).toEqual([1000]);
   });
 
-  test('gives everybody a turn at once when a member answers again', async () => {
-    const pace = new Pace();
-    pace.down(1);
-    const given = take(pace, 100);
+  test('admits all requests at once when a member answers again', async () => {
+    const rateLimit = new RateLimit();
+    rateLimit.startOutage(1);
+    const admitted = take(rateLimit, 100);
     await vi.advanceTimersByTimeAsync(500);
-    expect(given.length).toBeLessThanOrEqual(4);
-    pace.up();
+    expect(admitted.length).toBeLessThanOrEqual(4);
+    rateLimit.endOutage();
     await vi.advanceTimersByTimeAsync(0);
-    expect(given.length).toBe(100);
+    expect(admitted.length).toBe(100);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('loses no turn to a call that has ended', async () => {
-    const pace = new Pace();
-    pace.down(1);
-    for (let i = 0; i < 4; i += 1) pace.sent();
+  test('wastes no admission on a call that has ended', async () => {
+    const rateLimit = new RateLimit();
+    rateLimit.startOutage(1);
+    for (let i = 0; i < 4; i += 1) rateLimit.count();
     const abort = sharedAbortController();
-    const gone = Array.from({ length: 50 }, () => pace.turn(abort.signal, true).catch((reason: unknown) => reason));
-    const given = take(pace, 1);
+    const gone = Array.from({ length: 50 }, () =>
+      rateLimit.admit(abort.signal, true).catch((reason: unknown) => reason),
+    );
+    const admitted = take(rateLimit, 1);
     abort.abort('over');
     expect(await Promise.all(gone)).toEqual(Array(50).fill('over'));
     await vi.advanceTimersByTimeAsync(1000);
-    expect(given).toEqual([1000]);
+    expect(admitted).toEqual([1000]);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('does not begin for a signal that has aborted already', async () => {
-    await expect(new Pace().turn(AbortSignal.abort('over'), true)).rejects.toBe('over');
+  test('rejects at once if the signal has aborted already', async () => {
+    await expect(new RateLimit().admit(AbortSignal.abort('over'), true)).rejects.toBe('over');
   });
 });
 
-describe('a client without a cluster', () => {
+describe('a client during an outage', () => {
   test.each([
     ['refuses connections', refuse],
     ['has no quorum', answer(rawAnswer(500, failed(300)))],
-    ['is silent', silent],
-  ])(
-    'sends no more than 5 requests in any second, however many calls there are, where each member %s',
-    async (_, handler) => {
-      const times: number[] = [];
-      const noted = async () =>
-        (
-          await serve((socket, request) => {
-            times.push(performance.now());
-            return handler(socket, request);
-          })
-        ).url;
-      const client = connect({ endpoints: await Promise.all([noted(), noted(), noted()]), readTimeout: 0.3 });
-      // The first round finds out.
-      await rejection(client.get(KEY), EtcdConnectionFailed);
-      const begun = times.length;
-      const abort = sharedAbortController();
-      const calls = Array.from({ length: 30 }, async (_, i) => {
-        while (!abort.signal.aborted) {
-          const call =
-            i % 2
-              ? client.get(KEY, { signal: abort.signal })
-              : client.renew(KEY, { prevValue: 'u', prevIndex: 4, ttl: 60, signal: abort.signal });
-          await call.catch(() => {});
-        }
-      });
-      await until(
-        () => times.length - begun,
-        (count) => count >= 12,
-        { timeout: 20_000 },
-      );
-      abort.abort();
-      await Promise.all(calls);
-      for (let i = begun + 5; i < times.length; i += 1)
-        expect((times[i] as number) - (times[i - 5] as number)).toBeGreaterThan(900);
-    },
-  );
+    ['does not answer', silent],
+  ])('sends at most 5 requests in any second, however many calls there are, if each member %s', async (_, handler) => {
+    const times: number[] = [];
+    const noted = async () =>
+      (
+        await serve((socket, request) => {
+          times.push(performance.now());
+          return handler(socket, request);
+        })
+      ).url;
+    const client = connect({ endpoints: await Promise.all([noted(), noted(), noted()]), readTimeout: 0.3 });
+    // The first call starts the outage.
+    await rejection(client.get(KEY), EtcdConnectionFailed);
+    const begun = times.length;
+    const abort = sharedAbortController();
+    const calls = Array.from({ length: 30 }, async (_, i) => {
+      while (!abort.signal.aborted) {
+        const call =
+          i % 2
+            ? client.get(KEY, { signal: abort.signal })
+            : client.renew(KEY, { prevValue: 'u', prevIndex: 4, ttl: 60, signal: abort.signal });
+        await call.catch(() => {});
+      }
+    });
+    await until(
+      () => times.length - begun,
+      (count) => count >= 12,
+      { timeout: 20_000 },
+    );
+    abort.abort();
+    await Promise.all(calls);
+    for (let i = begun + 5; i < times.length; i += 1)
+      expect((times[i] as number) - (times[i - 5] as number)).toBeGreaterThan(900);
+  });
 
-  test('lets all calls go on as soon as a member answers', async () => {
+  test('sends the requests of all calls as soon as a member answers', async () => {
     let up = false;
     const good = answer(rawAnswer(200, got(KEY)));
     const etcd = await serve((socket, request) => (up ? good : refuse)(socket, request));

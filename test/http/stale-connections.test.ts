@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as errors from '../../src/errors.ts';
-import { Pace } from '../../src/http/failover/rate-limit.ts';
+import { RateLimit } from '../../src/http/failover/rate-limit.ts';
 import type { EtcdClient } from '../../src/v2/client.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import type { TcpHandler } from '../support/tcp-server.ts';
@@ -12,8 +12,7 @@ const known = rawAnswer(200, got('/known'));
 const done = rawAnswer(200, { action: 'done', node: file(KEY) });
 
 /**
- * A member that closes each connection when a second request comes on it. Answers `/known`, and other requests on a
- * connection of their own.
+ * A member that answers one request on each connection. It closes the connection when a second request comes.
  */
 async function serveOnce(answer = done): Promise<{ url: string; lost: string[]; answered: string[] }> {
   const used = new WeakSet<Socket>();
@@ -46,12 +45,12 @@ const neverRepeated: [string, (client: EtcdClient) => Promise<unknown>][] = [
   ['an unconditional set', (client) => client.set(KEY, 'u1')],
 ];
 
-describe('on a connection that is closed before its second answer', () => {
+describe('on a stale connection, which is closed before its second answer,', () => {
   test.each(repeated)(
-    '%s is sent again on a new connection to the same member, which has not failed',
+    '%s is sent again to the same member on a new connection, and the member does not count as failing',
     async (_, call) => {
-      const fails = vi.spyOn(Pace.prototype, 'down');
-      onTestFinished(() => fails.mockRestore());
+      const outage = vi.spyOn(RateLimit.prototype, 'startOutage');
+      onTestFinished(() => outage.mockRestore());
       const [member, other] = [await serveOnce(), await serveOnce()];
       const client = connect({ endpoints: [member.url, other.url] });
       await client.get('/known');
@@ -59,11 +58,11 @@ describe('on a connection that is closed before its second answer', () => {
       expect(member.lost).toHaveLength(1);
       expect(member.answered).toEqual(['GET /v2/keys/known', ...member.lost]);
       expect(other.answered).toEqual([]);
-      expect(fails).not.toHaveBeenCalled();
+      expect(outage).not.toHaveBeenCalled();
     },
   );
 
-  test.each(neverRepeated)('%s is not sent again, and its member has not failed', async (_, call) => {
+  test.each(neverRepeated)('%s is not sent again, and the member does not count as failing', async (_, call) => {
     const [member, other] = [await serveOnce(), await serveOnce()];
     const client = connect({ endpoints: [member.url, other.url] });
     await client.get('/known');
@@ -82,7 +81,7 @@ describe('on a connection that is closed before its second answer', () => {
     expect([member.lost.length, member.answered.length]).toEqual([1, 2]);
   });
 
-  test('a condition that fails the second time may have failed because of the first', async () => {
+  test('a condition that fails the second time has an unknown outcome', async () => {
     const member = await serveOnce(rawAnswer(404, failed(100)));
     const client = connect({ endpoints: member.url });
     await client.get('/known');
@@ -91,7 +90,7 @@ describe('on a connection that is closed before its second answer', () => {
   });
 });
 
-test('where connections are closed after one answer, each request announces that its connection ends', async () => {
+test('if the server closes connections after one answer, requests ask for that with `connection: close`', async () => {
   const heads: string[] = [];
   const server = await serve((socket, request) => {
     heads.push(/connection: (.*)\r/i.exec(request)?.[1] ?? '');
@@ -99,7 +98,7 @@ test('where connections are closed after one answer, each request announces that
   });
   const client = connect({ endpoints: server.url });
   for (let calls = 0; calls < 8; calls += 1) await client.get(KEY);
-  // The ends of two connections show it. Before each, a further request may have been sent and lost.
+  // It takes two closed connections to notice. Before each, one more request may have been sent and lost.
   expect(heads.slice(0, 2)).toEqual(['keep-alive', 'keep-alive']);
   expect(new Set(heads.slice(4))).toEqual(new Set(['close']));
 });

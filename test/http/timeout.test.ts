@@ -5,7 +5,7 @@ import { freshName, raw } from '../support/locks.ts';
 import { block } from '../support/managers.ts';
 import { silent } from '../support/tcp-server.ts';
 
-/** Milliseconds from now until it ends. */
+/** Runs the timeout. Resolves to the milliseconds until it ended. */
 const duration = (timeout: Timeout): Promise<number> => {
   const start = performance.now();
   return new Promise((resolve) => {
@@ -20,14 +20,14 @@ describe('a timeout', () => {
     expect(took).toBeLessThan(600);
   });
 
-  test('does not count the time in which the event loop is blocked', async () => {
+  test('does not count time during which the event loop is blocked', async () => {
     const ended = duration(new Timeout(0.3));
     block(1);
-    // One of its six steps was under way.
+    // Only one of the six steps passed while the loop was blocked.
     expect(await ended).toBeGreaterThanOrEqual(1250);
   });
 
-  test('ends though the event loop is blocked again and again', async () => {
+  test('ends even if the event loop is blocked again and again', async () => {
     const passes = vi.fn();
     let ended = false;
     void duration(new Timeout(0.3)).then(() => {
@@ -42,7 +42,7 @@ describe('a timeout', () => {
     expect(passes.mock.calls.length).toBeLessThanOrEqual(8);
   });
 
-  test('counts on from where it was paused', async () => {
+  test('resumes after a pause', async () => {
     const timeout = new Timeout(0.4);
     timeout.run(() => expect.unreachable());
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -50,7 +50,7 @@ describe('a timeout', () => {
     expect(await duration(timeout)).toBeLessThan(390);
   });
 
-  test('of infinity never ends, and needs no timer', () => {
+  test('of Infinity never ends, and sets no timer', () => {
     const timers = vi.spyOn(globalThis, 'setTimeout');
     const timeout = Timeout.run(Number.POSITIVE_INFINITY, () => expect.unreachable());
     timeout.pause();
@@ -60,7 +60,7 @@ describe('a timeout', () => {
 });
 
 describe('a blocked event loop', () => {
-  test('loses no answer that has arrived meanwhile, and has no other member asked', async () => {
+  test('loses no answer that has arrived, and causes no request to another member', async () => {
     const key = `/${freshName()}`;
     await raw('PUT', key, { value: 'u1' });
     const other = await serve(silent);

@@ -10,13 +10,13 @@ const UNSAFE = { NODE_TLS_REJECT_UNAUTHORIZED: '0' };
 test.each([
   ['of an unknown authority', stranger.issue()],
   ['for another host', authority.issue({ hosts: ['elsewhere.test'] })],
-])('NODE_TLS_REJECT_UNAUTHORIZED=0 sends no request to a server with a certificate %s', async (_, identity) => {
+])('with NODE_TLS_REJECT_UNAUTHORIZED=0, no request is sent to a server with a certificate %s', async (_, identity) => {
   const etcd = await serveTls(identity);
   const options = { endpoints: etcd.url, ca: authority.ca, username: 'root', password: 'secret' };
   const script = `
     import { EtcdClient } from 'etcd-v2-lock';
     const client = new EtcdClient(${JSON.stringify(options)});
-    // Background work does not keep a process alive by itself.
+    // Background work does not keep the process alive.
     const alive = setInterval(() => {}, 1_000);
     const calls = [
       client.createInOrder('/x', 'u1'),
@@ -36,7 +36,7 @@ test.each([
   expect(etcd.requests).toBe(0);
 });
 
-test('NODE_TLS_REJECT_UNAUTHORIZED=0 does not make doctor send the password to such a server either', async () => {
+test('with NODE_TLS_REJECT_UNAUTHORIZED=0, doctor sends no password to an untrusted server', async () => {
   const etcd = await serveTls(stranger.issue());
   const args = ['doctor', '--endpoints', etcd.url, '--user', 'root:secret'];
   const { code, stdout } = await runCli(args, UNSAFE);

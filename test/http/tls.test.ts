@@ -11,7 +11,7 @@ const [authority, stranger] = [makeAuthority(), makeAuthority()];
 const { ca } = authority;
 const [server, expired] = [authority.issue(), authority.issue({ expired: true })];
 
-test('a member whose certificate is trusted is asked', async () => {
+test('a member with a trusted certificate is asked', async () => {
   const etcd = await serveTls(server);
   expect((await connect({ endpoints: etcd.url, ca }).get(KEY)).node.value).toBe('u1');
   expect(etcd.requests).toBe(1);
@@ -19,22 +19,22 @@ test('a member whose certificate is trusted is asked', async () => {
 
 const refusals: [string, ServerOptions, RegExp][] = [
   ['has an expired certificate', expired, /not trusted: certificate has expired/],
-  ['has one of an unknown authority', stranger.issue(), /not trusted: .*UNABLE_TO_VERIFY_LEAF_SIGNATURE/],
-  ['has one for another host', authority.issue({ hosts: ['elsewhere.test'] }), /not trusted: .*127\.0\.0\.1/],
+  ['has a certificate of an unknown authority', stranger.issue(), /not trusted: .*UNABLE_TO_VERIFY_LEAF_SIGNATURE/],
+  ['has a certificate for another host', authority.issue({ hosts: ['elsewhere.test'] }), /not trusted: .*127\.0\.0\.1/],
   [
-    'asks for a client certificate, in TLS 1.3 once the request was sent',
+    'asks for a client certificate in TLS 1.3, after the request was sent',
     { ...server, ca, requestCert: true },
     /asks for a client certificate: .*CERTIFICATE_REQUIRED/,
   ],
   [
     'asks for a client certificate in TLS 1.2',
     { ...server, ca, requestCert: true, maxVersion: 'TLSv1.2' },
-    /no TLS that we do: .*HANDSHAKE_FAILURE/,
+    /no TLS version or cipher in common with the server: .*HANDSHAKE_FAILURE/,
   ],
 ];
 
 describe.each(refusals)('a member that %s', (_, options, message) => {
-  test('is told as what it is: nothing was done, and more tries would not help', async () => {
+  test('is a permanent EtcdTlsFailed with a known outcome', async () => {
     const etcd = await serveTls(options);
     const error = await rejection(connect({ endpoints: etcd.url, ca }).createInOrder('/x', 'u1'), EtcdTlsFailed);
     expect(error.message).toMatch(message);
@@ -44,7 +44,7 @@ describe.each(refusals)('a member that %s', (_, options, message) => {
     expect([etcd.connections, etcd.requests]).toEqual([1, 0]);
   });
 
-  test('is passed over where another one is good, by an append too', async () => {
+  test('is skipped if another member is usable, even by an append', async () => {
     const [bad, good] = [await serveTls(options), await serveTls(server)];
     const client = connect({ endpoints: [bad.url, good.url], ca });
     await client.createInOrder('/x', 'u1');
@@ -58,13 +58,13 @@ test.each<[string, number]>([
   ['a certificate of the wrong kind', 43],
   ['a revoked certificate', 44],
   ['an expired certificate', 45],
-  ['a certificate it does not like', 46],
+  ['an unacceptable certificate', 46],
   ['a certificate of an unknown authority', 48],
-  ['who we are', 49],
-])('a server that refuses %s is told as that', async (_, number) => {
+  ['access', 49],
+])('a server that refuses %s causes EtcdTlsFailed', async (_, number) => {
   const { url } = await serveBytes(alert(number));
   const error = await rejection(connect({ endpoints: url, ca, ...server }).get(KEY), EtcdTlsFailed);
-  expect(error.message).toMatch(/it refuses our certificate: .* alert /);
+  expect(error.message).toMatch(/the server refuses our certificate: .* alert /);
 });
 
 test.each<[string, Uint8Array]>([
@@ -72,24 +72,24 @@ test.each<[string, Uint8Array]>([
   ['that has no version in common', alert(70)],
   ['that wants more security', alert(71)],
   ['that answers in clear text', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
-])('a server %s is told as one without our TLS', async (_, bytes) => {
+])('a server %s causes EtcdTlsFailed', async (_, bytes) => {
   const { url } = await serveBytes(bytes);
   const error = await rejection(connect({ endpoints: url, ca }).get(KEY), EtcdTlsFailed);
-  expect(error.message).toMatch(/speaks no TLS that we do: [^:]+ \(ERR_SSL_\S+\)$/);
+  expect(error.message).toMatch(/no TLS version or cipher in common with the server: [^:]+ \(ERR_SSL_\S+\)$/);
 });
 
 test.each<[string, Uint8Array]>([
-  ['that cannot read its certificate just now', alert(80)],
-  ['that got garbled bytes', alert(20)],
-  ['that gave up', alert(90)],
-  ['that goes away', new Uint8Array()],
-])('a server %s during the handshake may do better later', async (_, bytes) => {
+  ['with an internal error', alert(80)],
+  ['that received corrupt bytes', alert(20)],
+  ['that cancels', alert(90)],
+  ['that closes the connection', new Uint8Array()],
+])('a server %s during the handshake causes a transient error', async (_, bytes) => {
   const { url } = await serveBytes(bytes);
   const error = await rejection(connect({ endpoints: url, ca }).get(KEY), EtcdConnectionFailed);
   expect([error.outcomeUnknown, isTransient(error)]).toEqual([false, true]);
 });
 
-test('what is no TLS behind a request leaves open whether that was carried out', async () => {
+test('bytes that are not TLS after a request leave the outcome unknown', async () => {
   const [garbling, good] = [await serveGarbage(server), await serveTls(server)];
   const client = connect({ endpoints: [garbling.url, good.url], ca });
   const error = await rejection(client.createInOrder('/x', 'u1'), EtcdConnectionFailed);
@@ -98,7 +98,7 @@ test('what is no TLS behind a request leaves open whether that was carried out',
   expect([garbling.requests, good.requests]).toEqual([1, 0]);
 });
 
-test('members that refuse for different reasons of this kind are a lasting trouble all the same', async () => {
+test('different TLS failures of all members are one permanent error', async () => {
   const members = await Promise.all(refusals.map(([, options]) => serveTls(options)));
   const endpoints = members.map(({ url }) => url);
   const error = await rejection(connect({ endpoints, ca }).get(KEY), EtcdTlsFailed);
@@ -107,7 +107,7 @@ test('members that refuse for different reasons of this kind are a lasting troub
   expect(isTransient(error)).toBe(false);
 });
 
-test('where one refuses and another is away, the trouble may pass', async () => {
+test('a TLS failure of one member and an unreachable other member are a transient error', async () => {
   const { url } = await serveTls(expired);
   const endpoints = [url, await closedEndpoint()];
   const error = await rejection(connect({ endpoints, ca }).get(KEY), EtcdConnectionFailed);
@@ -115,20 +115,20 @@ test('where one refuses and another is away, the trouble may pass', async () => 
   expect(isTransient(error)).toBe(true);
 });
 
-describe('etcd says nothing where the protocol is wrong, so the error asks', () => {
-  test('of one that is asked in TLS whether it speaks that', async () => {
+describe('etcd closes connections with the wrong protocol without an answer, so the error', () => {
+  test('asks whether the server uses TLS', async () => {
     const endpoints = inject('etcd').replace('http:', 'https:');
     const error = await rejection(connect({ endpoints }).get(KEY), EtcdConnectionFailed);
-    expect(error.message).toMatch(/ECONNRESET.*; does it speak TLS\?$/);
+    expect(error.message).toMatch(/ECONNRESET.*; does the server use TLS\?$/);
   });
 
-  test('of one that is asked in clear text whether it wants TLS', async () => {
+  test('asks whether the server expects https', async () => {
     const { url } = await serve((socket) => void socket.end());
     const error = await rejection(connect({ endpoints: url }).get(KEY), EtcdConnectionFailed);
-    expect(error.message).toMatch(/other side closed.*; does it want https\?$/);
+    expect(error.message).toMatch(/other side closed.*; does the server expect https\?$/);
   });
 
-  test('but not of one that breaks off in the middle of an answer', async () => {
+  test('asks nothing if the connection is closed in the middle of an answer', async () => {
     const { url } = await serve(answerThenCut('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
     const error = await rejection(connect({ endpoints: url }).get(KEY), EtcdConnectionFailed);
     expect(error.message).not.toContain('?');

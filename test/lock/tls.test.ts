@@ -169,8 +169,8 @@ describe('when the server comes back with a certificate that is not trusted', ()
 
 describe('the wrong protocol', () => {
   test.each([
-    ['clear text to a server in TLS', 'does it want https?'],
-    ['TLS to a server in clear text', 'does it speak TLS?'],
+    ['clear text to a server in TLS', 'does the server expect https?'],
+    ['TLS to a server in clear text', 'does the server use TLS?'],
   ])('%s looks like an outage; the error asks', async (what, question) => {
     const { etcd, url } = await useTlsEtcd(trusted);
     const wrong = what.startsWith('clear') ? url.replace('https:', 'http:') : etcd.url.replace('http:', 'https:');

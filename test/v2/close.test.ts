@@ -30,7 +30,7 @@ test.each(calls)('a closed client refuses %s before any request', async (_, call
   expect([etcd.requests.length, etcd.openSockets]).toEqual([0, 0]);
 });
 
-test.each(calls)('closing ends a silent %s, which may have been carried out', async (_, call) => {
+test.each(calls)('closing ends an unanswered %s, whose outcome is unknown', async (_, call) => {
   const etcd = await serveSilence();
   const client = connect({ endpoints: etcd.url });
   const rejected = rejection(call(client), errors.EtcdClientClosed);
@@ -49,7 +49,7 @@ test('closing ends a call that was made just before', async () => {
   await closedSockets(etcd);
 });
 
-test('closing does not ask the next member for what it has ended', async () => {
+test('closing does not retry the calls that it ends on the next member', async () => {
   const [a, b] = [await serveSilence(), await serve(good)];
   const client = connect({ endpoints: [a.url, b.url] });
   const rejected = rejection(client.get(KEY), errors.EtcdClientClosed);
@@ -59,7 +59,7 @@ test('closing does not ask the next member for what it has ended', async () => {
   expect([b.requests.length, b.openSockets]).toEqual([0, 0]);
 });
 
-test('closing twice is closing once', async () => {
+test('a client can be closed several times', async () => {
   const etcd = await serve(good);
   const client = connect({ endpoints: etcd.url });
   await client.get(KEY);
@@ -72,7 +72,7 @@ test('a client that was never used can be closed', async () => {
   await connect({}).close();
 });
 
-test('a client is closed at the end of its block', async () => {
+test('`await using` closes the client at the end of its block', async () => {
   const etcd = await serve(good);
   {
     await using client = connect({ endpoints: etcd.url });
@@ -92,8 +92,8 @@ test.each([-1, Number.NaN, '5', null, -Number.MIN_VALUE])(
   },
 );
 
-describe('what is still owed to the cluster', () => {
-  test('is waited for', async () => {
+describe('pending work', () => {
+  test('delays closing until it is done', async () => {
     const client = connect({});
     const work = deferred();
     client.cleanups.add(KEY, work.promise);
@@ -110,7 +110,7 @@ describe('what is still owed to the cluster', () => {
     await closing;
   });
 
-  test('is left after the timeout, and its keys are named once each', async () => {
+  test('is abandoned after the timeout, and the error names each of its keys once', async () => {
     const etcd = await serve(good);
     const client = connect({ endpoints: etcd.url });
     await client.get(KEY);
@@ -118,12 +118,12 @@ describe('what is still owed to the cluster', () => {
     client.cleanups.add('/done', Promise.resolve());
     const error = await rejection(client.close({ timeout: 0.1 }), errors.EtcdKeysLeft);
     expect(error.keys).toEqual(['/a', '/b']);
-    expect(error.message).toBe('closed after 0.1 s, but these may stay until their TTL: /a, /b');
+    expect(error.message).toBe('closed after 0.1 s; these keys may stay until their TTL has passed: /a, /b');
     await closedSockets(etcd);
     await rejection(client.get(KEY), errors.EtcdClientClosed);
   });
 
-  test('may still ask the cluster while the client is being closed, and not when it is', async () => {
+  test('may send requests while the client is being closed, but not afterwards', async () => {
     const etcd = await serve(good);
     const client = connect({ endpoints: etcd.url });
     const work = deferred();
@@ -139,7 +139,7 @@ describe('what is still owed to the cluster', () => {
     await closedSockets(etcd);
   });
 
-  test('is ended in the middle of a silent call when the time is up', async () => {
+  test('is ended by the timeout, even during an unanswered call', async () => {
     const etcd = await serveSilence();
     const client = connect({ endpoints: etcd.url });
     const removal = rejection(client.delete(KEY, { background: true }), errors.EtcdClientClosed);
@@ -170,7 +170,7 @@ function deferred() {
   return { promise, resolve: () => resolve() };
 }
 
-/** Lets everything happen that waits for no I/O. */
+/** Lets everything run that does not wait for I/O. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 10; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }

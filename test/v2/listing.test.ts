@@ -13,7 +13,7 @@ const KEY = `${DIR}/00000000000000000004`;
 const created = rawAnswer(201, { action: 'create', node: file(KEY) });
 const listed = rawAnswer(200, { action: 'get', node: file(DIR, { value: undefined, dir: true, nodes: [file(KEY)] }) });
 
-/** A client whose member has answered before: else it asks for one thing at a time. */
+/** Returns a client whose member has answered before. Without that, the client does not pipeline. */
 async function useMember(handler: TcpHandler) {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
@@ -28,7 +28,7 @@ async function useMember(handler: TcpHandler) {
   return { client, etcd, requests, sockets };
 }
 
-/** Handles appends and listings each in their way. */
+/** Handles appends by one handler and listings by another. */
 const on =
   (append: TcpHandler, listing: TcpHandler): TcpHandler =>
   (socket, request) =>
@@ -41,7 +41,7 @@ const write =
   };
 
 describe('an append with a listing', () => {
-  test('sends both on one connection before either is answered', async () => {
+  test('sends both on one connection without waiting for an answer', async () => {
     const { client, requests, sockets } = await useMember((socket, request) => {
       if (request.startsWith('GET')) socket.write(created + listed);
     });
@@ -54,7 +54,7 @@ describe('an append with a listing', () => {
     expect(sockets.size).toBe(1);
   });
 
-  test('uses that connection again, for other calls too', async () => {
+  test('reuses the connection, also for other calls', async () => {
     const { client, requests, sockets } = await useMember((socket, request) => {
       if (request.startsWith('POST')) socket.write(created);
       else socket.write(request.startsWith('GET') ? listed : rawAnswer(200, { action: 'delete', node: file(KEY) }));
@@ -66,7 +66,7 @@ describe('an append with a listing', () => {
     expect({ sockets: sockets.size, requests: requests.length }).toEqual({ sockets: 1, requests: 9 });
   });
 
-  test('uses a connection for each of those at a time, so that none waits for another', async () => {
+  test('uses a connection of its own, so that none waits for another', async () => {
     const { client, requests, sockets } = await useMember(() => {});
     const calls = Array.from({ length: 3 }, () => client.createInOrder(DIR, 'u1', { listing: true }));
     await until(
@@ -78,7 +78,7 @@ describe('an append with a listing', () => {
     expect(await Promise.all(calls)).toHaveLength(3);
   });
 
-  test('asks for none where it is not wanted', async () => {
+  test('requests no listing unless the option is set', async () => {
     const { client, requests } = await useMember(write(created));
     const { listing } = await client.createInOrder(DIR, 'u1');
     expect(await listing).toBeUndefined();
@@ -90,12 +90,12 @@ describe('an append with a listing', () => {
     ['is answered by an error', write(rawAnswer(500, failed(300)))],
     ['is answered by a page', write(rawAnswer(200, '<html>'))],
     ['is cut off', refuse],
-  ])('is done, without a listing, where that %s', async (_, listing) => {
+  ])('succeeds without a listing if the listing %s', async (_, listing) => {
     const { client, requests } = await useMember(on(write(created), listing));
     const appended = await client.createInOrder(DIR, 'u1', { listing: true });
     expect(appended.node.key).toBe(KEY);
     expect(await appended.listing).toBeUndefined();
-    // One that was lost is for the caller to ask for again.
+    // The caller has to repeat a lost listing.
     expect(requests).toHaveLength(2);
   });
 
@@ -103,7 +103,7 @@ describe('an append with a listing', () => {
     ['is refused', write(rawAnswer(400, failed(209))), { name: EtcdValueError.name }],
     ['is answered too late', silent, { name: EtcdConnectionFailed.name, outcomeUnknown: true }],
     ['is cut off', refuse, { name: EtcdConnectionFailed.name, outcomeUnknown: true }],
-  ])('fails as it would alone where it %s, and leaves nothing open', async (_, append, error) => {
+  ])('fails as it would without a listing if it %s, and leaves no open socket', async (_, append, error) => {
     const { client, etcd } = await useMember(on(append, silent));
     const call = client.createInOrder(DIR, 'u1', { listing: true, attemptTimeout: 0.3 });
     expect(await rejection(call)).toMatchObject(error);
@@ -116,10 +116,10 @@ describe('an append with a listing', () => {
   test.each<[string, (client: EtcdClient) => Promise<unknown>]>([
     ['has not answered yet', async () => {}],
     [
-      'answers no more',
+      'has stopped answering',
       (client) => rejection(client.get(DIR, { attemptTimeout: 0.1, signal: AbortSignal.timeout(500) })),
     ],
-  ])('is one request where the cluster %s', async (_, before) => {
+  ])('sends one request at a time if the cluster %s', async (_, before) => {
     const etcd = await serve(silent);
     const client = connect({ endpoints: etcd.url });
     await before(client);
@@ -129,13 +129,13 @@ describe('an append with a listing', () => {
     expect(etcd.requests.slice(asked).filter((request) => request.startsWith('GET'))).toEqual([]);
   });
 
-  test('is sent on its own after two listings that did not come with their appends', async () => {
+  test('sends no listing after two listings that did not come with their appends', async () => {
     const { client, requests } = await useMember(on(write(created), silent));
     for (let turn = 0; turn < 4; turn += 1) await (await client.createInOrder(DIR, 'u1', { listing: true })).listing;
     expect(requests.filter((request) => request.startsWith('GET'))).toHaveLength(2);
   });
 
-  test('is not sent on its own because appends were slow, or were given up', async () => {
+  test('still sends a listing after appends that were slow or given up', async () => {
     const { client, requests } = await useMember(on(silent, silent));
     for (let turn = 0; turn < 3; turn += 1) {
       const call = client.createInOrder(DIR, 'u1', { listing: true, signal: AbortSignal.timeout(100) });

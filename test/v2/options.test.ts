@@ -9,7 +9,7 @@ const authority = makeAuthority();
 const pem = authority.ca;
 const { cert, key } = authority.issue();
 
-test('without options it is the etcd on this host, under the usual prefixes', () => {
+test('the defaults are the etcd on this host and the usual prefixes', () => {
   expect(checkOptions({})).toEqual({
     endpoints: ['http://127.0.0.1:2379'],
     srvDomain: undefined,
@@ -33,30 +33,30 @@ test.each<[string, string | string[], string[]]>([
   expect(checkOptions({ endpoints }).endpoints).toEqual(origins);
 });
 
-test('with a domain there are no endpoints before DNS was asked', () => {
+test('with srvDomain there are no endpoints before the DNS lookup', () => {
   expect(checkOptions({ srvDomain: 'example.org' })).toMatchObject({ endpoints: undefined, srvDomain: 'example.org' });
 });
 
-test('a user name and a password become one header, beyond ASCII too', () => {
+test('a user name and a password become one header, including non-ASCII characters', () => {
   const { authorization = '' } = checkOptions({ username: 'root', password: 'pä:ss' });
   expect(authorization).toMatch(/^Basic /);
   expect(Buffer.from(authorization.slice(6), 'base64').toString()).toBe('root:pä:ss');
 });
 
-test('an empty password is one', () => {
+test('an empty password is valid', () => {
   expect(checkOptions({ username: 'root', password: '' }).authorization).toBe('Basic cm9vdDo=');
 });
 
-test('TLS options are those given and no more', () => {
+test('TLS options are exactly the given ones', () => {
   expect(checkOptions({ ca: pem }).tls).toEqual({ ca: pem });
   expect(checkOptions({ cert, key }).tls).toEqual({ cert, key });
 });
 
 test.each<[string, Pem]>([
   ['several', [pem, cert]],
-  ['several in one text, with remarks', `# ours\n${pem}\n# theirs\n${cert}`],
+  ['several in one text, with comments', `# ours\n${pem}\n# theirs\n${cert}`],
   ['bytes', Buffer.from(pem)],
-])('authorities may be %s', (_, ca) => {
+])('certificate authorities may be %s', (_, ca) => {
   expect(checkOptions({ ca }).tls).toEqual({ ca });
 });
 
@@ -93,25 +93,22 @@ test.each<[unknown, string]>([
   [{ readTimeout: '5' }, 'readTimeout must be a number of seconds > 0, got "5"'],
   [{ readTimeout: null }, 'readTimeout must be a number of seconds > 0, got null'],
   [{ readTimeout: 5n }, 'readTimeout must be a number of seconds > 0, got 5n'],
-  [{ username: 'root' }, 'username "root" must come with a password, got undefined'],
-  [{ username: 'root', password: 7 }, 'username "root" must come with a password, got number'],
-  [{ username: '', password: 'secret' }, 'goes with a password, got ""'],
-  [
-    { username: 'ro:ot', password: 'secret' },
-    'username must be a text without ":" and goes with a password, got "ro:…"',
-  ],
-  [{ username: 'root:secret' }, 'username must be a text without ":" and goes with a password, got "root:…"'],
+  [{ username: 'root' }, 'username "root" needs a password, got undefined'],
+  [{ username: 'root', password: 7 }, 'username "root" needs a password, got number'],
+  [{ username: '', password: 'secret' }, 'needs a password, got ""'],
+  [{ username: 'ro:ot', password: 'secret' }, 'username must be a string without ":" and needs a password, got "ro:…"'],
+  [{ username: 'root:secret' }, 'username must be a string without ":" and needs a password, got "root:…"'],
   [{ username: ':secret', password: '' }, 'got ":…"'],
-  [{ username: 'root secret' }, 'username "root…" must come with a password, got undefined'],
-  [{ username: 'root\nsecret' }, 'username "root…" must come with a password, got undefined'],
-  [{ username: 'jörg.o-k@example.org' }, 'username "jörg.o-k@example.org" must come with a password'],
-  [{ username: ['root', 'secret'], password: 'secret' }, 'goes with a password, got object'],
-  [{ username: 'root', password: ['secret'] }, 'username "root" must come with a password, got object'],
-  [{ password: 'secret' }, 'goes with a password, got undefined'],
+  [{ username: 'root secret' }, 'username "root…" needs a password, got undefined'],
+  [{ username: 'root\nsecret' }, 'username "root…" needs a password, got undefined'],
+  [{ username: 'jörg.o-k@example.org' }, 'username "jörg.o-k@example.org" needs a password'],
+  [{ username: ['root', 'secret'], password: 'secret' }, 'needs a password, got object'],
+  [{ username: 'root', password: ['secret'] }, 'username "root" needs a password, got object'],
+  [{ password: 'secret' }, 'needs a password, got undefined'],
   [{ expectedClusterId: '' }, 'expectedClusterId must be lower-case hex digits, got ""'],
   [{ expectedClusterId: 'CDF8' }, 'expectedClusterId must be lower-case hex digits, got "CDF8"'],
   [{ expectedClusterId: '0xcdf8' }, 'expectedClusterId must be lower-case hex digits, got "0xcdf8"'],
-])('out of range is %o', (options, message) => {
+])('a RangeError is thrown for %o', (options, message) => {
   const make = () => new EtcdClient(options as EtcdClientOptions);
   expect(make).toThrow(RangeError);
   expect(make).toThrow(message);
@@ -121,7 +118,7 @@ test.each<[unknown, string]>([
 test.each<[string, unknown, string]>([
   ['the path of an authority', { ca: '/etc/ca.pem' }, 'got "/etc/ca.pem"'],
   ['an empty authority', { ca: '' }, 'got ""'],
-  ['no authority', { ca: [] }, 'got [object Array]'],
+  ['an empty list of authorities', { ca: [] }, 'got [object Array]'],
   ['half an authority', { ca: [pem, '-----BEGIN CERTIFICATE-----'] }, 'got [object Array]'],
   ['an authority in other bytes than PEM', { ca: new X509Certificate(pem).raw }, 'got [object Uint8Array]'],
   ['null for an authority', { ca: null }, 'got null'],
@@ -134,10 +131,10 @@ test.each<[string, unknown, string]>([
   ['a key without its label for an authority', { ca: 'secret\nsecret' }, 'got "…"'],
   ['paths', { cert: 'c.pem', key: 'k.pem' }, 'not the paths of files), got: no start line'],
   ['the key of another certificate', { cert, key: authority.issue().key }, 'got: key values mismatch'],
-  ['a key that is none', { cert, key: 'secret' }, 'cert and key must be a pair as PEM text'],
+  ['text that is not a key', { cert, key: 'secret' }, 'cert and key must be a pair as PEM text'],
   ['a certificate of the wrong type', { cert: 7, key }, 'cert and key must be a pair as PEM text'],
   ['a key of the wrong type', { cert, key: ['secret'] }, 'cert and key must be a pair as PEM text'],
-])('TLS options are refused: %s', (_, options, message) => {
+])('invalid TLS options are refused: %s', (_, options, message) => {
   const make = () => new EtcdClient(options as EtcdClientOptions);
   expect(make).toThrow(RangeError);
   expect(make).toThrow(message);
@@ -145,18 +142,18 @@ test.each<[string, unknown, string]>([
 });
 
 test.each<[unknown, string]>([
-  [{ srvDomain: 'example.org', endpoints: 'http://a:2379' }, 'endpoints and srvDomain exclude each other'],
-  [{ cert: 'c' }, 'cert and key go together, got only cert'],
-  [{ key: 'k' }, 'cert and key go together, got only key'],
+  [{ srvDomain: 'example.org', endpoints: 'http://a:2379' }, 'endpoints and srvDomain cannot be used together'],
+  [{ cert: 'c' }, 'cert and key must be given together, got only cert'],
+  [{ key: 'k' }, 'cert and key must be given together, got only key'],
   [{ lockPrefix: 7 }, 'lockPrefix must be a string, got 7'],
   [{ versionPrefix: null }, 'versionPrefix must be a string, got null'],
-])('of the wrong type is %o', (options, message) => {
+])('a TypeError is thrown for %o', (options, message) => {
   const make = () => new EtcdClient(options as EtcdClientOptions);
   expect(make).toThrow(TypeError);
   expect(make).toThrow(message);
 });
 
-test('a cluster id that is no text is refused, because no answer would ever match it', () => {
+test('a cluster id that is not a string is refused, because no answer would ever match it', () => {
   expect(() => new EtcdClient({ expectedClusterId: 123 as unknown as string })).toThrow('got 123');
 });
 

@@ -7,7 +7,7 @@ import { ANSWER_HEADERS, failed, file, versionBody } from '../support/v2-answers
 const A = 'http://a.test:2379';
 const B = 'http://b.test:2379';
 const KEY = '/_locks/x/00000000000000000004';
-const SILENT = 'ttl=60&prevValue=u1&prevIndex=4&refresh=true';
+const REFRESH = 'ttl=60&prevValue=u1&prevIndex=4&refresh=true';
 const PLAIN = 'value=u1&ttl=60&prevValue=u1&prevIndex=4';
 const options = { prevValue: 'u1', prevIndex: 4, ttl: 60 };
 
@@ -24,94 +24,94 @@ afterAll(() => {
   nock.restore();
 });
 
-const tells = (origin: string, version: string | object, status = 200) =>
+const reportsVersion = (origin: string, version: string | object, status = 200) =>
   nock(origin).get('/version').reply(status, version);
 
-/** Takes one renewal, if it has exactly this form. */
-const takes = (origin: string, form: string) =>
+/** Expects one renewal with exactly this form, and answers it. */
+const expectsRenewal = (origin: string, form: string) =>
   nock(origin)
     .put(`/v2/keys${KEY}`, form)
     .reply(200, { action: 'compareAndSwap', node: file(KEY, { modifiedIndex: 9, ttl: 60 }) }, ANSWER_HEADERS);
 
 test.each([
-  ['2.3.0', SILENT],
-  ['3.0.0', SILENT],
-  ['3.4.0', SILENT],
+  ['2.3.0', REFRESH],
+  ['3.0.0', REFRESH],
+  ['3.4.0', REFRESH],
   ['2.2.0', PLAIN],
   ['2.0.0', PLAIN],
   ['not_decided', PLAIN],
-])('a cluster of version %s is asked with %s', async (cluster, form) => {
-  tells(A, versionBody(cluster));
-  takes(A, form);
+])('a cluster of version %s gets the renewal %s', async (cluster, form) => {
+  reportsVersion(A, versionBody(cluster));
+  expectsRenewal(A, form);
   expect(await connect({ endpoints: A }).renew(KEY, options)).toMatchObject({ node: { modifiedIndex: 9 } });
   expect(nock.isDone()).toBe(true);
 });
 
 test.each<[string, string | object, number]>([
-  ['tells a version in text', 'etcd 0.4.9', 200],
-  ['hides its version', '404 page not found\n', 404],
-  ['tells something else', '<html>', 200],
-  ['is asked through a proxy that forbids the question', '', 403],
-])('a member that %s gets no refresh, which would wipe the value there', async (_, version, status) => {
-  tells(A, version, status);
-  takes(A, PLAIN);
+  ['answers with a version in plain text', 'etcd 0.4.9', 200],
+  ['does not report a version', '404 page not found\n', 404],
+  ['answers with something else', '<html>', 200],
+  ['is behind a proxy that refuses the version request', '', 403],
+])('a member that %s gets no refresh, which could erase the value', async (_, version, status) => {
+  reportsVersion(A, version, status);
+  expectsRenewal(A, PLAIN);
   await connect({ endpoints: A }).renew(KEY, options);
   expect(nock.isDone()).toBe(true);
 });
 
-test('the version is asked for once as long as the member stays the same', async () => {
-  tells(A, versionBody('3.4.0'));
+test('the version is requested once as long as the member stays the same', async () => {
+  reportsVersion(A, versionBody('3.4.0'));
   const client = connect({ endpoints: A });
   for (let i = 0; i < 3; i += 1) {
-    takes(A, SILENT);
+    expectsRenewal(A, REFRESH);
     await client.renew(KEY, options);
   }
   expect(nock.isDone()).toBe(true);
 });
 
-test('renewals at the same time ask for the version together', async () => {
-  tells(A, versionBody('3.4.0'));
-  takes(A, SILENT);
-  takes(A, SILENT);
+test('simultaneous renewals share one version request', async () => {
+  reportsVersion(A, versionBody('3.4.0'));
+  expectsRenewal(A, REFRESH);
+  expectsRenewal(A, REFRESH);
   const client = connect({ endpoints: A });
   await Promise.all([client.renew(KEY, options), client.renew(KEY, options)]);
   expect(nock.isDone()).toBe(true);
 });
 
-test('the version is asked for again after a change of member', async () => {
+test('the version is requested again after a change of member', async () => {
   const client = connect({ endpoints: [A, B] });
-  tells(A, versionBody('3.4.0'));
-  takes(A, SILENT);
+  reportsVersion(A, versionBody('3.4.0'));
+  expectsRenewal(A, REFRESH);
   await client.renew(KEY, options);
   nock(A).put(`/v2/keys${KEY}`).reply(500, failed(300));
-  takes(B, PLAIN);
+  expectsRenewal(B, PLAIN);
   await client.renew(KEY, options);
-  tells(B, versionBody('3.4.0'));
-  takes(B, SILENT);
+  reportsVersion(B, versionBody('3.4.0'));
+  expectsRenewal(B, REFRESH);
   await client.renew(KEY, options);
   nock(B).put(`/v2/keys${KEY}`).reply(503, '');
-  takes(A, PLAIN);
+  expectsRenewal(A, PLAIN);
   await client.renew(KEY, options);
-  tells(A, versionBody('2.2.0'));
-  takes(A, PLAIN);
+  reportsVersion(A, versionBody('2.2.0'));
+  expectsRenewal(A, PLAIN);
   await client.renew(KEY, options);
   expect(nock.isDone()).toBe(true);
 });
 
-test('a member that fails to tell its version gets a plain write, and is asked again with the next renewal', async () => {
+test('a failed version request leads to a plain write, and is repeated with the next renewal', async () => {
   nock(A).get('/version').reply(503, '');
-  takes(A, PLAIN);
+  expectsRenewal(A, PLAIN);
   nock(A).get('/version').replyWithError('socket hang up');
-  takes(A, PLAIN);
-  tells(A, versionBody('3.4.0'));
-  takes(A, SILENT);
+  expectsRenewal(A, PLAIN);
+  reportsVersion(A, versionBody('3.4.0'));
+  expectsRenewal(A, REFRESH);
   const client = connect({ endpoints: [A, B] });
   for (let renewals = 0; renewals < 3; renewals += 1) await client.renew(KEY, options);
   expect(nock.isDone()).toBe(true);
 });
 
-test('an expiry is taken away by a plain write, without asking for a version', async () => {
-  takes(A, 'value=u1&ttl=&prevValue=u1&prevIndex=4');
+test('a plain write removes the expiry, without a version request', async () => {
+  expectsRenewal(A, 'value=u1&ttl=&prevValue=u1&prevIndex=4');
   await connect({ endpoints: A }).renew(KEY, { ...options, ttl: null });
   expect(nock.isDone()).toBe(true);
 });
@@ -120,7 +120,7 @@ test.each<[string, number, object, typeof errors.EtcdException]>([
   ['has changed', 412, failed(101), errors.EtcdCompareFailed],
   ['is gone', 404, failed(100), errors.EtcdKeyNotFound],
 ])('a key that %s is not renewed', async (_, status, body, ErrorClass) => {
-  tells(A, versionBody('3.4.0'));
+  reportsVersion(A, versionBody('3.4.0'));
   nock(A).put(`/v2/keys${KEY}`).reply(status, body, ANSWER_HEADERS);
   const error = await rejection(connect({ endpoints: A }).renew(KEY, options), ErrorClass);
   expect(error.outcomeUnknown).toBe(false);

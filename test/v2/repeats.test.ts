@@ -9,14 +9,14 @@ const DIR = '/_locks/x';
 const KEY = '/_locks/x/00000000000000000004';
 const done = answer(rawAnswer(200, { action: 'done', node: file(KEY) }));
 const noQuorum = answer(rawAnswer(500, failed(300)));
-const tellsVersion = answer(rawAnswer(200, versionBody('3.4.0'), {}));
+const reportsVersion = answer(rawAnswer(200, versionBody('3.4.0'), {}));
 
 type Call = (client: EtcdClient, signal?: AbortSignal) => Promise<unknown>;
 
 const unrepeatable: [string, Call][] = [
   ['an append', (client) => client.createInOrder(DIR, 'u1', { ttl: 60 })],
   ['an unconditional set', (client) => client.set(KEY, 'u1')],
-  ['a set of what must not be there', (client) => client.set(KEY, 'u1', { prevExist: false })],
+  ['a set of a key that must not exist', (client) => client.set(KEY, 'u1', { prevExist: false })],
 ];
 
 const repeatable: [string, Call][] = [
@@ -30,24 +30,27 @@ const repeatable: [string, Call][] = [
 ];
 
 const unclear: [string, TcpHandler][] = [
-  ['was silent', silent],
-  ['broke the connection off', refuse],
-  ['broke its answer off', answerThenCut(rawAnswer(201, { action: 'create', node: file(KEY) }).slice(0, -5))],
+  ['did not answer', silent],
+  ['closed the connection', refuse],
+  [
+    'closed the connection within its answer',
+    answerThenCut(rawAnswer(201, { action: 'create', node: file(KEY) }).slice(0, -5)),
+  ],
   ['had no quorum', noQuorum],
   ['had no leader', answer(rawAnswer(500, failed(301)))],
   ['was a proxy that lost its server', answer(rawAnswer(502, '<html>', {}))],
   ['answered with a page', answer(rawAnswer(200, '<html>', {}))],
-  ['answered with no HTTP', answer('SSH-2.0-OpenSSH_9.2\r\n')],
+  ['answered without HTTP', answer('SSH-2.0-OpenSSH_9.2\r\n')],
 ];
 
 const surelyUndone: [string, () => Promise<string>][] = [
   ['refused the connection', closedEndpoint],
   ['did not speak TLS', async () => inject('etcd').replace('http:', 'https:')],
-  ['had v2 switched off', async () => (await serve(answer(rawAnswer(404, '404 page not found\n', {})))).url],
+  ['had v2 disabled', async () => (await serve(answer(rawAnswer(404, '404 page not found\n', {})))).url],
 ];
 
 describe.each(unrepeatable)('%s', (_, call) => {
-  test.each(unclear)('is not repeated after a member that %s, which may have carried it out', async (_, handler) => {
+  test.each(unclear)('is not repeated after a member that %s and may have carried it out', async (_, handler) => {
     const [a, b] = [await serve(handler), await serve(done)];
     const client = connect({ endpoints: [a.url, b.url], readTimeout: 0.3 });
     await expect(call(client)).rejects.toMatchObject({ outcomeUnknown: true, failures: [{ endpoint: a.url }] });
@@ -56,13 +59,13 @@ describe.each(unrepeatable)('%s', (_, call) => {
     expect([a.requests.length, b.requests.length]).toEqual([1, 1]);
   });
 
-  test.each(surelyUndone)('goes on to the next member after one that %s', async (_, first) => {
+  test.each(surelyUndone)('fails over from a member that %s', async (_, first) => {
     const b = await serve(done);
     await call(connect({ endpoints: [await first(), b.url] }));
     expect(b.requests.length).toBe(1);
   });
 
-  test('may have happened when any member asked was unclear', async () => {
+  test('has an unknown outcome if that of any attempt is unknown', async () => {
     const [b, c] = [await serve(noQuorum), await serve(done)];
     const client = connect({ endpoints: [await closedEndpoint(), b.url, c.url] });
     const error = await rejection(call(client), errors.EtcdConnectionFailed);
@@ -71,7 +74,7 @@ describe.each(unrepeatable)('%s', (_, call) => {
     expect(c.requests).toEqual([]);
   });
 
-  test('surely did not happen when every connection was refused', async () => {
+  test('has a known outcome if every connection was refused', async () => {
     const client = connect({ endpoints: [await closedEndpoint(), await closedEndpoint()] });
     const error = await rejection(call(client), errors.EtcdConnectionFailed);
     expect(error.outcomeUnknown).toBe(false);
@@ -79,7 +82,7 @@ describe.each(unrepeatable)('%s', (_, call) => {
   });
 });
 
-test.each(repeatable)('%s is repeated on the next member after one that left it unclear', async (_, call) => {
+test.each(repeatable)('%s is repeated on the next member after an unknown outcome', async (_, call) => {
   for (const [, handler] of unclear) {
     const [a, b] = [await serve(handler), await serve(done)];
     await call(connect({ endpoints: [a.url, b.url], readTimeout: 0.3 }));
@@ -88,8 +91,8 @@ test.each(repeatable)('%s is repeated on the next member after one that left it 
   }
 });
 
-test('a renewal that refreshes is repeated on the next member as a plain write, without asking its version', async () => {
-  const [a, b] = [await serve(inTurn(tellsVersion, noQuorum)), await serve(done)];
+test('a renewal by refresh is repeated on the next member as a plain write, without a version request', async () => {
+  const [a, b] = [await serve(inTurn(reportsVersion, noQuorum)), await serve(done)];
   const client = connect({ endpoints: [a.url, b.url] });
   await client.renew(KEY, { prevValue: 'u1', prevIndex: 4, ttl: 60 });
   expect(a.requests.map(lineAndForm)).toEqual([
@@ -105,7 +108,7 @@ describe('a condition that fails on the second member', () => {
     ['gone', answer(rawAnswer(404, failed(100)))],
   ];
 
-  test.each(refusals)('may have failed because the first carried it out: %s', async (_, refusal) => {
+  test.each(refusals)('has an unknown outcome if the first member may have carried it out: %s', async (_, refusal) => {
     const [a, b] = [await serve(silent), await serve(refusal)];
     const client = connect({ endpoints: [a.url, b.url], readTimeout: 0.3 });
     await expect(client.delete(KEY, { prevValue: 'u1' })).rejects.toMatchObject({
@@ -115,7 +118,7 @@ describe('a condition that fails on the second member', () => {
     });
   });
 
-  test.each(refusals)('is plain where the first surely did not: %s', async (_, refusal) => {
+  test.each(refusals)('has a known outcome if the first member did not carry it out: %s', async (_, refusal) => {
     const b = await serve(refusal);
     const client = connect({ endpoints: [await closedEndpoint(), b.url] });
     await expect(client.delete(KEY, { prevValue: 'u1' })).rejects.toMatchObject({ outcomeUnknown: false });
@@ -131,7 +134,7 @@ describe('the caller’s abort', () => {
     ['no error', 'enough'],
   ];
 
-  test.each(reasons)('ends the round at once with its own reason: %s', async (_, reason) => {
+  test.each(reasons)('ends the call at once with its reason: %s', async (_, reason) => {
     const [a, b, c] = [await serve(refuse), await serveSilence(), await serve(done)];
     const client = connect({ endpoints: [a.url, b.url, c.url] });
     const caller = new AbortController();
@@ -143,14 +146,14 @@ describe('the caller’s abort', () => {
     await b.allClosed();
   });
 
-  test.each(repeatable)('before the call lets %s make no request', async (_, call) => {
+  test.each(repeatable)('before the call prevents every request: %s', async (_, call) => {
     const a = await serve(done);
     const reason = new Error('before');
     await expect(call(connect({ endpoints: a.url }), AbortSignal.abort(reason))).rejects.toBe(reason);
     expect([a.requests.length, a.openSockets]).toEqual([0, 0]);
   });
 
-  test('right after the call is not too late', async () => {
+  test('right after the call still ends it', async () => {
     const a = await serve(answer(rawAnswer(200, got(KEY))));
     const client = connect({ endpoints: a.url });
     const caller = new AbortController();
@@ -161,7 +164,7 @@ describe('the caller’s abort', () => {
     expect(a.requests.length).toBe(1);
   });
 
-  test('is not told to a call on the same client', async () => {
+  test('does not affect other calls of the same client', async () => {
     const a = await serve(inTurn(silent, answer(rawAnswer(200, got(KEY)))));
     const client = connect({ endpoints: a.url });
     const caller = new AbortController();

@@ -17,7 +17,7 @@ test('an appended entry has its key, its TTL and when the request was sent', () 
   });
 });
 
-test('an entry that expires at once has an expiration and no TTL', () => {
+test('an entry that is about to expire has an expiration and no TTL', () => {
   const { node } = wire.decodeChange(
     wireAnswer(201, { action: 'create', node: file(KEY, { expiration: EXPIRATION }) }),
     KEY,
@@ -41,7 +41,7 @@ test('a listing keeps the server’s order and has the index of the snapshot', (
   ]);
 });
 
-test('a directory whose last child is gone, which comes without `nodes`, is empty', () => {
+test('a directory that comes without `nodes` is empty', () => {
   const answer = wireAnswer(200, { action: 'get', node: dir('/_locks/x') });
   expect(wire.decodeSnapshot(answer, '/_locks/x').node).toEqual({
     key: '/_locks/x',
@@ -52,14 +52,14 @@ test('a directory whose last child is gone, which comes without `nodes`, is empt
   });
 });
 
-test('the root, which etcd tells neither key nor index of, is the directory "/"', () => {
+test('the root, which comes without a key and an index, is the directory "/"', () => {
   const answer = wireAnswer(200, { action: 'get', node: { dir: true, nodes: [dir('/a')] } });
   const { node } = wire.decodeSnapshot(answer, '/');
   expect(node).toMatchObject({ key: '/', dir: true, createdIndex: 0, modifiedIndex: 0 });
   expect(node.nodes.map(({ key }) => key)).toEqual(['/a']);
 });
 
-test('a removal tells what was there before', () => {
+test('the answer to a removal has the previous node', () => {
   const body = {
     action: 'compareAndDelete',
     node: { key: KEY, createdIndex: 4, modifiedIndex: 9 },
@@ -71,22 +71,22 @@ test('a removal tells what was there before', () => {
   expect(change.prevNode).toEqual(plain);
 });
 
-test('a renewal keeps the created index', () => {
+test('the answer to a renewal has the created index of the append', () => {
   const node = file(KEY, { modifiedIndex: 11, ttl: 60 });
   const change = wire.decodeChange(wireAnswer(200, { action: 'compareAndSwap', node, prevNode: file(KEY) }), KEY);
   expect(change.node).toMatchObject({ createdIndex: 4, modifiedIndex: 11, value: 'u1' });
 });
 
-test('an event’s index is that of the change, not that of the moment the poll began', () => {
+test('an event’s index is that of the change, not that of the start of the poll', () => {
   const body = { action: 'expire', node: { key: KEY, createdIndex: 4, modifiedIndex: 31 }, prevNode: file(KEY) };
   expect(wire.decodeEvent(wireAnswer(200, body), KEY)).toMatchObject({ action: 'expire', index: 31, prevNode: plain });
 });
 
-test.each(['', '\n', ' \r\n'])('a wait that ends with the body %j saw nothing', (body) => {
+test.each(['', '\n', ' \r\n'])('a wait that ends with the body %j has no event', (body) => {
   expect(wire.decodeEvent(wireAnswer(200, body), KEY)).toBeUndefined();
 });
 
-test('an event with another status or a broken body is no silence', () => {
+test('an event with another status or a broken body is an error', () => {
   expect(() => wire.decodeEvent(wireAnswer(400, failed(401)), KEY)).toThrow('refused (/x)');
   expect(() => wire.decodeEvent(wireAnswer(503, ''), KEY)).toThrow('answered 503: (empty)');
   expect(() => wire.decodeEvent(wireAnswer(200, '{"action":"se'), KEY)).toThrow(EtcdUnusableAnswer);
@@ -99,18 +99,18 @@ test.each([
   ['negative', { 'x-etcd-index': '-1' }],
   ['beyond 2^53', { 'x-etcd-index': '9007199254740993' }],
   ['beyond 2^64', { 'x-etcd-index': '99999999999999999999999999' }],
-])('a snapshot whose X-Etcd-Index is %s cannot be used', (_, headers) => {
+])('a snapshot whose X-Etcd-Index is %s is unusable', (_, headers) => {
   const decode = () => wire.decodeSnapshot(wireAnswer(200, got(KEY), headers), KEY);
   expect(decode).toThrow(EtcdUnusableAnswer);
   expect(decode).toThrow(/X-Etcd-Index/);
 });
 
-test('the greatest exact index is taken as it is, also where the header came twice', () => {
+test('the greatest exact index is accepted, even if the header comes twice', () => {
   const headers = { 'x-etcd-index': ['9007199254740991', '1'] };
   expect(wire.decodeSnapshot(wireAnswer(200, got(KEY), headers), KEY).index).toBe(Number.MAX_SAFE_INTEGER);
 });
 
-test('a write needs no X-Etcd-Index, and an old server no cluster id', () => {
+test('the answer to a write may come without X-Etcd-Index and without a cluster id', () => {
   expect(wire.decodeChange(wireAnswer(200, { action: 'set', node: file(KEY) }, {}), KEY)).toEqual({
     clusterId: undefined,
     sentAt: 12.5,
@@ -120,19 +120,19 @@ test('a write needs no X-Etcd-Index, and an old server no cluster id', () => {
 });
 
 test.each<[string, unknown]>([
-  ['no object', '[]'],
+  ['not an object', '[]'],
   ['null', 'null'],
-  ['no JSON', '{"action":"get","node":{"key"'],
+  ['not JSON', '{"action":"get","node":{"key"'],
   ['a web page', '<html><body>Welcome</body></html>'],
   ['empty', ''],
   ['without a node', { action: 'get' }],
-  ['with a node that is no object', { action: 'get', node: 'x' }],
-  ['with a node that has no key', { action: 'get', node: { value: 'u1', modifiedIndex: 4, createdIndex: 4 } }],
-  ['with a key that is no text', { action: 'get', node: { ...dir('/x'), key: 5 } }],
-  ['with a child that has no key', { action: 'get', node: { ...dir('/_locks/x'), nodes: [{ dir: true }] } }],
+  ['with a node that is not an object', { action: 'get', node: 'x' }],
+  ['with a node without a key', { action: 'get', node: { value: 'u1', modifiedIndex: 4, createdIndex: 4 } }],
+  ['with a key that is not a string', { action: 'get', node: { ...dir('/x'), key: 5 } }],
+  ['with a child without a key', { action: 'get', node: { ...dir('/_locks/x'), nodes: [{ dir: true }] } }],
   ['without a modifiedIndex', { action: 'get', node: { key: KEY, value: 'u1', createdIndex: 4 } }],
   ['with a modifiedIndex beyond 2^53', `{"action":"get","node":{"key":"/x","createdIndex":1,"modifiedIndex":1e16}}`],
-])('a successful answer that is %s cannot be used, and its write may have happened', (_, body) => {
+])('a successful answer that is %s is unusable, and the outcome of its write is unknown', (_, body) => {
   for (const decode of [wire.decodeSnapshot, wire.decodeChange]) {
     const error = thrown(() => decode(wireAnswer(200, body), KEY));
     expect(error).toBeInstanceOf(EtcdUnusableAnswer);
@@ -151,15 +151,15 @@ test.each([
     { server: '3.4.23', cluster: undefined },
   ],
   ['JSON without a cluster', '{"etcdserver":"2.1.0"}', { server: '2.1.0', cluster: undefined }],
-])('a version is read from %s', (_, body, version) => {
+])('decodes a version from %s', (_, body, version) => {
   expect(wire.decodeVersion(wireAnswer(200, body, {}))).toEqual(version);
 });
 
-test.each(['<html>', '{}', '{"etcdserver":3}', 'etcd', 'nginx 1.2.3', ''])('%j tells no version', (body) => {
-  expect(() => wire.decodeVersion(wireAnswer(200, body, {}))).toThrow(/does not tell a version/);
+test.each(['<html>', '{}', '{"etcdserver":3}', 'etcd', 'nginx 1.2.3', ''])('%j contains no version', (body) => {
+  expect(() => wire.decodeVersion(wireAnswer(200, body, {}))).toThrow(/contains no version/);
 });
 
-test('a version that is refused is an error of its own', () => {
+test('a refused version request is an error', () => {
   expect(() => wire.decodeVersion(wireAnswer(404, '404 page not found\n', {}))).toThrow(EtcdUnusableAnswer);
 });
 
@@ -177,11 +177,11 @@ test.each([
   ['3.4', true],
   ['3.5.0', true],
   ['10.0.0', true],
-])('a cluster of version %s knows refresh: %s', (cluster, known) => {
-  expect(wire.knowsRefresh({ server: '3.4.23', cluster })).toBe(known);
+])('a cluster of version %s supports refresh: %s', (cluster, supported) => {
+  expect(wire.supportsRefresh({ server: '3.4.23', cluster })).toBe(supported);
 });
 
-test('members are listed with their URLs; one that has not started yet has no client URL', () => {
+test('members have their URLs; a member that has not started yet has no client URL', () => {
   const started = { id: 'a1', name: 'm1', peerURLs: ['http://a:2380'], clientURLs: ['http://a:2379'] };
   const members = [started, { id: 'b2', name: '', peerURLs: ['http://b:2380'], clientURLs: null }];
   expect(wire.decodeMembers(wireAnswer(200, { members }))).toEqual([
@@ -190,20 +190,20 @@ test('members are listed with their URLs; one that has not started yet has no cl
   ]);
 });
 
-test('machines are listed as text', () => {
+test('machines come as text', () => {
   expect(wire.decodeMachines(wireAnswer(200, 'http://a:2379, https://b:2379'))).toEqual([
     'http://a:2379',
     'https://b:2379',
   ]);
 });
 
-test('a page that lists neither is refused', () => {
+test('a page without members or machines is refused', () => {
   expect(() => wire.decodeMachines(wireAnswer(200, '<html>'))).toThrow(/lists no machines/);
   expect(() => wire.decodeMembers(wireAnswer(200, { node: {} }))).toThrow(/lists no members/);
   expect(() => wire.decodeMachines(wireAnswer(404, 'x'))).toThrow(EtcdUnusableAnswer);
 });
 
-test('the cluster id is the first of the header’s values', () => {
+test('the cluster id is the first value of the header', () => {
   expect(wire.clusterIdOf(wireAnswer(200, '', ANSWER_HEADERS))).toBe(CLUSTER);
   expect(wire.clusterIdOf(wireAnswer(200, '', { 'x-etcd-cluster-id': ['a', 'b'] }))).toBe('a');
   expect(wire.clusterIdOf(wireAnswer(200, '', {}))).toBeUndefined();

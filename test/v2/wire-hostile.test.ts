@@ -1,4 +1,4 @@
-// What a broken or hostile member may answer: the decoders either understand it or refuse it as an EtcdException.
+// Answers of a broken or hostile member. The decoders either accept an answer or throw an EtcdException.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EtcdException, EtcdUnusableAnswer } from '../../src/errors.ts';
@@ -17,12 +17,12 @@ const decoders: Readonly<Record<string, Decode>> = {
   append: (answer) => wire.decodeAppend(answer, DIR, 'u1'),
   event: (answer) => wire.decodeEvent(answer, KEY),
   start: (answer) => wire.decodeStart(answer),
-  version: (answer) => wire.knowsRefresh(wire.decodeVersion(answer)),
+  version: (answer) => wire.supportsRefresh(wire.decodeVersion(answer)),
   members: wire.decodeMembers,
   machines: wire.decodeMachines,
 };
 
-/** What it was refused with, if it was; fails where that is no error of ours. */
+/** Returns the EtcdException that the decoder throws, if any. Throws any other error. */
 function refusal(decode: Decode, answer: wire.WireAnswer): EtcdException | undefined {
   try {
     decode(answer);
@@ -33,7 +33,7 @@ function refusal(decode: Decode, answer: wire.WireAnswer): EtcdException | undef
   }
 }
 
-/** Texts and values that are not what they should be, also those that cannot become a text. */
+/** Values of wrong types, some of which cannot be converted to a string. */
 const odd = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom(null, -1, 0.5, Number.MAX_VALUE, '', '\ud800', [], {}, { toString: 1 }, { toString: 1, valueOf: 2 }, [
@@ -81,7 +81,7 @@ const headers = fc.record(
   { requiredKeys: [] },
 );
 
-test.each(Object.entries(decoders))('whatever comes, the %s is decoded or refused as an EtcdException', (_, decode) => {
+test.each(Object.entries(decoders))('any %s is decoded or refused with an EtcdException', (_, decode) => {
   fc.assert(
     fc.property(status, body, headers, (code, text, head) => {
       refusal(decode, wireAnswer(code, text, head));
@@ -91,14 +91,14 @@ test.each(Object.entries(decoders))('whatever comes, the %s is decoded or refuse
 });
 
 test.each([
-  ['a cause that is no text', { ...failed(100), cause: { toString: 1 } }],
-  ['a message that is no text', { ...failed(101), message: { toString: 1 } }],
+  ['a cause that is not a string', { ...failed(100), cause: { toString: 1 } }],
+  ['a message that is not a string', { ...failed(101), message: { toString: 1 } }],
   ['no message', { errorCode: 100, index: 6 }],
-  ['an index that is none', { ...failed(100), index: 0.5 }],
+  ['an index that is a fraction', { ...failed(100), index: 0.5 }],
   ['an index below 0', { ...failed(100), index: -1 }],
-  ['a code that is no number', { ...failed(100), errorCode: '100' }],
+  ['a code that is not a number', { ...failed(100), errorCode: '100' }],
   ['a code that is a fraction', { ...failed(100), errorCode: 100.5 }],
-])('an error with %s cannot be used, whatever its status', (_, text) => {
+])('an error with %s is unusable, whatever its status', (_, text) => {
   for (const code of [200, 401, 403, 404, 412, 500]) {
     const error = refusal(decoders['snapshot'] as Decode, wireAnswer(code, text));
     expect(error).toBeInstanceOf(EtcdUnusableAnswer);
@@ -107,9 +107,9 @@ test.each([
 });
 
 test.each([
-  ['an action that is no text', { action: { toString: 1 }, node: file(KEY) }],
+  ['an action that is not a string', { action: { toString: 1 }, node: file(KEY) }],
   ['no action', { node: file(KEY) }],
-])('a change with %s cannot be used', (_, text) => {
+])('a change with %s is unusable', (_, text) => {
   expect(refusal(decoders['change'] as Decode, wireAnswer(200, text))).toBeInstanceOf(EtcdUnusableAnswer);
 });
 
@@ -121,7 +121,7 @@ test.each([
   ['expiration', 5],
   ['nodes', {}],
   ['nodes', 'none'],
-])('a node with the %s %j cannot be used', (name, value) => {
+])('a node with the %s %j is unusable', (name, value) => {
   expect(refusal(decoders['snapshot'] as Decode, wireAnswer(200, got(KEY, { [name]: value })))).toMatchObject({
     message: expect.stringContaining(`has ${name} `),
     code: 'ETCD_UNUSABLE_ANSWER',
@@ -133,12 +133,12 @@ test.each([
   ['a name', { name: { toString: 1 } }],
   ['client URLs', { clientURLs: [{ toString: 1 }] }],
   ['peer URLs', { peerURLs: 'http://a:2380' }],
-])('a member with %s of another kind cannot be used', (_, wrong) => {
+])('a member with %s of a wrong type is unusable', (_, wrong) => {
   const member = { id: 'a1', name: 'm1', peerURLs: [], clientURLs: [], ...wrong };
   expect(refusal(wire.decodeMembers, wireAnswer(200, { members: [member] }))).toBeInstanceOf(EtcdUnusableAnswer);
 });
 
-test('directories that are nested very deep do no harm', () => {
+test('decodes directories that are nested very deep', () => {
   const levels = 100_000;
   const open = `{"key":"/x","dir":true,"createdIndex":1,"modifiedIndex":1,"nodes":[`;
   const text = `{"action":"get","node":${open.repeat(levels)}${']}'.repeat(levels)}}`;
@@ -152,27 +152,39 @@ test('directories that are nested very deep do no harm', () => {
   expect(node).toMatchObject({ key: deepest, value: 'u1' });
 });
 
-describe('an answer about another key than the one asked for cannot be used:', () => {
+describe('unusable, because it is about another key than the requested one:', () => {
   const listing = (...nodes: object[]) => ({
     action: 'get',
     node: { ...file(KEY), dir: true, value: undefined, nodes },
   });
   test.each<[string, string, unknown]>([
     ['a read', 'snapshot', got('/other')],
-    ['a read of the key below', 'snapshot', got(`${KEY}/a`)],
+    ['a read of a key below', 'snapshot', got(`${KEY}/a`)],
     ['a read of the root', 'snapshot', { action: 'get', node: { dir: true } }],
-    ['a listing of the root with a key below', 'root', { action: 'get', node: { dir: true, nodes: [file('/a/b')] } }],
+    [
+      'a listing of the root with a key two levels below',
+      'root',
+      { action: 'get', node: { dir: true, nodes: [file('/a/b')] } },
+    ],
     ['a listing with a key elsewhere', 'snapshot', listing(file('/other/4'))],
     ['a listing with a key beside', 'snapshot', listing(file(`${KEY}4/1`))],
-    ['a listing with itself in it', 'snapshot', listing(file(KEY))],
+    ['a listing that contains the directory itself', 'snapshot', listing(file(KEY))],
     ['a listing with a key further below', 'snapshot', listing(file(`${KEY}/a/b`))],
     ['a listing with an empty name', 'snapshot', listing(file(`${KEY}/`))],
-    ['a listing with "..", which etcd would take for the directory above', 'snapshot', listing(file(`${KEY}/..`))],
+    ['a listing with "..", which etcd would resolve to the directory above', 'snapshot', listing(file(`${KEY}/..`))],
     ['a listing with "."', 'snapshot', listing(file(`${KEY}/.`))],
-    ['a listing with half a character', 'snapshot', listing(file(`${KEY}/\ud800`))],
-    ['a listing with that in a directory of it', 'snapshot', listing({ ...file(`${KEY}/a`), nodes: [file('/other')] })],
+    ['a listing with a lone surrogate', 'snapshot', listing(file(`${KEY}/\ud800`))],
+    [
+      'a listing with a key elsewhere in a subdirectory',
+      'snapshot',
+      listing({ ...file(`${KEY}/a`), nodes: [file('/other')] }),
+    ],
     ['a change', 'change', { action: 'set', node: file('/other') }],
-    ['a change of what was another key before', 'change', { action: 'set', node: file(KEY), prevNode: file('/other') }],
+    [
+      'a change whose previous node has another key',
+      'change',
+      { action: 'set', node: file(KEY), prevNode: file('/other') },
+    ],
     ['an append elsewhere', 'append', { action: 'create', node: file('/other/00000000000000000004') }],
     ['an append to the directory itself', 'append', { action: 'create', node: file(DIR) }],
     ['an append further below', 'append', { action: 'create', node: file(`${KEY}/1`) }],
@@ -190,7 +202,7 @@ describe('an answer about another key than the one asked for cannot be used:', (
     ['the directory it is in', DIR],
     ['a directory further above', '/_locks'],
     ['a key below', `${KEY}/1`],
-  ])('but an event on %s is one', (_, key) => {
+  ])('usable: an event on %s', (_, key) => {
     expect(wire.decodeEvent(wireAnswer(200, { action: 'delete', node: file(key) }), KEY)?.node.key).toBe(key);
   });
 });

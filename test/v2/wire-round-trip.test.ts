@@ -18,14 +18,14 @@ const conditions = {
   prevIndex: maybe(fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })),
 };
 
-/** What the server makes of a request, after it has gone over the wire as text. */
+/** Sends a request as text, and decodes it as the server does. */
 function received({ method, path, query, form }: wire.WireRequest): wire.KeysRequest {
   const fields = wire.parseFields(form ?? '', query);
   const asked = decodeURIComponent(path.slice('/keys'.length));
   return wire.decodeKeysRequest(method, asked, fields).request;
 }
 
-test('a read arrives as it was meant', () => {
+test('a read survives encoding and decoding', () => {
   const options = fc.record({ recursive: fc.boolean(), sorted: fc.boolean(), quorum: fc.boolean() });
   fc.assert(
     fc.property(key, options, (at, asked: GetOptions) => {
@@ -34,7 +34,7 @@ test('a read arrives as it was meant', () => {
   );
 });
 
-test('a wait arrives as it was meant', () => {
+test('a wait survives encoding and decoding', () => {
   const after = maybe(fc.nat({ max: Number.MAX_SAFE_INTEGER - 1 }));
   fc.assert(
     fc.property(key, after, fc.boolean(), (at, from, recursive) => {
@@ -44,7 +44,7 @@ test('a wait arrives as it was meant', () => {
   );
 });
 
-test('a removal arrives as it was meant', () => {
+test('a removal survives encoding and decoding', () => {
   const options = fc.record({ ...conditions, dir: fc.boolean(), recursive: fc.boolean() });
   fc.assert(
     fc.property(key, options, (at, asked: DeleteOptions) => {
@@ -53,7 +53,7 @@ test('a removal arrives as it was meant', () => {
   );
 });
 
-test('an append arrives as it was meant', () => {
+test('an append survives encoding and decoding', () => {
   const what = fc.oneof(
     fc.record({ value: text, dir: fc.constant(false) }),
     fc.constant({ value: undefined, dir: true as const }),
@@ -67,7 +67,7 @@ test('an append arrives as it was meant', () => {
   );
 });
 
-test('a write arrives as it was meant; of what contradicts itself, as etcd heeds it', () => {
+test('a write survives encoding and decoding; contradictory options are decoded as etcd does', () => {
   const what = fc.oneof(
     fc.record({ value: text, ttl, dir: fc.constant(false), refresh: fc.constant(false) }),
     fc.record({ value: fc.constant(undefined), ttl, dir: fc.constant(true), refresh: fc.constant(false) }),
@@ -113,7 +113,7 @@ const { tree } = fc.letrec<{ tree: Node }>((tie) => ({
     .map(({ expiry, content, ...rest }) => ({ ...rest, ...expiry, ...content })),
 }));
 
-/** With each child in its directory. */
+/** Returns the node with each child in its directory. */
 const placed = (node: Node, at: string): Node => ({
   ...node,
   key: at,
@@ -121,7 +121,7 @@ const placed = (node: Node, at: string): Node => ({
 });
 const node = tree.map((top) => placed(top, top.key));
 
-/** An answer as it arrives. */
+/** Returns a server's reply as the client receives it. */
 const arriving = ({ status, headers, body }: wire.WireReply): wire.WireAnswer => ({
   status,
   headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
@@ -131,7 +131,7 @@ const arriving = ({ status, headers, body }: wire.WireReply): wire.WireAnswer =>
 
 const common = { clusterId: undefined, sentAt: 12.5 };
 
-test('what a read found arrives as it was', () => {
+test('the result of a read survives encoding and decoding', () => {
   fc.assert(
     fc.property(node, index, (found, at) => {
       const snapshot = { ...common, node: found, index: at };
@@ -140,7 +140,7 @@ test('what a read found arrives as it was', () => {
   );
 });
 
-test('what a write did and what a watch saw arrive as they were', () => {
+test('the result of a write and an event survive encoding and decoding', () => {
   const actions = fc.constantFrom('set', 'create', 'update', 'compareAndSwap', 'delete', 'compareAndDelete', 'expire');
   fc.assert(
     fc.property(actions, node, maybe(node), (action, after, before) => {
@@ -158,7 +158,7 @@ test('what a write did and what a watch saw arrive as they were', () => {
   );
 });
 
-test('an error arrives as it was', () => {
+test('an error survives encoding and decoding', () => {
   const codes = fc.constantFrom(
     100,
     101,
@@ -197,15 +197,15 @@ test('an error arrives as it was', () => {
 
 test.each([
   [
-    new Error('no member gave an answer'),
-    { errorCode: 300, status: 500, cause: 'no member gave an answer', outcomeUnknown: true },
+    new Error('no member could answer'),
+    { errorCode: 300, status: 500, cause: 'no member could answer', outcomeUnknown: true },
   ],
-  ['thrown in despair', { errorCode: 300, status: 500, cause: 'thrown in despair' }],
-])('an error that is not etcd’s, %s, arrives as a failure of the server', (error, expected) => {
+  ['just a string', { errorCode: 300, status: 500, cause: 'just a string' }],
+])('an error that is not etcd’s, %s, is received as a failure of the server', (error, expected) => {
   expect(errorIn(arriving(wire.encodeError(error)))).toMatchObject(expected);
 });
 
-test('missing rights arrive as such', () => {
+test('insufficient permissions survive encoding and decoding', () => {
   const refused = wire.encodeError(new EtcdInsufficientPermissions('refused with 401'));
   expect(errorIn(arriving(refused))).toMatchObject({
     errorCode: 110,
@@ -214,7 +214,7 @@ test('missing rights arrive as such', () => {
   });
 });
 
-test('the version and the members arrive as they were', () => {
+test('the version and the members survive encoding and decoding', () => {
   const member = {
     id: '2e12',
     name: 'm1',

@@ -4,12 +4,12 @@ import { EtcdConnectionFailed } from '../../errors.ts';
 import { Endpoint } from '../endpoint.ts';
 import type { HttpSettings } from '../options.ts';
 import { Members } from './members.ts';
-import { Pace } from './rate-limit.ts';
+import { RateLimit } from './rate-limit.ts';
 import { Round, type RoundOptions } from './round.ts';
 
-/** The members of one cluster: stays with one that answers, goes to the next when it does not, drops none. */
+/** The members of one cluster. Stays with a member while it answers and fails over to the next one; never drops a member. */
 export class Endpoints {
-  readonly pace = new Pace();
+  readonly rateLimit = new RateLimit();
   readonly #settings: HttpSettings;
   #finding: Promise<Members> | undefined;
   #found: Members | undefined;
@@ -18,13 +18,13 @@ export class Endpoints {
     this.#settings = settings;
   }
 
-  /** See {@link Round.run}. */
+  /** Makes one call; see {@link Round.run}. */
   async call<T>(options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>): Promise<T> {
     const members = this.#found ?? (await orAborted(this.#members(), options.ending));
-    return new Round(members, this.pace, options, ask).run();
+    return new Round(members, this.rateLimit, options, ask).run();
   }
 
-  /** Closes every connection; no call may be made afterwards. */
+  /** Closes every connection. No call may be made afterwards. */
   async destroy(): Promise<void> {
     await this.#found?.destroy();
   }
@@ -33,11 +33,11 @@ export class Endpoints {
     this.#finding ??= this.#urls().then(
       (urls) => {
         const list = urls.map((url) => new Endpoint(url, this.#settings));
-        this.#found = new Members(list, this.pace);
+        this.#found = new Members(list, this.rateLimit);
         return this.#found;
       },
       (error) => {
-        this.#finding = undefined; // ask DNS again next time
+        this.#finding = undefined; // so that the next call asks DNS again
         throw error;
       },
     );
@@ -50,7 +50,10 @@ export class Endpoints {
   }
 }
 
-/** Members named by SRV records, best priority first, heavier weight first. */
+/**
+ * Looks up the members in DNS. Returns their origins in order of SRV priority, then weight.
+ * @throws {EtcdConnectionFailed} if the lookup fails or finds no records
+ */
 export async function discover(
   domain: string,
   protocol: 'http' | 'https',
@@ -58,9 +61,9 @@ export async function discover(
 ): Promise<readonly string[]> {
   const name = `_etcd._tcp.${domain}`;
   const records = await resolve(name).catch((error) => {
-    throw new EtcdConnectionFailed(`no endpoints: looking up SRV ${name} failed`, { cause: error });
+    throw new EtcdConnectionFailed(`SRV lookup of ${name} failed`, { cause: error });
   });
-  if (records.length === 0) throw new EtcdConnectionFailed(`no endpoints: SRV ${name} has no records`);
+  if (records.length === 0) throw new EtcdConnectionFailed(`SRV lookup of ${name} found no records`);
   records.sort((a, b) => a.priority - b.priority || b.weight - a.weight);
   return records.map(({ name: host, port }) => new URL(`${protocol}://${host}:${port}`).origin);
 }

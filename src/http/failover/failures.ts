@@ -13,9 +13,12 @@ import {
   isTransient,
 } from '../../errors.ts';
 import { now } from '../../time.ts';
-import type { Asked } from './members.ts';
+import type { Attempt } from './members.ts';
 
-/** Another member may do better: this one did not answer, has no leader, is of another cluster, no etcd at all, or not to be trusted. */
+/**
+ * Whether another member may succeed: this one did not answer, has no leader, is of another cluster, is no etcd, or is not
+ * trusted.
+ */
 export function isMembersFault(error: unknown): error is EtcdException {
   return (
     error instanceof EtcdTlsFailed ||
@@ -25,28 +28,29 @@ export function isMembersFault(error: unknown): error is EtcdException {
   );
 }
 
-/** A cleared history is the cluster's, not the member's. */
+/** The event history is the same on every member. */
 const isCleared = (error: unknown): boolean =>
   error instanceof EtcdWatcherCleared || error instanceof EtcdEventIndexCleared;
 
 const isUnclear = (error: Error): boolean => error instanceof EtcdException && error.outcomeUnknown;
 
 /**
- * A condition that failed may have failed because another attempt was carried out: an unclear one, or one still under way.
+ * Marks a failed condition as `outcomeUnknown` if another attempt of the call may have caused it: one with an unknown outcome,
+ * or one that is still under way. Returns any other error as it is.
  */
-export function afterOthers(error: unknown, failures: readonly EndpointFailure[], underWay: boolean): unknown {
+export function markUnclear(error: unknown, failures: readonly EndpointFailure[], underWay: boolean): unknown {
   const conditionFailed = error instanceof EtcdCompareFailed || error instanceof EtcdKeyNotFound;
   if (!conditionFailed || !(underWay || failures.some((failure) => isUnclear(failure.error)))) return error;
   return rebuild(error, error.message, { failures, outcomeUnknown: true });
 }
 
-/** What a member has failed with whose answer is not waited for any more. */
-export const stillSilent = ({ endpoint, since }: Asked): EndpointFailure => {
-  const message = `no answer for ${((now() - since) / 1000).toFixed(1)} s`;
+/** Returns the failure of a member that is still silent when its call ends. */
+export const stillSilent = ({ endpoint, startedAt }: Attempt): EndpointFailure => {
+  const message = `no answer for ${((now() - startedAt) / 1000).toFixed(1)} s`;
   return { endpoint: endpoint.url, error: new EtcdConnectionFailed(message, { outcomeUnknown: true }) };
 };
 
-/** One error for the whole round. */
+/** Combines the failures of a call into one error. */
 export function combine(failures: readonly EndpointFailure[]): Error {
   const errors = failures.map(({ error }) => error);
   const messages = new Set(failures.map(({ endpoint, error }) => `${endpoint}: ${error.message}`));
@@ -57,7 +61,7 @@ export function combine(failures: readonly EndpointFailure[]): Error {
   if (alike && errors.length === 1) return rebuild(first, message, { failures, outcomeUnknown });
   const cause = new AggregateError(errors, message);
   if (alike && !isTransient(first)) return rebuild(first, message, { failures, outcomeUnknown, cause });
-  return new EtcdConnectionFailed(`no member gave an answer: ${message}`, { failures, outcomeUnknown, cause });
+  return new EtcdConnectionFailed(`no member could answer: ${message}`, { failures, outcomeUnknown, cause });
 }
 
 function rebuild(error: EtcdException, message: string, fields: EtcdErrorFields): EtcdException {

@@ -1,57 +1,59 @@
 import { Timeout } from '../timeout.ts';
 
-export interface InTurnOptions {
-  /** How many attempts there are after failures. */
-  readonly count: number;
+export interface HedgeOptions {
+  /** Failed attempts are followed by another one until this number of attempts is reached. Hedged attempts may exceed it. */
+  readonly attempts: number;
   /** Whether another attempt may be made after this failure. */
-  readonly goesOn: (error: unknown) => boolean;
-  /** Whether those under way are not waited for after a failure. */
-  readonly isLate: () => boolean;
+  readonly mayRetry: (error: unknown) => boolean;
+  /** Whether the time of the whole call is over, so that a failure ends the call even if attempts are still under way. */
+  readonly isTimedOut: () => boolean;
 }
 
-/** Has another attempt made after so many seconds, and right before that `onLate` called. */
-export type AskAnotherAfter = (seconds: number, onLate: () => void) => void;
+/** Starts another attempt after `seconds` and calls `onHedge` right before. Only the last call of `hedgeAfter` counts. */
+export type HedgeAfter = (seconds: number, onHedge: () => void) => void;
 
 /**
- * Makes one attempt after the other until one resolves: the next when one has failed and, beyond the count, when the
- * seconds that the last one gave to `askAnotherAfter` have passed, while those before go on. Rejects with the last failure.
+ * Makes attempts until one of them resolves. Another attempt starts when one has failed, and when the time passed to
+ * `hedgeAfter` is over. In the second case the earlier attempts continue.
+ *
+ * Rejects with the last failure.
  */
-export function inTurn<T>(
-  attempt: (askAnotherAfter: AskAnotherAfter) => Promise<T>,
-  { count, goesOn, isLate }: InTurnOptions,
+export function hedge<T>(
+  attempt: (hedgeAfter: HedgeAfter) => Promise<T>,
+  { attempts, mayRetry, isTimedOut }: HedgeOptions,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    let begun = 0;
+    let started = 0;
     let running = 0;
-    let over = false;
-    let patience: Timeout | undefined;
-    const end = (settle: () => void): void => {
-      over = true;
-      patience?.pause();
-      settle();
+    let settled = false;
+    let timer: Timeout | undefined;
+    const settle = (outcome: () => void): void => {
+      settled = true;
+      timer?.pause();
+      outcome();
     };
-    const begin = (): void => {
-      patience?.pause();
+    const start = (): void => {
+      timer?.pause();
       running += 1;
-      const askAnotherAfter: AskAnotherAfter = (seconds, onLate) => {
-        patience?.pause();
-        const next = (): void => {
-          onLate();
-          begin();
+      const hedgeAfter: HedgeAfter = (seconds, onHedge) => {
+        timer?.pause();
+        const startAnother = (): void => {
+          onHedge();
+          start();
         };
-        if (!over) patience = Timeout.run(seconds, next, { ref: false });
+        if (!settled) timer = Timeout.run(seconds, startAnother, { ref: false });
       };
-      begun += 1;
-      attempt(askAnotherAfter).then(
-        (value) => end(() => resolve(value)),
+      started += 1;
+      attempt(hedgeAfter).then(
+        (value) => settle(() => resolve(value)),
         (error) => {
           running -= 1;
-          if (over) return;
-          if (goesOn(error) && begun < count) begin();
-          else if (!goesOn(error) || running === 0 || isLate()) end(() => reject(error));
+          if (settled) return;
+          if (mayRetry(error) && started < attempts) start();
+          else if (!mayRetry(error) || running === 0 || isTimedOut()) settle(() => reject(error));
         },
       );
     };
-    begin();
+    start();
   });
 }

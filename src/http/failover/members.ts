@@ -1,30 +1,32 @@
 import { now } from '../../time.ts';
 import type { Endpoint } from '../endpoint.ts';
-import type { Pace } from './rate-limit.ts';
+import type { RateLimit } from './rate-limit.ts';
 
 /** One request to one member. */
-export interface Asked {
+export interface Attempt {
   readonly endpoint: Endpoint;
-  readonly at: number;
-  /** Milliseconds on the monotonic clock. */
-  readonly since: number;
-  /** The present member as the call began: whoever answers becomes it, unless others have moved on since. */
-  readonly first: number;
+  /** Index of the member in the list. */
+  readonly index: number;
+  /** When the attempt began: milliseconds on the monotonic clock. */
+  readonly startedAt: number;
+  /** The preferred member when the call began, as an index. */
+  readonly initial: number;
 }
 
-/** Which member is to be asked, by what became of those asked before. */
+/** Chooses the member for each attempt by the results of earlier attempts. */
 export class Members {
   readonly #list: readonly Endpoint[];
-  readonly #pace: Pace;
-  #current = 0;
-  /** Those that gave no answer since any member last did, the one that failed longest ago first. */
+  readonly #rateLimit: RateLimit;
+  /** Index of the member that calls begin with. */
+  #preferred = 0;
+  /** Members that have failed since any member last answered, in the order of their last failures. */
   readonly #failing = new Set<Endpoint>();
-  /** When each was asked what it has answered, the latest. */
-  readonly #heard = new Map<Endpoint, number>();
+  /** For each member the latest start of a request that it has answered. */
+  readonly #answered = new Map<Endpoint, number>();
 
-  constructor(list: readonly Endpoint[], pace: Pace) {
+  constructor(list: readonly Endpoint[], rateLimit: RateLimit) {
     this.#list = list;
-    this.#pace = pace;
+    this.#rateLimit = rateLimit;
   }
 
   get count(): number {
@@ -32,59 +34,64 @@ export class Members {
   }
 
   /**
-   * The present member, or the next after it that this call has not asked yet; once it has asked all, anew.
-   * @param before whom this call has asked, to which the choice is added
-   * @param first the present member as the call began, if this is not its first choice
+   * Returns the preferred member, or the next one after it that the call has not asked yet. Starts again when the call has
+   * asked all of them.
+   * @param asked indexes of the members that the call has asked; the choice is added
+   * @param initial the preferred member when the call began, unless this is the first choice
    */
-  choose(before: Set<number>, first = this.#current): Asked {
-    if (before.size === this.count) before.clear();
-    let at = this.#current;
-    while (before.has(at)) at = this.#after(at);
-    before.add(at);
-    // While none answers, each turn is for another member: the present one may be the one that stays dead.
-    if (this.#pace.isDown) this.#current = this.#after(at);
-    return { endpoint: this.#list[at] as Endpoint, at, since: now(), first };
+  choose(asked: Set<number>, initial = this.#preferred): Attempt {
+    if (asked.size === this.count) asked.clear();
+    let index = this.#preferred;
+    while (asked.has(index)) index = this.#after(index);
+    asked.add(index);
+    // In an outage, each request goes to another member: the preferred one may never come back.
+    if (this.#rateLimit.isOutage) this.#preferred = this.#after(index);
+    return { endpoint: this.#list[index] as Endpoint, index, startedAt: now(), initial };
   }
 
-  answered({ endpoint, at, since, first }: Asked): void {
-    if (this.#pace.isDown || this.#current === first) this.#current = at;
-    this.#heard.set(endpoint, Math.max(since, this.#lastHeard(endpoint)));
+  /** Prefers this member from now on, unless other calls have changed the preferred member since the call began. */
+  answered({ endpoint, index, startedAt, initial }: Attempt): void {
+    if (this.#rateLimit.isOutage || this.#preferred === initial) this.#preferred = index;
+    this.#answered.set(endpoint, Math.max(startedAt, this.#lastAnswered(endpoint)));
     this.#failing.clear();
-    this.#pace.up();
+    this.#rateLimit.endOutage();
   }
 
-  /** @param cause what the socket reports, which is true right now: else it may have been asked long ago */
-  failed(asked: Asked, cause: unknown): void {
-    const { endpoint, at, since } = asked;
-    if (!(cause instanceof Error) && since < this.#lastHeard(endpoint)) return;
-    this.#fails(endpoint);
-    if (this.#current === at) this.#current = this.#after(at);
+  /**
+   * Prefers the next member. Ignored if the member has answered a later request, unless the error is one of the socket.
+   * @param cause the socket's error, if any: it shows the member's present state, other failures may be of old requests
+   */
+  failed(attempt: Attempt, cause: unknown): void {
+    const { endpoint, index, startedAt } = attempt;
+    if (!(cause instanceof Error) && startedAt < this.#lastAnswered(endpoint)) return;
+    this.#addFailing(endpoint);
+    if (this.#preferred === index) this.#preferred = this.#after(index);
   }
 
-  /** It is silent for so long that another member is asked: the answer may come, but more requests would not help. */
-  overdue({ endpoint, since }: Asked): void {
-    if (since >= this.#lastHeard(endpoint)) this.#fails(endpoint);
+  /** Counts a slow member as failing. Its answer may still come, but more requests would not help. */
+  overdue({ endpoint, startedAt }: Attempt): void {
+    if (startedAt >= this.#lastAnswered(endpoint)) this.#addFailing(endpoint);
   }
 
   async destroy(): Promise<void> {
     await Promise.all(this.#list.map((endpoint) => endpoint.destroy()));
   }
 
-  #after(at: number): number {
-    return (at + 1) % this.count;
+  #after(index: number): number {
+    return (index + 1) % this.count;
   }
 
-  #lastHeard(endpoint: Endpoint): number {
-    return this.#heard.get(endpoint) ?? 0;
+  #lastAnswered(endpoint: Endpoint): number {
+    return this.#answered.get(endpoint) ?? 0;
   }
 
-  #fails(endpoint: Endpoint): void {
+  #addFailing(endpoint: Endpoint): void {
     this.#failing.delete(endpoint);
     this.#failing.add(endpoint);
-    if (this.#pace.isDown || this.#failing.size < this.count) return;
-    // The least is known of the one that failed first: its connection may have been reset just once.
+    if (this.#rateLimit.isOutage || this.#failing.size < this.count) return;
+    // The oldest failure says least about the present: that member's connection may have been reset just once.
     const [longestAgo = endpoint] = this.#failing;
-    this.#current = this.#list.indexOf(longestAgo);
-    this.#pace.down(this.count);
+    this.#preferred = this.#list.indexOf(longestAgo);
+    this.#rateLimit.startOutage(this.count);
   }
 }

@@ -2,44 +2,46 @@ import { addAbortListener, removeAbortListener, type Source } from '../../cancel
 import { EtcdConnectionFailed } from '../../errors.ts';
 import { atDeadline, Deadline, now } from '../../time.ts';
 
-/** Requests of one client in any second while no member answers. */
-const MOST_PER_SECOND = 4;
-/** Milliseconds between two of them, at least; up to twice that, so that clients do not fall into step. */
-const BETWEEN = 75;
-/** Seconds a request waits for its turn: with many before it, what they find out counts for all. */
-const LONGEST_QUEUE = 1.5;
+/** Requests of one client per second during an outage. */
+const MAX_PER_SECOND = 4;
+/** Minimum milliseconds between two requests. The maximum is twice that, so that clients do not fall into step. */
+const INTERVAL = 75;
+/** Seconds a request waits for its turn. Longer is useless: the requests before it find out the same. */
+const MAX_WAIT = 1.5;
 
 /**
- * Spaces out a client's requests while no member of its cluster answers, so that an outage meets no storm of them however
- * many calls wait for its end. The first answer lets all of them go on at once.
+ * Rate-limits a client's requests during an outage, when no member of the cluster answers. However many calls retry, the
+ * members then get few requests. The first answer ends the outage and admits all waiting requests at once.
  */
-export class Pace {
+export class RateLimit {
   /** When the last requests were sent. */
   readonly #recent: number[] = [];
-  /** What lets each of those waiting go, in the order they came. */
+  /** Functions that admit the waiting requests, in order of arrival. */
   readonly #queue = new Set<() => void>();
-  /** How many of them keep the process alive. */
+  /** How many of the waiting requests keep the process alive. */
   #refs = 0;
-  #down = false;
+  #isOutage = false;
   #timer: NodeJS.Timeout | undefined;
 
-  get isDown(): boolean {
-    return this.#down;
+  get isOutage(): boolean {
+    return this.#isOutage;
   }
 
   /**
-   * Resolves when a request may be sent: at once, unless the cluster is down.
-   * @throws the reason of what ends it early
-   * @throws {EtcdConnectionFailed} when its turn does not come soon
+   * Resolves when a request may be sent: at once, unless there is an outage.
+   * @param ending ends the wait when it aborts
+   * @param ref whether the wait keeps the process alive
+   * @throws the reason of `ending`
+   * @throws {EtcdConnectionFailed} after 1.5 seconds without a turn
    */
-  turn(ending: Source, ref: boolean): Promise<void> {
+  admit(ending: Source, ref: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       if (ending.aborted) return reject(ending.reason);
       const go = (): void => {
-        this.sent();
+        this.count();
         resolve();
       };
-      if (!this.#down) return go();
+      if (!this.#isOutage) return go();
       const leave = (): void => {
         removeAbortListener(ending, giveUp);
         cancel();
@@ -56,7 +58,7 @@ export class Pace {
         this.#arm();
       };
       const tooLate = (): void => giveUp(new EtcdConnectionFailed('no member of the cluster answers'));
-      const cancel = atDeadline(Deadline.after(LONGEST_QUEUE), tooLate, { ref });
+      const cancel = atDeadline(Deadline.after(MAX_WAIT), tooLate, { ref });
       addAbortListener(ending, giveUp);
       this.#queue.add(take);
       if (ref) this.#refs += 1;
@@ -64,28 +66,30 @@ export class Pace {
     });
   }
 
-  /** Counts a request that is sent without a turn of its own. */
-  sent(): void {
+  /** Counts a request. {@link admit} does so for the requests that it admits. */
+  count(): void {
     this.#recent.push(now());
-    if (this.#recent.length > MOST_PER_SECOND) this.#recent.shift();
+    if (this.#recent.length > MAX_PER_SECOND) this.#recent.shift();
   }
 
-  /** No member answers, as the last so many requests have found out. */
-  down(requests: number): void {
-    if (this.#down) return;
-    this.#down = true;
-    // What was sent while it answered is not held against it.
+  /**
+   * Starts rate-limiting.
+   * @param requests how many of the last requests found out; earlier ones do not count against the limit
+   */
+  startOutage(requests: number): void {
+    if (this.#isOutage) return;
+    this.#isOutage = true;
     this.#recent.splice(0, Math.max(this.#recent.length - requests, 0));
   }
 
-  /** A member has answered. */
-  up(): void {
-    this.#down = false;
+  /** Stops rate-limiting: a member has answered. */
+  endOutage(): void {
+    this.#isOutage = false;
     for (const take of this.#queue) take();
     this.#arm();
   }
 
-  /** Lets the first in the queue go as soon as it may. */
+  /** Sets the timer for the first waiting request. */
   #arm(): void {
     clearTimeout(this.#timer);
     const [take] = this.#queue;
@@ -95,14 +99,15 @@ export class Pace {
         take();
         this.#arm();
       },
-      Math.max(this.#due() - now(), 0),
+      Math.max(this.#nextAt() - now(), 0),
     );
     if (this.#refs === 0) this.#timer.unref();
   }
 
-  #due(): number {
+  /** When the next request may be sent. */
+  #nextAt(): number {
     const last = this.#recent.at(-1) ?? Number.NEGATIVE_INFINITY;
-    const oldest = this.#recent.length < MOST_PER_SECOND ? Number.NEGATIVE_INFINITY : (this.#recent[0] ?? 0);
-    return Math.max(last + BETWEEN * (1 + Math.random()), oldest + 1000);
+    const oldest = this.#recent.length < MAX_PER_SECOND ? Number.NEGATIVE_INFINITY : (this.#recent[0] ?? 0);
+    return Math.max(last + INTERVAL * (1 + Math.random()), oldest + 1000);
   }
 }

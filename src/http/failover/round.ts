@@ -3,76 +3,78 @@ import type { EndpointFailure } from '../../errors.ts';
 import type { Deadline } from '../../time.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { Timeout } from '../timeout.ts';
-import { afterOthers, combine, isMembersFault, stillSilent } from './failures.ts';
-import { type AskAnotherAfter, inTurn } from './hedge.ts';
-import type { Asked, Members } from './members.ts';
-import type { Pace } from './rate-limit.ts';
+import { combine, isMembersFault, markUnclear, stillSilent } from './failures.ts';
+import { type HedgeAfter, hedge } from './hedge.ts';
+import type { Attempt, Members } from './members.ts';
+import type { RateLimit } from './rate-limit.ts';
 
 /**
- * `hedged`, for reads and what can happen once only: while a member takes long, the next one is asked, too. `safe`: may be
- * sent to another member though the first may have carried it out. `poll`: only to the same member, on another connection.
- * `never`: only if it surely was not carried out.
+ * When a request may be sent again:
+ * - `hedged`: also while another member is slow to answer. For reads, and for writes that can take effect only once.
+ * - `safe`: to another member after a failure, even if the first member may have carried it out
+ * - `poll`: only to the same member, on another connection
+ * - `never`: only if it certainly was not carried out
  */
 export type Repeat = 'hedged' | 'safe' | 'poll' | 'never';
 
 export interface RoundOptions {
   readonly repeat: Repeat;
-  /** Aborts when the call ends early, and once it is over: slower answers are not needed then. */
+  /** Ends the call when it aborts. The caller also aborts it after the call, to end slower attempts. */
   readonly ending: Scope;
-  /** Seconds an attempt gets. */
+  /** Seconds that one attempt may take. */
   readonly timeout: number;
-  /** Where hedged: seconds until another member is asked. */
-  readonly patience: number;
-  /** When those that are silent are given up at the latest. */
+  /** Seconds until a hedged call asks another member. */
+  readonly hedgeAfter: number;
+  /** After this, a failure ends the call, even if attempts are still under way. */
   readonly limit: Deadline;
-  /** Whether it keeps the process alive. */
+  /** Whether the call keeps the process alive. */
   readonly ref: boolean;
 }
 
-/** How often one attempt is repeated because its connection had been closed: the next connection used is a new one. */
-const MOST_REPEATS = 2;
+/** Retries of one attempt whose connection was stale. For a retry, undici opens a new one. */
+const MAX_STALE_RETRIES = 2;
 
-/** One call: tries the members until one answers. */
+/** One call: asks the members until one answers. */
 export class Round<T> {
   readonly #members: Members;
-  readonly #pace: Pace;
+  readonly #rateLimit: RateLimit;
   readonly #options: RoundOptions;
   readonly #ask: (endpoint: Endpoint) => Promise<T>;
-  /** Members asked since all of them were, or since the outage began. */
-  readonly #before = new Set<number>();
+  /** Members asked since this call asked all of them, or since the outage began. */
+  readonly #asked = new Set<number>();
   readonly #failures: EndpointFailure[] = [];
-  readonly #underWay = new Set<Asked>();
-  #first: number | undefined;
-  #late = false;
-  /** Of the whole round; begins with the first attempt. */
+  readonly #underWay = new Set<Attempt>();
+  #initial: number | undefined;
+  #isTimedOut = false;
+  /** For a hedged call as a whole; starts with the first attempt. */
   #timeout: Timeout | undefined;
 
-  constructor(members: Members, pace: Pace, options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>) {
+  constructor(members: Members, rateLimit: RateLimit, options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>) {
     this.#members = members;
-    this.#pace = pace;
+    this.#rateLimit = rateLimit;
     this.#options = options;
     this.#ask = ask;
   }
 
   /**
-   * Tries the call on each member once (where hedged, as often as its time allows), until it is ended: on the present
-   * one where it has not been asked yet. While no member answers, each attempt waits for its turn.
-   * @throws the first error that is not the member's fault; else one error that keeps every member's failure
+   * Asks the members, the preferred one first, until one answers. Each is asked once, in a hedged call as often as the time
+   * allows. During an outage, each attempt is rate-limited.
+   * @throws the first error that is not the member's fault; else one error with every member's failure
    */
   async run(): Promise<T> {
     const { repeat, ending, limit } = this.#options;
-    const onlyOne = repeat === 'never' || repeat === 'poll';
-    const goesOn = (error: unknown): boolean =>
-      !ending.aborted && isMembersFault(error) && !(onlyOne && error.outcomeUnknown);
+    const onlyOnce = repeat === 'never' || repeat === 'poll';
+    const mayRetry = (error: unknown): boolean =>
+      !ending.aborted && isMembersFault(error) && !(onlyOnce && error.outcomeUnknown);
     try {
-      return await inTurn(this.#attempt, {
-        count: this.#members.count,
-        goesOn,
-        isLate: () => this.#late || limit.passed,
+      return await hedge(this.#attempt, {
+        attempts: this.#members.count,
+        mayRetry,
+        isTimedOut: () => this.#isTimedOut || limit.passed,
       });
     } catch (error) {
       ending.throwIfAborted();
-      // Without a failure no turn came.
+      // Without failures, the rate limit admitted no attempt.
       if (!isMembersFault(error) || this.#failures.length === 0) throw error;
       throw combine([...this.#failures, ...[...this.#underWay].map(stillSilent)]);
     } finally {
@@ -80,71 +82,71 @@ export class Round<T> {
     }
   }
 
-  readonly #attempt = async (askAnotherAfter: AskAnotherAfter): Promise<T> => {
-    const { repeat, ending, timeout, patience, ref } = this.#options;
+  readonly #attempt = async (startHedge: HedgeAfter): Promise<T> => {
+    const { repeat, ending, timeout, hedgeAfter, ref } = this.#options;
     const members = this.#members;
-    // In an outage, whom it asked before says nothing, and the one that is left may be the one that stays dead.
-    if (this.#pace.isDown) this.#before.clear();
-    await this.#pace.turn(ending, ref);
-    const asked = members.choose(this.#before, this.#first);
-    this.#first = asked.first;
+    // In an outage, earlier failures say nothing, and the only member left to ask may never come back.
+    if (this.#rateLimit.isOutage) this.#asked.clear();
+    await this.#rateLimit.admit(ending, ref);
+    const attempt = members.choose(this.#asked, this.#initial);
+    this.#initial = attempt.initial;
     let overdue: Timeout | undefined;
-    if (repeat === 'hedged' && patience < timeout) {
-      // Each member gets its time.
-      this.#timeout ??= Timeout.run(timeout + patience * (members.count - 1), this.#onTimeout, { ref: false });
-      let noted = false;
+    if (repeat === 'hedged' && hedgeAfter < timeout) {
+      // Long enough for each member to get its time.
+      this.#timeout ??= Timeout.run(timeout + hedgeAfter * (members.count - 1), this.#onTimeout, { ref: false });
+      let isNoted = false;
       const onOverdue = (): void => {
-        if (noted || !this.#underWay.has(asked)) return;
-        noted = true;
-        members.overdue(asked);
+        if (isNoted || !this.#underWay.has(attempt)) return;
+        isNoted = true;
+        members.overdue(attempt);
       };
-      overdue = Timeout.run(patience, onOverdue, { ref: false });
-      // First there too, so that the next one already waits for its turn if this was the last one hoped for.
-      askAnotherAfter(patience, onOverdue);
+      overdue = Timeout.run(hedgeAfter, onOverdue, { ref: false });
+      // Also called right before the next attempt: if this starts an outage, that attempt is rate-limited already.
+      startHedge(hedgeAfter, onOverdue);
     }
-    this.#underWay.add(asked);
+    this.#underWay.add(attempt);
     try {
-      const result = await this.#askAgainWhereStale(asked);
-      // A poll that ends without an event proves nothing.
-      if (result !== undefined) members.answered(asked);
+      const result = await this.#askUnlessStale(attempt);
+      // A poll that ends without an event proves nothing about the member.
+      if (result !== undefined) members.answered(attempt);
       return result;
     } catch (error) {
-      if (!ending.aborted) this.#note(asked, error);
+      if (!ending.aborted) this.#note(attempt, error);
       throw ending.aborted || isMembersFault(error)
         ? error
-        : afterOthers(error, this.#failures, this.#underWay.size > 1);
+        : markUnclear(error, this.#failures, this.#underWay.size > 1);
     } finally {
-      this.#underWay.delete(asked);
+      this.#underWay.delete(attempt);
       overdue?.pause();
     }
   };
 
   readonly #onTimeout = (): void => {
-    this.#late = true;
+    this.#isTimedOut = true;
   };
 
-  /** A server may close a connection at any time between two requests, and the next one may cross that. */
-  async #askAgainWhereStale({ endpoint }: Asked): Promise<T> {
-    for (let repeats = 0; ; repeats += 1) {
+  /** Retries on a stale connection: a server may close a connection between requests just when the next request is sent. */
+  async #askUnlessStale({ endpoint }: Attempt): Promise<T> {
+    for (let retries = 0; ; retries += 1) {
       try {
         return await this.#ask(endpoint);
       } catch (error) {
         const { repeat, ending } = this.#options;
         const isStale = isMembersFault(error) && endpoint.wasStale(error);
-        if (!isStale || ending.aborted || repeat === 'never' || repeats === MOST_REPEATS) throw error;
+        if (!isStale || ending.aborted || repeat === 'never' || retries === MAX_STALE_RETRIES) throw error;
         this.#failures.push({ endpoint: endpoint.url, error });
-        this.#pace.sent();
+        this.#rateLimit.count();
       }
     }
   }
 
-  #note(asked: Asked, error: unknown): void {
+  #note(attempt: Attempt, error: unknown): void {
     if (isMembersFault(error)) {
-      // That one connection was closed says nothing of the member.
-      if (!asked.endpoint.wasStale(error)) this.#members.failed(asked, error.cause);
-      this.#failures.push({ endpoint: asked.endpoint.url, error });
+      // A stale connection says nothing about the member.
+      if (!attempt.endpoint.wasStale(error)) this.#members.failed(attempt, error.cause);
+      this.#failures.push({ endpoint: attempt.endpoint.url, error });
     } else {
-      this.#members.answered(asked);
+      this.#members.answered(attempt);
     }
   }
 }

@@ -2,7 +2,7 @@ import type { WireAnswer, WireRequest } from '../../http/message.ts';
 import { decodeError, unusable } from './errors.ts';
 import { etcdJson, isRecord, parseObject } from './json.ts';
 
-/** What a member can be asked of itself and its cluster. */
+/** Paths that return facts about a member and its cluster. */
 export type InfoPath =
   | '/version'
   | '/health'
@@ -14,26 +14,26 @@ export type InfoPath =
 
 const UNVERSIONED: readonly InfoPath[] = ['/version', '/health'];
 
-/** A question about the cluster itself. */
+/** Encodes a request for one of these paths. */
 export function encodeInfo(path: InfoPath): WireRequest {
   return { method: 'GET', path, query: '', unversioned: UNVERSIONED.includes(path) };
 }
 
-/** The version a server tells of itself; `cluster` is the least of its members', undefined before that is decided. */
+/** Versions that a member reports. `cluster` is the lowest version of all members; undefined before they have agreed on it. */
 export interface Version {
   readonly server: string;
   readonly cluster: string | undefined;
 }
 
-/** Of the text that says it. */
-const LONGEST_VERSION = 100;
+/** Characters of a plain-text answer in which to search for the version. */
+const MAX_VERSION_TEXT = 100;
 
 export function decodeVersion(answer: WireAnswer): Version {
   if (answer.status !== 200) throw decodeError(answer);
-  const text = /^etcd (\d+(?:\.\d+)+\S*)$/.exec(answer.body.slice(0, LONGEST_VERSION).trim());
+  const text = /^etcd (\d+(?:\.\d+)+\S*)$/.exec(answer.body.slice(0, MAX_VERSION_TEXT).trim());
   if (text?.[1]) return { server: text[1], cluster: undefined };
   const { etcdserver, etcdcluster } = parseObject(answer.body) ?? {};
-  if (typeof etcdserver !== 'string') throw unusable(answer, 'does not tell a version');
+  if (typeof etcdserver !== 'string') throw unusable(answer, 'contains no version');
   return {
     server: etcdserver,
     cluster: typeof etcdcluster === 'string' && /^\d/.test(etcdcluster) ? etcdcluster : undefined,
@@ -43,8 +43,8 @@ export function decodeVersion(answer: WireAnswer): Version {
 export const encodeVersion = ({ server, cluster }: Version): string =>
   etcdJson({ etcdserver: server, etcdcluster: cluster ?? 'not_decided' }).trimEnd();
 
-/** Whether `refresh` keeps the value there. Before 2.3 it is ignored, and the request wipes the value. */
-export function knowsRefresh({ cluster }: Version): boolean {
+/** Whether a cluster of this version supports `refresh`. Before 2.3, etcd ignores the option, and the request erases the value. */
+export function supportsRefresh({ cluster }: Version): boolean {
   const [major = 0, minor = 0] = (cluster ?? '0').split('.').map(Number);
   return major > 2 || (major === 2 && minor >= 3);
 }
@@ -72,7 +72,7 @@ export function decodeMembers(answer: WireAnswer): Member[] {
 
 export const encodeMembers = (members: readonly Member[]): string => etcdJson({ members });
 
-/** A list of texts, which may be absent; undefined for anything else. */
+/** Returns a list of strings, empty if absent; undefined for anything else. */
 function texts(list: unknown): string[] | undefined {
   const all: unknown[] | undefined = Array.isArray(list) ? list : (list ?? undefined) === undefined ? [] : undefined;
   return all?.every((text) => typeof text === 'string') ? all : undefined;

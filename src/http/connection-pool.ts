@@ -1,32 +1,32 @@
 import { orAborted, type Source } from '../cancellation.ts';
 import type { Connection } from './connection.ts';
 
-/** A connection lent: given back once all that was begun on it is over. */
+/** A connection taken from a pool. It returns to the pool when every exchange on it has ended. */
 export class Loan {
   readonly connection: Connection;
   readonly #giveBack: (connection: Connection) => void;
-  #underWay = 0;
+  #exchanges = 0;
 
   constructor(connection: Connection, giveBack: (connection: Connection) => void) {
     this.connection = connection;
     this.#giveBack = giveBack;
   }
 
-  begins(): void {
-    this.#underWay += 1;
+  startExchange(): void {
+    this.#exchanges += 1;
   }
 
-  readonly ends = (): void => {
-    this.#underWay -= 1;
-    if (this.#underWay === 0) this.#giveBack(this.connection);
+  readonly endExchange = (): void => {
+    this.#exchanges -= 1;
+    if (this.#exchanges === 0) this.#giveBack(this.connection);
   };
 }
 
-/** Connections to one member that are kept for whoever comes next, each lent to one user at a time. */
-export class Connections {
+/** Keeps the connections to one member for reuse. Each connection is lent to one user at a time. */
+export class ConnectionPool {
   readonly #make: () => Connection;
   readonly #all: Connection[] = [];
-  /** The last one used comes first: it is least likely to have been closed meanwhile. */
+  /** Last in, first out: the server is least likely to have closed the connection that was used last. */
   readonly #idle: Connection[] = [];
 
   constructor(make: () => Connection) {
@@ -50,28 +50,28 @@ export class Connections {
   }
 }
 
-/** Those of one kind who share the connections: so many at a time, who comes first is served first. */
-export class Borrowers {
-  readonly #connections: Connections;
-  readonly #most: number;
+/** Lends connections of a pool to requests of one kind: a limited number at a time, first come, first served. */
+export class Lender {
+  readonly #pool: ConnectionPool;
+  readonly #limit: number;
   #lent = 0;
   readonly #waiting = new Set<(connection: Connection) => void>();
 
-  constructor(connections: Connections, most = Number.POSITIVE_INFINITY) {
-    this.#connections = connections;
-    this.#most = most;
+  constructor(pool: ConnectionPool, limit = Number.POSITIVE_INFINITY) {
+    this.#pool = pool;
+    this.#limit = limit;
   }
 
-  /** Lends a connection, which something has to be begun on at once; undefined where as many are lent as may be. */
-  borrow(): Loan | undefined {
-    if (this.#lent >= this.#most) return undefined;
+  /** Lends a connection, or returns undefined at the limit. The caller must start an exchange on the connection at once. */
+  lend(): Loan | undefined {
+    if (this.#lent >= this.#limit) return undefined;
     this.#lent += 1;
-    return this.#lend(this.#connections.take());
+    return this.#loanOf(this.#pool.take());
   }
 
   /**
-   * Waits for one to be given back.
-   * @throws the reason of what ends the wait before
+   * Waits until a connection is given back, and lends that.
+   * @throws the reason of `ending` if that aborts before
    */
   async wait(ending: Source): Promise<Loan> {
     let take: (connection: Connection) => void = () => {};
@@ -80,15 +80,15 @@ export class Borrowers {
     });
     this.#waiting.add(take);
     try {
-      return this.#lend(await orAborted(taken, ending));
+      return this.#loanOf(await orAborted(taken, ending));
     } catch (error) {
-      // It may have been lent in that very moment.
+      // A connection may have been handed to this waiter just before the abort.
       if (!this.#waiting.delete(take)) void taken.then((connection) => this.#giveBack(connection));
       throw error;
     }
   }
 
-  #lend(connection: Connection): Loan {
+  #loanOf(connection: Connection): Loan {
     return new Loan(connection, (lent) => this.#giveBack(lent));
   }
 
@@ -99,7 +99,7 @@ export class Borrowers {
       next(connection);
     } else {
       this.#lent -= 1;
-      this.#connections.giveBack(connection);
+      this.#pool.giveBack(connection);
     }
   }
 }
