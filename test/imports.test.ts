@@ -37,10 +37,10 @@ function brokenRules(files: Readonly<Record<string, string>>): Record<string, st
 }
 
 test.each([
-  ['src/http/probe.ts', "import { decodeSet } from '../v2/wire.ts';"],
+  ['src/http/probe.ts', "import { decodeChange } from '../v2/wire.ts';"],
   ['src/http/probe.ts', "import type { Lock } from '../python/lock.ts';"],
   ['src/http/probe.ts', "import { EtcdClient } from '../index.ts';"],
-  ['src/http/failover/probe.ts', "import { type Node, decodeSet } from '../../v2/wire.ts';"],
+  ['src/http/failover/probe.ts', "import { type Node, decodeChange } from '../../v2/wire.ts';"],
   ['src/v2/probe.ts', "import { Lock } from '../python/lock.ts';"],
   ['src/v2/probe.ts', "import { Lease } from '../recipe/lease.ts';"],
   ['src/v2/probe.ts', "import { Pool } from 'undici';"],
@@ -77,7 +77,7 @@ test.each([
   ['src/manager/reentrance.ts', "import { AsyncLocalStorage } from 'node:async_hooks';"],
   ['src/manager/trace.ts', "import { channel } from 'node:diagnostics_channel';"],
   ['src/python/lock.ts', "// import { Pool } from 'undici';\nimport { Lease } from '../recipe/lease.ts';"],
-  ['src/server/front.ts', "import { decodeSet } from '../v2/wire.ts';\nimport { createServer } from 'node:http';"],
+  ['src/server/front.ts', "import { decodeChange } from '../v2/wire.ts';\nimport { createServer } from 'node:http';"],
   ['src/cli/commands/probe.ts', "import { Command } from 'commander';\nimport { EtcdClient } from '../../index.ts';"],
   ['src/cancellation.ts', "import { setMaxListeners } from 'node:events';\nimport { now } from './time.ts';"],
   ['src/debug.ts', "import debugOf from 'debug';\nimport { printable } from './printable.ts';"],

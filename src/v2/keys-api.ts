@@ -4,35 +4,35 @@ import type { PendingWork } from '../pending-work.ts';
 /** A key of the store: a file with a value, or a directory. */
 export interface Node {
   readonly key: string;
-  /** undefined for a directory, and after a deletion. */
+  /** Absent for a directory, and after a removal. */
   readonly value?: string;
   readonly dir: boolean;
-  /** Seconds left when answered; absent when the key never expires. */
+  /** Seconds left at the time of the answer; absent if the key never expires. */
   readonly ttl?: number;
-  /** Absolute time of expiry, as the cluster reckons it (RFC 3339). */
+  /** Time of expiry by the cluster's clock (RFC 3339). */
   readonly expiration?: string;
   readonly createdIndex: number;
   readonly modifiedIndex: number;
-  /** Children of a directory, in no particular order unless asked for sorted. */
+  /** Children of a directory, in no particular order unless the read was `sorted`. */
   readonly nodes: readonly Node[];
 }
 
-/** What every answer says of itself. */
+/** Fields of every answer. */
 export interface Answer {
-  /** The cluster that answered, where it tells. */
+  /** Id of the cluster that answered; undefined if the answer has none. */
   readonly clusterId: string | undefined;
-  /** When the answered attempt was sent: milliseconds on the monotonic clock (`performance.now()`). */
+  /** When the answered request was sent: milliseconds on the monotonic clock (`performance.now()`). */
   readonly sentAt: number;
 }
 
-/** What a read found. */
+/** Result of a read. */
 export interface Snapshot extends Answer {
   readonly node: Node;
-  /** Index of the store at the time of the read: everything later is an event with a greater index. */
+  /** Index of the store at the time of the read. Every later event has a greater index. */
   readonly index: number;
 }
 
-/** What a write did. */
+/** Result of a write or a removal. */
 export interface Change extends Answer {
   /** `set`, `create`, `update`, `compareAndSwap`, `delete`, `compareAndDelete` … */
   readonly action: string;
@@ -40,40 +40,43 @@ export interface Change extends Answer {
   readonly prevNode?: Node;
 }
 
-/** What an append did. */
+/** Result of an append. */
 export interface Append extends Change {
   /**
-   * The recursive listing that was asked for; undefined where there is none. Settles soon, and never rejects. It shows the
-   * new file, unless something between here and the store has changed the order of requests.
+   * The requested recursive listing; undefined if there is none. Settles soon and never rejects. Contains the new file, unless a
+   * proxy has changed the order of the requests.
    */
   readonly listing: Promise<Snapshot | undefined>;
 }
 
-/** What a watch saw. */
+/** Event that a watch reports. */
 export interface KeyEvent extends Change {
-  /** Watch on with `after: event.index`. */
+  /** To continue, watch with `after: event.index`. */
   readonly index: number;
 }
 
 export interface CallOptions {
   /**
-   * Ends the call; it rejects with the signal's reason. The request may have been carried out. An `AbortSignal`, or what the
-   * recipes have in its place.
+   * Ends the call, which rejects with the signal's reason. The request may have been carried out. An `AbortSignal`, or a scope
+   * of this package.
    */
   readonly signal?: Source | undefined;
   /**
-   * Seconds one member gets to answer before the next is asked; at most the implementation's own limit, its default. A
-   * read, a renewal, or a removal bound to an index, still waits for those it has asked until that limit; its default is 1.
+   * Seconds to wait for a member's answer before failing over to the next member. Default and maximum: the implementation's own
+   * limit.
+   *
+   * A read, a renewal, and a removal with `prevIndex` are hedged: they ask the next member after this time (default 1 second)
+   * and still accept the first member's answer until the implementation's limit.
    */
   readonly attemptTimeout?: number | undefined;
-  /** Work nobody waits for: does not keep the process alive, and is still done while closing. Default false. */
+  /** Background work: does not keep the process alive, and may still start while the client is being closed. Default false. */
   readonly background?: boolean | undefined;
 }
 
 export interface GetOptions extends CallOptions {
   readonly recursive?: boolean;
   readonly sorted?: boolean;
-  /** Read through consensus, so that the answer cannot be stale. Default false. */
+  /** Reads through consensus, so that the answer is never stale. Default false. */
   readonly quorum?: boolean;
 }
 
@@ -84,30 +87,30 @@ export interface Conditions {
 }
 
 export interface SetOptions extends CallOptions, Conditions {
-  /** Seconds, an integer ≥ 0; null removes an expiry; absent: none is set. */
+  /** Seconds, an integer ≥ 0. null removes the expiry; absent sets none. */
   readonly ttl?: number | null | undefined;
   readonly prevExist?: boolean;
-  /** Sets the TTL alone: keeps the value and wakes no watcher. Goes without a value. */
+  /** Sets only the TTL: keeps the value and wakes no watcher. Requires a `ttl` and no value. */
   readonly refresh?: boolean;
-  /** Makes a directory, or updates its TTL. Goes without a value. */
+  /** Makes a directory, or updates its TTL. Requires no value. */
   readonly dir?: boolean;
 }
 
 export interface CreateOptions extends CallOptions {
-  /** Seconds, an integer ≥ 0; null or absent: never expires. */
+  /** Seconds, an integer ≥ 0. null or absent: never expires. */
   readonly ttl?: number | null | undefined;
-  /** Makes a directory. Goes without a value. */
+  /** Makes a directory. Requires no value. */
   readonly dir?: boolean;
-  /** Asks for a listing of the directory, too, as it is right after; in the same round trip where the store can do that. Default false. */
+  /** Also lists the directory right after the append, in the same round trip if the store can do that. Default false. */
   readonly listing?: boolean;
 }
 
 export interface RenewOptions extends CallOptions {
   readonly prevValue: string;
   readonly prevIndex: number;
-  /** Seconds, an integer ≥ 1; null removes the expiry. */
+  /** Seconds, an integer ≥ 1. null removes the expiry. */
   readonly ttl: number | null;
-  /** Seconds for the whole call, which then rejects with what each member failed with. Default: none. */
+  /** Seconds for the whole call, which then rejects with every member's failure. Default: no limit. */
   readonly timeout?: number | undefined;
 }
 
@@ -118,43 +121,44 @@ export interface DeleteOptions extends CallOptions, Conditions {
 
 export interface WatchOptions extends CallOptions {
   /**
-   * Only events with a greater index count: the `index` of the snapshot or event last seen. Absent: only what comes after
-   * the wait has begun, so that an event between a read and the wait is missed.
+   * Reports only events with a greater index. Pass the `index` of the last snapshot or event. If absent, the wait reports only
+   * events after its own start, and misses events between a read and that start.
    */
   readonly after?: number | undefined;
   readonly recursive?: boolean;
-  /** Seconds to wait at the most; `Infinity` for no limit. Default 20. */
+  /** Maximum seconds to wait; `Infinity` for no limit. Default 20. */
   readonly timeout?: number;
-  /** Called with the index of the store once it has taken the wait up, whether or not there is an event already. */
+  /** Called with the index of the store when the store has accepted the wait, even if there is an event already. */
   readonly started?: (index: number) => void;
 }
 
 /**
- * The store the recipes stand on: a tree of keys with TTLs, one growing index, and events.
+ * The store that the recipes use: a tree of keys with TTLs, one growing index, and events.
  *
- * Calls reject with the classes of `errors.ts`. One call asks each member once at the most (a read, a renewal, or a
- * removal bound to an index, again while none has answered yet); going on after that is the caller's decision. A read, a conditional write
- * and a removal may be sent to a second member where the first gave no clear answer; {@link KeysApi.createInOrder} and an unconditional {@link KeysApi.set} never: they reject with
- * `outcomeUnknown` instead.
+ * Calls reject with the classes of `errors.ts`. A call asks each member at most once; retrying after that is up to the caller.
+ * A hedged call asks members again while none has answered: a read, a renewal, and a removal with `prevIndex`.
+ *
+ * A read, a conditional write and a removal may be sent to a second member if the first one gave no clear answer. An append
+ * ({@link KeysApi.createInOrder}) and an unconditional {@link KeysApi.set} never are: they reject with `outcomeUnknown`.
  */
 export interface KeysApi {
-  /** Where locks live: an absolute key such as `/_locks`. */
+  /** Directory of the lock queues: an absolute key such as `/_locks`. */
   readonly lockPrefix: string;
-  /** The cluster that answered last; undefined before the first answer. */
+  /** Id of the cluster that answered last; undefined before the first answer. */
   readonly clusterId: string | undefined;
-  /** Work still owed to the cluster, which `close()` waits for. */
+  /** Pending work that may leave a key behind. `close()` waits for it. */
   readonly cleanups: PendingWork;
 
   get(key: string, options?: GetOptions): Promise<Snapshot>;
   set(key: string, value: string | undefined, options?: SetOptions): Promise<Change>;
-  /** Adds a file (or a directory) to a directory under a name greater than every earlier one. */
+  /** Appends a file (or a directory) to a directory, under a name that is greater than every earlier one. */
   createInOrder(dir: string, value: string | undefined, options?: CreateOptions): Promise<Append>;
-  /** Moves the expiry of a file on, if it is unchanged; wakes no watcher where the store can do that. */
+  /** Renews the TTL of a file if the file is unchanged. Wakes no watcher if the store can do that. */
   renew(key: string, options: RenewOptions): Promise<Change>;
   delete(key: string, options?: DeleteOptions): Promise<Change>;
   /**
-   * The first event on the key after an index; undefined when there was none within the timeout, or when the store
-   * ended the wait without one. In both cases read again.
+   * Waits for the first event on the key after an index. Resolves to undefined if there was none within the timeout, or if the
+   * store ended the wait without one. In both cases read the key again.
    */
   watch(key: string, options?: WatchOptions): Promise<KeyEvent | undefined>;
 }

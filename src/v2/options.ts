@@ -3,9 +3,9 @@ import { checkHttpOptions, type HttpOptions, type HttpSettings } from '../http/o
 import { checkKey, DEFAULT_LOCK_PREFIX } from './paths.ts';
 
 export interface EtcdClientOptions extends HttpOptions {
-  /** Where locks live. Default `/_locks`. */
+  /** Directory of the lock queues. Default `/_locks`, as in python-etcd. */
   readonly lockPrefix?: string;
-  /** Where etcd serves its v2 API. Default `/v2`. */
+  /** Path prefix of etcd's v2 API. Default `/v2`. */
   readonly versionPrefix?: string;
 }
 
@@ -15,7 +15,7 @@ export interface ClientSettings extends HttpSettings {
 
 /**
  * Checks the options and fills in the defaults.
- * @throws {TypeError | RangeError} with the value in the message (never a password)
+ * @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password
  */
 export function checkOptions(options: EtcdClientOptions): ClientSettings {
   const { lockPrefix = DEFAULT_LOCK_PREFIX, versionPrefix = '/v2' } = options;

@@ -1,18 +1,18 @@
 import { checkLength, checkWellFormed, isWellFormed, show } from '../checks.ts';
 
-/** Where python-etcd keeps its locks. */
+/** python-etcd's directory of lock queues. */
 export const DEFAULT_LOCK_PREFIX = '/_locks';
 
-/** Digits of an in-order name since etcd 2.2. */
+/** Digits of the name of an in-order key since etcd 2.2. */
 const SEQUENCE_DIGITS = 20;
 
-/** etcd cuts connections off whose first request has a line of 4 KiB or more; escaped, a byte may take three. */
-const LONGEST_NAME = 750;
+/** In bytes. etcd closes a connection whose first request line has 4 KiB or more, and an escaped byte takes three. */
+const MAX_NAME_LENGTH = 750;
 
 /**
- * Refuses a key that etcd would clean into another one (it would then not be found again under its own name).
- * @throws {TypeError} when it is no string
- * @throws {RangeError} with the value in the message
+ * Refuses a key that etcd would normalize to another key, so that it could not be found under its own name.
+ * @throws {TypeError} if the key is not a string
+ * @throws {RangeError} if the key is invalid; the message shows it
  */
 export function checkKey(what: string, key: unknown): asserts key is string {
   if (typeof key !== 'string') throw new TypeError(`${what} must be a string, got ${show(key)}`);
@@ -21,17 +21,17 @@ export function checkKey(what: string, key: unknown): asserts key is string {
 }
 
 /**
- * Refuses a lock name that etcd would clean into another one.
- * @throws {TypeError} when it is no string
- * @throws {RangeError} with the value in the message
+ * Refuses a lock name that etcd would normalize to another name, or that is too long.
+ * @throws {TypeError} if the name is not a string
+ * @throws {RangeError} if the name is invalid; the message shows it
  */
 export function checkLockName(name: unknown): asserts name is string {
   if (typeof name !== 'string') throw new TypeError(`lock name must be a string, got ${show(name)}`);
   checkSegments('lock name', name, name);
-  checkLength('lock name', name, LONGEST_NAME);
+  checkLength('lock name', name, MAX_NAME_LENGTH);
 }
 
-/** What most keys look like, and can be told without taking them apart. */
+/** Most keys are like this. They need no check of each segment. */
 const PLAIN = /^[\w-]+(?:\/[\w-]+)*$/;
 const PLAIN_NAME = /^[\w-]+$/;
 
@@ -45,7 +45,7 @@ function checkSegments(what: string, whole: string, path: string): void {
   checkWellFormed(what, whole);
 }
 
-/** Whether a key lies directly in that directory, under a name that a key may have. */
+/** Whether a key is directly in this directory and has a valid name. */
 export function isChild(key: string, dir: string): boolean {
   const start = dir === '/' ? 1 : dir.length + 1;
   if (!key.startsWith(dir) || key[start - 1] !== '/') return false;
@@ -54,17 +54,17 @@ export function isChild(key: string, dir: string): boolean {
   return name !== '' && name !== '.' && name !== '..' && !name.includes('/') && isWellFormed(name);
 }
 
-/** Whether a key lies below that directory, however deep. */
+/** Whether a key is below this directory, at any depth. */
 export const isBelow = (key: string, dir: string): boolean => key.startsWith(dir === '/' ? dir : `${dir}/`);
 
-/** The last segment of a key. */
+/** Returns the last segment of a key. */
 export const baseName = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
 
-/** The number an in-order name stands for; undefined when the name is no number. */
+/** Returns the sequence number of an in-order key; undefined if its name is not a number. */
 export function sequenceOf(key: string): bigint | undefined {
   const name = baseName(key);
   return /^\d+$/.test(name) ? BigInt(name) : undefined;
 }
 
-/** Whether an in-order name has the width etcd gives it since 2.2, so that text order and number order agree. */
+/** Whether the name of an in-order key has the width that etcd uses since 2.2, so that text order is number order. */
 export const hasFullWidth = (key: string): boolean => baseName(key).length === SEQUENCE_DIGITS;

@@ -1,13 +1,13 @@
-/** What may be asked of a store: refused alike by every `KeysApi`, before anything is done. */
+/** Argument checks that every `KeysApi` makes before it does anything. */
 
 import { checkInteger, checkSeconds, show } from '../checks.ts';
 import type { Conditions, CreateOptions, DeleteOptions, RenewOptions, SetOptions, WatchOptions } from './keys-api.ts';
 import { checkKey } from './paths.ts';
 
-/** Seconds a wait goes on without a sign of life unless told otherwise: a half-open connection never speaks again. */
+/** Default limit of a wait, in seconds. A half-open connection would never end a wait. */
 export const LONGEST_WAIT = 20;
 
-/** Whether a write or removal depends on what is there. */
+/** Whether a write or removal is conditional. */
 export const isConditional = ({
   prevValue,
   prevIndex,
@@ -26,7 +26,7 @@ export function checkSet(key: string, value: string | undefined, options: SetOpt
   checkTtl(ttl, 0);
   checkConditions(options);
   if (refresh && (value !== undefined || typeof ttl !== 'number'))
-    throw new RangeError(`refresh goes with a ttl and without a value, got ttl ${show(ttl)} and value ${show(value)}`);
+    throw new RangeError(`refresh needs a ttl and no value, got ttl ${show(ttl)} and value ${show(value)}`);
   if (dir) checkNoValue(value);
 }
 
@@ -58,13 +58,14 @@ function checkAnyKey(key: string): void {
   if (key !== '/') checkKey('key', key);
 }
 
-function checkTtl(ttl: number | null | undefined, least: number): void {
-  if (ttl !== undefined && ttl !== null) checkInteger('ttl', ttl, least);
+function checkTtl(ttl: number | null | undefined, min: number): void {
+  if (ttl !== undefined && ttl !== null) checkInteger('ttl', ttl, min);
 }
 
 function checkConditions({ prevValue, prevIndex }: Conditions): void {
-  if (prevValue === '') throw new RangeError('prevValue must not be empty: etcd refuses that, use prevIndex');
-  // To etcd an index of 0 is no condition at all.
+  if (prevValue === '')
+    throw new RangeError('prevValue must not be empty: etcd refuses an empty prevValue, use prevIndex');
+  // etcd ignores a prevIndex of 0.
   if (prevIndex !== undefined) checkInteger('prevIndex', prevIndex, 1);
 }
 

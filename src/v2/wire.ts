@@ -1,5 +1,5 @@
 /**
- * The v2 keys protocol as values, from both ends: what a request looks like, and what an answer means. Pure: no I/O.
+ * Encoders and decoders of the v2 keys protocol, for clients and servers. No I/O.
  */
 
 export type { WireAnswer, WireReply, WireRequest } from '../http/message.ts';

@@ -24,14 +24,14 @@ afterAll(() => {
   nock.restore();
 });
 
-/** The one answer etcd gives next, to a read of the key. */
+/** Sets etcd's answer to the next read of the key. */
 const answers = (status: number, body: string | object, headers: Record<string, string> = ANSWER_HEADERS) =>
   nock(ORIGIN).get(`/v2/keys${KEY}`).reply(status, body, headers);
 
 const client = (options: Parameters<typeof connect>[0] = {}) => connect({ endpoints: ORIGIN, ...options });
 
-describe('what etcd answers', () => {
-  test('to a read is a snapshot, and its cluster id is remembered', async () => {
+describe('an answer of etcd', () => {
+  test('to a read is a snapshot, and the client remembers its cluster id', async () => {
     answers(200, got(KEY, { ttl: 60 }));
     const etcd = client();
     expect(etcd.clusterId).toBeUndefined();
@@ -43,7 +43,7 @@ describe('what etcd answers', () => {
     expect(etcd.clusterId).toBe(CLUSTER);
   });
 
-  test('to an append is the entry it made', async () => {
+  test('to an append is the new entry', async () => {
     const node = file(KEY, { ttl: 60 });
     nock(ORIGIN)
       .post('/v2/keys/_locks/x', 'value=u1&ttl=60')
@@ -52,7 +52,7 @@ describe('what etcd answers', () => {
     expect(await client().createInOrder('/_locks/x', 'u1', { ttl: 60 })).toMatchObject({ action: 'create', node });
   });
 
-  test('to an append without a value or a TTL is an entry all the same, asked for by an empty form', async () => {
+  test('to an append without a value and a TTL is an entry; the request has an empty form', async () => {
     nock(ORIGIN)
       .post('/v2/keys/_locks/x', '')
       .matchHeader('content-type', 'application/x-www-form-urlencoded')
@@ -63,7 +63,7 @@ describe('what etcd answers', () => {
     });
   });
 
-  test('to a removal is what was there before', async () => {
+  test('to a removal has the previous node', async () => {
     const node = { key: KEY, createdIndex: 4, modifiedIndex: 8 };
     nock(ORIGIN)
       .delete(`/v2/keys${KEY}`)
@@ -73,7 +73,7 @@ describe('what etcd answers', () => {
     expect(change).toMatchObject({ action: 'compareAndDelete', prevNode: { value: 'u1' } });
   });
 
-  test('of its machines, its members and its version is told as it is', async () => {
+  test('may be a list of machines, a list of members or a version', async () => {
     const member = { id: 'a1', name: 'm1', peerURLs: ['http://a:2380'], clientURLs: ['http://a:2379'] };
     nock(ORIGIN).get('/v2/machines').reply(200, 'http://a:2379, http://b:2379');
     nock(ORIGIN)
@@ -93,15 +93,15 @@ describe('what etcd answers', () => {
     ['no leader', 500, failed(301), errors.EtcdLeaderElectionInProgress, true],
     ['a cleared watcher', 400, failed(400), errors.EtcdWatcherCleared, false],
     ['a cleared history', 400, failed(401), errors.EtcdEventIndexCleared, false],
-  ])('as %s rejects', async (_, status, body, ErrorClass, outcomeUnknown) => {
+  ])('with %s rejects the call', async (_, status, body, ErrorClass, outcomeUnknown) => {
     answers(status, body);
     const error = await rejection(client().get(KEY), ErrorClass);
     expect(error).toMatchObject({ errorCode: body.errorCode, status, index: 6, cause: '/x', outcomeUnknown });
   });
 });
 
-describe('what is not etcd’s v2 API', () => {
-  test('a server without it gets a hint on how to switch it on', async () => {
+describe('an answer that is not from etcd’s v2 API', () => {
+  test('explains how to enable it, if the server has it disabled', async () => {
     answers(404, NOT_FOUND, PLAIN);
     const error = await rejection(client().get(KEY), errors.EtcdUnusableAnswer);
     expect(error.message).toContain('--enable-v2');
@@ -109,14 +109,14 @@ describe('what is not etcd’s v2 API', () => {
     expect(error).toMatchObject({ status: 404, outcomeUnknown: false });
   });
 
-  test('a proxy’s page that says 200 is shown in part, and a write may have happened', async () => {
+  test('with status 200 is shown in part, and the outcome of a write is unknown', async () => {
     answers(200, '<html><body>Welcome</body></html>', { 'content-type': 'text/html' });
     const error = await rejection(client().get(KEY), errors.EtcdUnusableAnswer);
     expect(error.message).toContain('<html><body>Welcome</body></html>');
     expect(error).toMatchObject({ status: 200, outcomeUnknown: true });
   });
 
-  test('a proxy’s 502 is a lost connection', async () => {
+  test('with status 502 is a failed connection', async () => {
     answers(502, '<html>Bad Gateway</html>');
     const error = await rejection(client().get(KEY), errors.EtcdConnectionFailed);
     expect(error.message).toBe(`${ORIGIN}: answered 502: "<html>Bad Gateway</html>"`);
@@ -125,7 +125,7 @@ describe('what is not etcd’s v2 API', () => {
   });
 
   test.each(['', '{"message":"Insufficient credentials"}', '<html>'])(
-    'a 401 with the body %j is a refusal',
+    'with status 401 and the body %j means insufficient permissions',
     async (body) => {
       answers(401, body);
       const error = await rejection(client().get(KEY), errors.EtcdInsufficientPermissions);
@@ -133,7 +133,7 @@ describe('what is not etcd’s v2 API', () => {
     },
   );
 
-  test('a connection that breaks tells how, and a write may have happened', async () => {
+  test('a lost connection is reported with its cause, and the outcome of a write is unknown', async () => {
     const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
     nock(ORIGIN).get(`/v2/keys${KEY}`).replyWithError(reset);
     const error = await rejection(client().get(KEY), errors.EtcdConnectionFailed);
@@ -142,8 +142,8 @@ describe('what is not etcd’s v2 API', () => {
   });
 });
 
-describe('another cluster', () => {
-  test('is refused where one is expected; a write may have reached it', async () => {
+describe('an answer of another cluster', () => {
+  test('than expected is refused, and the outcome of a write is unknown', async () => {
     answers(200, got(KEY));
     const etcd = client({ expectedClusterId: 'abc123' });
     const error = await rejection(etcd.get(KEY), errors.EtcdClusterIdChanged);
@@ -152,17 +152,17 @@ describe('another cluster', () => {
     expect(etcd.clusterId).toBeUndefined();
   });
 
-  test('is refused by its error answers, too', async () => {
+  test('than expected is refused, even if it is an error', async () => {
     answers(404, failed(100));
     await rejection(client({ expectedClusterId: 'abc123' }).get(KEY), errors.EtcdClusterIdChanged);
   });
 
-  test('is no matter where it is the one expected', async () => {
+  test('is accepted if that is the expected one', async () => {
     answers(200, got(KEY));
     await client({ expectedClusterId: CLUSTER }).get(KEY);
   });
 
-  test('is told of by the latest answer where none is expected', async () => {
+  test('changes the client’s cluster id if none is expected', async () => {
     const etcd = client();
     answers(200, got(KEY));
     await etcd.get(KEY);
@@ -173,7 +173,7 @@ describe('another cluster', () => {
 });
 
 describe('the prefixes', () => {
-  test('are the client’s own: the version’s in the path, the locks’ for the lock to use', async () => {
+  test('are options: the version prefix for paths, the lock prefix for queues', async () => {
     nock(ORIGIN).get(`/etcd/v2/keys${KEY}`).reply(200, got(KEY), ANSWER_HEADERS);
     nock(ORIGIN).get('/etcd/v2/machines').reply(200, 'http://a:2379');
     nock(ORIGIN).get('/version').reply(200, 'etcd 0.4.9');
@@ -189,7 +189,7 @@ describe('basic authentication', () => {
   const secret = { username: 'root', password: 'top-secret' };
   const header = `Basic ${Buffer.from('root:top-secret').toString('base64')}`;
 
-  test('goes out with every request', async () => {
+  test('is sent with every request', async () => {
     nock(ORIGIN, { reqheaders: { authorization: header } })
       .get(`/v2/keys${KEY}`)
       .reply(200, got(KEY), ANSWER_HEADERS)
@@ -200,14 +200,14 @@ describe('basic authentication', () => {
     await etcd.createInOrder('/_locks/x', 'u1');
   });
 
-  test('is absent without a user', async () => {
+  test('is not sent without a user', async () => {
     nock(ORIGIN, { badheaders: ['authorization'] })
       .get(`/v2/keys${KEY}`)
       .reply(200, got(KEY), ANSWER_HEADERS);
     await client().get(KEY);
   });
 
-  test('shows neither in debug output nor in an error', async () => {
+  test('appears neither in debug output nor in an error', async () => {
     const lines = await debugOutput(async () => {
       const etcd = client(secret);
       answers(200, got(KEY));
@@ -223,7 +223,7 @@ describe('basic authentication', () => {
   });
 });
 
-/** Everything `DEBUG=etcd-v2-lock:*` would print meanwhile, and what the work returns. */
+/** Returns everything that `DEBUG=etcd-v2-lock:*` would print during the work, and the result of the work. */
 async function debugOutput(work: () => Promise<string[]>): Promise<string[]> {
   const lines: string[] = [];
   const { log } = createDebug;

@@ -6,7 +6,7 @@ import { rejection } from '../support/locks.ts';
 import { answer, httpAnswer } from '../support/tcp-server.ts';
 import { ANSWER_HEADERS, failed, got, rawAnswer } from '../support/v2-answers.ts';
 
-/** What a read fails with where servers give these answers. */
+/** Returns the error of a read to which the servers give these answers. */
 async function failure(...answers: readonly string[]): Promise<EtcdException> {
   const servers = await Promise.all(answers.map((raw) => serve(answer(raw))));
   const client = connect({
@@ -21,14 +21,14 @@ const page = (status: number, body: string): string => httpAnswer(status, { 'con
 
 describe.each(Object.entries(HOSTILE))('an answer that %s', (_, text) => {
   test.each<[string, string]>([
-    ['refuses with such words', rawAnswer(403, failed(107, text, text))],
-    ['has an unknown code and such words', rawAnswer(400, failed(999, text, text))],
-    ['has failed with such words', rawAnswer(500, failed(300, text, text))],
+    ['refuses with such text', rawAnswer(403, failed(107, text, text))],
+    ['has an unknown code and such text', rawAnswer(400, failed(999, text, text))],
+    ['has failed with such text', rawAnswer(500, failed(300, text, text))],
     ['is a page', page(200, `<html>${text}</html>`)],
     ['is a page that refuses', page(401, text)],
     ['is a page that has failed', page(502, text)],
     ['has such an index', rawAnswer(200, got('/_locks/x', { createdIndex: `${text}1` }))],
-  ])('makes an error with one printable line where it %s', async (_, raw) => {
+  ])('becomes an error with one printable line if it %s', async (_, raw) => {
     const error = await failure(raw);
     expect(unprintableIn(error.message)).toEqual([]);
     expect(error.message).toMatch(/\ba/);
@@ -38,7 +38,7 @@ describe.each(Object.entries(HOSTILE))('an answer that %s', (_, text) => {
     if (round.cause instanceof Error) expect(unprintableIn(round.cause.message)).toEqual([]);
   });
 
-  test('is kept as received in the field `cause`', async () => {
+  test('keeps its text as received in the field `cause`', async () => {
     const error = await failure(rawAnswer(403, failed(107, text, text)));
     expect(error).toMatchObject({ name: 'EtcdRootReadOnly', cause: text });
   });

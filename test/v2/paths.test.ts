@@ -25,7 +25,7 @@ test.each([
   '.hidden',
   'trailing.',
   ' ',
-])('%j is a lock name', (name) => {
+])('%j is a valid lock name', (name) => {
   expect(() => checkLockName(name)).not.toThrow();
   expect(() => checkKey('key', `/_locks/${name}`)).not.toThrow();
 });
@@ -42,8 +42,8 @@ test.each([
   ['a/../b', 'lock name must have no empty, "." or ".." segment, got "a/../b"'],
   ['a/..', 'lock name must have no empty, "." or ".." segment, got "a/.."'],
   ['ü'.repeat(376), `lock name must have at most 750 bytes, got 752: "${'ü'.repeat(100)}…"`],
-  ['half \ud83d', 'lock name must be well-formed Unicode, got "half \\ud83d"'],
-])('%j is no lock name', (name, message) => {
+  ['lone \ud83d', 'lock name must be well-formed Unicode, got "lone \\ud83d"'],
+])('%j is not a valid lock name', (name, message) => {
   expect(() => checkLockName(name)).toThrow(RangeError);
   expect(() => checkLockName(name)).toThrow(message);
 });
@@ -55,19 +55,19 @@ test.each([
   [5n, '5n'],
   [{}, '[object Object]'],
   [['a'], '[object Array]'],
-])('what is no text is no lock name and no key: %s', (value, shown) => {
+])('a lock name or key must be a string, not %s', (value, shown) => {
   expect(() => checkLockName(value)).toThrow(TypeError);
   expect(() => checkLockName(value)).toThrow(`lock name must be a string, got ${shown}`);
   expect(() => checkKey('lockPrefix', value)).toThrow(TypeError);
   expect(() => checkKey('lockPrefix', value)).toThrow(`lockPrefix must be a string, got ${shown}`);
 });
 
-test.each(['', 'x', '/', '//', '/a/', '/a//b', '/./a', '/a/..'])('%j is no key', (key) => {
+test.each(['', 'x', '/', '//', '/a/', '/a//b', '/./a', '/a/..'])('%j is not a valid key', (key) => {
   expect(() => checkKey('key', key)).toThrow(RangeError);
   expect(() => checkKey('key', key)).toThrow(`got ${JSON.stringify(key)}`);
 });
 
-test('a name is accepted exactly where a URL parser and a clean-up of paths would leave it alone', () => {
+test('accepts exactly the names that a URL parser and path normalization leave unchanged', () => {
   const segment = fc.oneof(fc.constantFrom('', '.', '..', '...', 'a', '0'), fc.string({ minLength: 1 }));
   fc.assert(
     fc.property(fc.array(segment, { minLength: 1, maxLength: 4 }), (segments) => {
@@ -94,11 +94,11 @@ test.each([
   ['/_locks/x/٣', undefined],
   ['/_locks/5/sub', undefined],
   ['/_locks/x/', undefined],
-])('the sequence of %j is %s', (key, sequence) => {
+])('the sequence number of %j is %s', (key, sequence) => {
   expect(sequenceOf(key)).toBe(sequence);
 });
 
-test('a sequence survives the name it is written as, however it is padded', () => {
+test('a sequence number can be read from a name with any padding', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.integer({ min: 1, max: 20 }), (sequence, width) => {
       expect(sequenceOf(`/_locks/x/${String(sequence).padStart(width, '0')}`)).toBe(sequence);
@@ -106,7 +106,7 @@ test('a sequence survives the name it is written as, however it is padded', () =
   );
 });
 
-test('names of full width sort as text as they sort as numbers', () => {
+test('names of full width have the same order as strings and as numbers', () => {
   const sequences = fc.uniqueArray(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }));
   fc.assert(
     fc.property(sequences, (numbers) => {
@@ -127,7 +127,7 @@ test.each([
   expect(hasFullWidth(key)).toBe(full);
 });
 
-test('the base name is what follows the last slash', () => {
+test('the base name is the part after the last slash', () => {
   expect(baseName('/_locks/a/b')).toBe('b');
   expect(baseName('b')).toBe('b');
   expect(baseName('/a/')).toBe('');
@@ -139,11 +139,11 @@ test.each([
   [true, 'true'],
   [Symbol('s'), 'Symbol(s)'],
   [new Date(0), '[object Date]'],
-])('a message shows %s so that the mistake can be seen', (value, shown) => {
+])('an error message can show %s', (value, shown) => {
   expect(show(value)).toBe(shown);
 });
 
-test('a message shows the beginning of a long text', () => {
+test('an error message shows only the beginning of a long string', () => {
   expect(show('x'.repeat(101))).toBe(`"${'x'.repeat(100)}…"`);
   expect(show('x'.repeat(100))).toBe(`"${'x'.repeat(100)}"`);
 });

@@ -20,7 +20,7 @@ async function proxied(): Promise<EtcdProxy> {
   return proxy;
 }
 
-test('an event that is history already comes at once, and only those after the index', async () => {
+test('past events come at once, and only those after the index', async () => {
   const client = connect({ endpoints });
   const first = await client.set(`${dir}/a`, '1');
   const second = await client.set(`${dir}/a`, '2');
@@ -36,7 +36,7 @@ test('an event that is history already comes at once, and only those after the i
   expect(indices).toEqual([second.node.modifiedIndex, third.node.modifiedIndex]);
 });
 
-test('the removal of a directory whose name begins like that of the watched key is an event like any other', async () => {
+test('the removal of a directory whose name is a prefix of the watched key is an event', async () => {
   const client = connect({ endpoints });
   await client.set(`${dir}/a/f`, '1');
   const { node } = await client.set(`${dir}/ab/f`, '1');
@@ -45,7 +45,7 @@ test('the removal of a directory whose name begins like that of the watched key 
   expect(event).toMatchObject({ index: removed.node.modifiedIndex, node: { key: `${dir}/a` } });
 });
 
-test('nothing is missed between a listing and the wait that goes on from it', async () => {
+test('no event is missed between a listing and the wait after it', async () => {
   const client = connect({ endpoints });
   const entry = await client.createInOrder(dir, 'u1');
   const { index } = await client.get(dir, { recursive: true });
@@ -54,7 +54,7 @@ test('nothing is missed between a listing and the wait that goes on from it', as
   expect(event).toMatchObject({ action: 'compareAndDelete', prevNode: { value: 'u1' } });
 });
 
-test('a key that expires is an event', async () => {
+test('the expiry of a key is an event', async () => {
   const client = connect({ endpoints });
   const { node } = await client.createInOrder(dir, 'u1', { ttl: 1 });
   const event = await client.watch(node.key, { after: node.modifiedIndex });
@@ -62,7 +62,7 @@ test('a key that expires is an event', async () => {
   await rejection(client.get(node.key), EtcdKeyNotFound);
 });
 
-test('a directory can be watched with all that is in it', async () => {
+test('a directory can be watched recursively', async () => {
   const proxy = await proxied();
   const client = connect({ endpoints: proxy.url });
   const { node } = await client.createInOrder(dir, 'u1');
@@ -73,7 +73,7 @@ test('a directory can be watched with all that is in it', async () => {
   expect(await watched).toMatchObject({ action: 'create', node: { key: second.node.key, value: 'u2' } });
 });
 
-test('a renewal by refresh wakes nobody', async () => {
+test('a renewal by refresh wakes no watcher', async () => {
   const client = connect({ endpoints });
   const { node } = await client.createInOrder(dir, 'u1', { ttl: 60 });
   await client.renew(node.key, { prevValue: 'u1', prevIndex: node.modifiedIndex, ttl: 60 });
@@ -100,7 +100,7 @@ test('an abort in the middle of a poll closes the connection to etcd', async () 
   );
 });
 
-test('100 long polls do not hold up a write on the same client', async () => {
+test('100 long polls do not delay a write of the same client', async () => {
   const proxy = await proxied();
   const client = connect({ endpoints: proxy.url });
   const { node } = await client.set(`${dir}/watched`, '1');
@@ -121,7 +121,7 @@ test('100 long polls do not hold up a write on the same client', async () => {
   expect(new Set(await Promise.all(watched))).toEqual(new Set(['delete']));
 });
 
-test('an index that etcd’s history no longer reaches back to is told as such', async () => {
+test('an index before etcd’s history is an error', async () => {
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const client = connect({ endpoints: etcd.url });

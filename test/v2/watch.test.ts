@@ -6,20 +6,20 @@ import { answer, answerThenCut, refuse } from '../support/tcp-server.ts';
 import { failed, file, rawAnswer } from '../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
-/** As etcd begins to answer a poll: at once, before there is an event. */
+/** The headers that etcd sends at the start of a poll, before there is an event. */
 const HEAD = 'HTTP/1.1 200 OK\r\nx-etcd-index: 7\r\ntransfer-encoding: chunked\r\n\r\n';
 const EVENT = JSON.stringify({ action: 'set', node: file(KEY, { modifiedIndex: 9 }) });
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-const THE_END = '0\r\n\r\n';
+const LAST_CHUNK = '0\r\n\r\n';
 
-test('an event comes in the body of an answer that began long before', async () => {
-  const etcd = await serve(answer(HEAD + chunk(EVENT) + THE_END));
+test('an event comes in the body of an answer whose headers came long before', async () => {
+  const etcd = await serve(answer(HEAD + chunk(EVENT) + LAST_CHUNK));
   const event = await connect({ endpoints: etcd.url }).watch(KEY, { after: 7 });
   expect(event).toMatchObject({ action: 'set', index: 9, node: { key: KEY, value: 'u1' } });
 });
 
 test.each([
-  ['the index after the one last seen', { after: 7 }, 'wait=true&waitIndex=8'],
+  ['the index after the last one seen', { after: 7 }, 'wait=true&waitIndex=8'],
   ['the whole directory', { after: 7, recursive: true }, 'wait=true&waitIndex=8&recursive=true'],
 ])('a poll asks for %s', async (_, options, query) => {
   const etcd = await serve(answer(rawAnswer(200, EVENT)));
@@ -29,9 +29,9 @@ test.each([
 
 describe('a wait without an event', () => {
   test.each([
-    ['chunked', HEAD + THE_END],
+    ['chunked', HEAD + LAST_CHUNK],
     ['of length 0', rawAnswer(200, '')],
-  ])('that the server ends with an empty body, %s, is undefined', async (_, raw) => {
+  ])('resolves to undefined when the server ends it with an empty body, %s', async (_, raw) => {
     const etcd = await serve(answer(raw));
     expect(await connect({ endpoints: etcd.url }).watch(KEY, { after: 7 })).toBeUndefined();
   });
@@ -40,7 +40,7 @@ describe('a wait without an event', () => {
     ['after its headers', HEAD],
     ['from the beginning', ''],
     ['in the middle of the event', HEAD + chunk(EVENT.slice(0, 20))],
-  ])('that is silent %s is undefined after its timeout, and its socket is closed', async (_, head) => {
+  ])('resolves to undefined after its timeout, and closes its socket: silent %s', async (_, head) => {
     const etcd = await serveSilence(head);
     const client = connect({ endpoints: etcd.url });
     expect(await client.watch(KEY, { after: 7, timeout: 0.2 })).toBeUndefined();
@@ -48,7 +48,7 @@ describe('a wait without an event', () => {
     await etcd.allClosed();
   });
 
-  test('may last longer than any other call', async () => {
+  test('may last longer than `readTimeout`', async () => {
     const etcd = await serveSilence(HEAD);
     const client = connect({ endpoints: etcd.url, readTimeout: 0.1 });
     const watched = client.watch(KEY, { after: 7, timeout: 0.5 });
@@ -58,7 +58,7 @@ describe('a wait without an event', () => {
     expect(performance.now() - startedAt).toBeGreaterThan(400);
   });
 
-  test('is given up after 20 s unless told otherwise', async () => {
+  test('ends after 20 s by default', async () => {
     const timeouts: number[] = [];
     const send = async (_: unknown, { timeout }: { timeout: number }) => void timeouts.push(timeout);
     await longPoll(KEY, { after: 7 }, send);
@@ -67,18 +67,18 @@ describe('a wait without an event', () => {
   });
 });
 
-describe('a wait that is cut short', () => {
+describe('a wait whose connection is closed', () => {
   test.each([
     ['in the middle of the body', HEAD + chunk(EVENT).slice(0, 20)],
     ['between two chunks', HEAD + chunk(EVENT)],
     ['after the headers', HEAD],
-    ['with less than it promised', rawAnswer(200, EVENT).slice(0, -3)],
-  ])('%s is a failed connection', async (_, raw) => {
+    ['before the declared length', rawAnswer(200, EVENT).slice(0, -3)],
+  ])('%s rejects as a failed connection', async (_, raw) => {
     const etcd = await serve(answerThenCut(raw));
     await rejection(connect({ endpoints: etcd.url }).watch(KEY, { after: 7 }), errors.EtcdConnectionFailed);
   });
 
-  test('before an answer is a failed connection, and the next poll goes to the next member', async () => {
+  test('before an answer rejects as a failed connection, and the next poll goes to the next member', async () => {
     const [a, b] = [await serve(refuse), await serve(answer(rawAnswer(200, EVENT)))];
     const client = connect({ endpoints: [a.url, b.url] });
     await rejection(client.watch(KEY, { after: 7 }), errors.EtcdConnectionFailed);
@@ -86,14 +86,14 @@ describe('a wait that is cut short', () => {
     expect([a.requests.length, b.requests.length]).toEqual([1, 1]);
   });
 
-  test('by a refused connection goes on to the next member', async () => {
+  test('by refusing it fails over to the next member', async () => {
     const b = await serve(answer(rawAnswer(200, EVENT)));
     const client = connect({ endpoints: [await closedEndpoint(), b.url] });
     expect(await client.watch(KEY, { after: 7 })).toMatchObject({ index: 9 });
   });
 });
 
-test('a history that was cleared is told as such, and is no fault of the member', async () => {
+test('a cleared history is an error, and no other member is asked', async () => {
   const [a, b] = [await serve(answer(rawAnswer(400, failed(401)))), await serve(answer(rawAnswer(200, EVENT)))];
   const client = connect({ endpoints: [a.url, b.url] });
   const error = await rejection(client.watch(KEY, { after: 7 }), errors.EtcdEventIndexCleared);
@@ -117,7 +117,7 @@ test.each([
   expect(b.requests).toEqual([]);
 });
 
-test('an event that is no event is refused', async () => {
+test('an event without a node is refused', async () => {
   const etcd = await serve(answer(rawAnswer(200, '{"action":"set"}')));
   await rejection(connect({ endpoints: etcd.url }).watch(KEY, { after: 7 }), errors.EtcdUnusableAnswer);
 });
@@ -130,12 +130,12 @@ test.each([-1, 1.5, Number.NaN])('a wait after index %s is refused', async (afte
 test.each([
   ['timeout', (client: ReturnType<typeof connect>) => client.watch(KEY, { after: 7, timeout: Number.NaN })],
   ['attemptTimeout', (client: ReturnType<typeof connect>) => client.get(KEY, { attemptTimeout: Number.NaN })],
-])('a %s that is no number is refused, not waited on for ever', async (what, call) => {
+])('a %s of NaN is refused', async (what, call) => {
   const error = await rejection(call(connect({ endpoints: await closedEndpoint() })), RangeError);
   expect(error.message).toBe(`${what} must be a number of seconds > 0, got NaN`);
 });
 
-test('a wait tells the index it began at as soon as the server has taken it up', async () => {
+test('`started` gets the index of the store as soon as the server has accepted the wait', async () => {
   const etcd = await serveSilence(HEAD);
   const client = connect({ endpoints: etcd.url });
   const abort = new AbortController();
@@ -143,7 +143,7 @@ test('a wait tells the index it began at as soon as the server has taken it up',
   await expect(watched).rejects.toBe('began at 7');
 });
 
-test('a wait that is refused has not begun', async () => {
+test('`started` is not called for a refused wait', async () => {
   const etcd = await serve(answer(rawAnswer(400, failed(401, 'cleared', '[9/8]'))));
   const started: number[] = [];
   const watched = connect({ endpoints: etcd.url }).watch(KEY, { after: 7, started: (index) => started.push(index) });
@@ -151,14 +151,14 @@ test('a wait that is refused has not begun', async () => {
   expect(started).toEqual([]);
 });
 
-test('a wait whose index is none is refused as such, and its connection is let go', async () => {
+test('a wait with an invalid index is refused, and its connection is closed', async () => {
   const etcd = await serveSilence(HEAD.replace('x-etcd-index: 7', 'x-etcd-index: seven'));
   const watched = connect({ endpoints: etcd.url }).watch(KEY, { after: 7, started: () => {} });
   await rejection(watched, errors.EtcdUnusableAnswer);
   await etcd.allClosed();
 });
 
-test('what `started` throws is told to who waits, and is no fault of the member', async () => {
+test('the wait rejects with what `started` throws, and no other member is asked', async () => {
   const [a, b] = [await serveSilence(HEAD), await serveSilence(HEAD)];
   const started = () => {
     throw new TypeError('mine');
@@ -169,7 +169,7 @@ test('what `started` throws is told to who waits, and is no fault of the member'
   expect(b.requests).toEqual([]);
 });
 
-test('a wait on another cluster than expected has not begun', async () => {
+test('`started` is not called by another cluster than expected', async () => {
   const etcd = await serveSilence(HEAD.replace('\r\n', '\r\nx-etcd-cluster-id: cdf8\r\n'));
   const started: number[] = [];
   const client = connect({ endpoints: etcd.url, expectedClusterId: 'abcd' });

@@ -4,7 +4,7 @@ import { encodePath, fromBytes, toBytes } from '../../src/v2/wire/bytes.ts';
 
 const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
 
-/** Mostly what is nearly UTF-8. */
+/** Mostly bytes that are almost UTF-8. */
 const bytes = fc
   .array(
     fc.oneof(
@@ -18,7 +18,7 @@ const bytes = fc
   )
   .map((parts) => Buffer.concat(parts));
 
-test('any bytes are the same again after they were a text', () => {
+test('bytes survive the conversion to a string and back', () => {
   fc.assert(
     fc.property(bytes, (raw) => {
       expect(toBytes(fromBytes(latin1(raw))).toString('hex')).toBe(raw.toString('hex'));
@@ -27,7 +27,7 @@ test('any bytes are the same again after they were a text', () => {
   );
 });
 
-test('UTF-8 is the text it stands for, and only that', () => {
+test('UTF-8 becomes its string, and only other bytes become surrogates', () => {
   fc.assert(
     fc.property(bytes, (raw) => {
       const text = fromBytes(latin1(raw));
@@ -38,7 +38,7 @@ test('UTF-8 is the text it stands for, and only that', () => {
   );
 });
 
-test('any path is the same again after it was percent-encoded', () => {
+test('a percent-encoded path decodes to the same bytes', () => {
   fc.assert(
     fc.property(bytes, (raw) => {
       const encoded = encodePath(fromBytes(latin1(raw)));

@@ -5,7 +5,7 @@ import { failed, wireAnswer } from '../support/v2-answers.ts';
 
 const valueErrors = [200, 201, 202, 203, 204, 205, 206, 207, 208, 209, 210, 211, 212];
 
-describe('each of etcd’s codes has its class', () => {
+describe('each of etcd’s codes has a class', () => {
   test.each<[number, number, typeof errors.EtcdException]>([
     [100, 404, errors.EtcdKeyNotFound],
     [101, 412, errors.EtcdCompareFailed],
@@ -28,19 +28,19 @@ describe('each of etcd’s codes has its class', () => {
   });
 });
 
-test('an error keeps etcd’s words, beyond ASCII too', () => {
+test('an error keeps etcd’s text, including non-ASCII characters', () => {
   const error = refusal(412, failed(101, 'Compare failed', '[umläut 中文 != u1]'));
   expect(error.message).toBe('Compare failed ([umläut 中文 != u1])');
   expect(error.cause).toBe('[umläut 中文 != u1]');
 });
 
-test('an error without a cause says its message alone', () => {
+test('the message of an error without a cause is etcd’s message', () => {
   const error = refusal(404, { errorCode: 100, message: 'Key not found', index: 3 });
   expect(error.message).toBe('Key not found');
   expect(error.cause).toBeUndefined();
 });
 
-test('an error’s index is taken from the header where the body has none', () => {
+test('an error’s index comes from the header if the body has none', () => {
   expect(refusal(404, { errorCode: 100, message: 'Key not found' }).index).toBe(7);
   expect(refusal(404, { errorCode: 100, message: 'Key not found' }, {}).index).toBeUndefined();
 });
@@ -60,29 +60,29 @@ test.each<[string, number, unknown, boolean]>([
   expect(refusal(status, body).outcomeUnknown).toBe(outcomeUnknown);
 });
 
-test('an error code in an answer that says 200 is an error all the same', () => {
+test('an error code in an answer with status 200 is an error', () => {
   expect(refusal(200, failed(100))).toBeInstanceOf(errors.EtcdKeyNotFound);
 });
 
-test('a 404 in plain text says how to switch the v2 API on', () => {
+test('the error for a 404 in plain text explains how to enable the v2 API', () => {
   const error = refusal(404, '404 page not found\n', {});
   expect(error).toBeInstanceOf(errors.EtcdUnusableAnswer);
   expect(error.message).toContain('--enable-v2');
   expect(error.status).toBe(404);
 });
 
-test('another 404 gives no such hint', () => {
+test('the error for another 404 has no such hint', () => {
   expect(refusal(404, '<html>nginx</html>').message).not.toContain('--enable-v2');
 });
 
-test.each([401, 403])('status %i without a code means: not permitted', (status) => {
+test.each([401, 403])('status %i without a code is EtcdInsufficientPermissions', (status) => {
   for (const body of ['', '{"message":"Insufficient credentials"}', '<html>']) {
     expect(refusal(status, body)).toBeInstanceOf(errors.EtcdInsufficientPermissions);
     expect(refusal(status, body).status).toBe(status);
   }
 });
 
-test('a long page is shown in part, on one line', () => {
+test('the error message shows the beginning of a long page, on one line', () => {
   const { message } = refusal(502, `<html>\n${'x'.repeat(5000)}`);
   expect(message).toMatch(/^answered 502: "<html> x+…"$/);
   expect(message.length).toBeLessThan(150);

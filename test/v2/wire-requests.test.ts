@@ -6,24 +6,24 @@ import * as wire from '../../src/v2/wire.ts';
 const KEY = '/_locks/x';
 const PATH = '/keys/_locks/x';
 
-/** A request as four texts. */
+/** The parts of a request. */
 const written = ({ method, path, query, form }: wire.WireRequest) => [method, path, query, form];
 
 test.each<[string, GetOptions | undefined, string]>([
-  ['nothing more', undefined, ''],
-  ['the whole directory', { recursive: true }, 'recursive=true'],
+  ['a key', undefined, ''],
+  ['a whole directory', { recursive: true }, 'recursive=true'],
   ['a sorted directory', { recursive: true, sorted: true }, 'recursive=true&sorted=true'],
-  ['a quorum read', { quorum: true }, 'quorum=true'],
-  ['what is switched off', { recursive: false, sorted: false, quorum: false }, ''],
-])('a read that asks for %s is a GET', (_, options, query) => {
+  ['a key by quorum', { quorum: true }, 'quorum=true'],
+  ['a key with every option switched off', { recursive: false, sorted: false, quorum: false }, ''],
+])('a read of %s is a GET', (_, options, query) => {
   expect(written(wire.encodeGet(KEY, options))).toEqual(['GET', PATH, query, undefined]);
 });
 
 test.each<[string, WatchOptions, string]>([
-  ['from the index after the one last seen', { after: 6 }, 'wait=true&waitIndex=7'],
-  ['from the very first index', { after: 0 }, 'wait=true&waitIndex=1'],
-  ['for a whole directory', { after: 6, recursive: true }, 'wait=true&waitIndex=7&recursive=true'],
-])('a watch asks %s', (_, options, query) => {
+  ['from the index after the last one seen', { after: 6 }, 'wait=true&waitIndex=7'],
+  ['from the first index', { after: 0 }, 'wait=true&waitIndex=1'],
+  ['of a whole directory', { after: 6, recursive: true }, 'wait=true&waitIndex=7&recursive=true'],
+])('a watch %s is a GET', (_, options, query) => {
   expect(written(wire.encodeWatch(KEY, options))).toEqual(['GET', PATH, query, undefined]);
 });
 
@@ -31,15 +31,15 @@ test.each<[string, string | undefined, SetOptions | undefined, string]>([
   ['a value alone', 'u1', undefined, 'value=u1'],
   ['an empty value', '', undefined, 'value='],
   ['a TTL', 'u1', { ttl: 60 }, 'value=u1&ttl=60'],
-  ['a TTL of nothing', 'u1', { ttl: 0 }, 'value=u1&ttl=0'],
-  ['an expiry taken away', 'u1', { ttl: null }, 'value=u1&ttl='],
+  ['a TTL of 0', 'u1', { ttl: 0 }, 'value=u1&ttl=0'],
+  ['a removed expiry', 'u1', { ttl: null }, 'value=u1&ttl='],
   ['an expected value', 'u1', { ttl: 60, prevValue: 'u1' }, 'value=u1&ttl=60&prevValue=u1'],
   ['an expected index', 'u1', { prevIndex: 4 }, 'value=u1&prevIndex=4'],
-  ['a key that must be there', 'u1', { prevExist: true }, 'value=u1&prevExist=true'],
-  ['a key that must not be there', 'u1', { prevExist: false }, 'value=u1&prevExist=false'],
+  ['a key that must exist', 'u1', { prevExist: true }, 'value=u1&prevExist=true'],
+  ['a key that must not exist', 'u1', { prevExist: false }, 'value=u1&prevExist=false'],
   ['a refresh', undefined, { ttl: 60, refresh: true, prevValue: 'u1' }, 'ttl=60&prevValue=u1&refresh=true'],
   ['a directory', undefined, { dir: true, ttl: 9 }, 'ttl=9&dir=true'],
-  ['text beyond ASCII', 'ü 中+&=', undefined, 'value=%C3%BC+%E4%B8%AD%2B%26%3D'],
+  ['non-ASCII text', 'ü 中+&=', undefined, 'value=%C3%BC+%E4%B8%AD%2B%26%3D'],
 ])('a set with %s is a PUT with a form', (_, value, options, form) => {
   expect(written(wire.encodeSet(KEY, value, options))).toEqual(['PUT', PATH, '', form]);
 });
@@ -62,7 +62,7 @@ test.each<[string, DeleteOptions | undefined, string]>([
   expect(written(wire.encodeDelete(KEY, options))).toEqual(['DELETE', PATH, query, undefined]);
 });
 
-test.each(['/version', '/machines', '/members'] as const)('the question for %s is a GET', (path) => {
+test.each(['/version', '/machines', '/members'] as const)('a request for %s is a GET', (path) => {
   expect(written(wire.encodeInfo(path))).toEqual(['GET', path, '', undefined]);
 });
 
@@ -100,7 +100,7 @@ test('the root can be listed', () => {
   expect(wire.encodeGet('/').path).toBe('/keys/');
 });
 
-test('whatever the key, the path is plain ASCII without ? and # and leads back to it', () => {
+test('the path of any key is plain ASCII without ? and #, and decodes to the key', () => {
   const segment = fc.string({ unit: 'grapheme', minLength: 1 }).filter((s) => !/^\.\.?$|\/|\p{Surrogate}/u.test(s));
   fc.assert(
     fc.property(fc.array(segment, { minLength: 1, maxLength: 4 }), (segments) => {
@@ -131,9 +131,9 @@ test.each<[string, () => unknown]>([
   ['prevValue must not be empty', () => wire.encodeDelete(KEY, { prevValue: '' })],
   ['prevIndex must be an integer ≥ 1, got 1.5', () => wire.encodeDelete(KEY, { prevIndex: 1.5 })],
   ['prevIndex must be an integer ≥ 1, got -4', () => wire.encodeSet(KEY, 'u1', { prevIndex: -4 })],
-  ['refresh goes with a ttl and without a value, got ttl 60 and value "u1"', () => refresh('u1', 60)],
-  ['refresh goes with a ttl and without a value, got ttl undefined and value undefined', () => refresh(undefined)],
-  ['refresh goes with a ttl and without a value, got ttl null and value undefined', () => refresh(undefined, null)],
+  ['refresh needs a ttl and no value, got ttl 60 and value "u1"', () => refresh('u1', 60)],
+  ['refresh needs a ttl and no value, got ttl undefined and value undefined', () => refresh(undefined)],
+  ['refresh needs a ttl and no value, got ttl null and value undefined', () => refresh(undefined, null)],
   ['a directory has no value, got "u1"', () => wire.encodeSet(KEY, 'u1', { dir: true })],
 ])('refused: %s', (message, encode) => {
   expect(encode).toThrow(RangeError);

@@ -2,21 +2,22 @@ import { show } from '../../checks.ts';
 import { header, type WireAnswer, type WireReply } from '../../http/message.ts';
 import type { Change, KeyEvent, Snapshot } from '../keys-api.ts';
 import { isBelow, isChild } from '../paths.ts';
-import { aboutAnother, decodeError, unusable } from './errors.ts';
+import { aboutOtherKey, decodeError, unusable } from './errors.ts';
 import { etcdJson, parseObject } from './json.ts';
 import { decodeIndex, decodeNode, decodeTopNode, encodeNode, type Writable } from './nodes.ts';
 
 /**
- * @param key what was asked for
- * @throws {EtcdException} also for an answer about another key: whoever believed it would write there
+ * Decodes the answer to a read.
+ * @param key the key that was requested
+ * @throws {EtcdException} also for an answer about another key: a caller that believed it would write there
  */
 export function decodeSnapshot(answer: WireAnswer, key: string): Snapshot {
   const body = decodeBody(answer);
   const index = headerIndex(answer);
-  // Without it a waiter could only guess where to watch from, and miss the event it waits for.
+  // Without an index, a waiter could not tell where to watch from, and could miss its event.
   if (index === undefined) throw unusable(answer, 'has no X-Etcd-Index (does a proxy drop it?)');
   const node = decodeTopNode(body['node'], answer);
-  if (node.key !== key) throw aboutAnother(answer, node.key, key);
+  if (node.key !== key) throw aboutOtherKey(answer, node.key, key);
   return { clusterId: clusterIdOf(answer), sentAt: answer.sentAt, index, node };
 }
 
@@ -24,25 +25,27 @@ export const encodeSnapshot = ({ node, index }: Snapshot): WireReply =>
   reply(200, index, { action: 'get', node: encodeNode(node) });
 
 /**
- * @param key what was to be written or removed
+ * Decodes the answer to a write or a removal.
+ * @param key the key that was requested
  * @throws {EtcdException} also for an answer about another key
  */
 export function decodeChange(answer: WireAnswer, key: string): Change {
   const change = decodeAnyChange(answer);
-  if (change.node.key !== key) throw aboutAnother(answer, change.node.key, key);
+  if (change.node.key !== key) throw aboutOtherKey(answer, change.node.key, key);
   return change;
 }
 
 /**
- * @param dir where a file was to be made
- * @param value what it was to contain; undefined: anything
+ * Decodes the answer to an append.
+ * @param dir the directory of the new file
+ * @param value the value of the new file; undefined: do not check the value
  * @throws {EtcdException} also for an answer about another directory or value
  */
 export function decodeAppend(answer: WireAnswer, dir: string, value: string | undefined): Change {
   const change = decodeAnyChange(answer);
   const { node } = change;
-  if (!isChild(node.key, dir)) throw aboutAnother(answer, node.key, `a key in ${dir}`);
-  // Half a surrogate pair goes out as U+FFFD.
+  if (!isChild(node.key, dir)) throw aboutOtherKey(answer, node.key, `a key in ${dir}`);
+  // A lone surrogate is sent as U+FFFD.
   if (value !== undefined && node.value !== value && node.value !== String(Buffer.from(value)))
     throw unusable(answer, `has the value ${show(node.value)}, not ${show(value)}`);
   return change;
@@ -60,11 +63,11 @@ function decodeAnyChange(answer: WireAnswer): Change {
   };
   if (prevNode !== undefined) change.prevNode = decodeNode(prevNode, answer);
   if (change.prevNode && change.prevNode.key !== change.node.key)
-    throw aboutAnother(answer, change.prevNode.key, change.node.key);
+    throw aboutOtherKey(answer, change.prevNode.key, change.node.key);
   return change;
 }
 
-/** @param quiet leave the nodes out (`noValueOnSuccess`); a removal tells them all the same */
+/** @param quiet omit the nodes (`noValueOnSuccess`); the answer to a removal has them all the same */
 export function encodeChange(change: Change, quiet: boolean): WireReply {
   const { action, node, prevNode } = change;
   const created = action === 'create' || (action === 'set' && prevNode === undefined);
@@ -73,27 +76,30 @@ export function encodeChange(change: Change, quiet: boolean): WireReply {
 }
 
 /**
- * An empty body is how a server ends a wait it gives up: undefined.
- * @param key what was watched; an event on a directory above or, of a recursive watch, on a key below is about it, too
- * @throws {EtcdException} also for an event on another key
+ * Decodes the answer to a wait. Returns undefined for an empty body: the server has ended the wait without an event.
+ * @param key the watched key
+ * @throws {EtcdException} also for an event that does not concern the key
  */
 export function decodeEvent(answer: WireAnswer, key: string): KeyEvent | undefined {
   if (answer.status === 200 && answer.body.trim() === '') return undefined;
   const change = decodeAnyChange(answer);
-  if (!isAbout(change.node.key, key)) throw aboutAnother(answer, change.node.key, key);
+  if (!concerns(change.node.key, key)) throw aboutOtherKey(answer, change.node.key, key);
   return { ...change, index: change.node.modifiedIndex };
 }
 
-/** Whether etcd reports an event on the key `at` to who watches `key`. It reports the removal of a directory `/a` to who watches `/ab/c`, too. */
-const isAbout = (at: string, key: string): boolean => key.startsWith(at) || isBelow(at, key);
+/**
+ * Whether an event on the key `at` concerns a watcher of `key`. `at` may be a directory above or, in a recursive watch, a key
+ * below. etcd also reports the removal of a directory `/a` to a watcher of `/ab/c`.
+ */
+const concerns = (at: string, key: string): boolean => key.startsWith(at) || isBelow(at, key);
 
-/** How the answer to a wait begins, before there is an event. */
+/** Encodes the beginning of the answer to a wait, before there is an event. */
 export const encodeWaiting = (index: number): WireReply => ({ status: 200, headers: keysHeaders(index), body: '' });
 
-/** An event as a line of the answer to a wait. */
+/** Encodes an event as a line of the answer to a wait. */
 export const encodeEventLine = (event: KeyEvent): string => etcdJson(encodeEvent(event));
 
-/** The index a wait began at, from the headers of its answer. */
+/** Returns the index at which a wait began, from the headers of its answer. */
 export function decodeStart(answer: WireAnswer): number | undefined {
   return answer.status === 200 ? headerIndex(answer) : undefined;
 }
@@ -126,7 +132,7 @@ const reply = (status: number, index: number, body: object): WireReply => ({
   body: etcdJson(body),
 });
 
-/** Raft's own index and term mean nothing to a client but "greater is later"; the store's index is that, too. */
+/** To clients, raft's index and term only mean "greater is later". The store's index serves as well. */
 const keysHeaders = (index: number) => ({
   'Content-Type': 'application/json',
   'X-Etcd-Index': String(index),

@@ -1,10 +1,10 @@
 /**
- * Texts for bytes. etcd keeps keys and values as bytes, UTF-8 or not. Here each byte that is not UTF-8 becomes a lone
- * surrogate, U+DC80 to U+DCFF, so that different bytes stay different texts.
+ * Converts bytes to strings and back. etcd stores keys and values as bytes, UTF-8 or not. Each byte that is not UTF-8 becomes a
+ * lone surrogate, U+DC80 to U+DCFF, so that different bytes become different strings.
  */
 import { isUtf8 } from 'node:buffer';
 
-/** A UTF-8 character, or a byte that begins none; of a text that has a byte in each code unit. */
+/** Matches a UTF-8 character, or a byte that does not begin one, in a string with one byte in each code unit. */
 const CHARACTERS =
   /[^\x80-\xff]+|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2}|\xf4[\x80-\x8f][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|[\x80-\xff]/g;
 
@@ -13,7 +13,7 @@ const BYTES_OR_TEXT = /[\udc80-\udcff]|[^\udc80-\udcff]+/gu;
 
 const byteOf = (char: string): number => char.charCodeAt(0) - 0xdc00;
 
-/** @param bytes a byte in each code unit, as Node's `latin1` has it */
+/** @param bytes one byte in each code unit, as in Node's encoding `latin1` */
 export function fromBytes(bytes: string): string {
   const buffer = Buffer.from(bytes, 'latin1');
   if (isUtf8(buffer)) return buffer.toString();
@@ -31,10 +31,10 @@ export function toBytes(text: string): Buffer {
   );
 }
 
-/** Whether any byte of the text is not UTF-8. */
+/** Whether the string stands for bytes that are not UTF-8. */
 export const hasBytes = (text: string): boolean => BYTE.test(text);
 
-/** Percent-encodes for a URL's path what `encodeURI` does, and every byte that is not UTF-8. */
+/** Percent-encodes a URL's path as `encodeURI` does, and also every byte that is not UTF-8. */
 export const encodePath = (text: string): string =>
   text.replace(BYTES_OR_TEXT, (part) =>
     hasBytes(part) ? `%${byteOf(part).toString(16).toUpperCase()}` : encodeURI(part),
@@ -42,7 +42,7 @@ export const encodePath = (text: string): string =>
 
 const ESCAPES = new Map([...'abtnvfr'].map((letter, i) => [String.fromCharCode(7 + i), `\\${letter}`]));
 
-/** Quotes a text as Go's `%q` does. */
+/** Quotes a string as Go's `%q` does. */
 export const quote = (text: string): string => `"${[...text].map(quoted).join('')}"`;
 
 function quoted(char: string): string {

@@ -11,10 +11,10 @@ import {
 import { header, type WireAnswer, type WireReply } from '../../http/message.ts';
 import { etcdJson, parseObject } from './json.ts';
 
-/** Meaning of an answer that is no success. */
+/** Decodes the error of an unsuccessful answer. */
 export function decodeError(answer: WireAnswer, body = parseObject(answer.body)): EtcdException {
   const { status } = answer;
-  if (body?.['errorCode'] !== undefined) return decodeRefusal(answer, body);
+  if (body?.['errorCode'] !== undefined) return decodeEtcdError(answer, body);
   if (status === 401 || status === 403)
     return new EtcdInsufficientPermissions(`refused with ${status}: ${snippet(answer)}`, { status });
   if (status >= 500)
@@ -22,8 +22,8 @@ export function decodeError(answer: WireAnswer, body = parseObject(answer.body))
   return unusable(answer, 'is not from the v2 keys API');
 }
 
-/** An error with etcd's own number. One with fields that etcd never sends says nothing that can be relied upon. */
-function decodeRefusal(answer: WireAnswer, body: Record<string, unknown>): EtcdException {
+/** Decodes an error with etcd's own number. An error with fields that etcd never sends cannot be trusted. */
+function decodeEtcdError(answer: WireAnswer, body: Record<string, unknown>): EtcdException {
   const { status } = answer;
   const { errorCode, message, cause, index = indexIn(answer) } = body;
   if (
@@ -32,9 +32,9 @@ function decodeRefusal(answer: WireAnswer, body: Record<string, unknown>): EtcdE
     (cause === undefined || typeof cause === 'string') &&
     (index === undefined || isCount(index))
   )
-    // A request raft did not settle in time may still be committed; so may any other the server broke off.
+    // A request that raft did not settle in time, or that the server gave up, may still be committed.
     return fromErrorCode(errorCode, message, { status, index, cause, outcomeUnknown: status >= 500 });
-  return unusable(answer, 'is no error as etcd sends it');
+  return unusable(answer, 'is not a valid etcd error');
 }
 
 function indexIn(answer: WireAnswer): number | undefined {
@@ -55,11 +55,11 @@ const STATUS: Readonly<Record<number, number>> = {
   301: 500,
 };
 
-/** The other end: how etcd tells an error. One that is not etcd's own is told as what etcd says when it has failed. */
+/** Encodes an error as etcd does. An error that is not etcd's own becomes code 300, which etcd uses for its own failures. */
 export function encodeError(error: unknown): WireReply {
-  const told = asEtcdTells(error);
-  const { errorCode = 300, index = 0 } = told;
-  const cause = typeof told.cause === 'string' && told.cause !== '' ? { cause: told.cause } : {};
+  const known = asEtcdError(error);
+  const { errorCode = 300, index = 0 } = known;
+  const cause = typeof known.cause === 'string' && known.cause !== '' ? { cause: known.cause } : {};
   return {
     status: STATUS[errorCode] ?? 400,
     headers: { 'Content-Type': 'application/json', 'X-Etcd-Index': String(index) },
@@ -67,24 +67,25 @@ export function encodeError(error: unknown): WireReply {
   };
 }
 
-function asEtcdTells(error: unknown): EtcdException {
+function asEtcdError(error: unknown): EtcdException {
   if (error instanceof EtcdException && error.errorCode !== undefined) return error;
   if (error instanceof EtcdInsufficientPermissions) return etcdError(110, 'Insufficient credentials', 0);
   return etcdError(300, error instanceof Error ? error.message : String(error), 0);
 }
 
+/** Returns the error for an answer that cannot be used. */
 export function unusable(answer: WireAnswer, why: string): EtcdUnusableAnswer {
   const { status } = answer;
-  const off = status === 404 && /404 page not found/.test(answer.body);
-  const hint = off ? ' (etcd 3.4 and 3.5 serve /v2 only when started with --enable-v2; 3.6 dropped it)' : '';
+  const isDisabled = status === 404 && /404 page not found/.test(answer.body);
+  const hint = isDisabled ? ' (etcd 3.4 and 3.5 serve /v2 only when started with --enable-v2; 3.6 dropped it)' : '';
   return new EtcdUnusableAnswer(`the answer ${why}${hint}: ${status} ${snippet(answer)}`, {
     status,
     outcomeUnknown: status < 300 || status >= 500,
   });
 }
 
-/** For an answer about another key than the one asked for. */
-export const aboutAnother = (answer: WireAnswer, key: string, asked: string): EtcdUnusableAnswer =>
+/** Returns the error for an answer about another key than the requested one. */
+export const aboutOtherKey = (answer: WireAnswer, key: string, asked: string): EtcdUnusableAnswer =>
   unusable(answer, `is about ${show(key)}, not ${show(asked)}`);
 
 function snippet({ body }: WireAnswer): string {

@@ -1,18 +1,18 @@
 import { etcdError } from '../../errors.ts';
 import { fromBytes, quote } from './bytes.ts';
 
-/** Fields of a query or a form by name: of several with one name the first. */
+/** Fields of a query or a form by name. If a name occurs several times, the first one counts. */
 export type Fields = ReadonlyMap<string, string>;
 
-/** Where etcd's own number for a request it cannot read is known, its index is not. */
+/** Index in etcd's errors about a request that it cannot parse. */
 const NO_INDEX = 0;
 
 export const refusedRequest = (errorCode: number, cause: string) => etcdError(errorCode, cause, NO_INDEX);
 
 /**
- * Reads URL-encoded texts as Go does; what stands in an earlier text wins.
- * @param texts a byte in each code unit
- * @throws {EtcdValueError} code 210, as etcd puts it
+ * Parses URL-encoded texts as Go does. Fields of an earlier text take precedence.
+ * @param texts with one byte in each code unit
+ * @throws {EtcdValueError} code 210, with etcd's text
  */
 export function parseFields(...texts: readonly string[]): Fields {
   const fields = new Map<string, string>();
@@ -35,16 +35,16 @@ function decodeField(text: string): string {
   return unescapeBytes(text.replaceAll('+', ' '));
 }
 
-/** The first `%` that begins no escape, with the two bytes after it. */
+/** Returns the first `%` that does not begin an escape, with the two bytes after it. */
 export const badEscape = (text: string): string | undefined => /%(?![0-9a-f]{2}).{0,2}/is.exec(text)?.[0];
 
-/** Percent-decodes. Unlike `decodeURIComponent` it takes bytes that are not UTF-8, see {@link fromBytes}. */
+/** Percent-decodes. Unlike `decodeURIComponent`, accepts bytes that are not UTF-8, see {@link fromBytes}. */
 export const unescapeBytes = (text: string): string =>
   /[%\x80-\xff]/.test(text)
     ? fromBytes(text.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))))
     : text;
 
-/** A number up to 2^64 - 1 in plain digits; a bigint where a number would not be exact. undefined for anything else. */
+/** Parses a decimal number up to 2^64 - 1; a bigint if a number would not be exact. Returns undefined for anything else. */
 export function parseNumber(fields: Fields, name: string): number | bigint | undefined {
   const text = fields.get(name);
   if (text === undefined) return 0;
@@ -54,17 +54,17 @@ export function parseNumber(fields: Fields, name: string): number | bigint | und
   return exact <= Number.MAX_SAFE_INTEGER ? Number(exact) : exact;
 }
 
-const TRUTHS: ReadonlyMap<string, boolean> = new Map([
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
   ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
 ]);
 
-/** A yes or no in any of the spellings Go takes; undefined for anything else. */
-export const parseTruth = (text: string): boolean | undefined => TRUTHS.get(text);
+/** Parses a boolean in any spelling that Go accepts. Returns undefined for anything else. */
+export const parseBoolean = (text: string): boolean | undefined => BOOLEANS.get(text);
 
 type Field = string | number | boolean | null | undefined;
 
-/** URL-encodes what is not undefined or false; null is an empty text. */
+/** URL-encodes the fields that are not undefined or false; null becomes an empty string. */
 export function params(fields: Record<string, Field>): string {
   let text = '';
   for (const name in fields) {
@@ -74,7 +74,7 @@ export function params(fields: Record<string, Field>): string {
   return text;
 }
 
-/** What most texts consist of, and URL encoding leaves alone. */
+/** Most values are like this and need no URL encoding. */
 const PLAIN = /^[\w.-]*$/;
 
 const encode = (text: string): string =>

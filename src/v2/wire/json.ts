@@ -1,7 +1,7 @@
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The object a text stands for; undefined where it stands for none. */
+/** Parses a JSON object. Returns undefined for any other text. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -12,8 +12,8 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * JSON to the letter as etcd writes it: what could hurt inside HTML, and two control characters, as `\u` escapes. So is
- * U+FFFD for each byte that is not UTF-8, of which `JSON.stringify` makes the escape of a lone surrogate.
+ * Encodes JSON exactly as etcd does: characters with a meaning in HTML, and two control characters, become `\u` escapes. Each
+ * byte that is not UTF-8 becomes the escape of U+FFFD; `JSON.stringify` escapes it as a lone surrogate.
  */
 export const etcdJson = (value: unknown): string =>
   `${JSON.stringify(value).replace(/\\ud[89a-f]..|\\.|[<>&\u2028\u2029]/g, (text) => {

@@ -2,12 +2,12 @@ import { show } from '../../checks.ts';
 import type { WireAnswer } from '../../http/message.ts';
 import type { Node } from '../keys-api.ts';
 import { isChild } from '../paths.ts';
-import { aboutAnother, unusable } from './errors.ts';
+import { aboutOtherKey, unusable } from './errors.ts';
 import { isRecord } from './json.ts';
 
 export type Writable<T> = { -readonly [field in keyof T]: T[field] };
 
-/** etcd's answer for the root has no key and no indexes: no write ever made it. */
+/** Decodes the node of a read. etcd's answer for the root has no key and no indexes. */
 export function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
   const isRoot = isRecord(raw) && raw['key'] === undefined && raw['dir'] === true;
   return decodeNode(isRoot ? { key: '/', createdIndex: 0, modifiedIndex: 0, ...raw } : raw, answer);
@@ -16,21 +16,21 @@ export function decodeTopNode(raw: unknown, answer: WireAnswer): Node {
 const NO_NODES: readonly Node[] = Object.freeze([]);
 
 /** A directory whose children have not been decoded yet. */
-interface Unread {
+interface Pending {
   readonly key: string;
   readonly list: unknown;
   readonly nodes: Node[];
 }
 
-/** Not by recursion: directories may be nested very deep. */
+/** Decodes a node and its children. Not recursive, because directories may be nested very deep. */
 export function decodeNode(raw: unknown, answer: WireAnswer): Node {
-  const unread: Unread[] = [];
-  const top = decodeFields(raw, answer, unread);
-  for (let next = unread.pop(); next; next = unread.pop()) decodeChildren(next, answer, unread);
+  const pending: Pending[] = [];
+  const top = decodeFields(raw, answer, pending);
+  for (let next = pending.pop(); next; next = pending.pop()) decodeChildren(next, answer, pending);
   return top;
 }
 
-function decodeFields(raw: unknown, answer: WireAnswer, unread: Unread[]): Node {
+function decodeFields(raw: unknown, answer: WireAnswer, pending: Pending[]): Node {
   if (!isRecord(raw) || typeof raw['key'] !== 'string') throw unusable(answer, 'has no node');
   const { key, value, dir, ttl, expiration, nodes: list, createdIndex, modifiedIndex } = raw;
   const nodes: Node[] | undefined = list === undefined ? undefined : [];
@@ -41,20 +41,20 @@ function decodeFields(raw: unknown, answer: WireAnswer, unread: Unread[]): Node 
     modifiedIndex: decodeIndex(modifiedIndex, 'modifiedIndex', answer),
     nodes: nodes ?? NO_NODES,
   };
-  // Not by spreads: a listing may hold thousands of these.
+  // Spreads would be slow: a listing may contain thousands of nodes.
   if (isPresent(value, 'string', 'value', answer)) node.value = value;
   if (isPresent(ttl, 'number', 'ttl', answer)) node.ttl = ttl;
   if (isPresent(expiration, 'string', 'expiration', answer)) node.expiration = expiration;
-  if (nodes) unread.push({ key, list, nodes });
+  if (nodes) pending.push({ key, list, nodes });
   return node;
 }
 
-/** Each has to be in the directory itself: whoever believed another key would write there. */
-function decodeChildren({ key, list, nodes }: Unread, answer: WireAnswer, unread: Unread[]): void {
-  if (!Array.isArray(list)) throw unusable(answer, `has nodes ${show(list)}, which is no list`);
+/** Decodes the children. Each must be in the directory itself: a caller that believed another key would write there. */
+function decodeChildren({ key, list, nodes }: Pending, answer: WireAnswer, pending: Pending[]): void {
+  if (!Array.isArray(list)) throw unusable(answer, `has nodes ${show(list)}, which is not a list`);
   for (const raw of list) {
-    const child = decodeFields(raw, answer, unread);
-    if (!isChild(child.key, key)) throw aboutAnother(answer, child.key, `a key in ${key}`);
+    const child = decodeFields(raw, answer, pending);
+    if (!isChild(child.key, key)) throw aboutOtherKey(answer, child.key, `a key in ${key}`);
     nodes.push(child);
   }
 }
@@ -65,7 +65,7 @@ interface Types {
   readonly string: string;
 }
 
-/** Whether an optional field is there. */
+/** Returns whether an optional field is present, and throws if it has the wrong type. */
 function isPresent<T extends keyof Types>(
   value: unknown,
   type: T,
@@ -74,10 +74,10 @@ function isPresent<T extends keyof Types>(
 ): value is Types[T] {
   if (value === undefined) return false;
   if (typeof value === type && (type !== 'number' || Number.isSafeInteger(value))) return true;
-  throw unusable(answer, `has ${what} ${show(value)}, which is no ${type}`);
+  throw unusable(answer, `has ${what} ${show(value)}, which is not a ${type}`);
 }
 
-/** In etcd's order, and like etcd without what is empty: a value alone may be. */
+/** Encodes a node with its fields in etcd's order. Like etcd, omits empty fields, except for an empty value. */
 export function encodeNode({ key, value, dir, expiration, ttl, nodes, modifiedIndex, createdIndex }: Node): object {
   return {
     key: key === '/' ? undefined : key,
@@ -91,9 +91,9 @@ export function encodeNode({ key, value, dir, expiration, ttl, nodes, modifiedIn
   };
 }
 
-/** Beyond 2^53 a number is no longer exact, and a watch from a rounded index could miss its event. */
+/** Decodes an index. Refuses numbers beyond 2^53, which are not exact: a watch from a rounded index could miss its event. */
 export function decodeIndex(value: unknown, what: string, answer: WireAnswer): number {
   const index = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   if (typeof index === 'number' && Number.isSafeInteger(index) && index >= 0) return index;
-  throw unusable(answer, `has ${what} ${show(value)}, which is no index below 2^53`);
+  throw unusable(answer, `has ${what} ${show(value)}, which is not an index below 2^53`);
 }

@@ -1,9 +1,9 @@
 import type { WireRequest } from '../../http/message.ts';
 import type { CreateOptions, DeleteOptions, GetOptions, SetOptions, WatchOptions } from '../keys-api.ts';
 import * as check from '../requests.ts';
-import { type Fields, params, parseNumber, parseTruth, refusedRequest } from './form.ts';
+import { type Fields, params, parseBoolean, parseNumber, refusedRequest } from './form.ts';
 
-/** What needs no escape. */
+/** A key that needs no escapes. */
 const PLAIN = /^[\w./-]*$/;
 
 const keyPath = (key: string): string =>
@@ -41,12 +41,12 @@ export function encodeDelete(key: string, options: DeleteOptions = {}): WireRequ
   return { method: 'DELETE', path: keyPath(key), query: params({ prevValue, prevIndex, dir, recursive }) };
 }
 
-/** As etcd takes them over HTTP: a number beyond 2^53 is a bigint, so that it is exact. */
+/** Options as received over HTTP: a number beyond 2^53 is a bigint, so that it is exact. */
 export type Exact<Options> = {
   readonly [Name in keyof Options]: Name extends 'ttl' | 'prevIndex' ? Options[Name] | bigint : Options[Name];
 };
 
-/** What a request on a key asks of the store. */
+/** A decoded request: the call of `KeysApi` that it stands for. */
 export type KeysRequest =
   | { readonly call: 'get'; readonly key: string; readonly options: GetOptions }
   | { readonly call: 'watch'; readonly key: string; readonly options: WatchOptions; readonly stream: boolean }
@@ -66,24 +66,23 @@ export type KeysRequest =
 
 export interface DecodedRequest {
   readonly request: KeysRequest;
-  /** The answer to a write is to leave out the node. */
+  /** Whether the answer to a write should omit the node. */
   readonly noValueOnSuccess: boolean;
 }
 
 /**
- * The other end of the encoders above: what etcd makes of a request. Of conditions that contradict each other it heeds
- * one and ignores the rest; so do we.
- * @param method `HEAD` asks for what `GET` asks for
- * @throws {EtcdException} in etcd's own words
+ * Decodes a request as etcd does. Of conditions that contradict each other, etcd uses one and ignores the others.
+ * @param method `HEAD` is decoded like `GET`
+ * @throws {EtcdException} with etcd's text
  */
 export function decodeKeysRequest(method: string, key: string, fields: Fields): DecodedRequest {
-  const asked = decodeFields(method, fields);
-  return { request: requestOf(method, key, asked), noValueOnSuccess: asked.noValueOnSuccess };
+  const decoded = decodeFields(method, fields);
+  return { request: requestOf(method, key, decoded), noValueOnSuccess: decoded.noValueOnSuccess };
 }
 
-type Asked = ReturnType<typeof decodeFields>;
+type DecodedFields = ReturnType<typeof decodeFields>;
 
-/** Checked in etcd's order: of several mistakes it tells the first. */
+/** Checks the fields in etcd's order, so that it reports the same one of several mistakes. */
 function decodeFields(method: string, fields: Fields) {
   const prevIndex = index(fields, 'prevIndex');
   const waitIndex = index(fields, 'waitIndex');
@@ -117,39 +116,39 @@ function index(fields: Fields, name: string): number | bigint {
 
 function flag(fields: Fields, name: string, shown = `"${name}"`): boolean {
   const text = fields.get(name);
-  const value = text === undefined ? false : parseTruth(text);
+  const value = text === undefined ? false : parseBoolean(text);
   if (value === undefined) throw refusedRequest(209, `invalid value for ${shown}`);
   return value;
 }
 
-function requestOf(method: string, key: string, asked: Asked): KeysRequest {
-  const { recursive, sorted, quorum, dir, ttl, prevIndex, prevValue, value } = asked;
+function requestOf(method: string, key: string, decoded: DecodedFields): KeysRequest {
+  const { recursive, sorted, quorum, dir, ttl, prevIndex, prevValue, value } = decoded;
   switch (method) {
     case 'PUT':
-      return setOf(key, asked);
+      return setOf(key, decoded);
     case 'POST':
       return { call: 'createInOrder', key, value: dir ? undefined : value, options: { ttl, dir } };
     case 'DELETE':
       return { call: 'delete', key, options: { prevIndex: prevIndex || undefined, prevValue, dir, recursive } };
     default:
-      // A quorum read does not wait, whatever else is asked for.
-      if (!asked.wait || quorum) return { call: 'get', key, options: { recursive, sorted, quorum } };
-      return { call: 'watch', key, options: { after: afterOf(asked), recursive }, stream: asked.stream };
+      // etcd ignores `wait` in a quorum read.
+      if (!decoded.wait || quorum) return { call: 'get', key, options: { recursive, sorted, quorum } };
+      return { call: 'watch', key, options: { after: afterOf(decoded), recursive }, stream: decoded.stream };
   }
 }
 
-/** No store counts beyond 2^53: a wait for such an index is one for ever. */
-const afterOf = ({ waitIndex }: Asked): number | undefined =>
+/** A wait for an index beyond 2^53 never ends, because no store counts that far. */
+const afterOf = ({ waitIndex }: DecodedFields): number | undefined =>
   waitIndex === 0 ? undefined : Math.min(Number(waitIndex) - 1, Number.MAX_SAFE_INTEGER - 1);
 
-function setOf(key: string, asked: Asked): KeysRequest {
-  const { ttl, prevExist, value } = asked;
+function setOf(key: string, decoded: DecodedFields): KeysRequest {
+  const { ttl, prevExist, value } = decoded;
   const creates = prevExist === false;
-  const conditions = creates ? {} : { prevIndex: asked.prevIndex || undefined, prevValue: asked.prevValue };
+  const conditions = creates ? {} : { prevIndex: decoded.prevIndex || undefined, prevValue: decoded.prevValue };
   const swaps = prevExist === true || check.isConditional(conditions);
-  const refresh = asked.refresh && !creates;
-  // Where a file is to be changed a value counts and `dir` does not; where something is made it is the other way round.
-  const dir = asked.dir && !(swaps && value !== '');
+  const refresh = decoded.refresh && !creates;
+  // If the request changes a file, a value takes precedence over `dir`. If it creates a node, `dir` takes precedence.
+  const dir = decoded.dir && !(swaps && value !== '');
   const options = { ttl, refresh, dir, ...conditions, ...(prevExist === undefined ? {} : { prevExist }) };
   return { call: 'set', key, value: dir || refresh ? undefined : value, options };
 }

@@ -45,7 +45,7 @@ const BAD_NUMBERS: readonly (readonly [string, Call, string, readonly unknown[],
   ['watch', watch, 'timeout', BAD_SECONDS, 'a number of seconds > 0'],
 ];
 
-const REFRESH = 'refresh goes with a ttl and without a value, got ttl';
+const REFRESH = 'refresh needs a ttl and no value, got ttl';
 
 const BAD_OPTIONS: readonly (readonly [string, Call, object, string])[] = [
   ...BAD_NUMBERS.flatMap(([name, call, option, values, must]) =>
