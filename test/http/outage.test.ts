@@ -12,7 +12,7 @@ const OTHER = '/_locks/y/00000000000000000005';
 const good = answer(rawAnswer(200, got(KEY)));
 const removed = answer(rawAnswer(200, { action: 'compareAndDelete', node: file(KEY) }));
 
-test('a member that stays silent delays few of the calls that another member can answer', async () => {
+test('a member that stays silent delays few calls', async () => {
   let handlers: [TcpHandler, TcpHandler] = [refuse, refuse];
   const dead = await serve((...args) => handlers[0](...args));
   const back = await serve((...args) => handlers[1](...args));
@@ -25,7 +25,7 @@ test('a member that stays silent delays few of the calls that another member can
   expect(dead.requests.length - asked).toBeLessThan(10);
 });
 
-test('so does a silent member that is the only one left to ask', async () => {
+test('a silent member that is the only one left to ask delays few calls', async () => {
   const admit = RateLimit.prototype.admit;
   let handlers: [TcpHandler, TcpHandler, TcpHandler] = [refuse, silent, silent];
   const dead = await serve((...args) => handlers[0](...args));
