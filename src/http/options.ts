@@ -83,7 +83,7 @@ function checkEndpoint(endpoint: unknown): string {
     throw new RangeError(`endpoint must be a URL such as "http://127.0.0.1:2379", got ${shown}`);
   const url = new URL(endpoint);
   if (url.username !== '' || url.password !== '')
-    throw new RangeError(`endpoint must carry no credentials (use username and password), got ${shown}`);
+    throw new RangeError(`endpoint must not contain credentials (use username and password), got ${shown}`);
   if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
     throw new RangeError(`endpoint must be http(s)://host:port and no more, got ${shown}`);
   return url.origin;

@@ -6,6 +6,7 @@ import type { Endpoint, Lane, PipelinedRequest, SendOptions } from '../http/endp
 import { Endpoints } from '../http/failover/endpoints.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import { PendingWork } from '../pending-work.ts';
+import type { LockClient, LockStore } from '../recipe/store.ts';
 import { Deadline } from '../time.ts';
 import type {
   Append,
@@ -22,6 +23,7 @@ import type {
   WatchOptions,
 } from './keys-api.ts';
 import { NO_LISTING, PipelinedListing } from './listing.ts';
+import { V2LockStore } from './locks/store.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
 import { checkRenew, checkWatch, isConditional } from './requests.ts';
@@ -50,7 +52,9 @@ interface Sending extends SendOptions {
  * With several endpoints, the client stays with one that answers and fails over to the next one. An error lists the failure
  * of each. The client connects at its first call. Idle connections do not keep the process alive.
  */
-export class EtcdClient implements KeysApi {
+export class EtcdClient implements KeysApi, LockClient {
+  /** The lock queues of this cluster, for `Lock` and `LockManager`. */
+  readonly store: LockStore = new V2LockStore(this);
   readonly lockPrefix: string;
   readonly cleanups = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly #settings: ClientSettings;

@@ -8,7 +8,7 @@ import { serveOpenly } from '../support/open-server.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 
 const SECRET = 'hunter2secret';
-/** Any part of it, or its base64. */
+/** Any part of the secret, or its base64 form. */
 const LEAK = /hunter|2secret|secret\b(?! itself)|aHVudGVy/;
 
 let endpoint: string;
@@ -17,8 +17,8 @@ beforeAll(async () => {
   endpoint = await closedEndpoint();
 });
 
-/** What a command line without a usable etcd ends with; debug output is on. */
-async function refused(args: readonly string[], env: Record<string, string> = {}) {
+/** Runs a command line without a reachable etcd, with debug output. Returns exit code and message. */
+async function failureOf(args: readonly string[], env: Record<string, string> = {}) {
   const { code, stdout, stderr } = await runCli(args, {
     ETCD_ENDPOINTS: endpoint,
     DEBUG: 'etcd-v2-lock:*',
@@ -31,7 +31,7 @@ async function refused(args: readonly string[], env: Record<string, string> = {}
   return { code, message: lines[0] };
 }
 
-describe('a password in the wrong place is not shown', () => {
+describe('a misplaced password is not shown', () => {
   test.each<[string[], string | RegExp]>([
     [[`--passwrod=${SECRET}`, 'ls'], "unknown option '--passwrod'"],
     [['ls', `--passwrod=${SECRET}`], "unknown option '--passwrod'"],
@@ -56,12 +56,12 @@ describe('a password in the wrong place is not shown', () => {
     [['--user', 'root', SECRET, 'ls'], /unknown command after the credentials/],
     [['--user', 'root', '--password', 'hunter2', 'secret', 'ls'], /unknown command after the credentials/],
     [['--password=hunter2', 'secret', 'ls'], /unknown command after the credentials/],
-    [['--password', '--user', `root:${SECRET}`, 'ls'], /option needs a value, but the flag --user follows/],
+    [['--password', '--user', `root:${SECRET}`, 'ls'], /option needs a value, but is followed by the flag --user/],
     [['ls', 'a', SECRET], /too many arguments/],
     [['ls', '--user', 'root', 'hunter2', 'secret'], /too many arguments/],
     [['ls', '--ttl', `--password=${SECRET}`], "unknown option '--ttl'"],
-    [['doctor', '--ttl', `--password=${SECRET}`], /option needs a value, but the flag --password follows/],
-    [['doctor', '--ttl', `--passwrod=${SECRET}`], /option needs a value, but the flag --passwrod follows/],
+    [['doctor', '--ttl', `--password=${SECRET}`], /option needs a value, but is followed by the flag --password/],
+    [['doctor', '--ttl', `--passwrod=${SECRET}`], /option needs a value, but is followed by the flag --passwrod/],
     [['doctor', '--ttl', `-p${SECRET}`], /must be a number, got "-p…"/],
     [['run', 'job', '-E', `--password=${SECRET}`, '--', 'true'], /option needs a value/],
     [['run', 'job', '--identity', `--password=${SECRET}`, '--', 'true'], /option needs a value/],
@@ -70,28 +70,31 @@ describe('a password in the wrong place is not shown', () => {
     [['ls', '--cacert', `--passwrod=${SECRET}`], /option needs a value/],
     [['ls', '--endpoints', `--password=${SECRET}`], /option needs a value/],
     [['ls', '--lock-prefix', `--user=root:${SECRET}`], /option needs a value/],
-    [['ls', '--password', SECRET], /a password goes with --user/],
-    [['ls', '--password', SECRET, '--password-file', '/dev/null'], /exclude each other/],
+    [['ls', '--password', SECRET], /a password requires --user/],
+    [['ls', '--password', SECRET, '--password-file', '/dev/null'], /cannot be used together/],
     [['ls', '--user', `root:${SECRET}`, '--password', SECRET], /two passwords for "root"/],
-    [['ls', '--user', `root=${SECRET}`], /user "root…" needs a password/],
-    [['ls', '--user', `root ${SECRET}`], /user "root…" needs a password/],
-    [['ls', '--user', `root/${SECRET}`], /user "root…" needs a password/],
+    [['ls', '--user', `root=${SECRET}`], /no password for user "root…"/],
+    [['ls', '--user', `root ${SECRET}`], /no password for user "root…"/],
+    [['ls', '--user', `root/${SECRET}`], /no password for user "root…"/],
     [['ls', '--user', `:${SECRET}`], /username must be a string/],
-    [['ls', '--user', 'root', '--password-file', SECRET], /cannot read the file of --password-file .*ENOENT/],
-    [['ls', '--user', 'root', '--password-file', `a/${SECRET}`], /cannot read the file of --password-file .*ENOENT/],
-    [['ls', '--endpoints', `http://root:${SECRET}@a:1`], /endpoint must carry no credentials .*"…@a:1"/],
-    [['ls', '--endpoints', `root:${SECRET},2@a:1`], /endpoint must carry no credentials .*"…@a:1"/],
+    [['ls', '--user', 'root', '--password-file', SECRET], /cannot read the file given by --password-file .*ENOENT/],
+    [
+      ['ls', '--user', 'root', '--password-file', `a/${SECRET}`],
+      /cannot read the file given by --password-file .*ENOENT/,
+    ],
+    [['ls', '--endpoints', `http://root:${SECRET}@a:1`], /endpoint must not contain credentials .*"…@a:1"/],
+    [['ls', '--endpoints', `root:${SECRET},2@a:1`], /endpoint must not contain credentials .*"…@a:1"/],
     [['ls', '--endpoints', `http://a:1,root:${SECRET}`], /endpoint must be a URL .*"http:\/\/root:…"/],
     [
       ['ls', '--endpoints', `http://a:1/?password=${SECRET}`],
       /endpoint must be .* and no more, got "http:\/\/a:1\/\?…"/,
     ],
     [['ls', '--endpoints', `http://a:1/#user=${SECRET}`], /endpoint must be .* and no more, got "http:\/\/a:1\/#…"/],
-    [['ls', '--key', SECRET], /go together, got only --key/],
+    [['ls', '--key', SECRET], /must be used together, got only --key/],
     [['ls', '--user', `root:${SECRET}`], /ECONNREFUSED/],
     [['ls', '--user', 'root', '--password', SECRET], /ECONNREFUSED/],
   ])('%j', async (args, message) => {
-    const ended = await refused(args);
+    const ended = await failureOf(args);
     expect(ended.code).toBe(/ECONN/.test(String(message)) ? 69 : 64);
     if (typeof message === 'string') expect(ended.message).toBe(`etcd-v2-lock: ${message}`);
     else expect(ended.message).toMatch(message);
@@ -99,38 +102,38 @@ describe('a password in the wrong place is not shown', () => {
 
   test('as the command to run', async () => {
     const args = ['run', 'job', '--user', 'root', '--password', 'hunter2', 'secret', '--', 'true'];
-    expect(await refused(args)).toEqual({
+    expect(await failureOf(args)).toEqual({
       code: 127,
       message: expect.stringMatching(/cannot run the command after the credentials/),
     });
   });
 
-  test('as part of the user, where doctor names that', async () => {
+  test('as part of the user name in the output of doctor', async () => {
     const { url } = await serveOpenly();
     const { code, stdout, stderr } = await runCli(['doctor', '--user', `root=${SECRET}:x`], { ETCD_ENDPOINTS: url });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain('user "root…" may read');
+    expect(stdout).toContain('user "root…" can read');
     expect(stdout).not.toMatch(LEAK);
   });
 
   test.each<[Record<string, string>, RegExp]>([
     [{ ETCDCTL_USER: `root:${SECRET}` }, /ECONNREFUSED/],
     [{ ETCDCTL_USER: 'root', ETCDCTL_PASSWORD: SECRET }, /ECONNREFUSED/],
-    [{ ETCDCTL_USER: `root=${SECRET}` }, /user "root…" needs a password/],
-    [{ ETCD_ENDPOINTS: `http://root:${SECRET}@a:1` }, /endpoint must carry no credentials/],
-    [{ ETCDCTL_KEY: SECRET }, /go together, got only --key/],
+    [{ ETCDCTL_USER: `root=${SECRET}` }, /no password for user "root…"/],
+    [{ ETCD_ENDPOINTS: `http://root:${SECRET}@a:1` }, /endpoint must not contain credentials/],
+    [{ ETCDCTL_KEY: SECRET }, /must be used together, got only --key/],
   ])('in the environment: %j', async (env, message) => {
-    expect((await refused(['ls'], env)).message).toMatch(message);
+    expect((await failureOf(['ls'], env)).message).toMatch(message);
   });
 });
 
-describe('the text of a PEM file in place of its name is not shown', () => {
+describe('the content of a PEM file in place of its name is not shown', () => {
   const { cert, key } = makeAuthority().issue();
   const [, body = ''] = key.split('\n');
 
   test.each<[string, string[], Record<string, string>]>([
     ['a key', ['ls', '--key', key], {}],
-    ['a key in one line', ['ls', '--key', key.replaceAll('\n', ' ')], {}],
+    ['a key on one line', ['ls', '--key', key.replaceAll('\n', ' ')], {}],
     ['the body of a key', ['ls', '--key', body], {}],
     ['a key in the environment', ['ls'], { ETCDCTL_KEY: key }],
     ['a key for a certificate', ['ls', '--cert', key], {}],
@@ -142,17 +145,17 @@ describe('the text of a PEM file in place of its name is not shown', () => {
     expect(stderr).not.toContain(body.slice(0, 20));
   });
 
-  test('a key beside its certificate', async () => {
+  test('a key next to its certificate file', async () => {
     const file = join(temporaryDirectory(), 'cert.pem');
     writeFileSync(file, cert);
     const { code, stderr } = await runCli(['ls', '--cert', file, '--key', key], { ETCD_ENDPOINTS: endpoint });
     expect(code).toBe(64);
-    expect(stderr).toMatch(/cannot read the file of --key \(not shown/);
+    expect(stderr).toMatch(/cannot read the file given by --key \(name not shown/);
     expect(stderr).not.toContain(body.slice(0, 20));
   });
 });
 
-describe('a value that is no secret is shown', () => {
+describe('a value that is not a secret is shown', () => {
   test.each<[string[], string]>([
     [['nosuch'], "unknown command 'nosuch'"],
     [['ls', '--jsno'], "unknown option '--jsno'"],
@@ -170,16 +173,16 @@ describe('a value that is no secret is shown', () => {
     ],
     [
       ['ls', '--user', 'jörg.o-k@example.org'],
-      'user "jörg.o-k@example.org" needs a password: ETCDCTL_PASSWORD or --password-file',
+      'no password for user "jörg.o-k@example.org": set ETCDCTL_PASSWORD or use --password-file',
     ],
     [['ls', '--endpoints', 'ftp://a:1'], 'endpoint must be http(s)://host:port and no more, got "ftp://a:1"'],
   ])('%j', async (args, message) => {
-    expect(await refused(args)).toEqual({ code: 64, message: `etcd-v2-lock: ${message}` });
+    expect(await failureOf(args)).toEqual({ code: 64, message: `etcd-v2-lock: ${message}` });
   });
 
-  test('as is the command to run, where only the flags before "run" are credentials', async () => {
+  test('including the command to run, if credentials are only before "run"', async () => {
     const args = ['--user', 'root:x', 'run', 'job', 'nosuch-command'];
-    expect(await refused(args)).toEqual({ code: 127, message: 'etcd-v2-lock: "nosuch-command" was not found' });
+    expect(await failureOf(args)).toEqual({ code: 127, message: 'etcd-v2-lock: "nosuch-command" was not found' });
   });
 
   test('with a suggestion', async () => {

@@ -73,7 +73,7 @@ test.each<[unknown, string]>([
   [{ endpoints: 'http://a:2379/v2' }, 'got "http://a:2379/v2"'],
   [{ endpoints: 'http://a:2379/?x=1' }, 'got "http://a:2379/?x=1"'],
   [{ endpoints: 'http://a:2379/#x' }, 'got "http://a:2379/#x"'],
-  [{ endpoints: 'http://root@a:2379' }, 'endpoint must carry no credentials'],
+  [{ endpoints: 'http://root@a:2379' }, 'endpoint must not contain credentials'],
   [{ srvDomain: '' }, 'srvDomain must be a domain name, got ""'],
   [{ srvDomain: 7 }, 'srvDomain must be a domain name, got 7'],
   [{ lockPrefix: 'locks' }, 'lockPrefix must begin with "/", got "locks"'],
