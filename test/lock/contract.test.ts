@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
 import { EtcdClient } from '../../src/v2/client.ts';
-import { lockContract } from '../suites/lock.ts';
+import { lockContractOnV2 } from '../suites/lock.ts';
 
-lockContract('EtcdClient', () => new EtcdClient({ endpoints: inject('etcd') }));
+lockContractOnV2('EtcdClient', () => new EtcdClient({ endpoints: inject('etcd') }));

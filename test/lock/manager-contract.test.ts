@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
 import { EtcdClient } from '../../src/v2/client.ts';
-import { managerContract } from '../suites/manager.ts';
+import { managerContractOnV2 } from '../suites/manager.ts';
 
-managerContract('EtcdClient', () => new EtcdClient({ endpoints: inject('etcd') }));
+managerContractOnV2('EtcdClient', () => new EtcdClient({ endpoints: inject('etcd') }));

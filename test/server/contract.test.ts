@@ -4,14 +4,14 @@ import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
 import { EtcdClient } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
-import { lockContract } from '../suites/lock.ts';
-import { managerContract } from '../suites/manager.ts';
+import { lockContractOnV2 } from '../suites/lock.ts';
+import { managerContractOnV2 } from '../suites/manager.ts';
 
 describe('in memory', () => {
   const store = new Store();
   keysApiContract('the memory store', () => new MemoryStore(store));
-  lockContract('the memory store', () => new MemoryStore(store));
-  managerContract('the memory store', () => new MemoryStore(store));
+  lockContractOnV2('the memory store', () => new MemoryStore(store));
+  managerContractOnV2('the memory store', () => new MemoryStore(store));
 });
 
 // The project "embedded" runs all lock tests, and so the contracts of Lock and LockManager, on the embedded server.

@@ -2,17 +2,29 @@ import { describe } from 'vitest';
 import type { OpenKeys } from './keys-api/store.ts';
 import { holding } from './lock/holding.ts';
 import { identity } from './lock/identity.ts';
-import { lockTest } from './lock/locks.ts';
+import { type LockTest, lockTest } from './lock/locks.ts';
 import { taking } from './lock/taking.ts';
+import { onV2 } from './lock/v2.ts';
 import { waysOut } from './lock/ways-out.ts';
+import type { OpenClient } from './stores/store-client.ts';
+import { v2StoreClient } from './stores/v2-store-client.ts';
+
+type Part = (test: LockTest) => void;
+
+const ON_ANY_STORE: readonly Part[] = [taking, waysOut, holding, identity];
 
 /**
- * What `Lock` promises on any `KeysApi`.
- * @param open opens one more client of the same store; the store may have other users
+ * What `Lock` promises on any store.
+ * @param open opens another client of the same store; the store may have other users
  */
-export function lockContract(name: string, open: OpenKeys): void {
+export function lockContract(name: string, open: OpenClient, parts = ON_ANY_STORE): void {
   const test = lockTest(open);
   describe(`Lock on ${name}:`, () => {
-    for (const part of [taking, waysOut, holding, identity]) part(test);
+    for (const part of parts) part(test);
   });
+}
+
+/** The same on a store behind a `KeysApi`, and what only etcd v2 promises. */
+export function lockContractOnV2(name: string, open: OpenKeys): void {
+  lockContract(name, async () => v2StoreClient(await open()), [...ON_ANY_STORE, (test) => onV2(test, open)]);
 }

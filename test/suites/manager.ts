@@ -5,36 +5,47 @@ import { available } from './manager/available.ts';
 import { identities } from './manager/identity.ts';
 import { localQueue } from './manager/local-queue.ts';
 import { loss } from './manager/loss.ts';
-import { managerTest } from './manager/managers.ts';
+import { type ManagerTest, managerTest } from './manager/managers.ts';
 import { modes } from './manager/modes.ts';
 import { query } from './manager/query.ts';
 import { reentrance } from './manager/reentrance.ts';
 import { requests } from './manager/requests.ts';
 import { tracing } from './manager/tracing.ts';
+import { onV2 } from './manager/v2.ts';
 import { waiting } from './manager/waiting.ts';
 import { withLock } from './manager/with-lock.ts';
+import type { OpenClient } from './stores/store-client.ts';
+import { v2StoreClient } from './stores/v2-store-client.ts';
+
+type Part = (test: ManagerTest) => void;
+
+const ON_ANY_STORE: readonly Part[] = [
+  requests,
+  available,
+  waiting,
+  loss,
+  acquire,
+  modes,
+  localQueue,
+  identities,
+  reentrance,
+  query,
+  withLock,
+  tracing,
+];
 
 /**
- * What `LockManager` promises on any `KeysApi`.
- * @param open opens one more client of the same store; the store may have other users
+ * What `LockManager` promises on any store.
+ * @param open opens another client of the same store; the store may have other users
  */
-export function managerContract(name: string, open: OpenKeys): void {
+export function managerContract(name: string, open: OpenClient, parts = ON_ANY_STORE): void {
   const test = managerTest(open);
   describe(`LockManager on ${name}:`, () => {
-    for (const part of [
-      requests,
-      available,
-      waiting,
-      loss,
-      acquire,
-      modes,
-      localQueue,
-      identities,
-      reentrance,
-      query,
-      withLock,
-      tracing,
-    ])
-      part(test);
+    for (const part of parts) part(test);
   });
+}
+
+/** The same on a store behind a `KeysApi`, and what only etcd v2 promises. */
+export function managerContractOnV2(name: string, open: OpenKeys): void {
+  managerContract(name, async () => v2StoreClient(await open()), [...ON_ANY_STORE, onV2]);
 }

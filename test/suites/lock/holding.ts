@@ -1,17 +1,17 @@
 import { describe, expect } from 'vitest';
-import { EtcdKeyNotFound, EtcdLockExpired } from '../../../src/errors.ts';
+import { EtcdLockExpired } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
-import { untilExpiry } from '../keys-api/store.ts';
-import { aborted, type LockTest, queueOf, untilQueued } from './locks.ts';
+import { untilExpiry } from '../stores/interventions.ts';
+import { aborted, type LockTest, untilQueued } from './locks.ts';
 
 export function holding(test: LockTest): void {
   describe.concurrent('the time of a hold', () => {
-    test('goes on with keepAlive for several TTLs, for a holder and for a waiter', async ({ keys, dir, a, b }) => {
+    test('goes on with keepAlive for several TTLs, for a holder and for a waiter', async ({ onlooker, a, b }) => {
       await a.acquire({ lockTtl: 2, keepAlive: true });
       const { signal } = a;
       const waiting = b.acquire({ lockTtl: 2, keepAlive: true });
       const before = await untilQueued(a, 2);
-      await untilExpiry(keys, dir, 5);
+      await untilExpiry(onlooker, 5);
       expect(await a.isAcquired()).toBe(true);
       expect(signal.aborted).toBe(false);
       const after = await a.contenders();
@@ -42,11 +42,11 @@ export function holding(test: LockTest): void {
       expect(await b.isAcquired()).toBe(true);
     });
 
-    test('does not begin for a waiter whose own key runs out first', async ({ keys, a, b }) => {
+    test('does not begin for a waiter whose own key runs out first', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const error = await rejection(b.acquire({ lockTtl: 2 }), EtcdLockExpired);
       expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 
     test('is not kept up for a place in the queue nobody waits at, even with keepAlive', async ({ a, b }) => {
@@ -55,40 +55,40 @@ export function holding(test: LockTest): void {
       expect(await untilQueued(a, 1)).toMatchObject([{ value: a.uuid }]);
     });
 
-    test('has no end with a TTL of null', async ({ keys, dir, a, b }) => {
+    test('has no end with a TTL of null', async ({ onlooker, a, b }) => {
       await a.acquire({ lockTtl: 1 });
       await a.acquire({ lockTtl: null });
       const { signal } = a;
-      await untilExpiry(keys, dir, 1);
+      await untilExpiry(onlooker, 1);
       expect(await b.acquire({ blocking: false })).toBe(false);
       expect(await a.isAcquired()).toBe(true);
       expect(signal.aborted).toBe(false);
     });
 
-    test('ends when a renewal finds the key removed by somebody else', async ({ keys, a }) => {
+    test('ends when a renewal finds the key removed by somebody else', async ({ queue, a }) => {
       await a.acquire({ lockTtl: 2, keepAlive: true });
       const { signal } = a;
-      await keys.delete(a.lockKey);
+      await queue.remove(a.lockKey);
       expect(await aborted(signal)).toBeInstanceOf(EtcdLockExpired);
       expect(a.isTaken).toBe(false);
-      await rejection(keys.get(a.lockKey), EtcdKeyNotFound);
+      expect(await queue.entries()).toEqual([]);
     });
 
-    test('ends when a renewal finds the key taken over by somebody else', async ({ keys, a }) => {
+    test('ends when a renewal finds the key taken over by somebody else', async ({ queue, a }) => {
       await a.acquire({ lockTtl: 2, keepAlive: true });
       const { signal } = a;
-      await keys.set(a.lockKey, 'somebody else');
+      await queue.overwrite(a.lockKey, 'somebody else');
       expect(await aborted(signal)).toBeInstanceOf(EtcdLockExpired);
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey, value: 'somebody else' }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey, value: 'somebody else' }]);
     });
   });
 
   describe('acquire of a lock already held', () => {
-    test('renews it under the same key', async ({ keys, a }) => {
+    test('renews it under the same key', async ({ queue, a }) => {
       await a.acquire({ lockTtl: 60 });
       const { lockKey, fencingToken, signal } = a;
       expect(await a.acquire({ lockTtl: 600 })).toBe(true);
-      const [entry, ...others] = await queueOf(keys, a);
+      const [entry, ...others] = await queue.entries();
       expect(entry?.key).toBe(lockKey);
       expect(entry?.ttl).toBeGreaterThan(60);
       expect(others).toEqual([]);
@@ -96,48 +96,46 @@ export function holding(test: LockTest): void {
       expect(signal.aborted).toBe(false);
     });
 
-    test('removes its expiry with null', async ({ keys, a }) => {
+    test('removes its expiry with null', async ({ queue, a }) => {
       await a.acquire({ lockTtl: 60 });
       await a.acquire({ lockTtl: null });
-      const [entry] = await queueOf(keys, a);
-      expect(entry).toMatchObject({ key: a.lockKey, value: a.uuid });
-      expect(entry).not.toHaveProperty('expiration');
+      const [entry] = await queue.entries();
+      expect(entry).toMatchObject({ key: a.lockKey, value: a.uuid, ttl: undefined });
     });
 
-    test('queues anew behind the others when the key is gone, and tells the hold lost', async ({ keys, a, b }) => {
+    test('queues anew behind the others when the key is gone, and tells the hold lost', async ({ queue, a, b }) => {
       await a.acquire();
       const { lockKey, signal, fencingToken } = a;
       await b.acquire({ blocking: false });
-      await keys.delete(lockKey);
+      await queue.remove(lockKey);
       expect(await a.acquire({ blocking: false })).toBe(false);
-      expect(await queueOf(keys, a)).toMatchObject([{ value: b.uuid }, { value: a.uuid }]);
+      expect(await queue.entries()).toMatchObject([{ value: b.uuid }, { value: a.uuid }]);
       expect(a.fencingToken).toBeGreaterThan(fencingToken);
       expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
     });
 
-    test('runs one call after the other', async ({ keys, a }) => {
+    test('runs one call after the other', async ({ queue, a }) => {
       const calls = [a.acquire(), a.acquire({ lockTtl: 60 }), a.acquire({ lockTtl: null })];
       expect(await Promise.all(calls)).toEqual([true, true, true]);
-      const queue = await queueOf(keys, a);
-      expect(queue).toMatchObject([{ key: a.lockKey }]);
-      expect(queue[0]).not.toHaveProperty('ttl');
+      const entries = await queue.entries();
+      expect(entries).toMatchObject([{ key: a.lockKey, ttl: undefined }]);
     });
   });
 
   describe('isAcquired', () => {
-    test('notices that the key was removed, and the signal tells', async ({ keys, a }) => {
+    test('notices that the key was removed, and the signal tells', async ({ queue, a }) => {
       await a.acquire();
       const { signal } = a;
       expect(a.isTaken).toBe(true);
-      await keys.delete(a.lockKey);
+      await queue.remove(a.lockKey);
       expect(await a.isAcquired()).toBe(false);
       expect(a.isTaken).toBe(false);
       expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
     });
 
-    test('notices that the key was taken over', async ({ keys, a }) => {
+    test('notices that the key was taken over', async ({ queue, a }) => {
       await a.acquire();
-      await keys.set(a.lockKey, 'somebody else');
+      await queue.overwrite(a.lockKey, 'somebody else');
       expect(await a.isAcquired()).toBe(false);
       expect(a.isTaken).toBe(false);
     });

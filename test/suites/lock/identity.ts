@@ -2,22 +2,22 @@ import { describe, expect } from 'vitest';
 import { EtcdValueError } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
-import { type LockTest, queueOf } from './locks.ts';
+import { type LockTest, untilQueued } from './locks.ts';
 
 export function identity(test: LockTest): void {
   describe('setUuid', () => {
-    test('takes over the place of another, which acquire then renews', async ({ keys, a, b }) => {
+    test('takes over the place of another, which acquire then renews', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       await b.setUuid(a.uuid);
       expect(b).toMatchObject({ uuid: a.uuid, lockKey: a.lockKey, fencingToken: a.fencingToken, isTaken: false });
       expect(await b.isAcquired()).toBe(false);
       expect(await b.acquire({ lockTtl: 600 })).toBe(true);
-      const [entry, ...others] = await queueOf(keys, b);
+      const [entry, ...others] = await queue.entries();
       expect(entry?.key).toBe(a.lockKey);
       expect(entry?.ttl).toBeGreaterThan(60);
       expect(others).toEqual([]);
       await b.release();
-      expect(await queueOf(keys, b)).toEqual([]);
+      expect(await queue.entries()).toEqual([]);
     });
 
     test('takes over a place that is not first, and waits there', async ({ a, b, makeLock }) => {
@@ -31,11 +31,11 @@ export function identity(test: LockTest): void {
       expect(await c.acquire()).toBe(true);
     });
 
-    test('gives up a place of its own', async ({ keys, a, b }) => {
+    test('gives up a place of its own', async ({ queue, a, b }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       await b.setUuid(a.uuid);
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 
     test('refuses a uuid that is not in the queue, and changes nothing', async ({ a, b }) => {
@@ -45,14 +45,6 @@ export function identity(test: LockTest): void {
       expect(error.message).toBe('Inexistent UUID');
       expect(a).toMatchObject({ uuid, lockKey, isTaken: true });
       expect(await a.isAcquired()).toBe(true);
-    });
-
-    test('takes the first of several keys and removes the others', async ({ keys, a }) => {
-      for (let i = 0; i < 3; i += 1) await keys.createInOrder(a.path, 'twice');
-      const [lowest] = await queueOf(keys, a);
-      await a.setUuid('twice');
-      expect(a.lockKey).toBe(lowest?.key);
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey, value: 'twice' }]);
     });
   });
 
@@ -74,28 +66,28 @@ export function identity(test: LockTest): void {
       expect(a.uuid).not.toBe(b.uuid);
     });
 
-    test.for(['node-1', 'with space & more=1', 'ü 🔒'])('may be chosen: %j', async (uuid, { keys, makeLock }) => {
+    test.for(['node-1', 'with space & more=1', 'ü 🔒'])('may be chosen: %j', async (uuid, { queue, makeLock }) => {
       const lock = await makeLock({ uuid });
       expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
-      expect(await queueOf(keys, lock)).toMatchObject([{ key: lock.lockKey, value: uuid }]);
+      expect(await queue.entries()).toMatchObject([{ key: lock.lockKey, value: uuid }]);
       await lock.release();
-      expect(await queueOf(keys, lock)).toEqual([]);
+      expect(await queue.entries()).toEqual([]);
     });
 
-    test('that was chosen is looked for before anything is queued', async ({ keys, makeLock }) => {
+    test('that was chosen is looked for before anything is queued', async ({ queue, makeLock }) => {
       const first = await makeLock({ uuid: 'node-1' });
       const again = await makeLock({ uuid: 'node-1' });
       await first.acquire();
       expect(await again.acquire({ blocking: false })).toBe(true);
       expect(again.lockKey).toBe(first.lockKey);
-      expect(await queueOf(keys, again)).toHaveLength(1);
+      expect(await queue.entries()).toHaveLength(1);
     });
 
-    test('that was chosen lets a place be given up that another object took', async ({ keys, makeLock }) => {
+    test('that was chosen lets a place be given up that another object took', async ({ queue, makeLock }) => {
       const first = await makeLock({ uuid: 'node-1' });
       await first.acquire();
       await (await makeLock({ uuid: 'node-1' })).release();
-      expect(await queueOf(keys, first)).toEqual([]);
+      expect(await queue.entries()).toEqual([]);
     });
   });
 
@@ -116,21 +108,20 @@ export function identity(test: LockTest): void {
       a,
       openAnother,
     }) => {
-      const keys = await openAnother();
-      const others = [`${lockName}-2`, `${lockName}/5`, `${lockName}/b`].map((other) => new Lock(keys, other));
+      const client = await openAnother();
+      const others = [`${lockName}-2`, `${lockName}/5`, `${lockName}/b`].map((other) => new Lock(client, other));
       for (const other of others) expect(await other.acquire({ blocking: false })).toBe(true);
       expect(await a.contenders()).toEqual([]);
       expect(await a.acquire({ blocking: false })).toBe(true);
       for (const other of others) expect(await other.isAcquired()).toBe(true);
     });
 
-    test('are those, too, that no lock of this package queued', async ({ keys, a }) => {
-      const { node } = await keys.createInOrder(a.path, 'of python', { ttl: 60 });
+    test('are those, too, that no lock of this package queued', async ({ queue, a }) => {
+      const { key } = await queue.put('of python', 60);
       const waiting = a.acquire();
-      await keys.watch(a.path, { after: node.modifiedIndex, recursive: true });
-      expect(await a.contenders()).toMatchObject([{ key: node.key, value: 'of python' }, { value: a.uuid }]);
+      expect(await untilQueued(a, 2)).toMatchObject([{ key, value: 'of python' }, { value: a.uuid }]);
       expect(a.isTaken).toBe(false);
-      await keys.delete(node.key);
+      await queue.remove(key);
       expect(await waiting).toBe(true);
     });
   });

@@ -9,11 +9,11 @@ import {
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
-import { type LockTest, queueOf, untilQueued } from './locks.ts';
+import { type LockTest, untilQueued } from './locks.ts';
 
 export function waysOut(test: LockTest): void {
   describe('waiting in vain', () => {
-    test('ends with the timeout, names the holder and leaves no key', async ({ keys, a, b }) => {
+    test('ends with the timeout, names the holder and leaves no key', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const began = performance.now();
       const error = await rejection(b.acquire({ timeout: 0.3 }), EtcdWatchTimedOut);
@@ -21,7 +21,7 @@ export function waysOut(test: LockTest): void {
       expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
       expect(error.message).toContain(a.uuid);
       expect(b.isTaken).toBe(false);
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
       expect(a.isTaken).toBe(true);
     });
 
@@ -31,7 +31,7 @@ export function waysOut(test: LockTest): void {
       expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: undefined });
     });
 
-    test('ends with the reason of the signal and leaves no key and no listener', async ({ keys, a, b }) => {
+    test('ends with the reason of the signal and leaves no key and no listener', async ({ queue, a, b }) => {
       await a.acquire();
       const abort = new AbortController();
       const reason = { any: 'value' };
@@ -39,7 +39,7 @@ export function waysOut(test: LockTest): void {
       await untilQueued(a, 2);
       abort.abort(reason);
       await ended;
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
       expect(listenersOf(abort.signal)).toBe(0);
     });
 
@@ -50,17 +50,17 @@ export function waysOut(test: LockTest): void {
       expect(await b.contenders()).toEqual([]);
     });
 
-    test('ends with a release of the lock that waits, and leaves no key', async ({ keys, a, b }) => {
+    test('ends with a release of the lock that waits, and leaves no key', async ({ queue, a, b }) => {
       await a.acquire();
       const ended = rejection(b.acquire(), EtcdLockReleased);
       await untilQueued(a, 2);
       await b.release();
       await ended;
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 
     test('ends with the client of the lock that waits, and leaves no key', async ({
-      keys,
+      queue,
       lockName,
       a,
       openAnother,
@@ -72,17 +72,17 @@ export function waysOut(test: LockTest): void {
       await untilQueued(a, 2);
       await closing.close();
       await ended;
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 
-    test('ends when the own key is removed, and names the holder', async ({ keys, a, b }) => {
+    test('ends when the own key is removed, and names the holder', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const ended = rejection(b.acquire(), EtcdLockExpired);
       const [, own] = await untilQueued(a, 2);
-      await keys.delete(own?.key ?? '');
+      await queue.remove(own?.key ?? '');
       await a.release();
       await ended;
-      expect(await queueOf(keys, a)).toEqual([]);
+      expect(await queue.entries()).toEqual([]);
     });
 
     test('lets the same lock try again', async ({ a, b }) => {
@@ -98,7 +98,7 @@ export function waysOut(test: LockTest): void {
   });
 
   describe('release', () => {
-    test('removes the key and may be called again, also meanwhile', async ({ keys, a }) => {
+    test('removes the key and may be called again, also meanwhile', async ({ queue, a }) => {
       await a.acquire();
       const { signal, lockKey } = a;
       await Promise.all([a.release(), a.release()]);
@@ -107,23 +107,23 @@ export function waysOut(test: LockTest): void {
       expect(await a.isAcquired()).toBe(false);
       expect(signal.aborted).toBe(false);
       expect(a.lockKey).toBe(lockKey);
-      expect(await queueOf(keys, a)).toEqual([]);
+      expect(await queue.entries()).toEqual([]);
     });
 
-    test('touches nobody else’s key', async ({ keys, a, b }) => {
+    test('touches nobody else’s key', async ({ queue, a, b }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       await b.release();
       await b.release();
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
       expect(await a.isAcquired()).toBe(true);
     });
 
-    test('leaves a key alone that carries the value of another', async ({ keys, a }) => {
+    test('leaves a key alone that carries the value of another', async ({ queue, a }) => {
       await a.acquire();
-      await keys.set(a.lockKey, 'somebody else');
+      await queue.overwrite(a.lockKey, 'somebody else');
       await a.release();
-      expect(await queueOf(keys, a)).toMatchObject([{ key: a.lockKey, value: 'somebody else' }]);
+      expect(await queue.entries()).toMatchObject([{ key: a.lockKey, value: 'somebody else' }]);
     });
 
     test('of a lock that never had a place says so', async ({ a }) => {
@@ -140,12 +140,12 @@ export function waysOut(test: LockTest): void {
       expect(a.fencingToken).toBeGreaterThan(fencingToken);
     });
 
-    test('is what disposing does', async ({ keys, a, b }) => {
+    test('is what disposing does', async ({ queue, a, b }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       await b[Symbol.asyncDispose]();
       await a[Symbol.asyncDispose]();
-      expect(await queueOf(keys, a)).toEqual([]);
+      expect(await queue.entries()).toEqual([]);
     });
   });
 }

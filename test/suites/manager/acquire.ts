@@ -1,8 +1,9 @@
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { EtcdConnectionFailed, EtcdLockReleased } from '../../../src/errors.ts';
 import { until } from '../../support/until.ts';
 import { aborted } from '../lock/locks.ts';
-import { callsOn, hangRenewals, type ManagerTest } from './managers.ts';
+import { failNextRemoval, hangRenewals, requestsOf } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 export function acquire(test: ManagerTest): void {
   describe('acquire', () => {
@@ -60,7 +61,7 @@ export function acquire(test: ManagerTest): void {
     });
 
     test('is refused as reentrant, before any call', async ({ lockName, a }) => {
-      const calls = callsOn(a.keys);
+      const calls = requestsOf(a.client);
       const options = { reentrant: true } as object;
       await expect(a.locks.acquire(lockName, options)).rejects.toThrow(TypeError);
       expect(calls()).toEqual([]);
@@ -79,13 +80,13 @@ export function acquire(test: ManagerTest): void {
 
     test('does not reject when the key cannot be removed, which is made good later', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName);
-      vi.spyOn(a.keys, 'delete').mockRejectedValueOnce(new EtcdConnectionFailed('no way'));
+      failNextRemoval(a.client, new EtcdConnectionFailed('no way'));
       expect(await held.release()).toBe(true);
       await queue.untilLength(0);
     });
 
     test('ends a renewal in flight and does not wait for it', async ({ lockName, queue, a }) => {
-      const renewals = hangRenewals(a.keys);
+      const renewals = hangRenewals(a.client);
       const held = await a.locks.acquire(lockName, { ttl: 6 });
       await until(
         () => renewals.length,

@@ -1,5 +1,6 @@
-import { describe, expect, vi } from 'vitest';
-import { callsOn, type ManagerTest } from './managers.ts';
+import { describe, expect } from 'vitest';
+import { beforeNext, requestsOf } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 const MODES = ['exclusive', 'shared'] as const;
 const PAIRS = MODES.flatMap((one) => MODES.map((other) => [one, other] as const));
@@ -21,10 +22,10 @@ export function available(test: ManagerTest): void {
       'beside a hold (%s) of another process asks (%s) and writes nothing in vain',
       async ([mode, wanted], { lockName, queue, a, b }) => {
         const held = await a.locks.acquire(lockName, { mode });
-        const calls = callsOn(b.keys);
+        const calls = requestsOf(b.client);
         const got = await b.locks.request(lockName, { mode: wanted, ifAvailable }, (mine) => mine);
         expect(got?.mode).toBe(mode === 'shared' && wanted === 'shared' ? 'shared' : undefined);
-        expect(calls()).toEqual(got ? ['get', 'createInOrder', 'delete'] : ['get']);
+        expect(calls()).toEqual(got ? ['read', 'append', 'remove'] : ['read']);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
         await held.release();
       },
@@ -34,11 +35,11 @@ export function available(test: ManagerTest): void {
       'beside a hold (%s) of this process asks (%s) and writes nothing in vain',
       async ([mode, wanted], { lockName, queue, a }) => {
         const held = await a.locks.acquire(lockName, { mode });
-        const calls = callsOn(a.keys);
+        const calls = requestsOf(a.client);
         const got = await a.locks.request(lockName, { mode: wanted, ifAvailable }, (mine) => mine);
         expect(got?.mode).toBe(mode === 'shared' && wanted === 'shared' ? 'shared' : undefined);
-        const inVain = mode === 'exclusive' ? [] : ['get'];
-        expect(calls()).toEqual(got ? ['get', 'createInOrder', 'delete'] : inVain);
+        const inVain = mode === 'exclusive' ? [] : ['read'];
+        expect(calls()).toEqual(got ? ['read', 'append', 'remove'] : inVain);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
         await held.release();
       },
@@ -55,21 +56,17 @@ export function available(test: ManagerTest): void {
       const reader = await a.locks.acquire(lockName, { mode: 'shared' });
       const writer = b.locks.acquire(lockName);
       await queue.untilLength(2);
-      for (const { keys, locks } of [b, c]) {
-        const calls = callsOn(keys);
+      for (const { client, locks } of [b, c]) {
+        const calls = requestsOf(client);
         expect(await locks.acquire(lockName, { mode: 'shared', ifAvailable })).toBeNull();
-        expect(calls().filter((call) => call !== 'get' && call !== 'watch')).toEqual([]);
+        expect(calls().filter((call) => call !== 'read' && call !== 'wait')).toEqual([]);
       }
       await reader.release();
       await (await writer).release();
     });
 
     test('gives its entry back when another came first in the last moment', async ({ lockName, queue, a }) => {
-      const { createInOrder } = a.keys;
-      vi.spyOn(a.keys, 'createInOrder').mockImplementationOnce(async (...args) => {
-        await queue.put('somebody else');
-        return createInOrder.apply(a.keys, args);
-      });
+      beforeNext(a.client, 'append', () => queue.put('somebody else'));
       expect(await a.locks.request(lockName, { ifAvailable }, (held) => held)).toBeNull();
       expect(await queue.values()).toEqual(['somebody else']);
     });

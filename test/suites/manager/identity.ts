@@ -1,9 +1,10 @@
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { LockMode } from '../../../src/recipe/entry-value.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
-import { type ManagerTest, nextWatch } from './managers.ts';
+import { beforeNext, nextWait } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 const identity = 'pod-1';
 /** As a process of that identity left it that is gone. */
@@ -36,7 +37,7 @@ export function identities(test: ManagerTest): void {
         const { locks } = await makeProcess({ identity });
         const dead = await queue.put(LEFT[left]);
         const held = await locks.acquire(lockName, { mode });
-        expect(held.fencingToken).toBeGreaterThan(BigInt(dead.createdIndex));
+        expect(held.fencingToken).toBeGreaterThan(dead.rank);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
         await held.release();
       },
@@ -55,10 +56,10 @@ export function identities(test: ManagerTest): void {
     });
 
     test('names the holder, not the predecessor it has removed', async ({ lockName, queue, makeProcess }) => {
-      const { keys, locks } = await makeProcess({ identity });
+      const { client, locks } = await makeProcess({ identity });
       await queue.put(LEFT.exclusive);
       const holder = await queue.put('holder');
-      const watched = nextWatch(keys);
+      const watched = nextWait(client);
       const head = locks.acquire(lockName);
       await watched;
       const error = await rejection(locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
@@ -78,9 +79,9 @@ export function identities(test: ManagerTest): void {
     test.for([`id:pod-2:x`, `id:${identity}:x:y`, identity, `id:${identity}`, `shared:id:pod-2:x`])(
       'leaves alone what is not of that identity: %s',
       async (value, { lockName, queue, makeProcess }) => {
-        const { keys, locks } = await makeProcess({ identity });
+        const { client, locks } = await makeProcess({ identity });
         const { key } = await queue.put(value);
-        const watched = nextWatch(keys);
+        const watched = nextWait(client);
         const waiting = locks.acquire(lockName);
         expect(await watched).toBe(key);
         expect(await queue.entries()).toMatchObject([{ key, value }, {}]);
@@ -91,7 +92,7 @@ export function identities(test: ManagerTest): void {
 
     test('leaves alone what a process without one left', async ({ lockName, queue, a }) => {
       const { key } = await queue.put(LEFT.exclusive);
-      const watched = nextWatch(a.keys);
+      const watched = nextWait(a.client);
       const waiting = a.locks.acquire(lockName);
       expect(await watched).toBe(key);
       expect(await queue.entries()).toMatchObject([{ key }, {}]);
@@ -123,13 +124,9 @@ export function identities(test: ManagerTest): void {
 
   describe('a twin that lives', () => {
     test('is fenced off though it renewed its entry in the last moment', async ({ lockName, queue, makeProcess }) => {
-      const { keys, locks } = await makeProcess({ identity });
+      const { client, locks } = await makeProcess({ identity });
       const twin = await queue.put(LEFT.exclusive);
-      const remove = keys.delete;
-      vi.spyOn(keys, 'delete').mockImplementationOnce(async (...args) => {
-        await queue.overwrite(twin.key, LEFT.exclusive);
-        return remove.apply(keys, args);
-      });
+      beforeNext(client, 'remove', () => queue.overwrite(twin.key, LEFT.exclusive));
       const held = await locks.acquire(lockName);
       expect(await queue.entries()).toMatchObject([{ key: held.key }]);
       await held.release();
@@ -140,14 +137,10 @@ export function identities(test: ManagerTest): void {
       queue,
       makeProcess,
     }) => {
-      const { keys, locks } = await makeProcess({ identity });
+      const { client, locks } = await makeProcess({ identity });
       const { key } = await queue.put(LEFT.exclusive);
-      const remove = keys.delete;
-      vi.spyOn(keys, 'delete').mockImplementationOnce(async (...args) => {
-        await queue.overwrite(key, 'somebody else');
-        return remove.apply(keys, args);
-      });
-      const watched = nextWatch(keys);
+      beforeNext(client, 'remove', () => queue.overwrite(key, 'somebody else'));
+      const watched = nextWait(client);
       const waiting = locks.acquire(lockName);
       expect(await watched).toBe(key);
       expect(await queue.entries()).toMatchObject([{ key, value: 'somebody else' }, {}]);

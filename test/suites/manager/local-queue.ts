@@ -7,7 +7,8 @@ import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
-import { callsOn, type ManagerTest, nextWatch } from './managers.ts';
+import { nextWait, requestsOf } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 const shared = { mode: 'shared' } as const;
 
@@ -15,24 +16,25 @@ export function localQueue(test: ManagerTest): void {
   describe('requests of one process for one lock', () => {
     test('take their turns in order with one entry at a time, each a new one', async ({ lockName, queue, a }) => {
       const order: number[] = [];
-      const keys = await Promise.all(
+      const ranks = await Promise.all(
         Array.from({ length: 6 }, (_, i) =>
           a.locks.request(lockName, async (held) => {
             order.push(i);
-            expect(await queue.entries()).toMatchObject([{ key: held.key }]);
-            return held.key;
+            const entries = await queue.entries();
+            expect(entries).toMatchObject([{ key: held.key }]);
+            return entries[0]?.rank ?? 0n;
           }),
         ),
       );
       expect(order).toEqual([0, 1, 2, 3, 4, 5]);
-      expect(keys.toSorted()).toEqual(keys);
-      expect(new Set(keys).size).toBe(6);
+      expect(ranks.toSorted((x, y) => Number(x - y))).toEqual(ranks);
+      expect(new Set(ranks).size).toBe(6);
     });
 
     test('do so also by several managers on the client', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName);
-      const calls = callsOn(a.keys);
-      const next = new LockManager(a.keys).acquire(lockName);
+      const calls = requestsOf(a.client);
+      const next = new LockManager(a.client).acquire(lockName);
       await queue.entries();
       expect(calls()).toEqual([]);
       await held.release();
@@ -109,7 +111,7 @@ export function localQueue(test: ManagerTest): void {
   describe('a request that waits for its turn in the process', () => {
     test('names the holder when its time is up, whichever process that is', async ({ lockName, a, b }) => {
       const held = await b.locks.acquire(lockName);
-      const watched = nextWatch(a.keys);
+      const watched = nextWait(a.client);
       const head = a.locks.acquire(lockName);
       await watched;
       const options = { timeout: 0.2 };
@@ -125,7 +127,7 @@ export function localQueue(test: ManagerTest): void {
 
     test('ends with the reason of its signal without a call, and leaves no listener', async ({ lockName, a }) => {
       const held = await a.locks.acquire(lockName);
-      const calls = callsOn(a.keys);
+      const calls = requestsOf(a.client);
       const abort = new AbortController();
       const reason = { any: 'value' };
       const ended = expect(a.locks.acquire(lockName, { signal: abort.signal })).rejects.toBe(reason);
@@ -138,7 +140,7 @@ export function localQueue(test: ManagerTest): void {
 
     test('makes no call either when its turn comes as it ends', async ({ lockName, a, onTestFinished }) => {
       const held = await a.locks.acquire(lockName);
-      const calls = callsOn(a.keys);
+      const calls = requestsOf(a.client);
       const abort = new AbortController();
       // Told of right after the turn was handed on.
       const released = channel('tracing:etcd-v2-lock:request:released');
@@ -152,7 +154,7 @@ export function localQueue(test: ManagerTest): void {
       const ended = expect(a.locks.acquire(lockName, { signal: abort.signal })).rejects.toBe('reason');
       await held.release();
       await ended;
-      expect(calls()).toEqual(['delete']);
+      expect(calls()).toEqual(['remove']);
     });
 
     test('runs its callback in the context of its caller, whoever hands the turn on', async ({ lockName, a }) => {

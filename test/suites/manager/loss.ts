@@ -1,4 +1,4 @@
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import {
   EtcdClientClosed,
   EtcdConnectionFailed,
@@ -11,7 +11,8 @@ import { LockManager } from '../../../src/manager/manager.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { aborted } from '../lock/locks.ts';
-import { hangRenewals, type ManagerTest } from './managers.ts';
+import { failNextRemoval, failRenewals, hangRenewals } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 /** Waits until the hold is lost. */
 const lossOf = async (held: Held): Promise<EtcdLockLost> => (await aborted(held.signal)) as EtcdLockLost;
@@ -49,7 +50,7 @@ export function loss(test: ManagerTest): void {
     });
 
     test('because renewals are not answered is told before anybody else has it', async ({ lockName, queue, a, b }) => {
-      hangRenewals(a.keys);
+      hangRenewals(a.client);
       const held = await a.locks.acquire(lockName, { ttl: 2 });
       const next = b.locks.acquire(lockName);
       await queue.untilLength(2);
@@ -63,7 +64,7 @@ export function loss(test: ManagerTest): void {
 
     test('because renewals fail tells with what', async ({ lockName, a }) => {
       const failure = new EtcdConnectionFailed('no way');
-      vi.spyOn(a.keys, 'renew').mockRejectedValue(failure);
+      failRenewals(a.client, failure);
       const held = await a.locks.acquire(lockName, { ttl: 2 });
       const { cause } = await lossOf(held);
       expect(cause).toBeInstanceOf(EtcdLockExpired);
@@ -71,13 +72,14 @@ export function loss(test: ManagerTest): void {
       await held.release();
     });
 
-    test('ends as much before the TTL as the margin says', async ({ lockName, keys, queue, makeProcess }) => {
-      const { keys: own, locks } = await makeProcess({ margin: 8 });
-      hangRenewals(own);
+    test('ends as much before the TTL as the margin says', async ({ lockName, queue, makeProcess }) => {
+      const { client, locks } = await makeProcess({ margin: 8 });
+      hangRenewals(client);
       const held = await locks.acquire(lockName, { ttl: 10 });
       await lossOf(held);
-      const { node } = await keys.get(held.key, { quorum: true });
-      expect(node.ttl).toBeGreaterThan(0);
+      const [entry] = await queue.entries();
+      expect(entry?.key).toBe(held.key);
+      expect(entry?.ttl).toBeGreaterThan(0);
       await held.release();
       expect(await queue.entries()).toEqual([]);
     });
@@ -109,13 +111,13 @@ export function loss(test: ManagerTest): void {
       },
     );
 
-    test('is told of the first loss where holds are nested and both are lost', async ({ lockName, keys, a }) => {
+    test('is told of the first loss where holds are nested and both are lost', async ({ lockName, onlooker, a }) => {
       const own = new Error('own');
       let inner: Held | undefined;
       const ended = a.locks.request(lockName, { ttl: 2 }, (outer) =>
         a.locks.request(`${lockName}-inner`, { ttl: 2 }, async (held) => {
           inner = held;
-          for (const { key } of [outer, held]) await keys.delete(key);
+          for (const { name, key } of [outer, held]) await onlooker.view(name).remove(key);
           await Promise.all([lossOf(outer), lossOf(held)]);
           throw own;
         }),
@@ -139,7 +141,7 @@ export function loss(test: ManagerTest): void {
       const own = new Error('own');
       const failure = new EtcdConnectionFailed('no way');
       const ended = a.locks.request(lockName, () => {
-        vi.spyOn(a.keys, 'delete').mockRejectedValueOnce(failure);
+        failNextRemoval(a.client, failure);
         throw own;
       });
       await expect(ended).rejects.toBe(own);
@@ -180,7 +182,7 @@ export function loss(test: ManagerTest): void {
 
   test('a failed clean-up spoils no result and is made good later', async ({ lockName, queue, a }) => {
     const result = await a.locks.request(lockName, () => {
-      vi.spyOn(a.keys, 'delete').mockRejectedValueOnce(new EtcdConnectionFailed('no way'));
+      failNextRemoval(a.client, new EtcdConnectionFailed('no way'));
       return 'result';
     });
     expect(result).toBe('result');
@@ -200,7 +202,7 @@ export function loss(test: ManagerTest): void {
         EtcdLockLost,
       );
       await queued.opened;
-      await a.keys.close();
+      await a.client.close();
       expect(await queue.entries()).toEqual([]);
       await ended;
     });
@@ -210,20 +212,20 @@ export function loss(test: ManagerTest): void {
       held.signal.addEventListener('abort', () => held.release());
       const next = b.locks.acquire(lockName);
       await queue.untilLength(2);
-      await a.keys.close();
+      await a.client.close();
       await (await next).release();
     });
 
     test('names the key of a callback that never ends, in time', async ({ lockName, queue, openUnclosed }) => {
-      const keys = await openUnclosed();
+      const client = await openUnclosed();
       const [begun, done] = [gate(), gate()];
       const work = () => {
         begun.open();
         return done.opened;
       };
-      const ended = rejection(new LockManager(keys).request(lockName, work), EtcdLockLost);
+      const ended = rejection(new LockManager(client).request(lockName, work), EtcdLockLost);
       await begun.opened;
-      const error = await rejection(keys.close({ timeout: 0.2 }), EtcdKeysLeft);
+      const error = await rejection(client.close({ timeout: 0.2 }), EtcdKeysLeft);
       const [entry] = await queue.entries();
       expect(error.keys).toEqual([entry?.key]);
       done.open();

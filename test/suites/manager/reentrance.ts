@@ -5,7 +5,8 @@ import { LockManager } from '../../../src/manager/manager.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { aborted } from '../lock/locks.ts';
-import { callsOn, type ManagerTest, nextWatch } from './managers.ts';
+import { nextWait, requestsOf } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 const reentrant = true;
 const unreachable = () => expect.unreachable();
@@ -14,10 +15,10 @@ export function reentrance(test: ManagerTest): void {
   describe('a reentrant request', () => {
     test('inside a hold of the lock runs under that one, without a call', async ({ lockName, a }) => {
       await a.locks.request(lockName, async (outer) => {
-        const calls = callsOn(a.keys);
+        const calls = requestsOf(a.client);
         const run = (held: Held) => held;
         expect(await a.locks.request(lockName, { reentrant }, run)).toBe(outer);
-        expect(await new LockManager(a.keys).request(lockName, { reentrant, mode: 'shared' }, run)).toBe(outer);
+        expect(await new LockManager(a.client).request(lockName, { reentrant, mode: 'shared' }, run)).toBe(outer);
         expect(await a.locks.request(lockName, { reentrant, ifAvailable: true }, (held) => held)).toBe(outer);
         expect(calls()).toEqual([]);
       });
@@ -62,7 +63,7 @@ export function reentrance(test: ManagerTest): void {
     test('finds no hold of another client, nor of another lock', async ({ lockName, a, b }) => {
       await a.locks.request(lockName, async (held) => {
         const abort = new AbortController();
-        const watched = nextWatch(b.keys);
+        const watched = nextWait(b.client);
         const ended = expect(b.locks.request(lockName, { reentrant, signal: abort.signal }, unreachable)).rejects.toBe(
           'reason',
         );

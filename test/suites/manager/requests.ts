@@ -1,7 +1,8 @@
 import { describe, expect } from 'vitest';
 import { EtcdLockReleased } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
-import { callsOn, type ManagerTest } from './managers.ts';
+import { requestsOf } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 /** What a callback may throw, errors of its own and whatever else. */
 const THROWN: readonly unknown[] = [new Error('own'), Object.freeze(new Error('frozen')), 'text', 0, null, undefined];
@@ -25,7 +26,9 @@ export function requests(test: ManagerTest): void {
           mode: 'exclusive',
           uuid: expect.stringMatching(/^[0-9a-f]{32}$/),
         });
-        expect(held.fencingToken).toBe(BigInt(held.key.slice(queue.path.length + 1)));
+        const [entry] = await queue.entries();
+        expect(held.key).toBe(entry?.key);
+        expect(held.fencingToken).toBeGreaterThanOrEqual(entry?.rank ?? 0n);
         expect(held.signal.aborted).toBe(false);
         expect(held.expiresIn()).toBeGreaterThan(0);
         expect(held.expiresIn()).toBeLessThanOrEqual(50);
@@ -96,13 +99,13 @@ export function requests(test: ManagerTest): void {
 
     test('of a free lock is an append, which brings a listing, and a removal', async ({ lockName, a }) => {
       await a.locks.query(lockName); // a cluster that has answered before
-      const calls = callsOn(a.keys);
+      const calls = requestsOf(a.client);
       await a.locks.request(lockName, () => {});
-      expect(calls()).toEqual(['createInOrder', 'delete']);
+      expect(calls()).toEqual(['append', 'remove']);
     });
 
     test('with a bad option makes no call', async ({ lockName, a }) => {
-      const calls = callsOn(a.keys);
+      const calls = requestsOf(a.client);
       const callback = () => expect.unreachable();
       await expect(a.locks.request('', callback)).rejects.toThrow('lock name');
       await expect(a.locks.request(lockName, { ttl: 0 }, callback)).rejects.toThrow('ttl');
@@ -112,9 +115,9 @@ export function requests(test: ManagerTest): void {
 
     test.for(['with space', 'umläut', '中文 🔒', 'a/b/c', '_hidden', 'q?x=1#tag', 'percent%41', '7'])(
       'may be for a lock called %j',
-      async (odd, { lockName, keys, a, b }) => {
+      async (odd, { lockName, onlooker, a, b }) => {
         const held = await a.locks.acquire(`${lockName}/${odd}`, { identity: odd });
-        const [entry] = (await keys.get(`${keys.lockPrefix}/${lockName}/${odd}`)).node.nodes;
+        const [entry] = await onlooker.view(`${lockName}/${odd}`).entries();
         expect(entry).toMatchObject({ key: held.key, value: `id:${odd}:${held.uuid}` });
         expect(await b.locks.acquire(`${lockName}/${odd}`, { ifAvailable: true })).toBeNull();
         expect(await held.release()).toBe(true);

@@ -1,10 +1,11 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { describe, expect, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished } from 'vitest';
 import { EtcdConnectionFailed, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
+import { failNextRemoval } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';
 
 const NAME = 'etcd-v2-lock:request';
@@ -96,7 +97,7 @@ export function tracing(test: ManagerTest): void {
       const told = follow(lockName);
       const failure = new EtcdConnectionFailed('no way');
       const held = await a.locks.acquire(lockName);
-      vi.spyOn(a.keys, 'delete').mockRejectedValueOnce(failure);
+      failNextRemoval(a.client, failure);
       await held.release();
       expect(told.at(-1)).toMatchObject({ step: 'released', said: { cleanupError: failure } });
       await queue.untilLength(0);

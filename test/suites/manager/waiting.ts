@@ -1,10 +1,10 @@
-import { describe, expect, vi } from 'vitest';
+import { describe, expect } from 'vitest';
 import { EtcdClientClosed, EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
-import { untilExpiry } from '../keys-api/store.ts';
-import { callsOn, type ManagerTest } from './managers.ts';
+import { duringNext, requestsOf, untilExpiry } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 const unreachable = () => expect.unreachable();
 
@@ -20,10 +20,11 @@ export function waiting(test: ManagerTest): void {
     });
 
     test('waits until its entry expires', async ({ lockName, queue, a }) => {
-      const { key } = await queue.put('gone for good', 1);
+      const { rank } = await queue.put('gone for good', 1);
       const held = await a.locks.acquire(lockName);
-      expect(held.key > key).toBe(true);
-      expect(await queue.entries()).toMatchObject([{ key: held.key }]);
+      const entries = await queue.entries();
+      expect(entries).toMatchObject([{ key: held.key }]);
+      expect(entries[0]?.rank).toBeGreaterThan(rank);
       await held.release();
     });
 
@@ -62,8 +63,7 @@ export function waiting(test: ManagerTest): void {
   describe.concurrent('the time of a hold', () => {
     test('goes on for several TTLs, for a holder and for one who waits', async ({
       lockName,
-      dir,
-      keys,
+      onlooker,
       queue,
       a,
       b,
@@ -71,7 +71,7 @@ export function waiting(test: ManagerTest): void {
       const held = await a.locks.acquire(lockName, { ttl: 4 });
       const waiting = b.locks.acquire(lockName, { ttl: 4 });
       const before = await queue.untilLength(2);
-      await untilExpiry(keys, dir, 9);
+      await untilExpiry(onlooker, 9);
       held.assertHeld();
       expect(await queue.entries()).toMatchObject(before.map(({ key, value }) => ({ key, value })));
       await held.release();
@@ -79,10 +79,10 @@ export function waiting(test: ManagerTest): void {
       await (await waiting).release();
     });
 
-    test('goes on for several TTLs for readers, too', async ({ lockName, dir, keys, queue, a, b }) => {
+    test('goes on for several TTLs for readers, too', async ({ lockName, onlooker, queue, a, b }) => {
       const options = { mode: 'shared', ttl: 4 } as const;
       const holds = [await a.locks.acquire(lockName, options), await b.locks.acquire(lockName, options)];
-      await untilExpiry(keys, dir, 9);
+      await untilExpiry(onlooker, 9);
       for (const held of holds) held.assertHeld();
       expect(await queue.entries()).toMatchObject(holds.map(({ key }) => ({ key })));
       for (const held of holds) await held.release();
@@ -91,7 +91,7 @@ export function waiting(test: ManagerTest): void {
 
   describe('waiting in vain', () => {
     test('does not begin with a signal that is aborted already', async ({ lockName, a }) => {
-      const calls = callsOn(a.keys);
+      const calls = requestsOf(a.client);
       const signal = AbortSignal.abort('reason');
       await expect(a.locks.request(lockName, { signal }, unreachable)).rejects.toBe('reason');
       await expect(a.locks.acquire(lockName, { signal })).rejects.toBe('reason');
@@ -117,12 +117,7 @@ export function waiting(test: ManagerTest): void {
 
     test('leaves no key when the signal aborts while the append is under way', async ({ lockName, queue, a }) => {
       const abort = new AbortController();
-      const { createInOrder } = a.keys;
-      vi.spyOn(a.keys, 'createInOrder').mockImplementationOnce((...args) => {
-        const appended = createInOrder.apply(a.keys, args);
-        abort.abort('reason');
-        return appended;
-      });
+      duringNext(a.client, 'append', () => abort.abort('reason'));
       await expect(a.locks.request(lockName, { signal: abort.signal }, unreachable)).rejects.toBe('reason');
       expect(await queue.entries()).toEqual([]);
     });
@@ -155,7 +150,7 @@ export function waiting(test: ManagerTest): void {
       const { key } = await queue.put('holder');
       const ended = [1, 2, 3].map(() => rejection(a.locks.request(lockName, unreachable), EtcdClientClosed));
       await queue.untilLength(2);
-      await a.keys.close();
+      await a.client.close();
       await Promise.all(ended);
       expect(await queue.entries()).toMatchObject([{ key }]);
     });
@@ -168,7 +163,7 @@ export function waiting(test: ManagerTest): void {
       };
       const lost = rejection(a.locks.request(lockName, work), EtcdLockLost);
       await begun.opened;
-      const closed = a.keys.close();
+      const closed = a.client.close();
       await rejection(a.locks.request(lockName, unreachable), EtcdClientClosed);
       await rejection(a.locks.request(`${lockName}/free`, unreachable), EtcdClientClosed);
       done.open();

@@ -2,7 +2,8 @@ import { describe, expect } from 'vitest';
 import { Lock } from '../../../src/python/lock.ts';
 import type { LockMode } from '../../../src/recipe/entry-value.ts';
 import { SharedResource } from '../../support/shared-resource.ts';
-import { type ManagerTest, nextWatch } from './managers.ts';
+import { nextWait } from '../stores/interventions.ts';
+import type { ManagerTest } from './managers.ts';
 
 const MODES: readonly LockMode[] = ['exclusive', 'shared'];
 
@@ -11,7 +12,7 @@ export function withLock(test: ManagerTest): void {
     test.for(MODES)(
       'stand in one queue: a request (%s) waits for the Lock',
       async (mode, { lockName, queue, a, b }) => {
-        const lock = new Lock(b.keys, lockName);
+        const lock = new Lock(b.client, lockName);
         await lock.acquire();
         const waiting = a.locks.acquire(lockName, { mode });
         expect(await queue.untilLength(2)).toMatchObject([{ key: lock.lockKey, value: lock.uuid }, {}]);
@@ -24,9 +25,9 @@ export function withLock(test: ManagerTest): void {
     );
 
     test.for(MODES)('stand in one queue: the Lock waits for a hold (%s)', async (mode, { lockName, queue, a, b }) => {
-      const lock = new Lock(b.keys, lockName);
+      const lock = new Lock(b.client, lockName);
       const held = await a.locks.acquire(lockName, { mode });
-      const watched = nextWatch(b.keys);
+      const watched = nextWait(b.client);
       const waiting = lock.acquire();
       expect(await watched).toBe(held.key);
       expect(await queue.entries()).toHaveLength(2);
@@ -37,7 +38,7 @@ export function withLock(test: ManagerTest): void {
     });
 
     test('stand in one queue: the Lock waits for the last of several readers', async ({ lockName, queue, a, b }) => {
-      const lock = new Lock(b.keys, lockName);
+      const lock = new Lock(b.client, lockName);
       const holds = [];
       for (const _ of [1, 2, 3]) holds.push(await a.locks.acquire(lockName, { mode: 'shared' }));
       const waiting = lock.acquire();
@@ -53,7 +54,7 @@ export function withLock(test: ManagerTest): void {
 
     test('respect a place the other keeps without waiting', async ({ lockName, queue, a, b }) => {
       const held = await a.locks.acquire(lockName);
-      const lock = new Lock(b.keys, lockName);
+      const lock = new Lock(b.client, lockName);
       expect(await lock.acquire({ blocking: false })).toBe(false);
       await held.release();
       expect(await a.locks.acquire(lockName, { ifAvailable: true })).toBeNull();
@@ -66,7 +67,7 @@ export function withLock(test: ManagerTest): void {
 
     test('go by their places also on one client', async ({ lockName, queue, a }) => {
       const order: string[] = [];
-      const lock = new Lock(a.keys, lockName);
+      const lock = new Lock(a.client, lockName);
       const held = await a.locks.acquire(lockName);
       const acquired = lock.acquire().then(() => order.push('Lock'));
       await queue.untilLength(2);
@@ -85,7 +86,7 @@ export function withLock(test: ManagerTest): void {
       const c = await makeProcess();
       const use = (mode: LockMode) => resource.use(mode, () => queue.entries());
       const withLocks = async () => {
-        const lock = new Lock(c.keys, lockName);
+        const lock = new Lock(c.client, lockName);
         for (let i = 0; i < 5; i += 1) {
           await lock.acquire({ lockTtl: 60 });
           await use('exclusive');

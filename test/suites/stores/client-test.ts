@@ -1,0 +1,15 @@
+import { randomUUID } from 'node:crypto';
+import { test } from 'vitest';
+import type { OpenClient } from './store-client.ts';
+
+/** A test with a lock name of its own, clients that are closed when it ends, and an onlooker of the lock's queue. */
+export const clientTest = (open: OpenClient) =>
+  test
+    .extend('lockName', () => `contract-${randomUUID()}`)
+    .extend('openAnother', ({ onTestFinished }) => async () => {
+      const client = await open();
+      onTestFinished(() => client.close());
+      return client;
+    })
+    .extend('onlooker', ({ openAnother }) => openAnother())
+    .extend('queue', ({ onlooker, lockName }) => onlooker.view(lockName));

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import { addAbortListener, type Source } from '../../../src/cancellation.ts';
+import type { Interceptor, RequestKind, StoreClient } from './store-client.ts';
+
+/** Returns what lists the requests that the client has made since. */
+export function requestsOf(client: StoreClient): () => readonly RequestKind[] {
+  const kinds: RequestKind[] = [];
+  client.intercept(({ kind, send }) => {
+    kinds.push(kind);
+    return send();
+  });
+  return () => kinds;
+}
+
+/** Never sends nor answers renewals of the client. Returns the signals of those that it held back so far. */
+export function hangRenewals(client: StoreClient): readonly Source[] {
+  const signals: Source[] = [];
+  client.intercept(({ kind, signal, send }) => {
+    if (kind !== 'renew') return send();
+    if (signal) signals.push(signal);
+    return new Promise((_, reject) => signal && addAbortListener(signal, reject));
+  });
+  return signals;
+}
+
+/** Makes all renewals of the client fail, without sending them. */
+export function failRenewals(client: StoreClient, error: Error): void {
+  client.intercept(({ kind, send }) => (kind === 'renew' ? Promise.reject(error) : send()));
+}
+
+/** Makes the next removal of the client fail, without sending it. */
+export const failNextRemoval = (client: StoreClient, error: Error): void =>
+  interceptNext(client, 'remove', () => Promise.reject(error));
+
+/** Does something right before the client sends its next request of this kind. */
+export const beforeNext = (client: StoreClient, kind: RequestKind, action: () => Promise<unknown>): void =>
+  interceptNext(client, kind, async ({ send }) => {
+    await action();
+    return send();
+  });
+
+/** Does something right after the client has sent its next request of this kind, before the answer. */
+export const duringNext = (client: StoreClient, kind: RequestKind, action: () => void): void =>
+  interceptNext(client, kind, ({ send }) => {
+    const answer = send();
+    action();
+    return answer;
+  });
+
+/** Resolves to the key of the entry that the client waits for next: it has read the queue, and another holds the lock. */
+export const nextWait = (client: StoreClient): Promise<string> =>
+  new Promise((resolve) => {
+    interceptNext(client, 'wait', ({ key, send }) => {
+      resolve(key);
+      return send();
+    });
+  });
+
+/** Appends an entry with this TTL to a queue of its own, and waits until the entry expires. Any TTL before is over then. */
+export async function untilExpiry(client: StoreClient, ttl: number): Promise<void> {
+  const clock = client.view(`clock-${randomUUID()}`);
+  await clock.put('clock', ttl);
+  await clock.untilLength(0, { timeout: ttl * 1000 + 15_000, every: 50 });
+}
+
+function interceptNext(client: StoreClient, kind: RequestKind, interceptor: Interceptor): void {
+  let done = false;
+  client.intercept((request) => {
+    if (done || request.kind !== kind) return request.send();
+    done = true;
+    return interceptor(request);
+  });
+}

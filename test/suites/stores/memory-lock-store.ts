@@ -1,0 +1,149 @@
+import { Scope } from '../../../src/cancellation.ts';
+import { EtcdLockExpired } from '../../../src/errors.ts';
+import { keepTrying, type PendingWork, type Running, stopped } from '../../../src/pending-work.ts';
+import { lost } from '../../../src/recipe/lost.ts';
+import { checkName } from '../../../src/recipe/option-checks.ts';
+import { nearestBlocking } from '../../../src/recipe/rules.ts';
+import type { Entry, LockStore, OwnEntry, Queue, QueueStore, StoreCall, Ticket } from '../../../src/recipe/store.ts';
+import { now } from '../../../src/time.ts';
+import type { MemoryClient } from './memory-client.ts';
+
+/** Queues of locks on the five requests of a {@link MemoryClient}: the shortest example of a store. */
+export class MemoryLockStore implements LockStore {
+  readonly #client: MemoryClient;
+
+  constructor(client: MemoryClient) {
+    this.#client = client;
+  }
+
+  get clusterId(): string {
+    return this.#client.clusterId;
+  }
+
+  get pending(): PendingWork {
+    return this.#client.pending;
+  }
+
+  queue(lock: string): QueueStore {
+    checkName('lock name', lock, 750);
+    const path = `/${lock}`;
+    return {
+      path,
+      ticket: (value) => ticketFor(this.#client, path, value),
+      read: async (call) => queueOf(await this.#client.read(path, call)),
+      evict: ({ key, value }, call) => this.#client.remove(path, { key, value }, call),
+    };
+  }
+
+  async list(): Promise<ReadonlyMap<string, Queue>> {
+    const entries = await this.#client.read(undefined, {});
+    const queueAt = (path: string): Queue => queueOf(entries.filter((entry) => entry.path === path));
+    return new Map(entries.map(({ path }) => [path.slice(1), queueAt(path)]));
+  }
+}
+
+const queueOf = (entries: readonly Entry[]): Queue => ({ entries, inOrder: () => entries });
+
+/** Removals that are retried in the background, by queue and value. A later ticket for the same value ends them. */
+const removals = new Map<string, Running>();
+
+/** A value has at most one entry: an append may be repeated after a lost answer, and a removal needs no key. */
+function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
+  const { clusterId, closed, pending } = client;
+  const id = `${clusterId} ${path} ${value}`;
+  let entry: OwnEntry | undefined;
+  let last: OwnEntry | undefined;
+  /** The queue right after the append. With it the first standing needs no read. */
+  let appended: readonly Entry[] | undefined;
+
+  const isOwn = (other: Entry): boolean => other.key === entry?.key && other.value === value;
+  const loss = (): Error =>
+    entry
+      ? lost(entry, clusterId, 'its key is gone, or carries another value')
+      : new EtcdLockExpired(`${path} has no entry with the value ${value}`);
+
+  const own = ({ key, rank }: Pick<Entry, 'key' | 'rank'>, granted: number | null, sentAt: number): OwnEntry => {
+    last = { key, value, rank, clusterId, granted, sentAt };
+    entry = last;
+    return entry;
+  };
+
+  const renew = async (ttl: number | null, call: StoreCall): Promise<OwnEntry | undefined> => {
+    const sentAt = now();
+    const renewed = entry && (await client.renew(entry.key, value, ttl, call));
+    return entry && renewed ? own(entry, ttl, sentAt) : undefined;
+  };
+
+  const remove = (call: StoreCall): Promise<boolean> => client.remove(path, { value }, call).then(() => true);
+  const removeInBackground = (): void => {
+    const stop = new Scope();
+    let over = false;
+    const attempt = async (): Promise<void> => {
+      over = await remove({ signal: stop }).catch(() => closed.aborted);
+    };
+    const retries = keepTrying(() => !over, attempt, { most: 2, closing: pending.closing, signal: stop });
+    const ended = retries.then(() => void removals.delete(id));
+    removals.set(id, { ended, stop });
+    pending.add(last?.key ?? path, ended);
+  };
+
+  return {
+    path,
+    value,
+    get entry() {
+      return entry;
+    },
+    get last() {
+      return last;
+    },
+    async enter(ttl, call) {
+      if (removals.has(id)) await this.leave(call);
+      if (entry) {
+        entry = await renew(ttl, call);
+        return entry;
+      }
+      const sentAt = now();
+      appended = await client.append(path, value, ttl, call);
+      const found = appended.find((other) => other.value === value);
+      return found && own(found, ttl, sentAt);
+    },
+    async find() {
+      const found = (await client.read(path, {})).find((other) => other.value === value);
+      if (!found || found.key === entry?.key) return found && entry;
+      await stopped(removals.get(id));
+      return own(found, null, Number.NEGATIVE_INFINITY);
+    },
+    async standing(mode, { signal, latest }) {
+      const entries = (!latest && appended) || (await client.read(path, { signal }));
+      appended = undefined;
+      const present = entries.find(isOwn);
+      if (!present) throw loss();
+      return {
+        behind: nearestBlocking(entries, present, mode),
+        fencingToken: present.rank,
+        first: entries[0],
+        entries,
+      };
+    },
+    async changed(on, call) {
+      await client.changed(on.key, on.value, call);
+      return true;
+    },
+    async renew(call) {
+      const renewed = await renew(entry?.granted ?? null, call);
+      if (!renewed) throw loss();
+      return renewed;
+    },
+    async verify() {
+      return (await client.read(path, {})).some(isOwn) ? undefined : loss();
+    },
+    async leave(call = {}) {
+      entry = undefined;
+      await stopped(removals.get(id));
+      await remove(call).catch((error) => {
+        removeInBackground();
+        throw error;
+      });
+    },
+  };
+}
