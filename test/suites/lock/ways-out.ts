@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import {
   EtcdClientClosed,
+  EtcdConnectionFailed,
   EtcdLockExpired,
   EtcdLockReleased,
   EtcdValueError,
@@ -9,6 +10,7 @@ import {
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
+import { failNextRemoval } from '../stores/interventions.ts';
 import { type LockTest, untilQueued } from './locks.ts';
 
 export function waysOut(test: LockTest): void {
@@ -138,6 +140,26 @@ export function waysOut(test: LockTest): void {
       await a.release();
       expect(await a.acquire()).toBe(true);
       expect(a.fencingToken).toBeGreaterThan(fencingToken);
+    });
+
+    test('that failed is retried before the lock is acquired again, with a greater token', async ({
+      queue,
+      lockName,
+      openAnother,
+    }) => {
+      const client = await openAnother();
+      const lock = new Lock(client, lockName);
+      await lock.acquire();
+      const { fencingToken } = lock;
+      const failure = new EtcdConnectionFailed('no way');
+      failNextRemoval(client, failure);
+      await expect(lock.release()).rejects.toBe(failure);
+      expect(await queue.values()).toEqual([lock.uuid]);
+      expect(await lock.acquire()).toBe(true);
+      expect(lock.fencingToken).toBeGreaterThan(fencingToken);
+      expect(await queue.entries()).toMatchObject([{ key: lock.lockKey }]);
+      await lock.release();
+      expect(await queue.entries()).toEqual([]);
     });
 
     test('is what disposing does', async ({ queue, a, b }) => {

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { EtcdLockReleased } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
-import { requestsOf } from '../stores/interventions.ts';
+import { duringNext, loseNextAnswer, requestsOf } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';
 
 /** What a callback may throw, errors of its own and whatever else. */
@@ -102,6 +102,28 @@ export function requests(test: ManagerTest): void {
       const calls = requestsOf(a.client);
       await a.locks.request(lockName, () => {});
       expect(calls()).toEqual(['append', 'remove']);
+    });
+
+    test('has one entry if the answer to its append was lost', async ({ lockName, queue, a }) => {
+      await a.locks.query(lockName); // the store has answered before
+      loseNextAnswer(a.client, 'append');
+      await a.locks.request(lockName, async (held) => {
+        expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
+      });
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('leaves no entry if the answer to its append was lost and its signal aborted', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
+      const abort = new AbortController();
+      loseNextAnswer(a.client, 'append');
+      duringNext(a.client, 'append', () => abort.abort('reason'));
+      const ended = a.locks.request(lockName, { signal: abort.signal }, () => expect.unreachable());
+      await expect(ended).rejects.toBe('reason');
+      expect(await queue.entries()).toEqual([]);
     });
 
     test('with a bad option makes no call', async ({ lockName, a }) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { addAbortListener, type Source } from '../../../src/cancellation.ts';
+import { EtcdConnectionFailed } from '../../../src/errors.ts';
 import type { Interceptor, RequestKind, StoreClient } from './store-client.ts';
 
 /** Returns what lists the requests that the client has made since. */
@@ -31,6 +32,13 @@ export function failRenewals(client: StoreClient, error: Error): void {
 /** Makes the next removal of the client fail, without sending it. */
 export const failNextRemoval = (client: StoreClient, error: Error): void =>
   interceptNext(client, 'remove', () => Promise.reject(error));
+
+/** Makes the client send its next request of this kind, and lose the answer. */
+export const loseNextAnswer = (client: StoreClient, kind: RequestKind): void =>
+  interceptNext(client, kind, async ({ send }) => {
+    await send();
+    throw new EtcdConnectionFailed('the answer was lost', { outcomeUnknown: true });
+  });
 
 /** Does something right before the client sends its next request of this kind. */
 export const beforeNext = (client: StoreClient, kind: RequestKind, action: () => Promise<unknown>): void =>
