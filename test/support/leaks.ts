@@ -1,17 +1,21 @@
 import { getEventListeners } from 'node:events';
 import { Scope, type Source } from '../../src/cancellation.ts';
 
-/** Timers that this package's timing module has started and neither fired nor cleared, also those that keep nothing alive. */
+/** A frame of this package's source in a stack trace. */
+const OWN = /[/\\]src[/\\][^:]*\.ts:/;
+
+/** Timers that this package has started and that have neither fired nor been cleared, those that keep nothing alive included. */
 export function trackTimers(): { readonly live: number; stop(): void } {
   const { setTimeout: realSet, clearTimeout: realClear } = globalThis;
   const live = new Set<unknown>();
   globalThis.setTimeout = ((fn: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
-    const own = new Error().stack?.includes('/src/timing') ?? false;
+    // The first line is the message, the second this function: the third is the caller.
+    const caller = new Error().stack?.split('\n')[2] ?? '';
     const timer = realSet(() => {
       live.delete(timer);
       fn(...args);
     }, ms);
-    if (own) live.add(timer);
+    if (OWN.test(caller)) live.add(timer);
     return timer;
   }) as typeof setTimeout;
   globalThis.clearTimeout = ((timer: NodeJS.Timeout) => {

@@ -1,0 +1,23 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { Timeout } from '../../src/http/timeout.ts';
+import { atDeadline, Deadline } from '../../src/time.ts';
+import { trackTimers } from './leaks.ts';
+
+test('timers of the package count until they fire or are cleared, timers of others never', async () => {
+  const timers = trackTimers();
+  onTestFinished(() => timers.stop());
+  const own = setTimeout(() => {}, 60_000);
+  expect(timers.live).toBe(0);
+  const cancel = atDeadline(Deadline.after(60), () => {});
+  const timeout = Timeout.run(60, () => {});
+  expect(timers.live).toBe(2);
+  cancel();
+  timeout.pause();
+  expect(timers.live).toBe(0);
+  await new Promise<void>((resolve) => {
+    atDeadline(Deadline.after(0.01), resolve);
+    expect(timers.live).toBe(1);
+  });
+  expect(timers.live).toBe(0);
+  clearTimeout(own);
+});
