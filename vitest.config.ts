@@ -10,7 +10,7 @@ export default defineConfig({
           name: 'etcd',
           include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
           exclude: ['test/faults/**'],
-          globalSetup: ['test/support/global-build.ts', 'test/support/global-etcd.ts'],
+          globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
         },
       },
       {
@@ -44,7 +44,11 @@ export default defineConfig({
             // This one starts both to compare them.
             'compat/client.test.ts',
           ],
-          globalSetup: ['test/support/global-build.ts', 'test/support/global-embedded.ts'],
+          globalSetup: [
+            'test/support/global-build.ts',
+            'test/support/global-python.ts',
+            'test/support/global-embedded.ts',
+          ],
         },
       },
       {
@@ -52,7 +56,7 @@ export default defineConfig({
         test: {
           name: 'faults',
           include: ['test/faults/**/*.test.ts'],
-          globalSetup: ['test/support/global-build.ts', 'test/support/global-etcd.ts'],
+          globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
           // After the others. They mostly wait, so that more of them fit than there are processors.
           sequence: { groupOrder: 1 },
           maxWorkers: 6,

@@ -2,16 +2,16 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { findPython } from '../scripts/find.mjs';
 import { EmbeddedEtcd } from '../src/server/index.ts';
 import { startEtcd } from '../test/support/etcd.ts';
+import { python } from '../test/support/python.ts';
 
 const program = fileURLToPath(new URL('client.py', import.meta.url));
 
 /** What each step of the program came to. */
-async function tour(python: string, { url }: { readonly url: string }): Promise<Record<string, unknown>> {
+async function tour({ url }: { readonly url: string }): Promise<Record<string, unknown>> {
   const { hostname, port } = new URL(url);
-  const { stdout } = await promisify(execFile)(python, [program, hostname, port, '/tour']);
+  const { stdout } = await promisify(execFile)(python(), [program, hostname, port, '/tour']);
   return Object.fromEntries(
     stdout
       .trim()
@@ -21,14 +21,12 @@ async function tour(python: string, { url }: { readonly url: string }): Promise<
 }
 
 test('python-etcd’s Client gets the same from etcd and from the embedded server, whatever it asks', async () => {
-  const python = findPython();
-  if (python === undefined) throw new Error('install python3-etcd');
   // Nobody else writes to them, so that indexes can be compared.
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const embedded = await EmbeddedEtcd.start();
   onTestFinished(() => embedded.stop());
-  const [real, ours] = await Promise.all([tour(python, etcd), tour(python, embedded)]);
+  const [real, ours] = await Promise.all([tour(etcd), tour(embedded)]);
   expect(Object.keys(real).length).toBeGreaterThan(40);
   expect(ours).toEqual(real);
 });

@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { findPython } from '../scripts/find.mjs';
+import { python } from '../test/support/python.ts';
 import { type ClientOptions, Harness } from './harness.ts';
 
 export type { ClientOptions } from './harness.ts';
@@ -71,9 +71,7 @@ export interface Python {
 
 /** A Python process with as many python-etcd locks as wanted. The read timeout is an hour unless given: python's watch spins on it. */
 export async function startPython(etcdUrl: string, options: ClientOptions = {}): Promise<Python> {
-  const python = findPython();
-  if (python === undefined) throw new Error('no python3 can `import etcd`: apt-get install python3-etcd');
-  const harness = new Harness(python, new URL(etcdUrl), { readTimeout: 3600, ...options });
+  const harness = new Harness(python(), new URL(etcdUrl), { readTimeout: 3600, ...options });
   let locks = 0;
   return {
     process: harness.process,

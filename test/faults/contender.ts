@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { findPython } from '../../scripts/find.mjs';
+import { python } from '../support/python.ts';
 import type { Event } from './history.ts';
 
 export type ContenderKind = 'lock' | 'manager' | 'python';
@@ -85,9 +85,5 @@ const script = (name: string): string => fileURLToPath(new URL(`contenders/${nam
 const programs: Readonly<Record<ContenderKind, () => [string, string[]]>> = {
   lock: () => [process.execPath, [script('lock.mjs')]],
   manager: () => [process.execPath, [script('manager.mjs')]],
-  python() {
-    const python = findPython();
-    if (python === undefined) throw new Error('no python3 can `import etcd`: apt-get install python3-etcd');
-    return [python, [script('python.py')]];
-  },
+  python: () => [python(), [script('python.py')]],
 };

@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
-import { findPython } from '../../scripts/find.mjs';
+import { inject, onTestFinished } from 'vitest';
 import { until } from './until.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -22,7 +21,7 @@ export interface OnTerminal {
 /** Runs a command as the leader of a session on a new terminal, in the root of the package. */
 export function startOnTerminal(command: readonly string[], env: Readonly<Record<string, string>> = {}): OnTerminal {
   const program = fileURLToPath(new URL('terminal.py', import.meta.url));
-  const child = spawn(findPython() ?? 'python3', [program, ...command], {
+  const child = spawn(inject('python') ?? 'python3', [program, ...command], {
     cwd: ROOT,
     env: { ...process.env, NODE_OPTIONS: '', TERM: 'xterm', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
