@@ -64,8 +64,9 @@ export default defineConfig({
       },
     ],
     setupFiles: ['test/support/setup.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Only a test that hangs takes so long, however busy the machine.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     maxWorkers: 2,
   },
 });

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { queueOn } from '../support/locks.ts';
+import { now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import type { ContenderKind } from './contender.ts';
 import { ARENAS, type Arena, Crew } from './crew.ts';
 import { startFaultCluster } from './fault-cluster.ts';
 import { type GuardedSets, startGuardedSets } from './guarded-sets.ts';
-import { now } from './history.ts';
 import { inflict } from './inflict.ts';
 import { ownersIn } from './line.ts';
 import { startPulse } from './pulse.ts';

@@ -3,6 +3,7 @@ import { startPython } from '../../compat/python.ts';
 import { type EtcdClient, EtcdConnectionFailed, Lock, LockManager } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, type RawEntry, useClient } from '../support/locks.ts';
+import { type Moment, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import type { FaultCluster, FaultMember } from './fault-cluster.ts';
 import type { RequestHead } from './tcp-proxy.ts';
@@ -22,8 +23,8 @@ export interface Take {
 
 /** A lock while it is held. */
 export interface Taken {
-  /** `performance.now()` when it was told to be held. */
-  readonly at: number;
+  /** When the waiter was notified. */
+  readonly at: Moment;
   readonly key: string;
   /** Aborts when it is lost. python-etcd is not told. */
   readonly signal: AbortSignal;
@@ -142,7 +143,7 @@ export class Contest {
       end();
       return release();
     };
-    return { at: performance.now(), key, signal, give };
+    return { at: moment(), key, signal, give };
   }
 }
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { now } from '../support/stalls/stalls.mjs';
 import { Contender, type ContenderKind, type Orders } from './contender.ts';
 import type { FaultCluster } from './fault-cluster.ts';
-import { type FaultKind, now } from './history.ts';
+import type { FaultKind } from './history.ts';
 import type { World } from './inflict.ts';
 import { Recorder } from './recorder.ts';
 

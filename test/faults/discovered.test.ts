@@ -4,6 +4,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { EtcdConnectionFailed, EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
 import { connect } from '../support/clients.ts';
 import { rejection } from '../support/locks.ts';
+import { moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { Contest, isPoll } from './contest.ts';
 import { IMPOSTORS } from './impostors.ts';
@@ -16,7 +17,7 @@ vi.mock('node:dns/promises', async (original) => ({ ...(await original()), resol
 const TTL = 15;
 const DOMAIN = 'example.org';
 
-const cluster = useCluster();
+const cluster = useCluster({ steady: true });
 
 afterEach(() => {
   vi.mocked(resolveSrv).mockReset();
@@ -43,9 +44,9 @@ test('of members found by DNS those that answer serve, though names do not resol
   await contest.untilAsked([follower], isPoll);
   expect(await contest.queue()).toHaveLength(2);
   await lock.release();
-  const released = performance.now();
+  const released = moment();
   const held = await waiting;
-  recovered(context, { from: released, to: performance.now(), limit: SHOWN });
+  recovered(context, { from: released, to: moment(), limit: SHOWN });
   expect(await held.release()).toBe(true);
   await contest.end();
 });
@@ -61,9 +62,9 @@ test('a call with a timeout goes on once DNS answers', async (context) => {
     (count) => count > 3,
   );
   vi.mocked(resolveSrv).mockResolvedValue(records(follower.url));
-  const answered = performance.now();
+  const answered = moment();
   expect(await acquiring).toBe(true);
-  recovered(context, { from: answered, to: performance.now(), limit: SHOWN });
+  recovered(context, { from: answered, to: moment(), limit: SHOWN });
   await lock.release();
   await contest.end();
 });

@@ -7,7 +7,15 @@ const SIZE = 3;
 export interface FaultClusterOptions {
   /** Appended to the command line of every member. */
   readonly args?: readonly string[];
+  /**
+   * Whether the leader stays although a busy machine delays its heartbeats, which pass through the test's own process. For
+   * tests whose faults leave the leader alone. Default false: etcd's own timeout of a second.
+   */
+  readonly steady?: boolean;
 }
+
+/** Longer than any machine stands still. */
+const STEADY = ['--election-timeout=10000'];
 
 export interface FaultMember {
   /** The process; its own URL passes by the proxy. */
@@ -34,12 +42,15 @@ export interface FaultCluster {
 }
 
 /** A real cluster on loopback, every connection to it and within it open to faults. */
-export async function startFaultCluster({ args = [] }: FaultClusterOptions = {}): Promise<FaultCluster> {
+export async function startFaultCluster({
+  args = [],
+  steady = false,
+}: FaultClusterOptions = {}): Promise<FaultCluster> {
   const peers = await startPeerNetwork(SIZE);
   const proxies = await Promise.all(Array.from({ length: SIZE }, () => startTcpProxy()));
   const stopNetwork = () => Promise.all([peers.stop(), ...proxies.map((proxy) => proxy.stop())]);
   const etcds = await startMembers(SIZE, {
-    args,
+    args: steady ? [...STEADY, ...args] : args,
     advertise(listening, index) {
       const proxy = proxies[index] as TcpProxy;
       proxy.target = listening.url;

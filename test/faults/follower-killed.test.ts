@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, isRemoval, KINDS, OURS } from './contest.ts';
 import { recovered, SHOWN } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
@@ -6,7 +7,7 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 const TTL = 15;
 
 describe('the follower that serves a client is killed', () => {
-  const cluster = useCluster();
+  const cluster = useCluster({ steady: true });
 
   test.for(KINDS)('a lock released at once goes to its waiter: %s', async (kind, context) => {
     const { leader, follower } = await roles(cluster());
@@ -16,7 +17,7 @@ describe('the follower that serves a client is killed', () => {
     await contest.untilAsked([follower], isPoll);
     await follower.etcd.kill();
     await holder.give();
-    const released = performance.now();
+    const released = moment();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: SHOWN });
     await next.give();
@@ -38,7 +39,7 @@ describe('the follower that serves a client is killed', () => {
       await answered;
       await follower.etcd.kill();
       follower.proxy.cut();
-      const shown = performance.now();
+      const shown = moment();
       const next = await waiting;
       recovered(context, { from: shown, to: next.at, limit: SHOWN });
       await releasing;
@@ -59,7 +60,7 @@ describe('the follower that serves a client is killed', () => {
       await answered;
       await follower.etcd.kill();
       follower.proxy.cut();
-      const shown = performance.now();
+      const shown = moment();
       const held = await taking;
       recovered(context, { from: shown, to: held.at, limit: SHOWN });
       expect(await contest.queue()).toMatchObject([{ key: held.key }]);
@@ -92,7 +93,7 @@ describe('the follower that serves a client is killed', () => {
     await contest.untilQueued(3);
     await follower.etcd.restart();
     await holder.give();
-    const released = performance.now();
+    const released = moment();
     const next = await first;
     recovered(context, { from: released, to: next.at, limit: SHOWN });
     await next.give();

@@ -1,7 +1,4 @@
-/** Milliseconds on the machine's monotonic clock, which all processes share: Python's `time.monotonic()`, too. */
-export const now = (): number => Number(process.hrtime.bigint()) / 1e6;
-
-/** A time from one moment to another, on that clock. */
+/** A time from one moment to another, on the machine's monotonic clock. */
 export interface Span {
   readonly from: number;
   readonly to: number;
@@ -14,7 +11,7 @@ export interface Span {
 export type Event = {
   readonly at: number;
   readonly who: string;
-  /** Milliseconds that its process had stood still by then, where that is known. */
+  /** Milliseconds for which the contender had stood still by then; python-etcd does not measure them. */
   readonly stalled?: number;
 } & (
   | {

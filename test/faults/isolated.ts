@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { EtcdLockExpired, EtcdLockLost } from '../../src/index.ts';
 import { rejection } from '../support/locks.ts';
+import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, isRemoval, OURS } from './contest.ts';
 import type { FaultMember } from './fault-cluster.ts';
 import { died, ELECTED, recovered, SHOWN, silent } from './recovered.ts';
@@ -30,7 +31,7 @@ export const isolated = (role: 'leader' | 'follower') =>
       await contest.untilAsked([member], isPoll);
       await isolate(member);
       await holder.give();
-      const released = performance.now();
+      const released = moment();
       const next = await waiting;
       recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
       member.rejoin();
@@ -45,7 +46,7 @@ export const isolated = (role: 'leader' | 'follower') =>
       const waiting = contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
       await contest.untilAsked([other], isPoll);
       await isolate(member);
-      const elected = performance.now();
+      const elected = moment();
       const releasing = holder.give();
       await contest.untilAsked([member], isRemoval);
       const next = await waiting;
@@ -64,7 +65,7 @@ export const isolated = (role: 'leader' | 'follower') =>
       const doomed = await gone.take('LockManager.request', { by: [member], ttl: SHORT_TTL });
       const waiting = gone.take('Lock', { by: servedBy(other, cluster()), ttl: SHORT_TTL });
       await gone.untilAsked([other], isPoll);
-      const cutOff = performance.now();
+      const cutOff = moment();
       await isolate(member);
       const next = await waiting;
       expect(doomed.signal.reason).toBeInstanceOf(EtcdLockLost);
@@ -83,7 +84,7 @@ export const isolated = (role: 'leader' | 'follower') =>
       const { [role]: member } = await roles(cluster());
       const contest = new Contest(cluster());
       await isolate(member);
-      const elected = performance.now();
+      const elected = moment();
       const taking = contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL, timeout: 15 });
       await contest.untilAsked([member], isAppend);
       const held = await taking;

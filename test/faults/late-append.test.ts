@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { gate } from '../support/gate.ts';
 import { queueOn, raw, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
+import { moment } from '../support/stalls/stalls.mjs';
 import { failed } from '../support/v2-answers.ts';
 import { Contest, isAppend, isPoll, type Kind, OURS } from './contest.ts';
 import { ELECTED, recovered } from './recovered.ts';
@@ -30,7 +31,7 @@ test('an append that etcd gives up for lack of a quorum, and yet commits later, 
   // Only the old leader can win with this one: its log is the longer one, by these appends.
   follower.rejoin();
   expect(await cluster().leader()).toBe(leader);
-  const elected = performance.now();
+  const elected = moment();
   expect(await queueOn(name, leader.etcd.url)).toMatchObject([{ value: 'late' }]);
   for (const { contest, taking } of takes) {
     const held = await taking;

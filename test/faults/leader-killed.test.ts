@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, KINDS, OURS } from './contest.ts';
 import { ELECTED, recovered, SHOWN } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
@@ -20,7 +21,7 @@ describe('the leader is killed', () => {
       await contest.untilAsked([follower, other], isPoll);
       await cluster().leader();
       await holder.give();
-      const released = performance.now();
+      const released = moment();
       const next = await waiting;
       recovered(context, { from: released, to: next.at, limit: SHOWN });
       await leader.etcd.restart();
@@ -38,7 +39,7 @@ describe('the leader is killed', () => {
     await leader.etcd.kill();
     const releasing = holder.give();
     await cluster().leader();
-    const elected = performance.now();
+    const elected = moment();
     const next = await waiting;
     recovered(context, { from: elected, to: next.at, limit: ELECTED });
     await releasing;
@@ -79,7 +80,7 @@ describe('the leader is killed', () => {
       await leader.etcd.kill();
       leader.proxy.cut();
       await cluster().leader();
-      const elected = performance.now();
+      const elected = moment();
       const held = await taking;
       recovered(context, { from: elected, to: held.at, limit: ELECTED });
       expect(await contest.queue()).toMatchObject([{ key: held.key }]);

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { EtcdLockExpired } from '../../src/index.ts';
 import { rejection } from '../support/locks.ts';
+import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, isRemoval, OURS } from './contest.ts';
 import { ELECTED, recovered, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
@@ -25,7 +26,7 @@ describe('the leader is stopped for 10 s', () => {
     await leader.etcd.pause();
     await cluster().leader();
     await holder.give();
-    const released = performance.now();
+    const released = moment();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
     leader.etcd.resume();
@@ -43,7 +44,7 @@ describe('the leader is stopped for 10 s', () => {
     const releasing = holder.give();
     await contest.untilAsked([leader], isRemoval);
     await cluster().leader();
-    const elected = performance.now();
+    const elected = moment();
     const next = await waiting;
     recovered(context, { from: elected, to: next.at, limit: ELECTED });
     await releasing;
@@ -77,7 +78,7 @@ describe('the leader is stopped for 10 s', () => {
     const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
     await contest.untilAsked([leader], isAppend);
     await cluster().leader();
-    const elected = performance.now();
+    const elected = moment();
     const held = await taking;
     recovered(context, { from: elected, to: held.at, limit: ELECTED });
     leader.etcd.resume();

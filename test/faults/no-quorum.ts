@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { EtcdLockLost, EtcdWatchTimedOut } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { rejection } from '../support/locks.ts';
+import { elapsed, type Moment, moment, now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { Contest, isPoll, OURS, type Taken } from './contest.ts';
 import type { FaultMember } from './fault-cluster.ts';
@@ -28,21 +29,21 @@ export interface Outage {
 
 /** What holds when so many members fail that the others cannot write, and come back after 15 s. */
 export const noQuorum = (what: string, { members, begin, end }: Outage) =>
-  describe(what, { timeout: 40_000 }, () => {
+  describe(what, () => {
     const cluster = useCluster();
 
     async function begun() {
       const { leader, follower, other } = await roles(cluster());
       const failing = [leader, follower, other].slice(0, members);
       /** Resolves once there is a leader again, to when that was seen. */
-      const outage = async (meanwhile: () => Promise<void> | void): Promise<number> => {
-        const began = performance.now();
+      const outage = async (meanwhile: () => Promise<void> | void): Promise<Moment> => {
+        const began = moment();
         await Promise.all(failing.map(begin));
         await meanwhile();
-        await sleep(began + OUTAGE - performance.now());
+        await sleep(began.at + OUTAGE - now());
         await Promise.all(failing.map(end));
         await untilAgreed(other);
-        return performance.now();
+        return moment();
       };
       return { outage, byLeader: servedBy(leader, cluster()), byOther: servedBy(other, cluster()), other };
     }
@@ -98,12 +99,12 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
         takes = patient.map(({ kind, contest }) =>
           contest.take(kind, { by: byOther, ttl: LONG_TTL, timeout: LONG_TTL }),
         );
-        const began = performance.now();
+        const began = moment();
         const inVain = OURS.map((kind) =>
           rejection(impatient.take(kind, { by: byOther, ttl: LONG_TTL, timeout: TIMEOUT })),
         );
         for (const error of await Promise.all(inVain)) expect(error).toBeInstanceOf(EtcdWatchTimedOut);
-        expect((performance.now() - began) / 1000).toBeLessThan(TIMEOUT + LATE);
+        expect(elapsed(began) / 1000).toBeLessThan(TIMEOUT + LATE);
       });
       for (const [index, { contest }] of patient.entries()) {
         const held = (await takes[index]) as Taken;
@@ -126,5 +127,4 @@ const untilAgreed = ({ etcd }: FaultMember): Promise<boolean> =>
       return answer?.ok === true;
     },
     (agreed) => agreed,
-    { timeout: 30_000 },
   );

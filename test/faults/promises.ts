@@ -1,3 +1,4 @@
+import { elapsed, type Moment } from '../support/stalls/stalls.mjs';
 import type { Stop } from './checker.ts';
 import type { Event, Span } from './history.ts';
 import type { Hold } from './holds.ts';
@@ -43,9 +44,11 @@ export interface Answer extends Span {
   readonly timeout: number;
 }
 
+const momentOf = ({ at, stalled = 0 }: Event): Moment => ({ at, stalled });
+
 /**
- * Calls that ended later than their timeout allows, though their contender was neither stopped nor killed. The time in which its
- * process stood still does not count.
+ * Calls that ended later than their timeout allows, although their contender was neither stopped nor killed. The time for which
+ * the contender stood still does not count.
  */
 export function answeredLate(history: readonly Event[], stops: readonly Stop[]): Answer[] {
   const asked = new Map<string, Event & { readonly kind: 'asks' }>();
@@ -59,8 +62,7 @@ export function answeredLate(history: readonly Event[], stops: readonly Stop[]):
       if (kind === 'died' || question?.timeout === undefined) return [];
       const { timeout } = question;
       const answer = { who, timeout, from: question.at, to: at };
-      const stalled = (event.stalled ?? 0) - (question.stalled ?? 0);
       const stopped = stops.some((stop) => stop.who === who && overlap(stop, answer));
-      return stopped || at <= question.at + timeout * 1000 + ENDING + stalled ? [] : answer;
+      return stopped || elapsed(momentOf(question), momentOf(event)) <= timeout * 1000 + ENDING ? [] : answer;
     });
 }

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { startFaultCluster } from './fault-cluster.ts';
-import { now } from './history.ts';
 import { gapsIn, startPulse } from './pulse.ts';
 
 test('gaps last from the last question that was answered before to the next answer', () => {

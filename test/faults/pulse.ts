@@ -1,5 +1,6 @@
 import http from 'node:http';
-import { now, type Span } from './history.ts';
+import { now } from '../support/stalls/stalls.mjs';
+import type { Span } from './history.ts';
 
 /** Milliseconds between two questions by one way. */
 const EVERY = 200;

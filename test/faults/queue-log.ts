@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { now, type QueueEvent } from './history.ts';
+import { now } from '../support/stalls/stalls.mjs';
+import type { QueueEvent } from './history.ts';
 
 export interface QueueLog {
   /** Every change of every queue so far, in etcd's order. */

@@ -1,5 +1,6 @@
+import { now } from '../support/stalls/stalls.mjs';
 import type { Stop } from './checker.ts';
-import { type Event, type Fault, type FaultKind, now } from './history.ts';
+import type { Event, Fault, FaultKind } from './history.ts';
 
 /** Gathers what contenders tell, and what is done to them and to the cluster. */
 export class Recorder {

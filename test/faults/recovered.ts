@@ -1,26 +1,27 @@
 import { expect, type TestContext } from 'vitest';
+import { elapsed, type Moment } from '../support/stalls/stalls.mjs';
 
 declare module 'vitest' {
   interface TaskMeta {
-    /** Seconds that each waiter took to go on. */
+    /** Seconds that each waiter took to acquire the lock, without the time for which the machine stood still. */
     recovered?: number[];
   }
 }
 
 export interface Recovery {
-  /** `performance.now()` from which the limit counts. */
-  readonly from: number;
-  /** `performance.now()` when the waiter went on; earlier is as good as at once. */
-  readonly to: number;
-  /** Seconds. */
+  /** When the limit begins to count. */
+  readonly from: Moment;
+  /** When the waiter acquired the lock; a moment before `from` counts as 0 seconds. */
+  readonly to: Moment;
+  /** Seconds on a machine that never stands still. */
   readonly limit: number;
 }
 
-/** Notes for the report how long a waiter took to go on, and fails where that was too long. */
+/** Notes for the report how long a waiter took to acquire the lock, and fails if that was too long. */
 export function recovered({ task }: Pick<TestContext, 'task'>, { from, to, limit }: Recovery): void {
-  const seconds = Math.max(to - from, 0) / 1000;
+  const seconds = Math.max(elapsed(from, to), 0) / 1000;
   task.meta.recovered = [...(task.meta.recovered ?? []), seconds];
-  expect(seconds, 'seconds until the waiter went on').toBeLessThanOrEqual(limit);
+  expect(seconds, 'seconds until the waiter acquired the lock').toBeLessThanOrEqual(limit);
 }
 
 /** Seconds from a release where the connection showed the fault. */

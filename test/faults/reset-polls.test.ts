@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { Contest, isPoll, KINDS, OURS } from './contest.ts';
 import { direct } from './lines.ts';
@@ -10,7 +11,7 @@ const TTL = 15;
 /** How often the line is reset under one wait. */
 const RESETS = 10;
 
-const cluster = useCluster();
+const cluster = useCluster({ steady: true });
 
 describe('the connection of a long poll is reset', () => {
   test.for(OURS.flatMap((waiter) => KINDS.map((holder) => [holder, waiter] as const)))(
@@ -23,7 +24,7 @@ describe('the connection of a long poll is reset', () => {
       await contest.untilAsked([follower], isPoll);
       follower.proxy.cut();
       await holder.give();
-      const released = performance.now();
+      const released = moment();
       const next = await waiting;
       recovered(context, { from: released, to: next.at, limit: SHOWN });
       await next.give();
@@ -43,7 +44,7 @@ describe('the connection of a long poll is reset', () => {
       for (const { proxy } of cluster().members) proxy.cut();
     }
     await holder.give();
-    const released = performance.now();
+    const released = moment();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: SHOWN });
     expect(next.key).toBe(place?.key);
@@ -62,7 +63,7 @@ describe('the connection of a long poll is reset', () => {
       proxy.cut();
     }
     await holder.give();
-    const released = performance.now();
+    const released = moment();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: SHOWN });
     await next.give();
@@ -84,7 +85,7 @@ describe('the connection of a long poll is reset', () => {
     await untilRefused();
     other.proxy.heal();
     // The end of an outage, as an election is.
-    const healed = performance.now();
+    const healed = moment();
     const next = await waiting;
     recovered(context, { from: healed, to: next.at, limit: ELECTED });
     expect(next.key).toBe(place?.key);

@@ -19,8 +19,6 @@ const TOO_LATE = 2;
 const NO_KEY = 'ValueError';
 /** Milliseconds between reading and writing: an update of somebody else's in between would be lost. */
 const WORK = 10;
-/** Milliseconds in which everyone has another turn. */
-const PATIENCE = 20_000;
 
 /** A turn with the lock; resolves to whether there was one. */
 type Turn = (work: () => Promise<void>) => Promise<boolean>;
@@ -36,7 +34,7 @@ const ways = {
 describe.for(Object.entries(ways))('all members are restarted one after the other, %s', ([, restart]) => {
   const cluster = useCluster();
 
-  test('contenders of every kind go on, without an overlap or a lost update', { timeout: 120_000 }, async () => {
+  test('contenders of every kind go on, without an overlap or a lost update', { timeout: 300_000 }, async () => {
     const name = freshName();
     const [first, second, third] = cluster().members as [FaultMember, FaultMember, FaultMember];
     const contenders = await Promise.all([
@@ -65,7 +63,6 @@ describe.for(Object.entries(ways))('all members are restarted one after the othe
       const goesOn = until(
         () => turns.filter((taken, index) => taken > (before[index] ?? 0)).length,
         (moved) => moved === turns.length,
-        { timeout: PATIENCE },
       );
       // Who fails ends the test at once.
       await Promise.race([goesOn, Promise.all(running)]);

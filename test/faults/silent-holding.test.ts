@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, isRemoval, OURS } from './contest.ts';
 import { direct, WAYS } from './lines.ts';
 import { died, recovered, silent } from './recovered.ts';
@@ -7,7 +8,7 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 /** Seconds: renewals come every two. */
 const TTL = 6;
 
-const cluster = useCluster();
+const cluster = useCluster({ steady: true });
 
 describe.for(WAYS)('a line silently loses this way: %s', (way) => {
   test('holds are renewed by another member', async () => {
@@ -38,7 +39,7 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
       const waiting = contest.take(second, { by: [other], ttl: TTL });
       await contest.untilAsked([other], isPoll);
       follower.proxy.blackHole(way);
-      const asked = performance.now();
+      const asked = moment();
       await holder.give();
       const next = await waiting;
       recovered(context, { from: asked, to: next.at, limit: silent(TTL) });
@@ -76,7 +77,7 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
         return { contest, holder, waiting };
       }),
     );
-    const cut = performance.now();
+    const cut = moment();
     for (const { proxy } of members) proxy.blackHole(way);
     const givings: Promise<void>[] = [];
     const successions = contests.map(async ({ holder, waiting }) => {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { EtcdWatchTimedOut } from '../../src/index.ts';
 import { rejection } from '../support/locks.ts';
+import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, OURS } from './contest.ts';
 import { direct, WAYS } from './lines.ts';
 import { recovered, silent } from './recovered.ts';
@@ -16,7 +17,7 @@ const LONG_TTL = 15;
 /** Milliseconds: the fault lasts over a renewal, which comes after five seconds and may take two and a half. */
 const PAST_RENEWAL = 7500;
 
-const cluster = useCluster();
+const cluster = useCluster({ steady: true });
 
 describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => {
   test.for(OURS)('a lock released elsewhere goes to %s within a poll', async (kind, context) => {
@@ -27,7 +28,7 @@ describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => 
     await contest.untilAsked([follower], isPoll);
     follower.proxy.blackHole(way);
     await holder.give();
-    const released = performance.now();
+    const released = moment();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: silent(TTL) });
     await next.give();
@@ -50,7 +51,7 @@ describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => 
     await sleep(PAST_RENEWAL);
     await Promise.all(waits.map(({ holder }) => holder.give()));
     follower.proxy.heal();
-    const healed = performance.now();
+    const healed = moment();
     for (const { contest, waiting, place } of waits) {
       const next = await waiting;
       recovered(context, { from: healed, to: next.at, limit: silent(LONG_TTL) });
@@ -71,7 +72,7 @@ test.for(OURS)(
     await contest.untilAsked([follower], isPoll);
     follower.proxy.blackHole('requests');
     await holder.give();
-    const released = performance.now();
+    const released = moment();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
     await next.give();

@@ -1,3 +1,4 @@
+import { now } from '../support/stalls/stalls.mjs';
 import { type Direction, Link } from './link.ts';
 import { startRelay } from './relay.ts';
 
@@ -5,7 +6,7 @@ export interface RequestHead {
   readonly method: string;
   /** With the query. */
   readonly path: string;
-  /** `performance.now()` when it came. */
+  /** When it came, on the machine's monotonic clock. */
   readonly at: number;
 }
 
@@ -17,7 +18,7 @@ export interface TcpProxy {
   readonly connections: number;
   /** Connections so far, the refused ones too. */
   readonly accepted: number;
-  /** `performance.now()` when each of them came. */
+  /** When each of them came, on the machine's monotonic clock. */
   readonly acceptedAt: readonly number[];
   /** Every request that has come so far, also those that were lost. TLS shows none. */
   readonly requests: readonly RequestHead[];
@@ -58,7 +59,7 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   const acceptedAt: number[] = [];
 
   const relay = await startRelay((client) => {
-    acceptedAt.push(performance.now());
+    acceptedAt.push(now());
     if (refusing || proxy.target === undefined) {
       client.on('error', () => {});
       client.resetAndDestroy();
@@ -130,7 +131,7 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
 /** Clients send one request at a time, so that each begins a chunk. */
 function headIn(bytes: Buffer): RequestHead | undefined {
   const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r\n/.exec(bytes.toString('latin1', 0, 4096)) ?? [];
-  return method === undefined || path === undefined ? undefined : { method, path, at: performance.now() };
+  return method === undefined || path === undefined ? undefined : { method, path, at: now() };
 }
 
 const statusIn = (bytes: Buffer): number => Number(/^HTTP\/1\.[01] (\d{3})/.exec(bytes.toString('latin1', 0, 16))?.[1]);

@@ -1,4 +1,5 @@
 import { describe, test } from 'vitest';
+import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, OURS } from './contest.ts';
 import { direct } from './lines.ts';
 import { recovered, silent } from './recovered.ts';
@@ -7,7 +8,7 @@ import { roles, useCluster } from './use-cluster.ts';
 /** Seconds: the cap of a poll is a third. */
 const TTL = 6;
 
-const cluster = useCluster();
+const cluster = useCluster({ steady: true });
 
 describe.for<[string, { readonly reset: boolean }]>([
   ['while the poll hears nothing, and the next member is silent, too', { reset: false }],
@@ -24,7 +25,7 @@ describe.for<[string, { readonly reset: boolean }]>([
     follower.isolate();
     other.proxy.blackHole('both');
     if (reset) leader.proxy.cut();
-    const released = performance.now();
+    const released = moment();
     await holder.give();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: silent(TTL) });
@@ -40,7 +41,7 @@ test.for(OURS)(
     const contest = new Contest(cluster());
     other.proxy.blackHole('both');
     const swallowed = follower.proxy.swallow(({ method, path }) => method === 'GET' && path.includes(contest.name));
-    const asked = performance.now();
+    const asked = moment();
     const held = await contest.take(kind, { by: [follower, other, leader], ttl: TTL });
     await swallowed;
     recovered(context, { from: asked, to: held.at, limit: silent(TTL) });
@@ -58,7 +59,7 @@ test.for(OURS)(
     const queued = follower.proxy.swallow(isAppend);
     const taking = contest.take(kind, { by: [follower, other, leader], ttl: TTL });
     await queued;
-    const first = performance.now();
+    const first = moment();
     const held = await taking;
     recovered(context, { from: first, to: held.at, limit: silent(TTL) });
     await held.give();

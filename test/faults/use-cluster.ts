@@ -10,7 +10,7 @@ export function useCluster(options: FaultClusterOptions = {}): () => FaultCluste
   };
   beforeAll(async () => {
     cluster = await startFaultCluster(options);
-  }, 60_000);
+  });
   afterEach(() => recover(started()));
   afterAll(() => cluster?.stop());
   return started;

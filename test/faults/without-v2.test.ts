@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { EtcdUnusableAnswer } from '../../src/index.ts';
 import { rejection } from '../support/locks.ts';
+import { moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { Contest, isPoll, KINDS, OURS } from './contest.ts';
 import type { FaultCluster, FaultMember } from './fault-cluster.ts';
@@ -10,7 +11,7 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 /** Seconds: renewals come every two. */
 const TTL = 6;
 
-const cluster = useCluster();
+const cluster = useCluster({ steady: true });
 
 describe('a member is started again without --enable-v2', () => {
   test('those it had served keep their places and their holds, by other members', async (context) => {
@@ -38,7 +39,7 @@ describe('a member is started again without --enable-v2', () => {
       const handedOn = turns.map(async ({ contest, holder, waiting }) => {
         expect(holder.signal.aborted).toBe(false);
         await holder.give();
-        const released = performance.now();
+        const released = moment();
         const next = await waiting;
         recovered(context, { from: released, to: next.at, limit: SHOWN });
         await next.give();
@@ -61,7 +62,7 @@ describe('a member is started again without --enable-v2', () => {
         expect(error).toBeInstanceOf(EtcdUnusableAnswer);
         expect(error).toHaveProperty('message', expect.stringContaining('--enable-v2'));
         await holder.give();
-        const released = performance.now();
+        const released = moment();
         const next = await waiting;
         recovered(context, { from: released, to: next.at, limit: SHOWN });
         await next.give();

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { EtcdWatchTimedOut, LockManager, type RequestOptions } from '../../src/index.ts';
+import { useBeatClock } from '../support/beat-clock.ts';
 import { type Gate, gate } from '../support/gate.ts';
 import { listenersOf, trackTimers } from '../support/leaks.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
@@ -18,6 +19,9 @@ interface Path {
   /** What the callback gets: a hold, or null. */
   readonly gets: 'held' | 'null';
 }
+
+/** Seconds: less than it takes until the client repeats a request that is not answered. */
+const TIMEOUT = 0.3;
 
 const LOOK = 'GET queue by quorum';
 const APPEND = 'POST queue';
@@ -83,17 +87,21 @@ function kinds(requests: readonly (ProxiedRequest | string)[]): string[] {
   return all.filter((one, i) => one !== all[i - 1]);
 }
 
+const clock = useBeatClock();
 let timers: ReturnType<typeof trackTimers>;
-beforeAll(() => {
+beforeEach(() => {
   timers = trackTimers();
 });
-afterAll(() => timers.stop());
+afterEach(() => timers.stop());
 
-/** Everything up to the request, whose n-th one of etcd gets the action. */
-async function start({ queue }: Path, n = 0, action: Action = 'forward') {
+/**
+ * Everything up to the request, whose n-th one of etcd gets the action.
+ * @param readTimeout seconds until the client repeats a request that is not answered
+ */
+async function start({ queue }: Path, n = 0, action: Action = 'forward', readTimeout = 5) {
   const name = freshName();
   const proxy = await useProxy();
-  const client = useClient({ endpoints: proxy.url, readTimeout: n > 0 ? 0.3 : 5 });
+  const client = useClient({ endpoints: proxy.url, readTimeout });
   for (const value of queue) await raw('POST', `/_locks/${name}`, { value });
   let seen = 0;
   const arrived = new Promise<void>((resolve) => {
@@ -164,7 +172,7 @@ describe.each(paths)('a request for $title', (path) => {
   const spoilt = steps.flatMap((step) => faults.map(([what, action]) => ({ ...step, what, action })));
 
   test.each(spoilt)('runs once, with one key, when request $n, $request, $what', async ({ n, action }) => {
-    const started = await start(path, n, action);
+    const started = await start(path, n, action, 0.3);
     const { name, locks, arrived } = started;
     const got: unknown[] = [];
     const request = locks.request(name, options, async (held) => {
@@ -204,8 +212,10 @@ describe.each(paths)('a request for $title', (path) => {
   test.each(ofTheWait)('timed out at request $n, $request, leaves nothing behind', async ({ n }) => {
     const stuck = gate();
     const started = await start(path, n, { hold: stuck.opened });
-    const failed = rejection(started.locks.request(started.name, { ...options, timeout: 0.3 }, () => 'ran'));
+    clock.pause();
+    const failed = rejection(started.locks.request(started.name, { ...options, timeout: TIMEOUT }, () => 'ran'));
     await started.arrived;
+    clock.resume();
     expect(await failed).toBeInstanceOf(EtcdWatchTimedOut);
     await carriedOut(started, n, stuck);
     await expectNothingLeft(path, started);

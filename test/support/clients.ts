@@ -34,7 +34,6 @@ export async function serveSilence(head = ''): Promise<TcpServer & { allClosed()
     until(
       () => [...asked].filter((socket) => !socket.destroyed).length,
       (open) => open === 0,
-      { timeout: 2000 },
     );
   return Object.assign(server, { allClosed });
 }

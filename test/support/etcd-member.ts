@@ -64,11 +64,11 @@ export class EtcdMember {
   }
 
   /** Waits until the member is healthy and a write, which needs a quorum, succeeds through it. */
-  async ready(timeout = 20_000): Promise<void> {
+  async ready(): Promise<void> {
     await until(
       () => this.#answers(),
       (ready) => ready,
-      { timeout, every: 20 },
+      { every: 20 },
     );
   }
 

@@ -1,3 +1,5 @@
+import { HUNG } from './until.ts';
+
 /** `headers`: etcd has begun to answer, so a long poll is in place. `answered`: etcd's answer is complete. */
 export type Stage = 'arrived' | 'forwarded' | 'headers' | 'answered';
 
@@ -17,7 +19,7 @@ export class Milestones<T> {
     }
   }
 
-  next(match: (item: T) => boolean, stage: Stage, timeout = 15_000): Promise<T> {
+  next(match: (item: T) => boolean, stage: Stage, timeout = HUNG): Promise<T> {
     const reached = new Promise<T>((resolve, reject) => {
       const late = setTimeout(() => {
         this.#waiters.delete(waiter);

@@ -1,18 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
+/**
+ * Milliseconds after which a test gives up to wait for a state. Only a test that hangs takes so long, however busy the machine: a
+ * bound on time that a test asserts is `elapsed` in stalls/.
+ */
+export const HUNG = 60_000;
+
 export interface UntilOptions {
-  /** Milliseconds. @default 15000 */
+  /** Milliseconds. @default HUNG */
   readonly timeout?: number;
   /** Milliseconds between two reads. @default 10 */
   readonly every?: number;
 }
 
-/** Reads again and again until the value is accepted, and returns it; what `read` throws is thrown. */
+/** Reads again and again until the value is accepted, and returns it. Throws what `read` throws. */
 export async function until<T>(
   read: () => T | Promise<T>,
   accept: (value: T) => boolean,
-  { timeout = 15_000, every = 10 }: UntilOptions = {},
+  { timeout = HUNG, every = 10 }: UntilOptions = {},
 ): Promise<T> {
   const end = performance.now() + timeout;
   for (;;) {

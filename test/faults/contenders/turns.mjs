@@ -2,15 +2,12 @@
 // quit by a line on stdin. Its orders come in the environment, its story goes to stdout, a line of JSON an event.
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { measureStalls } from '../../support/stalls.mjs';
+import { moment } from '../../support/stalls/stalls.mjs';
 
 export const orders = JSON.parse(process.env.CONTENDER);
 
-const stalled = measureStalls();
-
 export function tell(kind, more) {
-  const at = Number(process.hrtime.bigint()) / 1e6;
-  process.stdout.write(`${JSON.stringify({ at, stalled: stalled(), who: orders.who, kind, ...more })}\n`);
+  process.stdout.write(`${JSON.stringify({ ...moment(), who: orders.who, kind, ...more })}\n`);
 }
 
 const quit = new AbortController();

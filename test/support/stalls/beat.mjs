@@ -1,0 +1,31 @@
+// From here, because a test may replace the global timers.
+import { setTimeout } from 'node:timers';
+
+/** Milliseconds between two beats. */
+const EVERY = 20;
+/** Milliseconds by which a timer is late even when the machine does nothing else. */
+const USUAL = 2;
+
+/** Milliseconds on the machine's monotonic clock, which all processes share. */
+export const now = () => Number(process.hrtime.bigint()) / 1e6;
+
+/**
+ * Counts the milliseconds since `begun` in which timers of this thread were on time, until the process ends.
+ * @param counter one number, which another thread may read: -1 until the count begins
+ */
+export function countOnTime(counter, begun, { ref }) {
+  let last = now();
+  counter[0] = last - begun;
+  const beat = () => {
+    const at = now();
+    const since = at - last;
+    counter[0] += since > EVERY + USUAL ? EVERY : since;
+    last = at;
+    arm();
+  };
+  const arm = () => {
+    const timer = setTimeout(beat, EVERY);
+    if (!ref) timer.unref();
+  };
+  arm();
+}
