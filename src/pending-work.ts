@@ -37,17 +37,17 @@ export class PendingWork {
   }
 }
 
-/** Why it has ended. */
+/** Why background work was aborted. */
 export const STOPPED = new Error('stopped');
 
-/** Work that goes on while nobody awaits it. */
+/** Work in the background, which can be stopped. */
 export interface Running {
-  /** Never rejects. */
+  /** Settles when the work has ended. Never rejects. */
   readonly ended: Promise<void>;
   readonly stop: Scope;
 }
 
-/** Ends it, and waits for its end. */
+/** Stops the work and waits for its end. */
 export async function stopped(running: Running | undefined): Promise<void> {
   running?.stop.abort(STOPPED);
   await running?.ended;
@@ -56,14 +56,15 @@ export async function stopped(running: Running | undefined): Promise<void> {
 export interface KeepTryingOptions {
   /** Seconds between two attempts, at most. */
   readonly most: number;
+  /** Aborts when the client is closed. */
   readonly closing: Source;
-  /** Ends it. */
   readonly signal: Source;
 }
 
 /**
- * Attempts again and again, ever more slowly, as long as there is more to do. Closing leaves little time: it cuts the pause
- * under way short, and from then on attempts come at short intervals.
+ * Repeats an attempt, ever more slowly, while `more` returns true and `signal` has not aborted. Closing leaves little time: it
+ * ends the present pause, and from then on the pauses are short.
+ * @param more gets whether the client is being closed
  */
 export async function keepTrying(
   more: (hurried: boolean) => boolean,

@@ -102,8 +102,8 @@ export class Attempt {
   }
 
   /**
-   * Retries the call, ever more slowly, while its failure may pass. Without a timeout that goes on forever if the cluster has
-   * answered before; if not, a wrong address is more likely than an outage.
+   * Retries the call, ever more slowly, while its failure may pass. Without a timeout it retries forever if the cluster has
+   * answered before; if not, a wrong address is more likely than an outage, and it stops after three tries.
    * @param call gets the number of tries that have failed so far
    */
   readonly retry = async <T>(call: (failed: number) => Promise<T>): Promise<T> => {

@@ -6,7 +6,7 @@ import type { LockMode } from './entry-value.ts';
 /** A key in the queue of a lock. */
 export interface Entry {
   readonly key: string;
-  /** `[shared:][id:<identity>:]<uuid>`: how the entry holds the lock, and for whom. */
+  /** `[shared:][id:<identity>:]<uuid>`: how the entry holds the lock, and its owner. */
   readonly value: string;
   /** Position in the queue: a lower rank is served first. On etcd v2 the number that names the key. */
   readonly rank: bigint;

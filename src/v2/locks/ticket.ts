@@ -194,7 +194,7 @@ export class V2Ticket implements Ticket {
   async #appended(ttl: number | null, { signal, attemptTimeout }: AttemptLimits): Promise<V2OwnEntry | undefined> {
     const stop = new Scope();
     const work = this.#append(ttl, { signal: stop, attemptTimeout });
-    // Not aborted with the call: the answer tells which key to remove.
+    // Not aborted with the call: the answer names the key to remove.
     this.#appending = { ended: work.then(ignore, ignore), stop };
     const entry = await (signal ? orAborted(work, signal) : work);
     this.#appending = undefined;

@@ -14,7 +14,7 @@ import { decodeIndex, decodeNode, decodeTopNode, encodeNode, type Writable } fro
 export function decodeSnapshot(answer: WireAnswer, key: string): Snapshot {
   const body = decodeBody(answer);
   const index = headerIndex(answer);
-  // Without an index, a waiter could not tell where to watch from, and could miss its event.
+  // Without an index, a waiter would not know where to watch from, and could miss its event.
   if (index === undefined) throw unusable(answer, 'has no X-Etcd-Index (does a proxy drop it?)');
   const node = decodeTopNode(body['node'], answer);
   if (node.key !== key) throw aboutOtherKey(answer, node.key, key);
