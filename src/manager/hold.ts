@@ -53,7 +53,8 @@ export class Hold implements Enclosing {
     this.#lease = lease;
     this.#turn = turn;
     this.#trace = trace;
-    this.held = this.#heldAs(name, fencingToken);
+    const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
+    this.held = new HeldView(name, lease.entry, fencingToken, watched);
     turn.holder = () => ({ key: this.#entry.key, value: this.#entry.value, ttl: Math.ceil(this.#expiresIn) });
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));
     addAbortListener(this.#loss, (error) => trace.loses(error));
@@ -134,26 +135,11 @@ export class Hold implements Enclosing {
     return this.#expiresIn > 0 ? undefined : this.#loss.reason;
   }
 
-  #heldAs(name: string, fencingToken: bigint): Held {
-    const { mode, uuid } = parseValue(this.#entry.value);
-    const loss = this.#loss;
-    return {
-      name,
-      mode,
-      uuid,
-      key: this.#entry.key,
-      fencingToken,
-      get signal() {
-        return loss.signal;
-      },
-      expiresIn: () => this.#expiresIn,
-      assertHeld: () => {
-        if (!this.#removal && this.#lease.valid) return;
-        loss.throwIfAborted();
-        throw new EtcdLockReleased(`${this.#entry.key} was released`);
-      },
-    };
-  }
+  readonly #assertHeld = (): void => {
+    if (!this.#removal && this.#lease.valid) return;
+    this.#loss.throwIfAborted();
+    throw new EtcdLockReleased(`${this.#entry.key} was released`);
+  };
 
   async #end(): Promise<Ending> {
     while (this.#nested.size > 0) await Promise.all(this.#nested);
@@ -175,6 +161,44 @@ export class Hold implements Enclosing {
     const trouble = await giveUp(ticket);
     this.#onRemoved();
     return trouble;
+  }
+}
+
+/** What a {@link HeldView} asks of its hold. */
+interface Watched {
+  readonly loss: Scope;
+  readonly expiresIn: () => number;
+  readonly assertHeld: () => void;
+}
+
+class HeldView implements Held {
+  readonly name: string;
+  readonly mode: LockMode;
+  readonly key: string;
+  readonly uuid: string;
+  readonly fencingToken: bigint;
+  readonly #watched: Watched;
+
+  constructor(name: string, { key, value }: OwnEntry, fencingToken: bigint, watched: Watched) {
+    const { mode, uuid } = parseValue(value);
+    this.name = name;
+    this.mode = mode;
+    this.uuid = uuid;
+    this.key = key;
+    this.fencingToken = fencingToken;
+    this.#watched = watched;
+  }
+
+  get signal(): AbortSignal {
+    return this.#watched.loss.signal;
+  }
+
+  expiresIn(): number {
+    return this.#watched.expiresIn();
+  }
+
+  assertHeld(): void {
+    this.#watched.assertHeld();
   }
 }
 
