@@ -1,4 +1,9 @@
-/** The port: what the recipe needs of a store. Implemented by `v2/locks/`; a test has a third one, in memory. */
+/**
+ * The port: what the recipe needs of a store. `v2/locks/` implements it on etcd v2, and `test/suites/stores/` in memory.
+ *
+ * A call rejects with `EtcdConnectionFailed` when the store cannot be reached: the recipe retries what `isTransient` accepts.
+ * After `pending.closing` has aborted, new calls reject with `EtcdClientClosed`, except `leave`: keys must still be removed.
+ */
 import type { Source } from '../cancellation.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { LockMode } from './entry-value.ts';
@@ -10,7 +15,7 @@ export interface Entry {
   readonly value: string;
   /** Position in the queue: a lower rank is served first. On etcd v2 the number that names the key. */
   readonly rank: bigint;
-  /** Seconds left when the entry was read; undefined if it never expires. */
+  /** Whole seconds left when the entry was read, rounded up; undefined if it never expires. */
   readonly ttl: number | undefined;
 }
 
@@ -68,7 +73,12 @@ export interface RenewalOptions extends StoreCall {
   readonly timeout: number;
 }
 
-/** One contender's way into one queue, with at most one entry in it, whatever answers are lost. Not for concurrent use. */
+/**
+ * One contender's way into one queue, with at most one entry in it, whatever answers are lost.
+ *
+ * One call at a time, except `renew` and `verify`: they may overlap with `standing`, `changed` and each other. A `renew` whose
+ * signal has aborted must not touch the ticket any more: `enter` or `leave` may already be under way.
+ */
 export interface Ticket {
   /** The directory of the queue. */
   readonly path: string;
@@ -80,6 +90,7 @@ export interface Ticket {
   /**
    * Makes one attempt to be in the queue with a TTL that counts from now: renews the own entry, else takes over one with this
    * ticket's value, else appends one. Resolves to undefined if the own entry turned out to be gone; then nothing was appended.
+   * If the attempt rejects, it may have made an entry all the same: the next `enter` finds it, and `leave` removes it.
    * @param ttl seconds; null: the entry never expires
    */
   enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined>;
@@ -106,7 +117,8 @@ export interface Ticket {
   verify(): Promise<Error | undefined>;
   /**
    * Removes the own entry. Resolves once it is gone for sure. Rejects when the store could not be reached or the signal
-   * aborts; the removal is then retried in the background until it succeeds.
+   * aborts; the removal is then retried in the background until it succeeds, and is registered in `pending` by its key.
+   * A later ticket with the same value takes that removal over: it must not remove the entry of the later ticket.
    */
   leave(options?: StoreCall): Promise<void>;
 }
