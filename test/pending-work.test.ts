@@ -47,7 +47,7 @@ test('settling resolves to the keys of unfinished work: each key once, in order'
   await vi.advanceTimersByTimeAsync(5000);
 });
 
-test('a key is pending as long as any of its work', async () => {
+test('a key is named until all of its work has ended', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add('/a', after(100));
   cleanups.add('/a', after(10_000));

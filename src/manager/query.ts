@@ -25,8 +25,7 @@ export interface LockManagerSnapshot {
  * @throws {TypeError | RangeError} for a bad name, before any request
  */
 export async function queryLocks(store: LockStore, name: string | undefined): Promise<LockManagerSnapshot> {
-  const queues =
-    name === undefined ? await store.list() : new Map([[name, await store.queue(name).read({ latest: true })]]);
+  const queues = name === undefined ? await store.list() : new Map([[name, await store.queue(name).read()]]);
   const all = [...queues].map(([lock, queue]) => snapshotOf(lock, queue));
   return { held: all.flatMap(({ held }) => held), pending: all.flatMap(({ pending }) => pending) };
 }

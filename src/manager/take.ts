@@ -49,7 +49,7 @@ async function isTaken(
   isLeftover: IsLeftover | undefined,
 ): Promise<boolean> {
   const { signal } = attempt;
-  const read = async () => (await queue.read({ latest: true, signal })).entries;
+  const read = async () => (await queue.read({ signal })).entries;
   try {
     return await attempt.retry(async () => {
       const entries = await read();

@@ -177,7 +177,7 @@ export class Lock {
 
   /** Reads the queue by quorum: the entries of all clients, python-etcd's too, in the order they are served. */
   async contenders(): Promise<readonly Entry[]> {
-    return (await this.#queue.read({ latest: true })).inOrder();
+    return (await this.#queue.read()).inOrder();
   }
 
   /** Releases the lock, if there was ever an entry to remove. */

@@ -41,7 +41,7 @@ export async function contend(
     const { entries, behind, fencingToken } = await read(false);
     if (!isLeftover) return { behind, fencingToken };
     const { rank } = lease.entry;
-    const all = entries ?? (await queue.read({ latest: true, signal })).entries;
+    const all = entries ?? (await queue.read({ signal })).entries;
     const before = all.filter((entry) => entry.rank < rank);
     return (await evictLeftovers(queue, before, isLeftover, { signal })) ? read(true) : { behind, fencingToken };
   };

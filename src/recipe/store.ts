@@ -53,11 +53,6 @@ export interface StoreCall {
   readonly signal?: Source | undefined;
 }
 
-export interface ReadOptions extends StoreCall {
-  /** Whether the read must see every write that was confirmed before it began. */
-  readonly latest: boolean;
-}
-
 export interface StandingOptions extends StoreCall {
   /** Whether the read must see every write that was confirmed before it began. Default: the store decides. */
   readonly latest?: boolean;
@@ -83,8 +78,6 @@ export interface Ticket {
   /** The directory of the queue. */
   readonly path: string;
   readonly value: string;
-  /** The own entry, as far as known; undefined before the first one, and after it was given up or found gone. */
-  readonly entry: OwnEntry | undefined;
   /** The last own entry, also after it was given up. */
   readonly last: OwnEntry | undefined;
   /**
@@ -133,7 +126,8 @@ export interface QueueStore {
   /** The directory of the queue. */
   readonly path: string;
   ticket(value: string, options?: TicketOptions): Ticket;
-  read(options: ReadOptions): Promise<Queue>;
+  /** Reads the queue. The read sees every write that was confirmed before it began. */
+  read(options?: StoreCall): Promise<Queue>;
   /** Removes an entry of this queue if it is still as it was read. Resolves once that is certain, either way. */
   evict(entry: Entry, options: StoreCall): Promise<void>;
 }

@@ -1,13 +1,5 @@
 import type { PendingWork } from '../../pending-work.ts';
-import type {
-  LockStore,
-  Queue,
-  QueueStore,
-  ReadOptions,
-  StoreCall,
-  Ticket,
-  TicketOptions,
-} from '../../recipe/store.ts';
+import type { LockStore, Queue, QueueStore, StoreCall, Ticket, TicketOptions } from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
 import { remove } from './entry.ts';
@@ -54,8 +46,8 @@ class V2QueueStore implements QueueStore {
     return new V2Ticket(this.#keys, this.path, value, options);
   }
 
-  read({ latest, signal }: ReadOptions): Promise<V2Queue> {
-    return readQueue(this.#keys, this.path, { quorum: latest, signal });
+  read({ signal }: StoreCall = {}): Promise<V2Queue> {
+    return readQueue(this.#keys, this.path, { quorum: true, signal });
   }
 
   evict(entry: V2Entry, options: StoreCall): Promise<void> {

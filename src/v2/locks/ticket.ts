@@ -66,10 +66,6 @@ export class V2Ticket implements Ticket {
     this.#mayExist = mayExist;
   }
 
-  get entry(): V2OwnEntry | undefined {
-    return this.#entry;
-  }
-
   get last(): V2OwnEntry | undefined {
     return this.#last;
   }

@@ -30,7 +30,7 @@ export class MemoryLockStore implements LockStore {
     return {
       path,
       ticket: (value) => ticketFor(this.#client, path, value),
-      read: async (call) => queueOf(await this.#client.read(path, call)),
+      read: async (call = {}) => queueOf(await this.#client.read(path, call)),
       evict: ({ key, value }, call) => this.#client.remove(path, { key, value }, call),
     };
   }
@@ -90,9 +90,6 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
   return {
     path,
     value,
-    get entry() {
-      return entry;
-    },
     get last() {
       return last;
     },
