@@ -6,12 +6,12 @@ import {
   EtcdLockReleased,
   EtcdUnusableAnswer,
   Lock,
-} from '../../src/index.ts';
-import { gate } from '../support/gate.ts';
-import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
-import { first, LOST } from '../support/lost-requests.ts';
-import type { Action, ProxiedRequest } from '../support/proxy.ts';
-import { until } from '../support/until.ts';
+} from '../../../src/index.ts';
+import { gate } from '../../support/gate.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../../support/locks.ts';
+import { first, LOST } from '../../support/lost-requests.ts';
+import type { Action, ProxiedRequest } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
 
 const method =
   (name: string) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { freshName, queueOn } from '../support/locks.ts';
-import { useManager } from '../support/managers.ts';
-import { useOneAnswerProxy } from '../support/one-answer-proxy.ts';
+import { freshName, queueOn } from '../../support/locks.ts';
+import { useManager } from '../../support/managers.ts';
+import { useOneAnswerProxy } from '../../support/one-answer-proxy.ts';
 
 /** Of each of four clients. */
 const TURNS = 5;

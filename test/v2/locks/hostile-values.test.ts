@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { EtcdWatchTimedOut, Lock } from '../../src/index.ts';
-import { HARMLESS, HOSTILE, unprintableIn } from '../support/hostile.ts';
-import { freshName, raw, rejection, useClient } from '../support/locks.ts';
-import { useManager } from '../support/managers.ts';
+import { EtcdWatchTimedOut, Lock } from '../../../src/index.ts';
+import { HARMLESS, HOSTILE, unprintableIn } from '../../support/hostile.ts';
+import { freshName, raw, rejection, useClient } from '../../support/locks.ts';
+import { useManager } from '../../support/managers.ts';
 
 /** Puts an entry with this value into a queue, as anyone could. */
 async function useQueueWith(value: string): Promise<string> {

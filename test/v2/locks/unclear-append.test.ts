@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { EtcdConnectionFailed, Lock, LockManager } from '../../src/index.ts';
-import { gate } from '../support/gate.ts';
-import { endOf, freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
-import { first, LOST } from '../support/lost-requests.ts';
-import type { Action, ProxiedRequest } from '../support/proxy.ts';
-import { until } from '../support/until.ts';
+import { EtcdConnectionFailed, Lock, LockManager } from '../../../src/index.ts';
+import { gate } from '../../support/gate.ts';
+import { endOf, freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../../support/locks.ts';
+import { first, LOST } from '../../support/lost-requests.ts';
+import type { Action, ProxiedRequest } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
 
 /** Seconds: longer than the time between two looks in the background. */
 const LATE_TTL = 5;

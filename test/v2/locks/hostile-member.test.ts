@@ -1,10 +1,10 @@
 import { describe, expect, inject, test } from 'vitest';
-import { EtcdUnusableAnswer } from '../../src/errors.ts';
-import { type Alter, type AlteredAnswer, useAlteredMember } from '../support/altered-member.ts';
-import { rejection } from '../support/clients.ts';
-import { freshName, queueOn } from '../support/locks.ts';
-import { useManager } from '../support/managers.ts';
-import { until } from '../support/until.ts';
+import { EtcdUnusableAnswer } from '../../../src/errors.ts';
+import { type Alter, type AlteredAnswer, useAlteredMember } from '../../support/altered-member.ts';
+import { rejection } from '../../support/clients.ts';
+import { freshName, queueOn } from '../../support/locks.ts';
+import { useManager } from '../../support/managers.ts';
+import { until } from '../../support/until.ts';
 
 /** An answer with something else in the place of what it says. */
 const changed = (

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EtcdClient, EtcdLockExpired, Lock } from '../../src/index.ts';
-import { type EtcdCluster, type EtcdMember, startCluster } from '../support/etcd.ts';
-import { freshName, nextWatch, queueOn } from '../support/locks.ts';
-import { until } from '../support/until.ts';
+import { EtcdClient, EtcdLockExpired, Lock } from '../../../src/index.ts';
+import { type EtcdCluster, type EtcdMember, startCluster } from '../../support/etcd.ts';
+import { freshName, nextWatch, queueOn } from '../../support/locks.ts';
+import { until } from '../../support/until.ts';
 
 const ROUNDS = 20;
 

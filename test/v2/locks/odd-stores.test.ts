@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, test } from 'vitest';
-import { EtcdClient, LockManager } from '../../src/index.ts';
-import { freshName, queueOn, raw, useClient, useProxy } from '../support/locks.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { serveOpenly } from '../support/open-server.ts';
-import { type ProxiedRequest, startProxy } from '../support/proxy.ts';
-import { until } from '../support/until.ts';
+import { EtcdClient, LockManager } from '../../../src/index.ts';
+import { freshName, queueOn, raw, useClient, useProxy } from '../../support/locks.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { serveOpenly } from '../../support/open-server.ts';
+import { type ProxiedRequest, startProxy } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
 
 const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
 

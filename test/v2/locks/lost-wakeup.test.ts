@@ -1,8 +1,8 @@
 import { describe, expect, inject, test } from 'vitest';
-import { Lock } from '../../src/index.ts';
-import { gate } from '../support/gate.ts';
-import { freshName, useClient, useProxy } from '../support/locks.ts';
-import type { ProxiedRequest } from '../support/proxy.ts';
+import { Lock } from '../../../src/index.ts';
+import { gate } from '../../support/gate.ts';
+import { freshName, useClient, useProxy } from '../../support/locks.ts';
+import type { ProxiedRequest } from '../../support/proxy.ts';
 
 const isWait = ({ query }: ProxiedRequest): boolean => query.get('wait') === 'true';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { enterTimeout } from '../../src/v2/locks/timing.ts';
+import { enterTimeout } from '../../../src/v2/locks/timing.ts';
 
 test.each([
   [3, 0, 1],

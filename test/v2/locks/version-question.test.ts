@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { LockManager } from '../../src/index.ts';
-import { gate } from '../support/gate.ts';
-import { freshName, queueOn, useClient, useProxy } from '../support/locks.ts';
-import type { Action, ProxiedRequest } from '../support/proxy.ts';
-import { until } from '../support/until.ts';
+import { LockManager } from '../../../src/index.ts';
+import { gate } from '../../support/gate.ts';
+import { freshName, queueOn, useClient, useProxy } from '../../support/locks.ts';
+import type { Action, ProxiedRequest } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
 
 const isAboutVersion = ({ path }: ProxiedRequest): boolean => path === '/version';
 const isRenewal = ({ method, status }: ProxiedRequest): boolean => method === 'PUT' && status === 200;

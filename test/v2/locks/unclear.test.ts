@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { UnclearAppends } from '../../src/v2/locks/unclear.ts';
+import { UnclearAppends } from '../../../src/v2/locks/unclear.ts';
 
 const key = (n: number) => ({ key: `/_locks/x/${n}`, rank: BigInt(n) });
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { addAbortListener, Scope } from '../../src/cancellation.ts';
-import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../src/errors.ts';
-import type { KeyEvent, WatchOptions } from '../../src/v2/keys-api.ts';
-import { ChangeWait } from '../../src/v2/locks/change-wait.ts';
-import { rejection } from '../support/locks.ts';
+import { addAbortListener, Scope } from '../../../src/cancellation.ts';
+import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../../src/errors.ts';
+import type { KeyEvent, WatchOptions } from '../../../src/v2/keys-api.ts';
+import { ChangeWait } from '../../../src/v2/locks/change-wait.ts';
+import { rejection } from '../../support/locks.ts';
 
 /** Seconds: a poll lasts for 10 of them. */
 const TTL = 30;
