@@ -70,10 +70,10 @@ export const CALLS: readonly (readonly [string, (keys: KeysApi, key: string, opt
     ['watch', (keys, key, options) => keys.watch(key, { after: 0, ...options })],
   ];
 
-/** Expects an expiry in about `seconds`. Allows two seconds, because the clock is read later than by the server. */
-export function expectExpiry({ node }: Pick<Change, 'node'>, seconds: number): void {
+/** Expects an expiry `seconds` after the server carried out the write, between its request and now; clocks may differ by a second. */
+export function expectExpiry({ node, sentAt }: Pick<Change, 'node' | 'sentAt'>, seconds: number): void {
   expect(node.ttl).toBe(seconds);
-  const left = (Date.parse(node.expiration ?? '') - Date.now()) / 1000;
-  expect(left).toBeGreaterThan(seconds - 2);
-  expect(left).toBeLessThan(seconds + 2);
+  const written = Date.parse(node.expiration ?? '') - seconds * 1000;
+  expect(written).toBeGreaterThan(performance.timeOrigin + sentAt - 1000);
+  expect(written).toBeLessThan(Date.now() + 1000);
 }
