@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { Lock } from '../src/index.ts';
-import { freshName, useClient } from '../test/support/locks.ts';
+import { entriesIn, freshName, untilEntries, useClient } from '../test/support/locks.ts';
 import { type Python, startPython } from './python.ts';
-import { BOTH_WAYS, directoryOf, type EitherLock, entriesOf, lockOn, type Side, untilEntries } from './sides.ts';
+import { BOTH_WAYS, directoryOf, type EitherLock, lockOn, type Side } from './sides.ts';
 
 // docs/python-etcd-lock.md, "Names that python-etcd can and cannot lock".
 const SAME_FROM_BOTH = [
@@ -38,7 +38,7 @@ describe.each(BOTH_WAYS)('held in %s and wanted in %s, the name has one queue', 
     const holder = await lockOn(one, python, name, prefix);
     const second = await lockOn(other, python, name, prefix);
     expect(await holder.acquire({ lockTtl: 60 })).toBe(true);
-    const [held] = await entriesOf(`${prefix}/${name}`);
+    const [held] = await entriesIn(`${prefix}/${name}`);
     expect(await holder.state()).toMatchObject({ uuid: held?.value, lockKey: held?.key });
     expect(await second.contenders()).toEqual([{ key: held?.key, value: held?.value }]);
 
@@ -50,7 +50,7 @@ describe.each(BOTH_WAYS)('held in %s and wanted in %s, the name has one queue', 
     await holder.release();
     expect(await second.acquire({ blocking: false, lockTtl: 60 })).toBe(true);
     await second.release();
-    expect(await entriesOf(`${prefix}/${name}`)).toEqual([]);
+    expect(await entriesIn(`${prefix}/${name}`)).toEqual([]);
   });
 });
 
@@ -69,7 +69,7 @@ describe('names that python-etcd breaks on', () => {
     await a.release();
     expect(await waiting).toBe(true);
     await b.release();
-    expect(await entriesOf(`${prefix}/${name}`)).toEqual([]);
+    expect(await entriesIn(`${prefix}/${name}`)).toEqual([]);
   });
 
   test.each(REFUSED_HERE)('%j, which etcd would clean, is refused', (name) => {

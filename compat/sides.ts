@@ -1,7 +1,5 @@
-import { inject } from 'vitest';
 import { Lock } from '../src/index.ts';
-import { type RawEntry, useClient } from '../test/support/locks.ts';
-import { until } from '../test/support/until.ts';
+import { useClient } from '../test/support/locks.ts';
 import type { Python, PythonAcquire, PythonState } from './python.ts';
 
 export type Side = 'Node' | 'Python';
@@ -48,21 +46,5 @@ function keyOf(lock: Lock): string | null {
     return null;
   }
 }
-
-export const escaped = (path: string): string => path.split('/').map(encodeURIComponent).join('/');
-
-/** The entries directly in a directory as etcd has them, in order; none where there is no directory. */
-export async function entriesOf(directory: string): Promise<RawEntry[]> {
-  const answer = await fetch(`${inject('etcd')}/v2/keys${escaped(directory)}?sorted=true&quorum=true`);
-  const { node } = (await answer.json()) as { node?: { nodes?: (RawEntry & { dir?: boolean })[] } };
-  return (node?.nodes ?? []).filter(({ dir }) => !dir);
-}
-
-/** Waits until that many entries are directly in the directory. */
-export const untilEntries = (directory: string, count: number): Promise<RawEntry[]> =>
-  until(
-    () => entriesOf(directory),
-    (entries) => entries.length === count,
-  );
 
 export const directoryOf = (key: string): string => key.slice(0, key.lastIndexOf('/')) || '/';

@@ -1,8 +1,7 @@
 import { Lock } from '../src/index.ts';
-import { useClient, useProxy } from '../test/support/locks.ts';
+import { untilEntries, useClient, useProxy } from '../test/support/locks.ts';
 import type { EtcdProxy } from '../test/support/proxy.ts';
 import { Historian, type Histories } from './history.ts';
-import { untilEntries } from './sides.ts';
 
 const KEYS = '/v2/keys';
 

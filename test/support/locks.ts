@@ -28,6 +28,7 @@ export const freshName = (): string => `test-${randomUUID()}`;
 export interface RawEntry {
   readonly key: string;
   readonly value: string;
+  readonly dir?: boolean;
   readonly ttl?: number;
   readonly expiration?: string;
   readonly modifiedIndex: number;
@@ -45,11 +46,17 @@ export async function raw(
   return { status: response.status, body: (await response.json()) as never };
 }
 
-/** The keys in the queue of a lock as etcd has them, in order. */
-export async function queueOn(name: string, etcd = inject('etcd')): Promise<RawEntry[]> {
-  const { body } = await raw('GET', `/_locks/${name}?sorted=true&quorum=true`, undefined, etcd);
-  return body.node?.nodes ?? [];
+/** The path of a key or directory in a URL. */
+export const escaped = (path: string): string => path.split('/').map(encodeURIComponent).join('/');
+
+/** The entries directly in a directory as etcd has them, in order; none if there is no directory. */
+export async function entriesIn(directory: string, etcd = inject('etcd')): Promise<RawEntry[]> {
+  const { body } = await raw('GET', `${escaped(directory)}?sorted=true&quorum=true`, undefined, etcd);
+  return (body.node?.nodes ?? []).filter(({ dir }) => !dir);
 }
+
+/** The entries in the queue of a lock. */
+export const queueOn = (name: string, etcd = inject('etcd')): Promise<RawEntry[]> => entriesIn(`/_locks/${name}`, etcd);
 
 /** Looks at a key, and returns what waits for its end from then on: `expire`, or how it was removed. */
 export async function endOf(
@@ -65,12 +72,16 @@ export async function endOf(
   };
 }
 
-/** Waits until that many keys are in the queue. */
-export const untilQueued = (name: string, count: number, etcd = inject('etcd')): Promise<RawEntry[]> =>
+/** Waits until that many entries are directly in the directory. */
+export const untilEntries = (directory: string, count: number, etcd = inject('etcd')): Promise<RawEntry[]> =>
   until(
-    () => queueOn(name, etcd),
-    (queue) => queue.length === count,
+    () => entriesIn(directory, etcd),
+    (entries) => entries.length === count,
   );
+
+/** Waits until that many entries are in the queue of a lock. */
+export const untilQueued = (name: string, count: number, etcd = inject('etcd')): Promise<RawEntry[]> =>
+  untilEntries(`/_locks/${name}`, count, etcd);
 
 /** Resolves when the next wait of this client begins: the queue has been read by then. */
 export function nextWatch(client: EtcdClient): Promise<void> {

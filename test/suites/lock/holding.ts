@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import { EtcdLockExpired } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
 import { untilExpiry } from '../stores/interventions.ts';
-import { aborted, type LockTest, untilQueued } from './locks.ts';
+import { aborted, type LockTest, untilContenders } from './locks.ts';
 
 export function holding(test: LockTest): void {
   describe.concurrent('the time of a hold', () => {
@@ -10,7 +10,7 @@ export function holding(test: LockTest): void {
       await a.acquire({ lockTtl: 2, keepAlive: true });
       const { signal } = a;
       const waiting = b.acquire({ lockTtl: 2, keepAlive: true });
-      const before = await untilQueued(a, 2);
+      const before = await untilContenders(a, 2);
       await untilExpiry(onlooker, 5);
       expect(await a.isAcquired()).toBe(true);
       expect(signal.aborted).toBe(false);
@@ -52,7 +52,7 @@ export function holding(test: LockTest): void {
     test('is not kept up for a place in the queue nobody waits at, even with keepAlive', async ({ a, b }) => {
       await a.acquire();
       expect(await b.acquire({ blocking: false, lockTtl: 1, keepAlive: true })).toBe(false);
-      expect(await untilQueued(a, 1)).toMatchObject([{ value: a.uuid }]);
+      expect(await untilContenders(a, 1)).toMatchObject([{ value: a.uuid }]);
     });
 
     test('has no end with a TTL of null', async ({ onlooker, a, b }) => {

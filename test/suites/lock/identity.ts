@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import { EtcdValueError } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
-import { type LockTest, untilQueued } from './locks.ts';
+import { type LockTest, untilContenders } from './locks.ts';
 
 export function identity(test: LockTest): void {
   describe('setUuid', () => {
@@ -119,7 +119,7 @@ export function identity(test: LockTest): void {
     test('are those, too, that no lock of this package queued', async ({ queue, a }) => {
       const { key } = await queue.put('of python', 60);
       const waiting = a.acquire();
-      expect(await untilQueued(a, 2)).toMatchObject([{ key, value: 'of python' }, { value: a.uuid }]);
+      expect(await untilContenders(a, 2)).toMatchObject([{ key, value: 'of python' }, { value: a.uuid }]);
       expect(a.isTaken).toBe(false);
       await queue.remove(key);
       expect(await waiting).toBe(true);

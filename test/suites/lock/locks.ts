@@ -22,8 +22,8 @@ export const lockTest = (open: OpenClient) =>
 
 export type LockTest = ReturnType<typeof lockTest>;
 
-/** Waits until that many stand in the queue. */
-export const untilQueued = (lock: Lock, count: number): Promise<readonly Entry[]> =>
+/** Waits until that many contenders are in the queue, as the lock itself sees them. */
+export const untilContenders = (lock: Lock, count: number): Promise<readonly Entry[]> =>
   until(
     () => lock.contenders(),
     (queue) => queue.length === count,

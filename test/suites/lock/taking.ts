@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { ExclusiveResource } from '../../../compat/exclusive-resource.ts';
 import { Lock } from '../../../src/python/lock.ts';
-import { type LockTest, untilQueued } from './locks.ts';
+import { type LockTest, untilContenders } from './locks.ts';
 
 export function taking(test: LockTest): void {
   describe('a free lock', () => {
@@ -45,7 +45,7 @@ export function taking(test: LockTest): void {
       expect(await a.acquire()).toBe(true);
       expect(a.lockKey.startsWith(`${a.path}/`)).toBe(true);
       const waiting = b.acquire();
-      expect(await untilQueued(a, 2)).toMatchObject([{ value: a.uuid }, { value: b.uuid }]);
+      expect(await untilContenders(a, 2)).toMatchObject([{ value: a.uuid }, { value: b.uuid }]);
       await a.release();
       expect(await waiting).toBe(true);
       await b.release();
@@ -57,7 +57,7 @@ export function taking(test: LockTest): void {
     test('is waited for until its holder releases it', async ({ queue, a, b }) => {
       await a.acquire();
       const waiting = b.acquire();
-      await untilQueued(a, 2);
+      await untilContenders(a, 2);
       expect(b.isTaken).toBe(false);
       expect(await b.isAcquired()).toBe(false);
       await a.release();
@@ -85,7 +85,7 @@ export function taking(test: LockTest): void {
         const lock = await makeLock();
         locks.push(lock);
         turns.push(turn(lock));
-        await untilQueued(first, i + 2);
+        await untilContenders(first, i + 2);
       }
       await first.release();
       await Promise.all(turns);
@@ -116,7 +116,7 @@ export function taking(test: LockTest): void {
     test('is not mistaken for free when its holder renews it', async ({ a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const waiting = b.acquire();
-      await untilQueued(a, 2);
+      await untilContenders(a, 2);
       for (const lockTtl of [61, 62, null]) expect(await a.acquire({ lockTtl })).toBe(true);
       expect(await b.contenders()).toMatchObject([{ value: a.uuid }, { value: b.uuid }]);
       expect(b.isTaken).toBe(false);
@@ -129,7 +129,7 @@ export function taking(test: LockTest): void {
       await a.acquire();
       await b.acquire({ blocking: false });
       const waiting = c.acquire();
-      await untilQueued(a, 3);
+      await untilContenders(a, 3);
       await b.release();
       expect(await a.contenders()).toMatchObject([{ value: a.uuid }, { value: c.uuid }]);
       expect(c.isTaken).toBe(false);
@@ -160,7 +160,7 @@ export function taking(test: LockTest): void {
       await a.acquire();
       await b.acquire({ blocking: false });
       const waiting = c.acquire();
-      await untilQueued(a, 3);
+      await untilContenders(a, 3);
       await a.release();
       expect(await b.contenders()).toMatchObject([{ value: b.uuid }, { value: c.uuid }]);
       expect(await b.acquire({ blocking: false })).toBe(true);

@@ -11,7 +11,7 @@ import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { failNextRemoval } from '../stores/interventions.ts';
-import { type LockTest, untilQueued } from './locks.ts';
+import { type LockTest, untilContenders } from './locks.ts';
 
 export function waysOut(test: LockTest): void {
   describe('waiting in vain', () => {
@@ -38,7 +38,7 @@ export function waysOut(test: LockTest): void {
       const abort = new AbortController();
       const reason = { any: 'value' };
       const ended = expect(b.acquire({ signal: abort.signal })).rejects.toBe(reason);
-      await untilQueued(a, 2);
+      await untilContenders(a, 2);
       abort.abort(reason);
       await ended;
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
@@ -55,7 +55,7 @@ export function waysOut(test: LockTest): void {
     test('ends with a release of the lock that waits, and leaves no key', async ({ queue, a, b }) => {
       await a.acquire();
       const ended = rejection(b.acquire(), EtcdLockReleased);
-      await untilQueued(a, 2);
+      await untilContenders(a, 2);
       await b.release();
       await ended;
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
@@ -71,7 +71,7 @@ export function waysOut(test: LockTest): void {
       const lock = new Lock(closing, lockName);
       await a.acquire();
       const ended = rejection(lock.acquire(), EtcdClientClosed);
-      await untilQueued(a, 2);
+      await untilContenders(a, 2);
       await closing.close();
       await ended;
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
@@ -80,7 +80,7 @@ export function waysOut(test: LockTest): void {
     test('ends when the own key is removed, and names the holder', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const ended = rejection(b.acquire(), EtcdLockExpired);
-      const [, own] = await untilQueued(a, 2);
+      const [, own] = await untilContenders(a, 2);
       await queue.remove(own?.key ?? '');
       await a.release();
       await ended;
@@ -92,7 +92,7 @@ export function waysOut(test: LockTest): void {
       await rejection(b.acquire({ timeout: 0.1 }), EtcdWatchTimedOut);
       const { fencingToken } = b;
       const waiting = b.acquire();
-      await untilQueued(a, 2);
+      await untilContenders(a, 2);
       await a.release();
       expect(await waiting).toBe(true);
       expect(b.fencingToken).toBeGreaterThan(fencingToken);
