@@ -3,7 +3,7 @@ import { EtcdClientClosed, LockManager } from '../../src/index.ts';
 import { freshName, queueOn, rejection, useClient } from '../support/locks.ts';
 
 test.each([{}, { timeout: 20 }])(
-  'a request on a closed client does not wait for an earlier one of the process to end: %j',
+  'a request on a closing client rejects although this process still holds the lock: %j',
   async (options) => {
     const name = freshName();
     const client = useClient();

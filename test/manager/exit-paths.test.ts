@@ -7,23 +7,23 @@ import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } 
 import type { Action, ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
-/** A way through a request for a lock, and what it asks of etcd. */
+/** A kind of request for a lock, and the requests that it sends to etcd. */
 interface Path {
   readonly title: string;
   readonly options: RequestOptions;
-  /** Values of the entries in the queue before; the last one is released once the request waits. */
+  /** Values of the entries in the queue before the request. If the request waits, the tests remove them later. */
   readonly queue: readonly string[];
   readonly requests: readonly string[];
-  /** Whether it has to wait, and so never comes to hold the lock unless that is released. */
+  /** Whether the request waits until the entries before it are removed. */
   readonly waits: boolean;
   /** What the callback gets: a hold, or null. */
   readonly gets: 'held' | 'null';
 }
 
-/** Seconds: less than it takes until the client repeats a request that is not answered. */
+/** Timeout in seconds, shorter than the time after which the client retries an unanswered request. */
 const TIMEOUT = 0.3;
 
-const LOOK = 'GET queue by quorum';
+const QUORUM_READ = 'GET queue by quorum';
 const APPEND = 'POST queue';
 const LIST = 'GET queue';
 const WAIT = 'GET key waiting';
@@ -36,39 +36,39 @@ const paths: readonly Path[] = [
   { title: 'a free lock', options: {}, queue: [], requests: [APPEND, LIST, REMOVE], ...HELD },
   { title: 'a taken lock', options: {}, queue: ['owner'], requests: [APPEND, LIST, WAIT], ...WAITING },
   {
-    title: 'a share of a shared lock',
+    title: 'a shared lock that another reader holds',
     options: { mode: 'shared' },
     queue: ['shared:other'],
     requests: [APPEND, LIST, REMOVE],
     ...HELD,
   },
   {
-    title: 'a share of a lock held alone',
+    title: 'a shared lock behind an exclusive holder',
     options: { mode: 'shared' },
     queue: ['owner', 'shared:other'],
     requests: [APPEND, LIST, WAIT],
     ...WAITING,
   },
   {
-    title: 'a free lock, not to be waited for',
+    title: 'a free lock with ifAvailable',
     options: { ifAvailable: true },
     queue: [],
-    requests: [LOOK, APPEND, LIST, REMOVE],
+    requests: [QUORUM_READ, APPEND, LIST, REMOVE],
     ...HELD,
   },
   {
-    title: 'a taken lock, not to be waited for',
+    title: 'a taken lock with ifAvailable',
     options: { ifAvailable: true },
     queue: ['owner'],
-    requests: [LOOK],
+    requests: [QUORUM_READ],
     waits: false,
     gets: 'null',
   },
   {
-    title: 'a lock that a dead predecessor left behind',
+    title: 'a lock with a leftover entry of a dead predecessor',
     options: { identity: 'node-1' },
     queue: ['id:node-1:dead'],
-    requests: [APPEND, LIST, REMOVE, LOOK, REMOVE],
+    requests: [APPEND, LIST, REMOVE, QUORUM_READ, REMOVE],
     ...HELD,
   },
 ];
@@ -81,7 +81,7 @@ function kind({ method, path, query }: ProxiedRequest): string {
   return `${method} ${what}${query.get('quorum') === 'true' ? ' by quorum' : ''}`;
 }
 
-/** On a busy machine a connection may come too late, and a request be made again: repeats count once. */
+/** Repeats count once: on a busy machine a connection may be too slow, and the client then retries the request. */
 function kinds(requests: readonly (ProxiedRequest | string)[]): string[] {
   const all = requests.map((request) => (typeof request === 'string' ? request : kind(request)));
   return all.filter((one, i) => one !== all[i - 1]);
@@ -95,8 +95,8 @@ beforeEach(() => {
 afterEach(() => timers.stop());
 
 /**
- * Everything up to the request, whose n-th one of etcd gets the action.
- * @param readTimeout seconds until the client repeats a request that is not answered
+ * Prepares the queue, and a manager behind a proxy that applies the action to its n-th request.
+ * @param readTimeout seconds after which the client retries an unanswered request
  */
 async function start({ queue }: Path, n = 0, action: Action = 'forward', readTimeout = 5) {
   const name = freshName();
@@ -117,7 +117,7 @@ async function start({ queue }: Path, n = 0, action: Action = 'forward', readTim
 
 type Started = Awaited<ReturnType<typeof start>>;
 
-/** Lets the n-th request go at last. Only what etcd has done by then can be cleaned up. */
+/** Forwards the n-th request, and waits for its answer: the client cannot clean up what etcd has not carried out yet. */
 async function carriedOut({ proxy }: Started, n: number, stuck: Gate): Promise<void> {
   const late = proxy.requests[n - 1];
   const answered = proxy.next((request) => request === late, 'headers');
@@ -125,7 +125,7 @@ async function carriedOut({ proxy }: Started, n: number, stuck: Gate): Promise<v
   await answered;
 }
 
-/** No key but the others', no timer, no listener, no socket. */
+/** Expects that only the keys of others remain, and no timer, listener or socket. */
 async function expectNothingLeft({ queue }: Path, { name, proxy, client }: Started, others = queue) {
   const stay = others.filter((value) => !isLeftOver(value));
   await until(
@@ -141,7 +141,7 @@ async function expectNothingLeft({ queue }: Path, { name, proxy, client }: Start
   expect((await queueOn(name)).filter(({ value }) => !isLeftOver(value))).toHaveLength(stay.length);
 }
 
-/** Lets those go that stand before the request, the one it waits for last: it goes on at once, perhaps beside the others. */
+/** Removes the entries before the request. The one that it waits for is the last, as the request proceeds right after that. */
 async function release({ queue }: Path, name: string): Promise<void> {
   for (const { key, value } of (await queueOn(name)).toReversed()) if (queue.includes(value)) await raw('DELETE', key);
 }
@@ -150,7 +150,7 @@ describe.each(paths)('a request for $title', (path) => {
   const { options, requests, waits } = path;
   const steps = requests.map((request, i) => ({ n: i + 1, request }));
 
-  test('asks etcd what the tests below spoil one by one', async () => {
+  test('sends the requests that the tests below disturb one by one', async () => {
     const started = await start(path);
     const { name, proxy, locks } = started;
     const request = locks.request(name, options, () => {});
@@ -165,13 +165,13 @@ describe.each(paths)('a request for $title', (path) => {
   });
 
   const faults: readonly (readonly [string, Action])[] = [
-    ['is done, but not answered', { swallow: true }],
+    ['is carried out, but not answered', { swallow: true }],
     ['is refused', { refuse: true }],
     ['is never answered', { silent: true }],
   ];
-  const spoilt = steps.flatMap((step) => faults.map(([what, action]) => ({ ...step, what, action })));
+  const disturbed = steps.flatMap((step) => faults.map(([what, action]) => ({ ...step, what, action })));
 
-  test.each(spoilt)('runs once, with one key, when request $n, $request, $what', async ({ n, action }) => {
+  test.each(disturbed)('runs once, with one key, when request $n, $request, $what', async ({ n, action }) => {
     const started = await start(path, n, action, 0.3);
     const { name, locks, arrived } = started;
     const got: unknown[] = [];
@@ -192,7 +192,7 @@ describe.each(paths)('a request for $title', (path) => {
     await expectNothingLeft(path, started, waits ? [] : path.queue);
   });
 
-  // A signal or a timeout ends the wait only.
+  // A signal or a timeout can end the wait, but not the release.
   const ofTheWait = steps.filter(({ n, request }) => request !== REMOVE || n < requests.length);
 
   test.each(ofTheWait)('aborted at request $n, $request, leaves nothing behind', async ({ n }) => {

@@ -4,7 +4,7 @@ import { runScript } from '../support/script.ts';
 
 const REQUESTS = 10_000;
 const CHAINED = 300;
-/** Bytes that the heap may grow by: a uuid of each request left behind in a set would be 800 kB. */
+/** Maximum growth of the heap in bytes. A set that kept the uuid of each request would take 800 kB. */
 const HEAP = 500_000;
 
 const OUTCOMES = ['aborted', 'alone', 'available', 'in time', 'nested', 'released', 'shared', 'taken', 'thrown'];
@@ -28,7 +28,7 @@ const CHAIN = `
   console.log(JSON.stringify({ holds }));
 `;
 
-/** Lets requests of all kinds and all outcomes run, and tells before and after what is there. */
+/** Runs requests of every kind and outcome, and prints the resources in use before, during and after them. */
 const SCRIPT = `
   import { getEventListeners, setMaxListeners } from 'node:events';
   import v8 from 'node:v8';
@@ -67,7 +67,7 @@ const SCRIPT = `
     (name) => locks.request(name, { signal, timeout: 30 }, () => 'in time'),
   ];
 
-  /** 40 names, each wanted by several at a time. */
+  /** Spreads the requests over 40 locks, so that several wait for the same lock. */
   async function run(requests) {
     let next = 0;
     await Promise.all(Array.from({ length: 200 }, async (_, lane) => {
@@ -82,9 +82,9 @@ const SCRIPT = `
   const classes = { Attempt, V2Ticket, Hold, Lease, LocalQueue, Trace };
   const listeners = (of) => getEventListeners(of, 'abort').length;
   const resources = (type) => process.getActiveResourcesInfo().filter((resource) => resource.startsWith(type)).length;
-  async function look() {
+  async function measure() {
     const { held, pending } = await locks.query();
-    // This collects all garbage first.
+    // queryObjects collects all garbage first.
     const objects = Object.entries(classes).map(([name, Class]) => [name, v8.queryObjects(Class, { format: 'count' })]);
     return {
       left: {
@@ -98,50 +98,50 @@ const SCRIPT = `
     };
   }
 
-  // So that what is made only once, and compiled by then, is there already.
+  // Warm-up: objects that are created only once, and compiled code, must not count as growth.
   await run(3000);
-  const before = await look();
-  const during = await locks.request('one', { signal }, look);
+  const before = await measure();
+  const during = await locks.request('one', { signal }, measure);
   for (const outcome of Object.keys(outcomes)) delete outcomes[outcome];
   await run(${REQUESTS});
-  // What is left of the last ones, such as idle connections, is released soon; a leak never.
+  // Leftovers of the last requests, such as idle connections, are freed after a while; a leak is not.
   const leaks = ({ heap, left }) => heap - before.heap > ${HEAP} || Object.values(left).some((count) => count > 0);
-  let after = await look();
+  let after = await measure();
   for (let i = 0; i < 300 && leaks(after); i += 1) {
     await new Promise((resolve) => setTimeout(resolve, 100));
-    after = await look();
+    after = await measure();
   }
   await client.close();
   const handles = process.getActiveResourcesInfo().filter((resource) => !/Pipe|TTY|FS/.test(resource));
   console.log(JSON.stringify({ before, during, after, outcomes, handles }));
 `;
 
-/** What the script told. */
-async function toldBy(script: string) {
+/** Runs the script and returns what it printed. */
+async function outputOf(script: string) {
   const env = { ETCD: inject('etcd'), NAME: freshName(), NODE_OPTIONS: '--disable-warning=ExperimentalWarning' };
   const { code, stdout, stderr } = await runScript(script, env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout);
 }
 
-test(`${REQUESTS} requests leave nothing behind`, async () => {
-  const { before, during, after, outcomes, handles } = await toldBy(SCRIPT);
+test(`${REQUESTS} requests leave no key, timer, listener or object behind`, async () => {
+  const { before, during, after, outcomes, handles } = await outputOf(SCRIPT);
   expect(after.left).toEqual({ keys: 0, timers: 0, listeners: 0 });
-  // The engine may still have one of the last in hand.
+  // The engine may still reference a few of the last objects.
   for (const [name, count] of Object.entries(after.objects)) expect(count, name).toBeLessThan(5);
-  // What is there while a lock is held is seen: else the above would prove nothing.
+  // While a lock is held, the same counts are not zero: they do find what exists.
   expect(during.left).toMatchObject({ keys: 1, listeners: 1 });
   for (const name of ['V2Ticket', 'Hold', 'Lease', 'LocalQueue', 'Trace'])
     expect(during.objects[name], name).toBeGreaterThan(0);
-  // Idle connections, however many requests there were.
+  // Only idle connections remain, and their number does not grow with the requests.
   expect(after.sockets).toBeLessThan(10);
   expect(handles).toEqual([]);
   expect(after.heap - before.heap).toBeLessThanOrEqual(HEAP);
   expect(Object.keys(outcomes).sort()).toEqual(OUTCOMES);
 }, 300_000);
 
-test('a request started inside another one keeps nothing of it, however long that goes on', async () => {
-  const { holds } = await toldBy(CHAIN);
+test('a chain of requests, each started inside the previous one, does not keep the earlier holds in memory', async () => {
+  const { holds } = await outputOf(CHAIN);
   expect(holds).toBeGreaterThan(0);
   expect(holds).toBeLessThan(5);
 });

@@ -2,38 +2,38 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Line, type Linked } from '../../src/manager/local-queue.ts';
 
-class Person implements Linked<Person> {
-  before: Person | undefined = undefined;
-  behind: Person | undefined = undefined;
+class Item implements Linked<Item> {
+  before: Item | undefined = undefined;
+  behind: Item | undefined = undefined;
 }
 
-/** All in the line, from the first one on. */
-function among({ first }: Line<Person>): Person[] {
-  const all: Person[] = [];
+/** Returns the items of the line, the first one first. */
+function itemsOf({ first }: Line<Item>): Item[] {
+  const all: Item[] = [];
   for (let one = first; one; one = one.behind) all.push(one);
   return all;
 }
 
 const steps = fc.array(fc.oneof(fc.constant('add' as const), fc.nat()), { maxLength: 60 });
 
-test('a line keeps its order, whoever leaves', () => {
+test('a line keeps its order when any item is removed', () => {
   fc.assert(
     fc.property(steps, (taken) => {
-      const line = new Line<Person>();
-      const expected: Person[] = [];
+      const line = new Line<Item>();
+      const expected: Item[] = [];
       for (const step of taken) {
         if (step === 'add') {
-          const next = new Person();
+          const next = new Item();
           line.add(next);
           expected.push(next);
         } else {
           const [leaving] = expected.splice(step % (expected.length || 1), 1);
           if (!leaving) continue;
           line.remove(leaving);
-          expect(leaving).toEqual(new Person());
+          expect(leaving).toEqual(new Item());
         }
-        // By identity: those that stand in a line would be compared with all around them.
-        expect(among(line).map((one) => expected.indexOf(one))).toEqual([...expected.keys()]);
+        // Compares by identity: toEqual would follow the links to all the other items.
+        expect(itemsOf(line).map((one) => expected.indexOf(one))).toEqual([...expected.keys()]);
         expect(expected.map(({ before }) => before && expected.indexOf(before))).toEqual(
           expected.map((_, i) => (i === 0 ? undefined : i - 1)),
         );

@@ -13,12 +13,12 @@ const isPoll = ({ query }: ProxiedRequest): boolean => query.has('wait');
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
 const isRemoval = ({ method, status }: ProxiedRequest): boolean => method === 'DELETE' && status === 200;
 
-/** The most keys and long polls that whoever is behind the proxy had at a time. */
+/** Tracks the highest numbers of keys and long polls that the process behind the proxy has at a time. */
 function loadOn(proxy: EtcdProxy): { keys: number; polls: number } {
   const most = { keys: 0, polls: 0 };
   let keys = 0;
   proxy.intercept((request) => {
-    // All of its keys but those surely removed by now.
+    // All keys that it appended, without those that are surely removed by now.
     if (isAppend(request)) keys = proxy.requests.filter(isAppend).length - proxy.requests.filter(isRemoval).length;
     most.keys = Math.max(most.keys, keys);
     most.polls = Math.max(most.polls, [...proxy.open].filter(isPoll).length);
@@ -32,13 +32,13 @@ interface Hold {
   readonly token: bigint;
 }
 
-/** Many requests at once of one process, behind a proxy. */
+/** Makes many requests at once, in one process behind a proxy. */
 async function setUp() {
   const proxy = await useProxy();
   const name = freshName();
   const resource = new ExclusiveResource();
   const holds: Hold[] = [];
-  /** By default long enough for another to come in, if there were one. */
+  /** By default the work lasts long enough for a second holder to enter, if the lock failed. */
   const hold =
     (by: string, work: () => Promise<unknown> = () => new Promise(setImmediate)) =>
     (held: Held) =>
@@ -59,7 +59,7 @@ function expectGrowingTokens(holds: readonly Hold[]): void {
   expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1)));
 }
 
-test(`${REQUESTS} requests at once for one lock run one at a time, in order, with a greater token each, by one key and no poll`, async () => {
+test(`${REQUESTS} concurrent requests run one at a time, in order, with growing tokens, one key and no poll`, async () => {
   const { name, holds, most, all } = await setUp();
   await all;
   expect(holds.map(({ by }) => by)).toEqual(inOrder);
@@ -68,24 +68,24 @@ test(`${REQUESTS} requests at once for one lock run one at a time, in order, wit
   expect(await queueOn(name)).toEqual([]);
 }, 120_000);
 
-test('another process has its turns in between, and costs one poll', async () => {
+test('another process gets the lock in between, at the cost of one poll', async () => {
   const { proxy, name, holds, hold, most, all } = await setUp();
   const other = useManager({ ttl: 60 });
-  /** By then the process behind the proxy stands in line for its next turn. */
+  /** Waits until the process behind the proxy polls for its next turn. */
   const otherWaits = () =>
     until(
       () => [...proxy.open].filter(isPoll).length,
       (polls) => polls > 0,
     );
   for (let turn = 0; turn < TURNS; turn += 1) await other.request(name, hold('other', otherWaits));
-  const ownMeanwhile = holds.length - TURNS;
+  const ownTurns = holds.length - TURNS;
   await all;
   expect(holds.filter(({ by }) => by === 'other')).toHaveLength(TURNS);
   expect(holds.filter(({ by }) => by !== 'other').map(({ by }) => by)).toEqual(inOrder);
   expectGrowingTokens(holds);
-  // One between two turns, or a few where the other one was slow to come back.
-  expect(ownMeanwhile).toBeGreaterThanOrEqual(TURNS - 1);
-  expect(ownMeanwhile).toBeLessThan(REQUESTS / 2);
+  // One turn between two of the other process, or a few when that process was slow to queue again.
+  expect(ownTurns).toBeGreaterThanOrEqual(TURNS - 1);
+  expect(ownTurns).toBeLessThan(REQUESTS / 2);
   expect(most).toEqual({ keys: 1, polls: 1 });
   expect(await queueOn(name)).toEqual([]);
 }, 120_000);

@@ -16,7 +16,7 @@ const limits = (signal?: AbortSignal): AttemptLimits => ({
   signal,
 });
 
-/** One request, and what has become of it. */
+/** One request and its state. */
 class Request {
   readonly mode: LockMode;
   readonly abort = new AbortController();
@@ -32,11 +32,11 @@ class Request {
   }
 }
 
-/** A queue driven by hand. */
+/** A local queue and its requests, driven step by step. */
 class Driven {
   readonly requests: Request[] = [];
   readonly closing = new AbortController();
-  /** Whether it said so since anybody was inside. */
+  /** Whether the queue has reported that it is idle since a request last had a turn. */
   isIdle = true;
   readonly queue = new LocalQueue('/_locks/x', this.closing.signal, () => {
     this.isIdle = true;
@@ -85,11 +85,11 @@ class Driven {
   }
 }
 
-/** What must be so at any time. */
+/** Checks what must be true after every step. */
 function check({ requests, queue, closing, isIdle }: Driven): void {
   const inside = requests.filter((request) => request.isInside);
   const [writer, ...others] = inside.filter(({ mode }) => mode === 'exclusive');
-  // One writer at the most, and the last inside: those before it stand in etcd's queue already.
+  // At most one writer has a turn, and its turn is the last: the readers before it have entries in etcd's queue already.
   expect(others).toEqual([]);
   if (writer) expect(inside.at(-1)).toBe(writer);
   if (writer) expect(inside.slice(0, -1).map(({ state }) => state)).not.toContain('arriving');
@@ -98,7 +98,7 @@ function check({ requests, queue, closing, isIdle }: Driven): void {
   const mustWait = (mode: LockMode) =>
     writer !== undefined || (mode === 'exclusive' && inside.some(({ state }) => state === 'arriving'));
   if (first) {
-    // Nobody overtakes it, and it waits for a reason.
+    // No later request has overtaken this one, and it waits only because it must.
     expect(inside.filter((request) => requests.indexOf(request) > requests.indexOf(first))).toEqual([]);
     expect(mustWait(first.mode)).toBe(true);
   }
@@ -133,7 +133,7 @@ async function take(driven: Driven, step: Step): Promise<void> {
 }
 
 describe('a local queue', () => {
-  test('keeps its promises whatever comes', async () => {
+  test('keeps its guarantees for any sequence of steps', async () => {
     await fc.assert(
       fc.asyncProperty(sequences, async (steps) => {
         const driven = new Driven();
@@ -141,7 +141,7 @@ describe('a local queue', () => {
           await take(driven, step);
           check(driven);
         }
-        // Whoever is left has its turn once all before it have ended.
+        // Each remaining request gets its turn once all requests before it have ended.
         for (const request of driven.requests) {
           expect(request.state).not.toBe('waiting');
           await driven.end(request);
@@ -153,7 +153,7 @@ describe('a local queue', () => {
     );
   });
 
-  test('lets readers in together, and a writer as soon as they stand in etcd’s queue', async () => {
+  test('admits readers together, and a writer as soon as the readers have entries in etcd’s queue', async () => {
     const driven = new Driven();
     const [one, other] = [await driven.enter('shared'), await driven.enter('shared')];
     const writer = await driven.enter('exclusive');
@@ -170,7 +170,7 @@ describe('a local queue', () => {
     expect(driven.states()).toEqual(['ended', 'queued', 'ended', 'arriving']);
   });
 
-  test('lets readers in when the writer before them gives up', async () => {
+  test('admits readers when the writer before them gives up', async () => {
     const driven = new Driven();
     await driven.enter('shared');
     const writer = await driven.enter('exclusive');
@@ -179,7 +179,7 @@ describe('a local queue', () => {
     expect(driven.states()).toEqual(['arriving', 'aborted', 'arriving']);
   });
 
-  test('lets a writer in when a reader ends without ever having stood in etcd’s queue', async () => {
+  test('admits a writer when the reader before it ends without an entry in etcd’s queue', async () => {
     const driven = new Driven();
     const reader = await driven.enter('shared');
     const writer = await driven.enter('exclusive');
@@ -187,7 +187,7 @@ describe('a local queue', () => {
     expect(writer.state).toBe('arriving');
   });
 
-  test('does not count the end of a turn twice', async () => {
+  test('counts the end of a turn only once', async () => {
     const driven = new Driven();
     const first = await driven.enter('exclusive');
     await driven.enter('exclusive');
@@ -198,7 +198,7 @@ describe('a local queue', () => {
     expect(third.state).toBe('waiting');
   });
 
-  test('names as holder what the first inside names', async () => {
+  test('returns the holder that the earliest turn reports', async () => {
     const driven = new Driven();
     expect(driven.queue.holder()).toBeUndefined();
     const [first, second] = [await driven.enter('shared'), await driven.enter('shared')];
@@ -211,7 +211,7 @@ describe('a local queue', () => {
 });
 
 describe('a client that is closed', () => {
-  test('ends the waits in its queues in their order, and those that would begin', async () => {
+  test('rejects the requests that wait in its queues, in order, and rejects later requests', async () => {
     const driven = new Driven();
     const { queue, closing } = driven;
     await driven.enter('exclusive');
@@ -228,7 +228,7 @@ describe('a client that is closed', () => {
 });
 
 describe('the local queue of a lock', () => {
-  test('is one for each client and path', () => {
+  test('exists once for each client and path', () => {
     const [keys, other] = [new MemoryStore(), new MemoryStore()];
     const queue = localQueue(keys.store, '/a');
     expect(localQueue(keys.store, '/a')).toBe(queue);
@@ -236,7 +236,7 @@ describe('the local queue of a lock', () => {
     expect(localQueue(other.store, '/a')).not.toBe(queue);
   });
 
-  test('is kept while anybody is inside, and forgotten then', async () => {
+  test('is kept while a request has a turn, and dropped after the last one', async () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
     const first = await queue.enter('exclusive', limits());
@@ -248,7 +248,7 @@ describe('the local queue of a lock', () => {
     expect(localQueue(keys.store, '/a')).not.toBe(queue);
   });
 
-  test('is forgotten, too, when nobody ever came in', async () => {
+  test('is dropped when no request ever got a turn', async () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
     const signal = AbortSignal.abort('reason');

@@ -17,7 +17,7 @@ import { until } from '../support/until.ts';
 const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
 
-/** A lock held through a proxy. */
+/** Acquires a lock through a proxy. */
 async function setUp(options: LockManagerOptions) {
   const proxy = await useProxy();
   const name = freshName();
@@ -30,8 +30,8 @@ describe('a hold whose key was changed by hand', () => {
   test.each([
     ['removed', (key: string) => raw('DELETE', key), /key is gone/],
     ['given another value', (key: string) => raw('PUT', key, { value: 'other' }), /carries another value/],
-    ['removed and made again', (key: string) => remade(key), /carries another value/],
-  ])('is told lost by the very next renewal when it was %s', async (_, change, why) => {
+    ['removed and created again', (key: string) => recreate(key), /carries another value/],
+  ])('is lost at the next renewal when the key was %s', async (_, change, why) => {
     const { held, renewals } = await setUp({ ttl: 3 });
     await change(held.key);
     const before = renewals();
@@ -44,7 +44,7 @@ describe('a hold whose key was changed by hand', () => {
     expect(await held.release()).toBe(false);
   });
 
-  test('is not acquired again, and its end takes nothing from its successor', async () => {
+  test('is not acquired again, and its release does not affect the next holder', async () => {
     const { proxy, name, held } = await setUp({ ttl: 3 });
     await raw('DELETE', held.key);
     const successor = await useManager({ ttl: 60 }).acquire(name);
@@ -56,36 +56,36 @@ describe('a hold whose key was changed by hand', () => {
     expect(await successor.release()).toBe(true);
   });
 
-  test('ends its request with the loss once the callback is done, and not before', async () => {
+  test('rejects its request with the loss, but only after the callback has ended', async () => {
     const name = freshName();
-    const [told, done] = [gate(), gate()];
+    const [lost, done] = [gate(), gate()];
     let ended = false;
     const request = rejection(
       useManager({ ttl: 3 }).request(name, async ({ key, signal }) => {
         await raw('DELETE', key);
         await aborted(signal);
-        told.open();
+        lost.open();
         await done.opened;
       }),
     ).finally(() => {
       ended = true;
     });
-    await told.opened;
+    await lost.opened;
     expect(await queueOn(name)).toEqual([]);
     expect(ended).toBe(false);
     done.open();
     expect(await request).toBeInstanceOf(EtcdLockLost);
   });
 
-  async function remade(key: string) {
+  async function recreate(key: string) {
     await raw('DELETE', key);
     return raw('PUT', key, { value: 'other', ttl: '60' });
   }
 });
 
 describe('a hold that cannot be renewed', () => {
-  test.each(['silent', 'refuse'] as const)('is told lost while its key is still there: %s', async (fault) => {
-    // Seconds lie between the deadline and the expiry: time to look, also on a busy machine.
+  test.each(['silent', 'refuse'] as const)('is lost while its key still exists: %s', async (fault) => {
+    // The expiry comes seconds after the deadline, so that even a busy machine reads the key in between.
     const { proxy, held } = await setUp({ ttl: 10, margin: 4 });
     const all = fault === 'silent' ? { silent: true as const } : { refuse: true as const };
     const off = proxy.intercept(() => all);
@@ -102,7 +102,7 @@ describe('a hold that cannot be renewed', () => {
     expect(await held.release()).toBe(false);
   });
 
-  test('is vouched for from the moment its write was sent, however late the answer comes', async () => {
+  test('counts its validity from the moment its write was sent, however late the answer comes', async () => {
     const client = useClient();
     const name = freshName();
     const { opened, open } = gate();
@@ -114,7 +114,7 @@ describe('a hold that cannot be renewed', () => {
     };
     const acquiring = new LockManager(client, { ttl: 60, margin: 1 }).acquire(name);
     await untilQueued(name, 1);
-    // Long before the first renewal is due.
+    // Delays the answer by two seconds, long before the first renewal is due.
     const [own] = await until(
       () => queueOn(name),
       ([entry]) => (entry?.ttl ?? 0) <= 58,
@@ -127,7 +127,7 @@ describe('a hold that cannot be renewed', () => {
 });
 
 describe('a hold whose deadline passed while the event loop was blocked', () => {
-  test('is known to be lost at the first look, before any timer could tell', async () => {
+  test('is reported as lost by the first check, before any timer fires', async () => {
     const held = await useManager({ ttl: 2 }).acquire(freshName());
     held.assertHeld();
     block(2);
@@ -140,11 +140,11 @@ describe('a hold whose deadline passed while the event loop was blocked', () => 
 
   test.each([
     ['expiresIn()', (held: Held) => expect(held.expiresIn()).toBe(0)],
-    ['nothing but the end of the callback', () => {}],
-  ])('ends its request with the loss, noticed by %s', async (_, look) => {
+    ['the end of the callback', () => {}],
+  ])('rejects its request with the loss, noticed by %s', async (_, check) => {
     const request = useManager({ ttl: 2 }).request(freshName(), (held) => {
       block(2);
-      look(held);
+      check(held);
       return 'done';
     });
     expect(await rejection(request)).toBeInstanceOf(EtcdLockLost);
@@ -160,7 +160,7 @@ describe('a hold whose deadline passed while the event loop was blocked', () => 
     expect(own).toHaveProperty('lockError', expect.any(EtcdLockLost));
   });
 
-  test('was lost before a release, which tells', async () => {
+  test('makes release() resolve to false', async () => {
     const held = await useManager({ ttl: 2 }).acquire(freshName());
     block(2);
     expect(await held.release()).toBe(false);

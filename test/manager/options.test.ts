@@ -5,7 +5,7 @@ import { rejection } from '../support/locks.ts';
 
 const METHODS = ['get', 'set', 'createInOrder', 'renew', 'delete', 'watch'] as const;
 
-/** A store that fails whoever asks it anything. */
+/** Returns a store whose methods all fail. */
 function untouchable(): MemoryStore {
   const keys = new MemoryStore();
   for (const method of METHODS) vi.spyOn(keys, method).mockRejectedValue(new Error(`${method} was called`));
@@ -14,7 +14,7 @@ function untouchable(): MemoryStore {
 
 type Bad = readonly [options: object, ErrorClass: typeof RangeError | typeof TypeError, message: string];
 
-/** What a manager and a request take alike. */
+/** Invalid options of both managers and requests. */
 const COMMON: readonly Bad[] = [
   [{ ttl: 0 }, RangeError, 'ttl must be an integer from 1 to 2147483648, got 0'],
   [{ ttl: -5 }, RangeError, 'got -5'],
@@ -24,7 +24,7 @@ const COMMON: readonly Bad[] = [
   [{ ttl: 2 ** 31 + 1 }, RangeError, 'got 2147483649'],
   [{ ttl: '60' }, RangeError, 'ttl must be an integer from 1 to 2147483648, got "60"'],
   [{ ttl: 60n }, RangeError, 'got 60n'],
-  // A lock that is kept alive has a TTL, unlike `Lock`'s.
+  // `Lock` accepts null, but a lock that is always renewed needs a TTL.
   [{ ttl: null }, RangeError, 'got null'],
   [{ timeout: -1 }, RangeError, 'timeout must be a number of seconds ≥ 0, got -1'],
   [{ timeout: Number.NaN }, RangeError, 'got NaN'],
@@ -59,7 +59,7 @@ describe('a manager', () => {
     [{ margin: null }, RangeError, 'got null'],
     [{ margin: 30 }, RangeError, 'margin must be less than ttl 30, got 30'],
     [{ ttl: 5, margin: 7 }, RangeError, 'margin must be less than ttl 5, got 7'],
-  ] satisfies Bad[])('is not made with %o', (options, ErrorClass, message) => {
+  ] satisfies Bad[])('cannot be created with %o', (options, ErrorClass, message) => {
     const make = () => new LockManager(untouchable(), options as LockManagerOptions);
     expect(make).toThrow(ErrorClass);
     expect(make).toThrow(message);
@@ -72,11 +72,11 @@ describe('a manager', () => {
     { ttl: 1, margin: 0.999, timeout: 0.001 },
     { timeout: 0, margin: 0 },
     { identity: 'ü'.repeat(100) },
-  ])('is made with %j, without a call', (options) => {
+  ])('can be created with %j, without a call', (options) => {
     expect(() => new LockManager(untouchable(), options)).not.toThrow();
   });
 
-  test('is not changed by a later change of the options it was made with', async () => {
+  test('is not affected by a later change of its options object', async () => {
     const options = { ttl: 600 };
     const locks = new LockManager(new MemoryStore(), options);
     options.ttl = 0;
@@ -100,7 +100,7 @@ describe('a request', () => {
     }
   });
 
-  test('with a TTL that the manager’s margin leaves nothing of is refused before any call', async () => {
+  test('with a TTL that is not longer than the manager’s margin is refused before any call', async () => {
     const locks = new LockManager(untouchable(), { margin: 5 });
     const error = await rejection(locks.acquire('x', { ttl: 5 }));
     expect(error).toBeInstanceOf(RangeError);
@@ -125,7 +125,7 @@ describe('a request', () => {
     }
   });
 
-  test.each([undefined, null, 5, ['a']])('for a name that is no string is refused: %j', async (name) => {
+  test.each([undefined, null, 5, ['a']])('for a name that is not a string is refused: %j', async (name) => {
     const locks = new LockManager(untouchable());
     expect(await rejection(locks.request(name as never, () => expect.unreachable()))).toBeInstanceOf(TypeError);
     expect(await rejection(locks.acquire(name as never))).toBeInstanceOf(TypeError);
@@ -135,7 +135,7 @@ describe('a request', () => {
     ['no callback', []],
     ['options instead of a callback', [{ ttl: 5 }]],
     ['options and no callback', [{ ttl: 5 }, undefined]],
-    ['a callback that is none', [{}, 'text']],
+    ['a callback that is not a function', [{}, 'text']],
   ])('with %s is refused before any call', async (_, args) => {
     const locks = new LockManager(untouchable());
     const request = locks.request.bind(locks) as (name: string, ...rest: unknown[]) => Promise<unknown>;
@@ -144,7 +144,7 @@ describe('a request', () => {
     expect(error).toHaveProperty('message', expect.stringContaining('callback must be a function, got'));
   });
 
-  test.each([[null], [5], ['shared']])('with options that are none is refused before any call: %j', async (options) => {
+  test.each([[null], [5], ['shared']])('with invalid options is refused before any call: %j', async (options) => {
     const locks = new LockManager(untouchable());
     for (const call of [
       () => locks.request('x', options as never, () => expect.unreachable()),
@@ -157,7 +157,7 @@ describe('a request', () => {
     }
   });
 
-  test('may have its options left undefined', async () => {
+  test('accepts undefined as its options', async () => {
     const locks = new LockManager(new MemoryStore());
     const request = locks.request.bind(locks) as (name: string, ...rest: unknown[]) => Promise<unknown>;
     expect(await request('x', undefined, () => 'result')).toBe('result');

@@ -11,10 +11,10 @@ const SET_UP = `
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
   const { ETCD, NAME } = process.env;
   const client = new EtcdClient({ endpoints: ETCD });
-  const tell = (what) => console.log(JSON.stringify(what));
+  const print = (what) => console.log(JSON.stringify(what));
 `;
 
-/** Reads a counter that nothing but the lock guards, then writes it, in each of many requests made at once. */
+/** Makes many requests at once. Each reads a counter that only the lock protects, then writes it incremented. */
 const CONTENDER = `${SET_UP}
   const locks = new LockManager(client, { ttl: 60 });
   const counter = '/counters/' + NAME;
@@ -23,7 +23,7 @@ const CONTENDER = `${SET_UP}
     await client.set(counter, String(at + 1));
     return { at, token: String(fencingToken) };
   };
-  tell(await Promise.all(Array.from({ length: ${REQUESTS} }, () => locks.request(NAME, count))));
+  print(await Promise.all(Array.from({ length: ${REQUESTS} }, () => locks.request(NAME, count))));
   await client.close();
 `;
 
@@ -34,7 +34,7 @@ const IDENTIFIED = `${SET_UP}
   await client.set('/holding/' + NAME, 'yes');
   const alive = setInterval(() => {}, 1000);
   held.signal.addEventListener('abort', async () => {
-    tell({ name: held.signal.reason.name, message: held.signal.reason.message, token: String(held.fencingToken) });
+    print({ name: held.signal.reason.name, message: held.signal.reason.message, token: String(held.fencingToken) });
     await held.release();
     await client.close();
     clearInterval(alive);
@@ -56,8 +56,8 @@ function start(source: string, name: string): RunningScript {
   return script;
 }
 
-/** What the script told, once it has ended well. */
-async function toldBy<T>({ result }: RunningScript): Promise<T> {
+/** Returns what the script printed, after it has exited without an error. */
+async function outputOf<T>({ result }: RunningScript): Promise<T> {
   const { code, stdout, stderr } = await result;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout);
@@ -65,12 +65,12 @@ async function toldBy<T>({ result }: RunningScript): Promise<T> {
 
 interface Turn {
   readonly process: number;
-  /** What the counter said. */
+  /** The value of the counter that this turn read. */
   readonly at: number;
   readonly token: bigint;
 }
 
-/** The most turns that one process had in a row while all of them still had requests. */
+/** Returns the most turns that one process had in a row while all processes still had requests. */
 function longestRun(turns: readonly Turn[]): number {
   const left = new Map<number, number>();
   let longest = 0;
@@ -84,33 +84,33 @@ function longestRun(turns: readonly Turn[]): number {
   return longest;
 }
 
-test(`${PROCESSES} processes with ${REQUESTS} requests each have their turns by turns`, async () => {
+test(`${PROCESSES} processes with ${REQUESTS} requests each take turns`, async () => {
   const name = freshName();
   const locks = useManager({ ttl: 60 });
-  // All of them stand in line before the first one begins.
+  // All processes have entries in the queue before the first one gets the lock.
   const scripts = await locks.request(name, async () => {
     await raw('PUT', `/counters/${name}`, { value: '0' });
     const started = Array.from({ length: PROCESSES }, () => start(CONTENDER, name));
     await untilQueued(name, 1 + PROCESSES);
     return started;
   });
-  const told = await Promise.all(scripts.map((script) => toldBy<{ at: number; token: string }[]>(script)));
-  const turns = told
+  const outputs = await Promise.all(scripts.map((script) => outputOf<{ at: number; token: string }[]>(script)));
+  const turns = outputs
     .flatMap((of, process) => of.map(({ at, token }): Turn => ({ process, at, token: BigInt(token) })))
     .sort((a, b) => a.at - b.at);
   expect(turns.map(({ at }) => at)).toEqual(Array.from({ length: PROCESSES * REQUESTS }, (_, i) => i));
-  // In the order in which their entries were made.
+  // The turns come in the order in which their entries were created.
   expect(turns.map(({ token }) => token)).toEqual(turns.map(({ token }) => token).sort((a, b) => (a < b ? -1 : 1)));
-  for (const of of told) expect(of.map(({ at }) => at)).toEqual(of.map(({ at }) => at).sort((a, b) => a - b));
+  for (const of of outputs) expect(of.map(({ at }) => at)).toEqual(of.map(({ at }) => at).sort((a, b) => a - b));
   const run = longestRun(turns);
-  // biome-ignore lint/suspicious/noConsole: how fair it is can be seen here only.
-  console.info(`${PROCESSES} processes with ${REQUESTS} requests each: at most ${run} turns of one in a row`);
+  // biome-ignore lint/suspicious/noConsole: this is the only place that shows how fair the turns are.
+  console.info(`${PROCESSES} processes with ${REQUESTS} requests each: at most ${run} turns in a row for one process`);
   expect(run).toBeLessThan(REQUESTS / 5);
   expect(await queueOn(name)).toEqual([]);
 }, 120_000);
 
 describe('a process with an identity', () => {
-  test('takes the lock of its dead predecessor at once, with a greater token', async () => {
+  test('acquires the lock of its dead predecessor at once, with a greater token', async () => {
     const name = freshName();
     const dead = start(IDENTIFIED.replace('ttl: 6', 'ttl: 600'), name);
     await untilHolding(name);
@@ -123,12 +123,12 @@ describe('a process with an identity', () => {
     await held.release();
   });
 
-  test('is fenced off by a living twin, and told of the clash', async () => {
+  test('loses the lock to a second process with the same identity, and the error names the identity', async () => {
     const name = freshName();
     const first = start(IDENTIFIED, name);
     await untilHolding(name);
     const second = await useManager({ ttl: 60, identity: 'node-1' }).acquire(name);
-    const lost = await toldBy<{ name: string; message: string; token: string }>(first);
+    const lost = await outputOf<{ name: string; message: string; token: string }>(first);
     expect(lost).toMatchObject({
       name: 'EtcdLockLost',
       message: expect.stringContaining('another process have the identity "node-1"?'),

@@ -24,33 +24,33 @@ async function setUp(options: LockManagerOptions = { ttl: 60 }) {
   const proxy = await useProxy();
   const name = freshName();
   const client = useClient({ endpoints: proxy.url, readTimeout: 1 });
-  /** The first requests that match get the action. */
+  /** Applies the action to the first `count` requests that match. */
   const onFirst = (match: (request: ProxiedRequest) => boolean, action: Action, count = 1): void => {
     proxy.intercept(first(count, match, action));
   };
   return { proxy, name, client, locks: new LockManager(client, options), onFirst };
 }
 
-/** What was told of the releases of one lock. */
+/** Collects the traces of all releases of one lock from now on. */
 function releasesOf(name: string): readonly RequestTrace[] {
-  const told: RequestTrace[] = [];
+  const traces: RequestTrace[] = [];
   const listener = (message: unknown): void => {
     const trace = message as RequestTrace;
-    if (trace.name === name) told.push(trace);
+    if (trace.name === name) traces.push(trace);
   };
   subscribe('tracing:etcd-v2-lock:request:released', listener);
   onTestFinished(() => {
     unsubscribe('tracing:etcd-v2-lock:request:released', listener);
   });
-  return told;
+  return traces;
 }
 
 describe('a release', () => {
   test.each([
-    ['is done, but not answered', { swallow: true }],
+    ['is carried out, but not answered', { swallow: true }],
     ['is refused', { refuse: true }],
   ] satisfies [string, Action][])(
-    'that %s spoils no result, is told by the trace, and is finished in the background',
+    'whose removal %s keeps the result, reports the error in the trace and finishes in the background',
     async (_, action) => {
       const { name, locks, onFirst } = await setUp();
       const released = releasesOf(name);
@@ -61,7 +61,7 @@ describe('a release', () => {
     },
   );
 
-  test('that is not answered for as long as it waits is told by the trace, and is finished in the background', async () => {
+  test('whose removal gets no answer in time reports the error in the trace and finishes in the background', async () => {
     const { proxy, name, locks } = await setUp();
     const released = releasesOf(name);
     const heal = proxy.intercept((request) => (isRemoval(request) ? { silent: true } : undefined));
@@ -71,7 +71,7 @@ describe('a release', () => {
     await untilQueued(name, 0);
   });
 
-  test('that is lost is asked for again, and done when it resolves', async () => {
+  test('whose removal gets no answer sends it again, and resolves once the key is removed', async () => {
     const { name, locks, onFirst } = await setUp();
     const released = releasesOf(name);
     onFirst(isRemoval, { silent: true });
@@ -80,7 +80,7 @@ describe('a release', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('that fails is attached to the error of the callback', async () => {
+  test('that fails attaches its error to the error of the callback', async () => {
     const { name, locks, onFirst } = await setUp();
     onFirst(isRemoval, { refuse: true }, LOST);
     const own = new Error('own');
@@ -92,7 +92,7 @@ describe('a release', () => {
     await untilQueued(name, 0);
   });
 
-  test('that fails keeps those behind it waiting only until the key is gone', async () => {
+  test('that fails delays the next requests only until the key is gone', async () => {
     const { name, locks, onFirst } = await setUp();
     const first = await locks.acquire(name);
     onFirst(isRemoval, { refuse: true }, LOST);
@@ -104,7 +104,7 @@ describe('a release', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('carried out late takes nothing from the next hold of the same process', async () => {
+  test('that etcd carries out late does not remove the key of the next hold of the same process', async () => {
     const { proxy, name, locks, onFirst } = await setUp();
     const { opened, open } = gate();
     const first = await locks.acquire(name);
@@ -122,8 +122,8 @@ describe('a release', () => {
   });
 });
 
-describe('a release while a renewal is under way', () => {
-  /** A hold with a renewal that hangs before it reaches etcd. */
+describe('a release during a renewal', () => {
+  /** Acquires a lock, and holds back its first renewal before it reaches etcd. */
   async function renewing() {
     const { proxy, name, locks } = await setUp({ ttl: 6 });
     const { opened, open } = gate();
@@ -136,14 +136,14 @@ describe('a release while a renewal is under way', () => {
     return { name, held, renewal, carryOut: open, late };
   }
 
-  test('waits for no answer to it', async () => {
+  test('does not wait for the answer to the renewal', async () => {
     const { name, held, renewal } = await renewing();
     expect(await held.release()).toBe(true);
     expect(renewal.status).toBeUndefined();
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('is final: carried out late, it brings no key back', async () => {
+  test('is final: a renewal that etcd carries out later does not create the key again', async () => {
     const { name, held, carryOut, late } = await renewing();
     await held.release();
     carryOut();
@@ -152,25 +152,25 @@ describe('a release while a renewal is under way', () => {
   });
 });
 
-describe('etcd gone for good', () => {
-  test('is told by the signal of a hold, whose release then ends all the same', async () => {
+describe('a permanent outage of etcd', () => {
+  test('aborts the signal of a hold, and its release ends with the error in the trace', async () => {
     const { proxy, name, locks } = await setUp({ ttl: 3 });
     const released = releasesOf(name);
-    const told: Held[] = [];
+    const holds: Held[] = [];
     const request = rejection(
       locks.request(name, async (held) => {
         await proxy.stop();
         await aborted(held.signal);
-        told.push(held);
+        holds.push(held);
       }),
     );
     expect(await request).toBeInstanceOf(EtcdLockLost);
-    expect(told[0]?.signal.reason).toBe(await request);
+    expect(holds[0]?.signal.reason).toBe(await request);
     expect(released).toMatchObject([{ lost: await request, cleanupError: expect.any(Error) }]);
     await untilQueued(name, 0);
   });
 
-  test('ends a wait with its timeout, and later requests of the process are not held up', async () => {
+  test('does not delay the timeouts of two waiting requests of one process', async () => {
     const { proxy, name, locks } = await setUp({ ttl: 3, timeout: 1.5 });
     const holder = await useManager().acquire(name);
     const first = rejection(locks.request(name, () => 'ran'));
@@ -184,7 +184,7 @@ describe('etcd gone for good', () => {
   });
 });
 
-test('an append held back until after its request was aborted leaves no key', async () => {
+test('an append that reaches etcd only after its request was aborted leaves no key', async () => {
   const { proxy, name, locks, onFirst } = await setUp();
   const { opened, open } = gate();
   onFirst(isAppend, { hold: opened, cut: true });

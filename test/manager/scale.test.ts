@@ -1,4 +1,4 @@
-// Very many requests of one process for one lock. Counts only: how long it takes is for bench/.
+// Very many requests of one process for one lock. These tests count resources; bench/ measures times.
 import { expect, inject, test } from 'vitest';
 import { LockManager, type RequestOptions } from '../../src/index.ts';
 import { listenersOf } from '../support/leaks.ts';
@@ -7,9 +7,9 @@ import type { EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
 import { runScript } from '../support/script.ts';
 
 const WAITERS = 10_000;
-/** Bytes of heap that one of them may take, with a timeout and a signal. */
+/** Maximum heap in bytes of one waiting request with a timeout and a signal. */
 const ROOM = 4096;
-/** One for calls, one for reads. */
+/** Maximum number of sockets: one for calls, one for reads. */
 const SOCKETS = 2;
 
 const HEAP = `
@@ -26,7 +26,7 @@ const HEAP = `
   }
 `;
 
-/** Lets them all wait behind a hold of the same process, looks at what they take, and lets them go. */
+/** Makes all requests wait behind a hold of the same process, measures what they use, then releases the hold. */
 const SCRIPT = `
   import { getEventListeners } from 'node:events';
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
@@ -38,7 +38,7 @@ const SCRIPT = `
   const { signal } = new AbortController();
   const wait = (name, work) => locks.request(name, { signal, timeout: 3600 }, work);
 
-  // What is made only once is there before.
+  // Warm-up: objects that are created only once must not count.
   for (let i = 0; i < 100; i += 1) await wait(process.env.NAME, () => {});
   const held = await locks.acquire(process.env.NAME);
   const [served, all] = [[], new Array(${WAITERS})];
@@ -55,10 +55,10 @@ const SCRIPT = `
 `;
 
 const ENTRIES = 1000;
-/** Bytes of heap that a wait behind so many entries may take; what is told of all of them takes 200 000. */
+/** Maximum heap in bytes of one wait behind so many entries. A listing of them takes 200 000. */
 const ROOM_IN_QUEUE = 65_536;
 
-/** Lets some wait at the end of a long queue, and looks at what each of them takes. */
+/** Makes 40 locks wait at the end of a long queue, and measures the heap that each of them uses. */
 const IN_LONG_QUEUE = `
   import { EtcdClient, Lock } from 'etcd-v2-lock';
   ${HEAP}
@@ -79,7 +79,7 @@ const IN_LONG_QUEUE = `
     while (polls < enough) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 
-  // What is made only once is there before.
+  // Warm-up: objects that are created only once must not count.
   await new Lock(client, process.env.NAME + '/short').acquire({ lockTtl: 3600 });
   await wait(process.env.NAME + '/short', 10);
   for (let i = 0; i < ${ENTRIES}; i += 1) await client.createInOrder(queue, 'some', { ttl: 3600 });
@@ -96,7 +96,7 @@ const IN_LONG_QUEUE = `
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
 const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
 
-/** The most keys and sockets that the process behind the proxy had at a time. */
+/** Tracks the highest numbers of keys and sockets that the process behind the proxy has at a time. */
 function most(proxy: EtcdProxy): { keys: number; sockets: number } {
   const seen = { keys: 0, sockets: 0 };
   let appended = 0;
@@ -115,14 +115,14 @@ function most(proxy: EtcdProxy): { keys: number; sockets: number } {
   return seen;
 }
 
-test(`${WAITERS} that wait in one process are one key, ${SOCKETS} sockets and ${ROOM} bytes each, and have their turns in order`, async () => {
+test(`${WAITERS} waiting requests share one key and ${SOCKETS} sockets, take ${ROOM} bytes each and run in order`, async () => {
   const [proxy, name] = [await useProxy(), freshName()];
   const seen = most(proxy);
   const { code, stdout, stderr } = await runScript(SCRIPT, { ETCD: proxy.url, NAME: name });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const { room, ...told } = JSON.parse(stdout);
-  expect(told).toEqual({
-    // Of the client each of them is told, and the one hold.
+  const { room, ...rest } = JSON.parse(stdout);
+  expect(rest).toEqual({
+    // Each waiting request and the hold listen for the close of the client.
     waiting: { signal: 1, closing: WAITERS + 1 },
     after: { signal: 0, closing: 0 },
     inOrder: true,
@@ -134,14 +134,14 @@ test(`${WAITERS} that wait in one process are one key, ${SOCKETS} sockets and ${
   expect(await queueOn(name)).toEqual([]);
 }, 300_000);
 
-test(`a wait at the end of ${ENTRIES} entries takes no more than ${ROOM_IN_QUEUE} bytes: it keeps nothing of the queue`, async () => {
+test(`a wait behind ${ENTRIES} entries takes at most ${ROOM_IN_QUEUE} bytes: it keeps no copy of the queue`, async () => {
   const { code, stdout, stderr } = await runScript(IN_LONG_QUEUE, { ETCD: inject('etcd'), NAME: freshName() });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(Number(stdout)).toBeGreaterThan(0);
   expect(Number(stdout)).toBeLessThanOrEqual(ROOM_IN_QUEUE);
 }, 60_000);
 
-/** So many requests behind a hold, and what they were rejected with in the end. */
+/** Starts `WAITERS` requests behind a hold. `reasons` resolves to the errors that they reject with. */
 async function waitInVain(options: RequestOptions) {
   const [client, name] = [useClient(), freshName()];
   const locks = new LockManager(client, { ttl: 60 });
@@ -155,7 +155,7 @@ async function waitInVain(options: RequestOptions) {
 
 type Waiting = Awaited<ReturnType<typeof waitInVain>>;
 
-/** No key but the holder's, and nobody listens but for its hold; the next one is served. */
+/** Expects that only the holder has a key and a listener, and that the next request gets the lock. */
 async function expectNothingLeft({ client, name, locks, held }: Waiting): Promise<void> {
   expect(await queueOn(name)).toMatchObject([{ key: held.key }]);
   expect(listenersOf(client.cleanups.closing)).toBe(1);
@@ -163,7 +163,7 @@ async function expectNothingLeft({ client, name, locks, held }: Waiting): Promis
   expect(await locks.request(name, () => 'served')).toBe('served');
 }
 
-test('all of them end with the reason of the signal that they share', async () => {
+test(`${WAITERS} waiting requests reject with the reason of the signal that they share`, async () => {
   const abort = new AbortController();
   const { signal } = abort;
   const waiting = await waitInVain({ signal });
@@ -175,7 +175,7 @@ test('all of them end with the reason of the signal that they share', async () =
   await expectNothingLeft(waiting);
 }, 60_000);
 
-test('all of them name the holder when they are out of time', async () => {
+test(`${WAITERS} waiting requests name the holder when they time out`, async () => {
   const waiting = await waitInVain({ timeout: 1 });
   const reasons = await waiting.reasons;
   expect(new Set(reasons.map(({ code }) => code))).toEqual(new Set(['ETCD_WATCH_TIMED_OUT']));
@@ -183,7 +183,7 @@ test('all of them name the holder when they are out of time', async () => {
   await expectNothingLeft(waiting);
 }, 60_000);
 
-test('all of them end when their client is closed', async () => {
+test(`${WAITERS} waiting requests reject when their client is closed`, async () => {
   const { client, name, held, reasons } = await waitInVain({});
   const closed = client.close();
   expect(new Set((await reasons).map(({ code }) => code))).toEqual(new Set(['ETCD_CLIENT_CLOSED']));

@@ -1,4 +1,4 @@
-// Compiled, never run: what LockManager can be told, what comes of it, and what the compiler refuses.
+// Compiled, never run: calls of LockManager that the compiler must accept, their result types, and calls that it must refuse.
 import {
   type EtcdClient,
   Fence,
@@ -26,20 +26,20 @@ export function comparing(something: unknown, anything: { readonly any: 'thing' 
   is<unknown>()(something);
   // @ts-expect-error
   is<{ readonly any: 'thing' }>()(anything);
-  // @ts-expect-error wider is not the same
+  // @ts-expect-error a wider type is not the same
   is<number | string>()(7 as number);
 }
 
 export function making(client: EtcdClient): void {
   is<LockManager>()(new LockManager(client));
   new LockManager(client, { ttl: 30, timeout: 60, identity: 'pod-1', margin: 2 });
-  // @ts-expect-error a manager stands on a client
+  // @ts-expect-error a manager needs a client
   new LockManager();
-  // @ts-expect-error not on an address
+  // @ts-expect-error an address is not a client
   new LockManager('http://127.0.0.1:2379');
-  // @ts-expect-error a lock that never expires cannot be kept alive
+  // @ts-expect-error a manager always renews, so a lock needs a TTL
   new LockManager(client, { ttl: null });
-  // @ts-expect-error the mode is for each request to say
+  // @ts-expect-error the mode is an option of a request
   new LockManager(client, { mode: 'shared' });
   // @ts-expect-error
   new LockManager(client, { signal: AbortSignal.timeout(1) });
@@ -59,9 +59,9 @@ export async function requesting(locks: LockManager, signal: AbortSignal, maybe:
   await locks.request('x', { ifAvailable: maybe }, (held) => is<Held | null>()(held));
   is<number | undefined>()(await locks.request('x', { ifAvailable: true }, (held) => held?.expiresIn()));
 
-  // @ts-expect-error it may be taken
+  // @ts-expect-error null if the lock is taken
   await locks.request('x', { ifAvailable: true }, (held) => held.key);
-  // @ts-expect-error so that a callback has to expect null
+  // @ts-expect-error the callback must accept null
   await locks.request('x', { ifAvailable: true }, (_: Held) => {});
   // @ts-expect-error
   await locks.request('x', { mode: 'write' }, () => {});
@@ -69,21 +69,21 @@ export async function requesting(locks: LockManager, signal: AbortSignal, maybe:
   await locks.request('x', { ttl: null }, () => {});
   // @ts-expect-error
   await locks.request('x', { blocking: false }, () => {});
-  // @ts-expect-error the margin is the manager's
+  // @ts-expect-error the margin is an option of the manager
   await locks.request('x', { margin: 1 }, () => {});
-  // @ts-expect-error Web Locks can steal; this cannot
+  // @ts-expect-error Web Locks can steal a lock; LockManager cannot
   await locks.request('x', { steal: true }, () => {});
   // @ts-expect-error
   await locks.request('x', { signal: new AbortController() }, () => {});
-  // @ts-expect-error there is nothing to do
+  // @ts-expect-error the callback is missing
   await locks.request('x');
   // @ts-expect-error
   await locks.request('x', { mode: 'shared' });
-  // @ts-expect-error the other way round
+  // @ts-expect-error the options come before the callback
   await locks.request('x', () => {}, {});
-  // @ts-expect-error called already
+  // @ts-expect-error a promise is not a callback
   await locks.request('x', Promise.resolve(7));
-  // @ts-expect-error a callback is told no more than this
+  // @ts-expect-error a callback has only one argument
   await locks.request('x', (_held: Held, _more: string) => {});
   // @ts-expect-error
   await locks.request(7, () => {});
@@ -99,7 +99,7 @@ export async function holding(locks: LockManager): Promise<void> {
     is<AbortSignal>()(held.signal);
     is<number>()(held.expiresIn());
     is<void>()(held.assertHeld());
-    // @ts-expect-error it ends with the callback
+    // @ts-expect-error a request releases its hold after the callback
     held.release();
     // @ts-expect-error
     held[Symbol.asyncDispose]();
@@ -127,19 +127,19 @@ export async function opening(locks: LockManager, options: HoldOptions): Promise
     is<OpenHeld>()(inBlock);
     is<OpenHeld | null>()(perhaps);
   }
-  // @ts-expect-error nothing runs inside it
+  // @ts-expect-error reentrant is an option of requests with a callback
   await locks.acquire('x', { reentrant: true });
-  // @ts-expect-error Nor by options made for a request.
+  // @ts-expect-error options of a request may contain reentrant
   await locks.acquire('x', {} as RequestOptions);
-  // What may be undefined may be passed on.
+  // Optional values may be passed as undefined.
   await locks.acquire('x', { timeout: undefined, signal: undefined, mode: undefined } satisfies HoldOptions);
   // @ts-expect-error
   await locks.acquire('x', () => {});
-  // @ts-expect-error it may be taken
+  // @ts-expect-error null if the lock is taken
   await (await locks.acquire('x', { ifAvailable: true })).release();
-  // @ts-expect-error its release takes time
+  // @ts-expect-error its release is asynchronous
   using _tooSoon = held;
-  // @ts-expect-error it has to be awaited
+  // @ts-expect-error acquire has to be awaited
   await using _promise = locks.acquire('x');
 }
 
@@ -154,7 +154,7 @@ export async function looking(locks: LockManager, info: LockInfo, trace: Request
   is<number | undefined>()(trace.waited);
   is<unknown>()(trace.error);
   is<unknown>()(trace.result);
-  // @ts-expect-error a snapshot
+  // @ts-expect-error a snapshot is read-only
   held.push(info);
   // @ts-expect-error
   trace.name = 'y';
@@ -166,7 +166,7 @@ export async function fencing(held: Held): Promise<void> {
   is<void>()(await fence.accept('x', held.fencingToken));
   // @ts-expect-error
   await fence.accept('x', 7);
-  // @ts-expect-error a database's number has to become a bigint
+  // @ts-expect-error a number from a database has to be converted to a bigint
   new Fence(() => 7);
 }
 
@@ -179,8 +179,8 @@ export async function confusing(lock: Lock, locks: LockManager): Promise<void> {
   await lock.acquire({ mode: 'shared' });
   // @ts-expect-error
   await lock.acquire({ ttl: 30 });
-  // @ts-expect-error the lock is to be named
+  // @ts-expect-error the name of the lock is missing
   await locks.acquire({ ttl: 30 });
-  // @ts-expect-error what was acquired is released, not the manager
+  // @ts-expect-error release is a method of the hold, not of the manager
   await locks.release('x');
 }

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** One that waits for a second, and what has become of it. */
+/** Creates a waiter with a timeout of one second, and records how its wait ends. */
 function setUp() {
   const [caller, client] = [new AbortController(), new AbortController()];
   const ways: string[] = [];
