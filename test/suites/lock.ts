@@ -14,7 +14,7 @@ type Part = (test: LockTest) => void;
 const ON_ANY_STORE: readonly Part[] = [taking, waysOut, holding, identity];
 
 /**
- * What `Lock` promises on any store.
+ * Tests what `Lock` guarantees on any store.
  * @param open opens another client of the same store; the store may have other users
  */
 export function lockContract(name: string, open: OpenClient, parts = ON_ANY_STORE): void {
@@ -24,7 +24,7 @@ export function lockContract(name: string, open: OpenClient, parts = ON_ANY_STOR
   });
 }
 
-/** The same on a store behind a `KeysApi`, and what only etcd v2 promises. */
+/** Tests the same on a store behind a `KeysApi`, and what only etcd v2 guarantees. */
 export function lockContractOnV2(name: string, open: OpenKeys): void {
   lockContract(name, async () => v2StoreClient(await open()), [...ON_ANY_STORE, (test) => onV2(test, open)]);
 }

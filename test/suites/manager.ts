@@ -35,7 +35,7 @@ const ON_ANY_STORE: readonly Part[] = [
 ];
 
 /**
- * What `LockManager` promises on any store.
+ * Tests what `LockManager` guarantees on any store.
  * @param open opens another client of the same store; the store may have other users
  */
 export function managerContract(name: string, open: OpenClient, parts = ON_ANY_STORE): void {
@@ -45,7 +45,7 @@ export function managerContract(name: string, open: OpenClient, parts = ON_ANY_S
   });
 }
 
-/** The same on a store behind a `KeysApi`, and what only etcd v2 promises. */
+/** Tests the same on a store behind a `KeysApi`, and what only etcd v2 guarantees. */
 export function managerContractOnV2(name: string, open: OpenKeys): void {
   managerContract(name, async () => v2StoreClient(await open()), [...ON_ANY_STORE, onV2]);
 }

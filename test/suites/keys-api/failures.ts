@@ -5,7 +5,7 @@ import { rejection } from '../../support/clients.ts';
 import { type StoreTest, treeOf } from './store.ts';
 
 /** The keys that the calls are about. */
-interface Places {
+interface Targets {
   /** Holds the value `v`. */
   readonly file: string;
   /** `modifiedIndex` of the file. */
@@ -18,7 +18,7 @@ interface Places {
   readonly missing: string;
 }
 
-type Refused = readonly [title: string, call: (keys: KeysApi, at: Places) => Promise<unknown>];
+type Refused = readonly [title: string, call: (keys: KeysApi, at: Targets) => Promise<unknown>];
 
 const renew = (keys: KeysApi, key: string, options = {}) =>
   keys.renew(key, { prevValue: 'v', prevIndex: 1, ttl: 60, ...options });
@@ -42,8 +42,8 @@ const NOT_FOUND: readonly Refused[] = [
 ];
 
 const NOT_FILE: readonly Refused[] = [
-  ['a file in its place', (keys, at) => keys.set(at.full, 'w')],
-  ['a directory in its place', (keys, at) => keys.set(at.full, undefined, { dir: true })],
+  ['a write of a file', (keys, at) => keys.set(at.full, 'w')],
+  ['a write of a directory', (keys, at) => keys.set(at.full, undefined, { dir: true })],
   ['an update by a value', (keys, at) => keys.set(at.full, 'w', { prevExist: true })],
   ['a swap of a value', (keys, at) => keys.set(at.full, 'w', { prevValue: 'v' })],
   ['a swap at an index', (keys, at) => keys.set(at.full, 'w', { prevIndex: at.index })],
@@ -73,8 +73,8 @@ const EXISTS: readonly Refused[] = [
 ];
 
 const ROOT: readonly Refused[] = [
-  ['a file in its place', (keys) => keys.set('/', 'w')],
-  ['a directory in its place', (keys) => keys.set('/', undefined, { dir: true })],
+  ['a write of a file', (keys) => keys.set('/', 'w')],
+  ['a write of a directory', (keys) => keys.set('/', undefined, { dir: true })],
   ['an update', (keys) => keys.set('/', undefined, { dir: true, prevExist: true, ttl: 60 })],
   ['a creation', (keys) => keys.set('/', 'w', { prevExist: false })],
   ['a swap', (keys, at) => keys.set('/', 'w', { prevIndex: at.index })],
@@ -99,7 +99,7 @@ const DIFFERENT: readonly (readonly [string, (index: number) => object, (index: 
   ['only the value of both', (prevIndex) => ({ prevValue: 'other', prevIndex }), () => '[other != v]'],
 ];
 
-const COMPARING: readonly (readonly [string, (keys: KeysApi, at: Places, options: object) => Promise<unknown>])[] = [
+const COMPARING: readonly (readonly [string, (keys: KeysApi, at: Targets, options: object) => Promise<unknown>])[] = [
   ['a swap', (keys, at, options) => keys.set(at.file, 'w', options)],
   ['an update', (keys, at, options) => keys.set(at.file, 'w', { ...options, prevExist: true })],
   ['a refresh', (keys, at, options) => keys.set(at.file, undefined, { ...options, refresh: true, ttl: 60 })],
@@ -112,7 +112,7 @@ const COMPARING: readonly (readonly [string, (keys: KeysApi, at: Places, options
 ];
 
 export function failures(test: StoreTest): void {
-  async function placesIn(keys: KeysApi, dir: string): Promise<Places> {
+  async function targetsIn(keys: KeysApi, dir: string): Promise<Targets> {
     const { node } = await keys.set(`${dir}/file`, 'v');
     await keys.set(`${dir}/full/child`, 'v');
     await keys.set(`${dir}/seems-empty/_hidden`, 'v');
@@ -129,10 +129,10 @@ export function failures(test: StoreTest): void {
   async function expectRefused(
     keys: KeysApi,
     dir: string,
-    call: (at: Places) => Promise<unknown>,
-    expected: { ErrorClass: typeof errors.EtcdException; errorCode: number; words: string; cause(at: Places): string },
+    call: (at: Targets) => Promise<unknown>,
+    expected: { ErrorClass: typeof errors.EtcdException; errorCode: number; words: string; cause(at: Targets): string },
   ): Promise<void> {
-    const at = await placesIn(keys, dir);
+    const at = await targetsIn(keys, dir);
     const before = await treeOf(keys, dir);
     const { index: least } = await keys.get(dir);
     const error = await rejection(call(at), expected.ErrorClass);
@@ -145,7 +145,7 @@ export function failures(test: StoreTest): void {
     expect(await treeOf(keys, dir)).toEqual(before);
   }
 
-  describe.for<[string, readonly Refused[], typeof errors.EtcdException, number, string, (at: Places) => string]>([
+  describe.for<[string, readonly Refused[], typeof errors.EtcdException, number, string, (at: Targets) => string]>([
     ['error 100 for a missing key:', NOT_FOUND, errors.EtcdKeyNotFound, 100, 'Key not found', (at) => at.missing],
     ['error 102 for a directory:', NOT_FILE, errors.EtcdNotFile, 102, 'Not a file', (at) => at.full],
     ['error 104 for a key below a file:', NOT_DIR, errors.EtcdNotDir, 104, 'Not a directory', (at) => at.file],

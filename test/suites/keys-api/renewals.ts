@@ -31,7 +31,7 @@ export function renewals(test: StoreTest): void {
       expect(found).not.toHaveProperty('expiration');
     });
 
-    test('can follow another renewal, with the index of that one', async ({ keys, dir }) => {
+    test('can follow another renewal, with the index of that renewal', async ({ keys, dir }) => {
       let { node } = await keys.set(`${dir}/f`, 'v', { ttl: 60 });
       const { createdIndex } = node;
       for (const ttl of [61, 62, 63])

@@ -10,7 +10,7 @@ const VALUES = [
   ['with line breaks', 'a\nb\r\nc\td'],
   ['with control characters', '\0\x01\x1b\x7f'],
   ['beyond ASCII', 'ü é 中 ß'],
-  ['beyond the first plane', '🔒 𝄞'],
+  ['beyond the Basic Multilingual Plane', '🔒 𝄞'],
   ['in two Unicode normal forms', 'e\u0301 é'],
   ['with line separators', '\u2028\u2029\ufeff'],
   ['that look like a form', 'a=1&b=2+3%41;c'],

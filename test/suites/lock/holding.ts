@@ -5,13 +5,13 @@ import { untilExpiry } from '../stores/interventions.ts';
 import { aborted, type LockTest, untilContenders } from './locks.ts';
 
 export function holding(test: LockTest): void {
-  describe.concurrent('the time of a hold', () => {
-    test('goes on with keepAlive for several TTLs, for a holder and for a waiter', async ({ onlooker, a, b }) => {
+  describe.concurrent('the lease of an entry', () => {
+    test('is renewed with keepAlive for several TTLs, for a holder and for a waiter', async ({ observer, a, b }) => {
       await a.acquire({ lockTtl: 2, keepAlive: true });
       const { signal } = a;
       const waiting = b.acquire({ lockTtl: 2, keepAlive: true });
       const before = await untilContenders(a, 2);
-      await untilExpiry(onlooker, 5);
+      await untilExpiry(observer, 5);
       expect(await a.isAcquired()).toBe(true);
       expect(signal.aborted).toBe(false);
       const after = await a.contenders();
@@ -21,7 +21,7 @@ export function holding(test: LockTest): void {
       await b.release();
     });
 
-    test('runs out without keepAlive, not before its time, and the signal tells', async ({ a }) => {
+    test('ends at its deadline without keepAlive, and aborts the signal', async ({ a }) => {
       const began = performance.now();
       await a.acquire({ lockTtl: 2 });
       const reason = await aborted(a.signal);
@@ -31,7 +31,7 @@ export function holding(test: LockTest): void {
       expect(await a.isAcquired()).toBe(false);
     });
 
-    test('is over before somebody else gets the lock', async ({ a, b }) => {
+    test('ends before another contender acquires the lock', async ({ a, b }) => {
       await a.acquire({ lockTtl: 2 });
       const { signal } = a;
       expect(await b.acquire({ lockTtl: 60 })).toBe(true);
@@ -42,24 +42,24 @@ export function holding(test: LockTest): void {
       expect(await b.isAcquired()).toBe(true);
     });
 
-    test('does not begin for a waiter whose own key runs out first', async ({ queue, a, b }) => {
+    test('rejects the acquire if it ends during the wait, and the error names the holder', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const error = await rejection(b.acquire({ lockTtl: 2 }), EtcdLockExpired);
       expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 
-    test('is not kept up for a place in the queue nobody waits at, even with keepAlive', async ({ a, b }) => {
+    test('is not renewed after a non-blocking acquire without success, even with keepAlive', async ({ a, b }) => {
       await a.acquire();
       expect(await b.acquire({ blocking: false, lockTtl: 1, keepAlive: true })).toBe(false);
       expect(await untilContenders(a, 1)).toMatchObject([{ value: a.uuid }]);
     });
 
-    test('has no end with a TTL of null', async ({ onlooker, a, b }) => {
+    test('never ends with a TTL of null', async ({ observer, a, b }) => {
       await a.acquire({ lockTtl: 1 });
       await a.acquire({ lockTtl: null });
       const { signal } = a;
-      await untilExpiry(onlooker, 1);
+      await untilExpiry(observer, 1);
       expect(await b.acquire({ blocking: false })).toBe(false);
       expect(await a.isAcquired()).toBe(true);
       expect(signal.aborted).toBe(false);
@@ -74,7 +74,7 @@ export function holding(test: LockTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('ends when a renewal finds the key taken over by somebody else', async ({ queue, a }) => {
+    test('ends when a renewal finds another value in the key', async ({ queue, a }) => {
       await a.acquire({ lockTtl: 2, keepAlive: true });
       const { signal } = a;
       await queue.overwrite(a.lockKey, 'somebody else');
@@ -84,7 +84,7 @@ export function holding(test: LockTest): void {
   });
 
   describe('acquire of a lock already held', () => {
-    test('renews it under the same key', async ({ queue, a }) => {
+    test('renews the entry under the same key', async ({ queue, a }) => {
       await a.acquire({ lockTtl: 60 });
       const { lockKey, fencingToken, signal } = a;
       expect(await a.acquire({ lockTtl: 600 })).toBe(true);
@@ -96,14 +96,18 @@ export function holding(test: LockTest): void {
       expect(signal.aborted).toBe(false);
     });
 
-    test('removes its expiry with null', async ({ queue, a }) => {
+    test('removes the expiry with a TTL of null', async ({ queue, a }) => {
       await a.acquire({ lockTtl: 60 });
       await a.acquire({ lockTtl: null });
       const [entry] = await queue.entries();
       expect(entry).toMatchObject({ key: a.lockKey, value: a.uuid, ttl: undefined });
     });
 
-    test('queues anew behind the others when the key is gone, and tells the hold lost', async ({ queue, a, b }) => {
+    test('appends a new entry behind the others when the key is gone, and aborts the old signal', async ({
+      queue,
+      a,
+      b,
+    }) => {
       await a.acquire();
       const { lockKey, signal, fencingToken } = a;
       await b.acquire({ blocking: false });
@@ -114,7 +118,7 @@ export function holding(test: LockTest): void {
       expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
     });
 
-    test('runs one call after the other', async ({ queue, a }) => {
+    test('runs concurrent calls one after the other', async ({ queue, a }) => {
       const calls = [a.acquire(), a.acquire({ lockTtl: 60 }), a.acquire({ lockTtl: null })];
       expect(await Promise.all(calls)).toEqual([true, true, true]);
       const entries = await queue.entries();
@@ -123,7 +127,7 @@ export function holding(test: LockTest): void {
   });
 
   describe('isAcquired', () => {
-    test('notices that the key was removed, and the signal tells', async ({ queue, a }) => {
+    test('notices that the key was removed, and aborts the signal', async ({ queue, a }) => {
       await a.acquire();
       const { signal } = a;
       expect(a.isTaken).toBe(true);
@@ -133,14 +137,14 @@ export function holding(test: LockTest): void {
       expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
     });
 
-    test('notices that the key was taken over', async ({ queue, a }) => {
+    test('notices that the key has another value', async ({ queue, a }) => {
       await a.acquire();
       await queue.overwrite(a.lockKey, 'somebody else');
       expect(await a.isAcquired()).toBe(false);
       expect(a.isTaken).toBe(false);
     });
 
-    test('is false for a place in the queue', async ({ a, b }) => {
+    test('is false for a waiting entry', async ({ a, b }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       expect(await b.isAcquired()).toBe(false);

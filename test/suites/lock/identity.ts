@@ -6,7 +6,7 @@ import { type LockTest, untilContenders } from './locks.ts';
 
 export function identity(test: LockTest): void {
   describe('setUuid', () => {
-    test('takes over the place of another, which acquire then renews', async ({ queue, a, b }) => {
+    test('takes over the entry of another lock, which acquire then renews', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       await b.setUuid(a.uuid);
       expect(b).toMatchObject({ uuid: a.uuid, lockKey: a.lockKey, fencingToken: a.fencingToken, isTaken: false });
@@ -20,7 +20,7 @@ export function identity(test: LockTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('takes over a place that is not first, and waits there', async ({ a, b, makeLock }) => {
+    test('takes over an entry that is not first, and acquire waits with it', async ({ a, b, makeLock }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       const c = await makeLock();
@@ -31,7 +31,7 @@ export function identity(test: LockTest): void {
       expect(await c.acquire()).toBe(true);
     });
 
-    test('gives up a place of its own', async ({ queue, a, b }) => {
+    test('removes the previous entry of its lock', async ({ queue, a, b }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       await b.setUuid(a.uuid);
@@ -49,10 +49,10 @@ export function identity(test: LockTest): void {
   });
 
   describe('a uuid', () => {
-    test('may be as long as allowed under a name as long as allowed', async ({ openAnother, lockName }) => {
+    test('may have the maximum length while the name has the maximum length', async ({ openAnother, lockName }) => {
       const longest = lockName + 'ü'.repeat((750 - lockName.length) / 2);
       const uuid = 'ü'.repeat(125);
-      // A connection of its own for each request: etcd minds the first line of the first request on one.
+      // Each lock has its own connection, because etcd limits only the first request line of a connection.
       await new Lock(await openAnother(), longest, { uuid }).acquire({ lockTtl: 60 });
       const again = new Lock(await openAnother(), longest, { uuid });
       await again.setUuid(uuid);
@@ -60,13 +60,13 @@ export function identity(test: LockTest): void {
       expect(await again.contenders()).toEqual([]);
     });
 
-    test('is a new one for each lock, of 32 hex digits', ({ a, b }) => {
+    test('is new for each lock, and has 32 hex digits', ({ a, b }) => {
       expect(a.uuid).toMatch(/^[0-9a-f]{32}$/);
       expect(b.uuid).toMatch(/^[0-9a-f]{32}$/);
       expect(a.uuid).not.toBe(b.uuid);
     });
 
-    test.for(['node-1', 'with space & more=1', 'ü 🔒'])('may be chosen: %j', async (uuid, { queue, makeLock }) => {
+    test.for(['node-1', 'with space & more=1', 'ü 🔒'])('can be chosen: %j', async (uuid, { queue, makeLock }) => {
       const lock = await makeLock({ uuid });
       expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
       expect(await queue.entries()).toMatchObject([{ key: lock.lockKey, value: uuid }]);
@@ -74,7 +74,7 @@ export function identity(test: LockTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('that was chosen is looked for before anything is queued', async ({ queue, makeLock }) => {
+    test('that was chosen is searched for in the queue before an entry is appended', async ({ queue, makeLock }) => {
       const first = await makeLock({ uuid: 'node-1' });
       const again = await makeLock({ uuid: 'node-1' });
       await first.acquire();
@@ -83,7 +83,7 @@ export function identity(test: LockTest): void {
       expect(await queue.entries()).toHaveLength(1);
     });
 
-    test('that was chosen lets a place be given up that another object took', async ({ queue, makeLock }) => {
+    test('that was chosen lets a second Lock release the entry of the first', async ({ queue, makeLock }) => {
       const first = await makeLock({ uuid: 'node-1' });
       await first.acquire();
       await (await makeLock({ uuid: 'node-1' })).release();
@@ -92,18 +92,18 @@ export function identity(test: LockTest): void {
   });
 
   describe('contenders', () => {
-    test('are told in order, with key, uuid, number and TTL', async ({ a, b, makeLock }) => {
+    test('returns the entries in order, with key, uuid, rank and TTL', async ({ a, b, makeLock }) => {
       expect(await a.contenders()).toEqual([]);
       await a.acquire({ lockTtl: 60 });
       await b.acquire({ blocking: false, lockTtl: null });
-      const onlooker = await makeLock();
-      expect(await onlooker.contenders()).toMatchObject([
+      const observer = await makeLock();
+      expect(await observer.contenders()).toMatchObject([
         { key: a.lockKey, value: a.uuid, rank: a.fencingToken, ttl: expect.any(Number) },
         { key: b.lockKey, value: b.uuid, rank: b.fencingToken, ttl: undefined },
       ]);
     });
 
-    test('are none of a lock with another name, nor of one inside the directory', async ({
+    test('leaves out entries of locks with other names, including names below its own', async ({
       lockName,
       a,
       openAnother,
@@ -116,7 +116,7 @@ export function identity(test: LockTest): void {
       for (const other of others) expect(await other.isAcquired()).toBe(true);
     });
 
-    test('are those, too, that no lock of this package queued', async ({ queue, a }) => {
+    test('includes entries that no lock of this package created', async ({ queue, a }) => {
       const { key } = await queue.put('of python', 60);
       const waiting = a.acquire();
       expect(await untilContenders(a, 2)).toMatchObject([{ key, value: 'of python' }, { value: a.uuid }]);

@@ -5,10 +5,10 @@ import { until } from '../../support/until.ts';
 import { clientTest } from '../stores/client-test.ts';
 import type { OpenClient } from '../stores/store-client.ts';
 
-/** A lock of this test, on a client of its own. */
+/** Creates a lock with the name of this test, on a new client. */
 type MakeLock = (options?: LockOptions) => Promise<Lock>;
 
-/** A test with locks of one name. */
+/** A test whose locks have the same name, each on its own client. */
 export const lockTest = (open: OpenClient) =>
   clientTest(open)
     .extend(
@@ -22,7 +22,7 @@ export const lockTest = (open: OpenClient) =>
 
 export type LockTest = ReturnType<typeof lockTest>;
 
-/** Waits until that many contenders are in the queue, as the lock itself sees them. */
+/** Waits until the queue has this many entries, and returns them. */
 export const untilContenders = (lock: Lock, count: number): Promise<readonly Entry[]> =>
   until(
     () => lock.contenders(),

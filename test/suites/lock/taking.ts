@@ -5,7 +5,7 @@ import { type LockTest, untilContenders } from './locks.ts';
 
 export function taking(test: LockTest): void {
   describe('a free lock', () => {
-    test('is taken at once, with a key that carries the uuid and the TTL', async ({ queue, a }) => {
+    test('is acquired at once, by an entry with the uuid and the TTL', async ({ queue, a }) => {
       expect(a.isTaken).toBe(false);
       expect(await a.acquire({ lockTtl: 60 })).toBe(true);
       expect(a.path).toBe(queue.path);
@@ -18,7 +18,7 @@ export function taking(test: LockTest): void {
       expect(a.signal.aborted).toBe(false);
     });
 
-    test('is taken for good with a TTL of null', async ({ queue, a }) => {
+    test('is acquired without an expiry if the TTL is null', async ({ queue, a }) => {
       expect(await a.acquire({ lockTtl: null })).toBe(true);
       const [entry] = await queue.entries();
       expect(entry).toMatchObject({ value: a.uuid, ttl: undefined });
@@ -39,7 +39,7 @@ export function taking(test: LockTest): void {
       '[x]{y}|^<>',
       '...',
       '7',
-    ])('may be called %j', async (odd, { lockName, openAnother }) => {
+    ])('can have the name %j', async (odd, { lockName, openAnother }) => {
       const make = async () => new Lock(await openAnother(), `${lockName}/${odd}`);
       const [a, b] = [await make(), await make()];
       expect(await a.acquire()).toBe(true);
@@ -54,7 +54,7 @@ export function taking(test: LockTest): void {
   });
 
   describe('a taken lock', () => {
-    test('is waited for until its holder releases it', async ({ queue, a, b }) => {
+    test('makes acquire wait until the holder releases it', async ({ queue, a, b }) => {
       await a.acquire();
       const waiting = b.acquire();
       await untilContenders(a, 2);
@@ -66,7 +66,7 @@ export function taking(test: LockTest): void {
       expect(await queue.entries()).toMatchObject([{ key: b.lockKey, value: b.uuid }]);
     });
 
-    test('goes to five contenders in the order they came, to one at a time', async ({ makeLock }) => {
+    test('is acquired by five waiters one at a time, in the order of their entries', async ({ makeLock }) => {
       const locks: Lock[] = [];
       const resource = new ExclusiveResource();
       const served: string[] = [];
@@ -92,7 +92,9 @@ export function taking(test: LockTest): void {
       expect(served).toEqual(locks.map(({ uuid }) => uuid));
     });
 
-    test('is held by one at a time of five that want it again and again, with growing tokens', async ({ makeLock }) => {
+    test('is held by one of five contenders at a time, with growing tokens, when each acquires it five times', async ({
+      makeLock,
+    }) => {
       const resource = new ExclusiveResource();
       const tokens: bigint[] = [];
       const locks = await Promise.all(Array.from({ length: 5 }, () => makeLock()));
@@ -113,7 +115,7 @@ export function taking(test: LockTest): void {
       expect(new Set(tokens).size).toBe(25);
     });
 
-    test('is not mistaken for free when its holder renews it', async ({ a, b }) => {
+    test('is not acquired by a waiter when its holder renews it', async ({ a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const waiting = b.acquire();
       await untilContenders(a, 2);
@@ -124,7 +126,7 @@ export function taking(test: LockTest): void {
       expect(await waiting).toBe(true);
     });
 
-    test('passes over a waiter that gave up', async ({ a, b, makeLock }) => {
+    test('is acquired by the next waiter when the entry between has been released', async ({ a, b, makeLock }) => {
       const c = await makeLock();
       await a.acquire();
       await b.acquire({ blocking: false });
@@ -138,24 +140,24 @@ export function taking(test: LockTest): void {
     });
   });
 
-  describe('acquire that does not block', () => {
-    test('resolves to false and keeps its place, which the next call renews', async ({ queue, a, b }) => {
+  describe('a non-blocking acquire', () => {
+    test('resolves to false and keeps its entry, which the next call renews', async ({ queue, a, b }) => {
       await a.acquire();
       expect(await b.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
       expect(b.isTaken).toBe(false);
       const { lockKey } = b;
-      const [, place] = await queue.entries();
-      expect(place).toMatchObject({ key: lockKey, value: b.uuid });
+      const [, entry] = await queue.entries();
+      expect(entry).toMatchObject({ key: lockKey, value: b.uuid });
       expect(await b.acquire({ blocking: false, lockTtl: 600 })).toBe(false);
       const [, renewed] = await queue.entries();
-      expect(renewed).toMatchObject({ key: lockKey, rank: place?.rank });
+      expect(renewed).toMatchObject({ key: lockKey, rank: entry?.rank });
       expect(renewed?.ttl).toBeGreaterThan(60);
       await a.release();
       expect(await b.acquire({ blocking: false })).toBe(true);
       expect(b.lockKey).toBe(lockKey);
     });
 
-    test('lets a later waiter stay behind the place it keeps', async ({ a, b, makeLock }) => {
+    test('keeps its entry ahead of later waiters', async ({ a, b, makeLock }) => {
       const c = await makeLock();
       await a.acquire();
       await b.acquire({ blocking: false });

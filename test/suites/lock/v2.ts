@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import type { OpenKeys } from '../keys-api/store.ts';
 import type { LockTest } from './locks.ts';
 
-/** What etcd v2 promises, and another store need not. */
+/** Tests what etcd v2 guarantees, but other stores need not. */
 export function onV2(lockTest: LockTest, open: OpenKeys): void {
   const test = lockTest.extend('keys', async ({ onTestFinished }) => {
     const keys = await open();
@@ -38,7 +38,7 @@ export function onV2(lockTest: LockTest, open: OpenKeys): void {
   });
 
   describe('setUuid', () => {
-    test('takes the first of several keys and removes the others', async ({ queue, a }) => {
+    test('takes over the first of several keys with the uuid, and removes the others', async ({ queue, a }) => {
       for (let i = 0; i < 3; i += 1) await queue.put('twice');
       const [lowest] = await queue.entries();
       await a.setUuid('twice');

@@ -14,8 +14,8 @@ import { failNextRemoval } from '../stores/interventions.ts';
 import { type LockTest, untilContenders } from './locks.ts';
 
 export function waysOut(test: LockTest): void {
-  describe('waiting in vain', () => {
-    test('ends with the timeout, names the holder and leaves no key', async ({ queue, a, b }) => {
+  describe('an acquire that cannot get the lock', () => {
+    test('rejects after its timeout, names the holder and leaves no key', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const began = performance.now();
       const error = await rejection(b.acquire({ timeout: 0.3 }), EtcdWatchTimedOut);
@@ -33,7 +33,7 @@ export function waysOut(test: LockTest): void {
       expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: undefined });
     });
 
-    test('ends with the reason of the signal and leaves no key and no listener', async ({ queue, a, b }) => {
+    test('rejects with the reason of its signal, and leaves no key and no listener', async ({ queue, a, b }) => {
       await a.acquire();
       const abort = new AbortController();
       const reason = { any: 'value' };
@@ -45,14 +45,14 @@ export function waysOut(test: LockTest): void {
       expect(listenersOf(abort.signal)).toBe(0);
     });
 
-    test('does not begin with a signal that is aborted already', async ({ b }) => {
+    test('appends no entry if its signal is already aborted', async ({ b }) => {
       const reason = { any: 'value' };
       await expect(b.acquire({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
       expect(() => b.lockKey).toThrow('No sequence present.');
       expect(await b.contenders()).toEqual([]);
     });
 
-    test('ends with a release of the lock that waits, and leaves no key', async ({ queue, a, b }) => {
+    test('rejects when the waiting lock is released, and leaves no key', async ({ queue, a, b }) => {
       await a.acquire();
       const ended = rejection(b.acquire(), EtcdLockReleased);
       await untilContenders(a, 2);
@@ -61,7 +61,7 @@ export function waysOut(test: LockTest): void {
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 
-    test('ends with the client of the lock that waits, and leaves no key', async ({
+    test('rejects when the client of the waiting lock is closed, and leaves no key', async ({
       queue,
       lockName,
       a,
@@ -77,7 +77,7 @@ export function waysOut(test: LockTest): void {
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 
-    test('ends when the own key is removed, and names the holder', async ({ queue, a, b }) => {
+    test('rejects when its own key is removed, and leaves no key', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const ended = rejection(b.acquire(), EtcdLockExpired);
       const [, own] = await untilContenders(a, 2);
@@ -87,7 +87,7 @@ export function waysOut(test: LockTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('lets the same lock try again', async ({ a, b }) => {
+    test('can be repeated with the same lock, and then has a greater token', async ({ a, b }) => {
       await a.acquire();
       await rejection(b.acquire({ timeout: 0.1 }), EtcdWatchTimedOut);
       const { fencingToken } = b;
@@ -100,7 +100,7 @@ export function waysOut(test: LockTest): void {
   });
 
   describe('release', () => {
-    test('removes the key and may be called again, also meanwhile', async ({ queue, a }) => {
+    test('removes the key, and may be called again, even concurrently', async ({ queue, a }) => {
       await a.acquire();
       const { signal, lockKey } = a;
       await Promise.all([a.release(), a.release()]);
@@ -112,7 +112,7 @@ export function waysOut(test: LockTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('touches nobody else’s key', async ({ queue, a, b }) => {
+    test('does not remove the key of another lock', async ({ queue, a, b }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       await b.release();
@@ -121,20 +121,20 @@ export function waysOut(test: LockTest): void {
       expect(await a.isAcquired()).toBe(true);
     });
 
-    test('leaves a key alone that carries the value of another', async ({ queue, a }) => {
+    test('does not remove a key that has another value', async ({ queue, a }) => {
       await a.acquire();
       await queue.overwrite(a.lockKey, 'somebody else');
       await a.release();
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey, value: 'somebody else' }]);
     });
 
-    test('of a lock that never had a place says so', async ({ a }) => {
+    test('of a lock that never had an entry rejects with EtcdValueError', async ({ a }) => {
       const error = await rejection(a.release(), EtcdValueError);
       expect(error.message).toBe('No sequence present.');
       expect(() => a.fencingToken).toThrow(EtcdValueError);
     });
 
-    test('lets the same lock be taken again, with a greater token', async ({ a }) => {
+    test('lets the same lock be acquired again, with a greater token', async ({ a }) => {
       await a.acquire();
       const { fencingToken } = a;
       await a.release();
@@ -162,7 +162,7 @@ export function waysOut(test: LockTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('is what disposing does', async ({ queue, a, b }) => {
+    test('is called by Symbol.asyncDispose', async ({ queue, a, b }) => {
       await a.acquire();
       await b.acquire({ blocking: false });
       await b[Symbol.asyncDispose]();

@@ -7,7 +7,7 @@ import type { ManagerTest } from './managers.ts';
 
 export function acquire(test: ManagerTest): void {
   describe('acquire', () => {
-    test('holds the lock until it is released, which may be asked for again', async ({ lockName, queue, a }) => {
+    test('holds the lock until release(), which may be called again', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName, { ttl: 60 });
       expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
       expect(held).toMatchObject({ name: lockName, mode: 'exclusive' });
@@ -20,7 +20,7 @@ export function acquire(test: ManagerTest): void {
       expect(held.signal.aborted).toBe(false);
     });
 
-    test('holds it no more as soon as its release is asked for', async ({ lockName, a }) => {
+    test('returns a hold that is invalid as soon as release() is called', async ({ lockName, a }) => {
       const held = await a.locks.acquire(lockName);
       const released = held.release();
       expect(() => held.assertHeld()).toThrow(EtcdLockReleased);
@@ -28,7 +28,7 @@ export function acquire(test: ManagerTest): void {
       await released;
     });
 
-    test('holds it for the block it is declared in', async ({ lockName, queue, a }) => {
+    test('holds the lock for the block of an `await using` declaration', async ({ lockName, queue, a }) => {
       {
         await using held = await a.locks.acquire(lockName);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
@@ -36,7 +36,11 @@ export function acquire(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('gives it back when the block throws, and lets that error through', async ({ lockName, queue, a }) => {
+    test('releases the lock when an `await using` block throws, and does not change the error', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       const own = new Error('own');
       const work = async () => {
         await using held = await a.locks.acquire(lockName);
@@ -47,7 +51,7 @@ export function acquire(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('has nothing to give back at the end of a block where it was not available', async ({
+    test('releases nothing at the end of an `await using` block if the lock was not available', async ({
       lockName,
       queue,
       a,
@@ -60,7 +64,7 @@ export function acquire(test: ManagerTest): void {
       expect(await queue.entries()).toMatchObject([{ key }]);
     });
 
-    test('is refused as reentrant, before any call', async ({ lockName, a }) => {
+    test('refuses the option reentrant before any call', async ({ lockName, a }) => {
       const calls = requestsOf(a.client);
       const options = { reentrant: true } as object;
       await expect(a.locks.acquire(lockName, options)).rejects.toThrow(TypeError);
@@ -69,7 +73,7 @@ export function acquire(test: ManagerTest): void {
   });
 
   describe('release', () => {
-    test('tells of a loss, and does not reject', async ({ lockName, queue, a }) => {
+    test('resolves to false after a loss', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName, { ttl: 2 });
       await queue.remove(held.key);
       const reason = await aborted(held.signal);
@@ -78,14 +82,14 @@ export function acquire(test: ManagerTest): void {
       expect(() => held.assertHeld()).toThrow(reason as Error);
     });
 
-    test('does not reject when the key cannot be removed, which is made good later', async ({ lockName, queue, a }) => {
+    test('does not reject when the key cannot be removed, and retries later', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName);
       failNextRemoval(a.client, new EtcdConnectionFailed('no way'));
       expect(await held.release()).toBe(true);
       await queue.untilLength(0);
     });
 
-    test('ends a renewal in flight and does not wait for it', async ({ lockName, queue, a }) => {
+    test('aborts a renewal in flight and does not wait for it', async ({ lockName, queue, a }) => {
       const renewals = hangRenewals(a.client);
       const held = await a.locks.acquire(lockName, { ttl: 6 });
       await until(
@@ -98,7 +102,12 @@ export function acquire(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('lets the next of this process and of others go on', async ({ lockName, queue, a, b }) => {
+    test('lets the next requests acquire the lock, in this process and in others', async ({
+      lockName,
+      queue,
+      a,
+      b,
+    }) => {
       const held = await a.locks.acquire(lockName);
       const other = b.locks.acquire(lockName);
       await queue.untilLength(2);

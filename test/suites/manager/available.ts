@@ -9,7 +9,7 @@ const ifAvailable = true;
 
 export function available(test: ManagerTest): void {
   describe('a request with ifAvailable', () => {
-    test.for(MODES)('runs with a free lock held, and leaves no key: %s', async (mode, { lockName, queue, a }) => {
+    test.for(MODES)('acquires a free lock and leaves no key: %s', async (mode, { lockName, queue, a }) => {
       const mine = await a.locks.request(lockName, { mode, ifAvailable }, async (held) => {
         expect(await queue.entries()).toMatchObject([{ key: held?.key }]);
         return held?.mode;
@@ -19,7 +19,7 @@ export function available(test: ManagerTest): void {
     });
 
     test.for(PAIRS)(
-      'beside a hold (%s) of another process asks (%s) and writes nothing in vain',
+      'behind a hold (%s) of another process, in mode (%s), writes only if the lock is available',
       async ([mode, wanted], { lockName, queue, a, b }) => {
         const held = await a.locks.acquire(lockName, { mode });
         const calls = requestsOf(b.client);
@@ -32,20 +32,20 @@ export function available(test: ManagerTest): void {
     );
 
     test.for(PAIRS)(
-      'beside a hold (%s) of this process asks (%s) and writes nothing in vain',
+      'behind a hold (%s) of this process, in mode (%s), writes only if the lock is available',
       async ([mode, wanted], { lockName, queue, a }) => {
         const held = await a.locks.acquire(lockName, { mode });
         const calls = requestsOf(a.client);
         const got = await a.locks.request(lockName, { mode: wanted, ifAvailable }, (mine) => mine);
         expect(got?.mode).toBe(mode === 'shared' && wanted === 'shared' ? 'shared' : undefined);
-        const inVain = mode === 'exclusive' ? [] : ['read'];
-        expect(calls()).toEqual(got ? ['read', 'append', 'remove'] : inVain);
+        const unavailable = mode === 'exclusive' ? [] : ['read'];
+        expect(calls()).toEqual(got ? ['read', 'append', 'remove'] : unavailable);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
         await held.release();
       },
     );
 
-    test('overtakes no writer that waits behind readers, be it of this process or of another', async ({
+    test('does not overtake a writer that waits behind readers, in this process or in another', async ({
       lockName,
       queue,
       a,
@@ -65,13 +65,18 @@ export function available(test: ManagerTest): void {
       await (await writer).release();
     });
 
-    test('gives its entry back when another came first in the last moment', async ({ lockName, queue, a }) => {
+    test('removes its entry when another entry was appended just before it', async ({ lockName, queue, a }) => {
       beforeNext(a.client, 'append', () => queue.put('somebody else'));
       expect(await a.locks.request(lockName, { ifAvailable }, (held) => held)).toBeNull();
       expect(await queue.values()).toEqual(['somebody else']);
     });
 
-    test('lets the next of this process go on when it was in vain', async ({ lockName, queue, a, b }) => {
+    test('does not block the next request of this process if the lock was not available', async ({
+      lockName,
+      queue,
+      a,
+      b,
+    }) => {
       const held = await b.locks.acquire(lockName);
       expect(await a.locks.acquire(lockName, { ifAvailable })).toBeNull();
       const next = a.locks.acquire(lockName);
@@ -80,7 +85,11 @@ export function available(test: ManagerTest): void {
       await (await next).release();
     });
 
-    test('has its result, and its error, from the callback also in vain', async ({ lockName, a, b }) => {
+    test('ends with the result or the error of its callback even if the lock is not available', async ({
+      lockName,
+      a,
+      b,
+    }) => {
       const held = await b.locks.acquire(lockName);
       const own = new Error('own');
       expect(await a.locks.request(lockName, { ifAvailable }, (none) => [none])).toEqual([null]);
@@ -89,7 +98,7 @@ export function available(test: ManagerTest): void {
       await held.release();
     });
 
-    test('gets all or nothing of many at once', async ({ lockName, queue, a, b }) => {
+    test('acquires the lock for at most one of many concurrent requests', async ({ lockName, queue, a, b }) => {
       const got = await Promise.all(
         Array.from({ length: 6 }, (_, i) => (i % 2 ? a : b).locks.acquire(lockName, { ifAvailable })),
       );

@@ -7,13 +7,17 @@ import { beforeNext, nextWait } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';
 
 const identity = 'pod-1';
-/** As a process of that identity left it that is gone. */
+/** Values of leftover entries, as a dead process with this identity leaves them. */
 const LEFT = { exclusive: `id:${identity}:0badc0de`, shared: `shared:id:${identity}:0badc0de` } as const;
 const MODES: readonly LockMode[] = ['exclusive', 'shared'];
 
 export function identities(test: ManagerTest): void {
   describe('a process with an identity', () => {
-    test('puts it into its entries, with a uuid of its own each time', async ({ lockName, queue, makeProcess }) => {
+    test('writes the identity into its entries, with a new uuid each time', async ({
+      lockName,
+      queue,
+      makeProcess,
+    }) => {
       const { locks } = await makeProcess({ identity });
       const uuids: string[] = [];
       for (const _ of [1, 2])
@@ -24,7 +28,7 @@ export function identities(test: ManagerTest): void {
       expect(new Set(uuids).size).toBe(2);
     });
 
-    test('may have another one for one request', async ({ lockName, queue, makeProcess }) => {
+    test('can use another identity for one request', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
       await locks.request(lockName, { identity: 'a:b' }, async ({ uuid }) => {
         expect(await queue.values()).toEqual([`id:a:b:${uuid}`]);
@@ -32,7 +36,7 @@ export function identities(test: ManagerTest): void {
     });
 
     test.for(MODES.flatMap((left) => MODES.map((mode) => [left, mode] as const)))(
-      'removes what its dead predecessor held (%s) instead of waiting for it (%s)',
+      'evicts the leftover entry (%s) of its dead predecessor instead of waiting (%s)',
       async ([left, mode], { lockName, queue, makeProcess }) => {
         const { locks } = await makeProcess({ identity });
         const dead = await queue.put(LEFT[left]);
@@ -43,7 +47,11 @@ export function identities(test: ManagerTest): void {
       },
     );
 
-    test('removes all that its predecessors left, also behind others', async ({ lockName, queue, makeProcess }) => {
+    test('evicts all leftovers of its predecessors, even behind other entries', async ({
+      lockName,
+      queue,
+      makeProcess,
+    }) => {
       const { locks } = await makeProcess({ identity });
       await queue.put(LEFT.exclusive);
       const holder = await queue.put('holder');
@@ -55,7 +63,11 @@ export function identities(test: ManagerTest): void {
       await (await waiting).release();
     });
 
-    test('names the holder, not the predecessor it has removed', async ({ lockName, queue, makeProcess }) => {
+    test('names the holder, not the evicted predecessor, when it times out', async ({
+      lockName,
+      queue,
+      makeProcess,
+    }) => {
       const { client, locks } = await makeProcess({ identity });
       await queue.put(LEFT.exclusive);
       const holder = await queue.put('holder');
@@ -68,7 +80,7 @@ export function identities(test: ManagerTest): void {
       await (await head).release();
     });
 
-    test('passes over its dead predecessor with ifAvailable, too', async ({ lockName, queue, makeProcess }) => {
+    test('evicts its dead predecessor with ifAvailable as well', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
       await queue.put(LEFT.exclusive);
       const held = await locks.acquire(lockName, { ifAvailable: true });
@@ -77,7 +89,7 @@ export function identities(test: ManagerTest): void {
     });
 
     test.for([`id:pod-2:x`, `id:${identity}:x:y`, identity, `id:${identity}`, `shared:id:pod-2:x`])(
-      'leaves alone what is not of that identity: %s',
+      'does not evict an entry without exactly this identity: %s',
       async (value, { lockName, queue, makeProcess }) => {
         const { client, locks } = await makeProcess({ identity });
         const { key } = await queue.put(value);
@@ -90,7 +102,11 @@ export function identities(test: ManagerTest): void {
       },
     );
 
-    test('leaves alone what a process without one left', async ({ lockName, queue, a }) => {
+    test('is the only one to evict its leftovers: a process without an identity waits', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       const { key } = await queue.put(LEFT.exclusive);
       const watched = nextWait(a.client);
       const waiting = a.locks.acquire(lockName);
@@ -100,11 +116,7 @@ export function identities(test: ManagerTest): void {
       await (await waiting).release();
     });
 
-    test('does not take what it holds or waits with by another client for left over', async ({
-      lockName,
-      queue,
-      makeProcess,
-    }) => {
+    test('does not evict its own live entries on other clients', async ({ lockName, queue, makeProcess }) => {
       const [a, b, c] = [
         await makeProcess({ identity }),
         await makeProcess({ identity }),
@@ -122,17 +134,17 @@ export function identities(test: ManagerTest): void {
     });
   });
 
-  describe('a twin that lives', () => {
-    test('is fenced off though it renewed its entry in the last moment', async ({ lockName, queue, makeProcess }) => {
+  describe('another live process with the same identity', () => {
+    test('is evicted even if it has just renewed its entry', async ({ lockName, queue, makeProcess }) => {
       const { client, locks } = await makeProcess({ identity });
-      const twin = await queue.put(LEFT.exclusive);
-      beforeNext(client, 'remove', () => queue.overwrite(twin.key, LEFT.exclusive));
+      const other = await queue.put(LEFT.exclusive);
+      beforeNext(client, 'remove', () => queue.overwrite(other.key, LEFT.exclusive));
       const held = await locks.acquire(lockName);
       expect(await queue.entries()).toMatchObject([{ key: held.key }]);
       await held.release();
     });
 
-    test('whose entry became another’s meanwhile is not: that stands in the way', async ({
+    test('is not evicted if its entry has another value by then: the request waits for that entry', async ({
       lockName,
       queue,
       makeProcess,
@@ -148,7 +160,7 @@ export function identities(test: ManagerTest): void {
       await (await waiting).release();
     });
 
-    test('is left alone where it came later: it is that one’s turn to fence off', async ({
+    test('is not evicted if its entry is later: that process evicts the earlier one', async ({
       lockName,
       queue,
       makeProcess,
@@ -157,14 +169,14 @@ export function identities(test: ManagerTest): void {
       const holder = await queue.put('holder');
       const waiting = locks.acquire(lockName);
       await queue.untilLength(2);
-      const twin = await queue.put(LEFT.exclusive);
+      const other = await queue.put(LEFT.exclusive);
       await queue.remove(holder.key);
       const held = await waiting;
-      expect(await queue.entries()).toMatchObject([{ key: held.key }, { key: twin.key }]);
+      expect(await queue.entries()).toMatchObject([{ key: held.key }, { key: other.key }]);
       await held.release();
     });
 
-    test('learns by its signal that it was fenced off, and why', async ({ lockName, queue, makeProcess }) => {
+    test('is notified by its signal that it was evicted, and why', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
       const held = await locks.acquire(lockName, { ttl: 3 });
       await queue.remove(held.key);
@@ -174,7 +186,7 @@ export function identities(test: ManagerTest): void {
       expect(await held.release()).toBe(false);
     });
 
-    test('learns why also while it waits', async ({ lockName, queue, makeProcess }) => {
+    test('is notified why it was evicted while it waits', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
       const holder = await queue.put('holder');
       const ended = rejection(locks.acquire(lockName), EtcdLockExpired);

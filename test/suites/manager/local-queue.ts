@@ -14,7 +14,7 @@ const shared = { mode: 'shared' } as const;
 
 export function localQueue(test: ManagerTest): void {
   describe('requests of one process for one lock', () => {
-    test('take their turns in order with one entry at a time, each a new one', async ({ lockName, queue, a }) => {
+    test('run in order with one entry at a time, and with a new entry each', async ({ lockName, queue, a }) => {
       const order: number[] = [];
       const ranks = await Promise.all(
         Array.from({ length: 6 }, (_, i) =>
@@ -31,7 +31,7 @@ export function localQueue(test: ManagerTest): void {
       expect(new Set(ranks).size).toBe(6);
     });
 
-    test('do so also by several managers on the client', async ({ lockName, queue, a }) => {
+    test('wait for each other even with several managers on the client', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName);
       const calls = requestsOf(a.client);
       const next = new LockManager(a.client).acquire(lockName);
@@ -41,7 +41,7 @@ export function localQueue(test: ManagerTest): void {
       await (await next).release();
     });
 
-    test('let other processes have their turns in between', async ({ lockName, queue, a, b }) => {
+    test('let other processes acquire the lock in between', async ({ lockName, queue, a, b }) => {
       const order: string[] = [];
       const by = (who: string) => () => {
         order.push(who);
@@ -55,13 +55,13 @@ export function localQueue(test: ManagerTest): void {
       expect(order).toEqual(['b', 'a1', 'a2']);
     });
 
-    test('do not wait for those for another lock', async ({ lockName, a }) => {
+    test('do not wait for requests for another lock', async ({ lockName, a }) => {
       const held = await a.locks.acquire(lockName);
       await a.locks.request(`${lockName}-other`, () => held.assertHeld());
       await held.release();
     });
 
-    test('go on after one that failed, was lost or could not be served', async ({ lockName, queue, a }) => {
+    test('are served after one that failed, was lost or timed out', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName, { ttl: 2 });
       const failing = expect(a.locks.request(lockName, () => Promise.reject('own'))).rejects.toBe('own');
       const hopeless = rejection(a.locks.acquire(lockName, { timeout: 0.05 }), EtcdWatchTimedOut);
@@ -73,7 +73,7 @@ export function localQueue(test: ManagerTest): void {
       expect(await last).toBe('served');
     });
 
-    test('that read enter together, but none before a writer that came first', async ({ lockName, queue, a }) => {
+    test('run together if they are shared, but not before an earlier exclusive one', async ({ lockName, queue, a }) => {
       const order: string[] = [];
       const both = [gate(), gate()];
       const reads = (who: string, mine: number) =>
@@ -94,7 +94,12 @@ export function localQueue(test: ManagerTest): void {
       expect(order).toEqual(['writer', 'reader', 'reader']);
     });
 
-    test('that write stand in the queue as soon as the readers before them do', async ({ lockName, queue, a, b }) => {
+    test('enter the queue, if they are exclusive, as soon as the shared ones before them have', async ({
+      lockName,
+      queue,
+      a,
+      b,
+    }) => {
       const readers = Promise.all([1, 2, 3].map(() => a.locks.acquire(lockName, shared)));
       const writer = a.locks.acquire(lockName);
       const entries = await queue.untilLength(4);
@@ -109,7 +114,7 @@ export function localQueue(test: ManagerTest): void {
   });
 
   describe('a request that waits for its turn in the process', () => {
-    test('names the holder when its time is up, whichever process that is', async ({ lockName, a, b }) => {
+    test('names the holder when it times out, in this process or in another', async ({ lockName, a, b }) => {
       const held = await b.locks.acquire(lockName);
       const watched = nextWait(a.client);
       const head = a.locks.acquire(lockName);
@@ -125,7 +130,7 @@ export function localQueue(test: ManagerTest): void {
       await own.release();
     });
 
-    test('ends with the reason of its signal without a call, and leaves no listener', async ({ lockName, a }) => {
+    test('rejects with the reason of its signal, without a call, and leaves no listener', async ({ lockName, a }) => {
       const held = await a.locks.acquire(lockName);
       const calls = requestsOf(a.client);
       const abort = new AbortController();
@@ -138,11 +143,11 @@ export function localQueue(test: ManagerTest): void {
       await held.release();
     });
 
-    test('makes no call either when its turn comes as it ends', async ({ lockName, a, onTestFinished }) => {
+    test('makes no call if its signal aborts right after it got its turn', async ({ lockName, a, onTestFinished }) => {
       const held = await a.locks.acquire(lockName);
       const calls = requestsOf(a.client);
       const abort = new AbortController();
-      // Told of right after the turn was handed on.
+      // Published right after the next request got its turn.
       const released = channel('tracing:etcd-v2-lock:request:released');
       const onReleased = (trace: unknown) => {
         if ((trace as RequestTrace).name === lockName) abort.abort('reason');
@@ -157,7 +162,10 @@ export function localQueue(test: ManagerTest): void {
       expect(calls()).toEqual(['remove']);
     });
 
-    test('runs its callback in the context of its caller, whoever hands the turn on', async ({ lockName, a }) => {
+    test('runs its callback in the async context of its caller, not of the previous holder', async ({
+      lockName,
+      a,
+    }) => {
       const context = new AsyncLocalStorage<string>();
       const held = await context.run('first', () => a.locks.acquire(lockName));
       const seen = ['second', 'third'].map((who) =>
@@ -167,7 +175,7 @@ export function localQueue(test: ManagerTest): void {
       expect(await Promise.all(seen)).toEqual(['second', 'third']);
     });
 
-    test('lets those behind it go on when it ends', async ({ lockName, queue, a }) => {
+    test('does not block the requests behind it when it is aborted', async ({ lockName, queue, a }) => {
       const abort = new AbortController();
       const reader = await a.locks.acquire(lockName, shared);
       const holder = await queue.put('holder');

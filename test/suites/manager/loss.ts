@@ -19,7 +19,11 @@ const lossOf = async (held: Held): Promise<EtcdLockLost> => (await aborted(held.
 
 export function loss(test: ManagerTest): void {
   describe.concurrent('a lock that is lost', () => {
-    test('because its entry is gone ends the request with the reason of the signal', async ({ lockName, queue, a }) => {
+    test('because its entry is gone rejects the request with the reason of the signal', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       let reason: EtcdLockLost | undefined;
       const ended = rejection(
         a.locks.request(lockName, { ttl: 3 }, async (held) => {
@@ -37,7 +41,7 @@ export function loss(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('because its entry is another’s leaves that alone', async ({ lockName, queue, a }) => {
+    test('because its entry has another value does not remove that entry', async ({ lockName, queue, a }) => {
       const ended = rejection(
         a.locks.request(lockName, { ttl: 3 }, async (held) => {
           await queue.overwrite(held.key, 'somebody else');
@@ -49,7 +53,12 @@ export function loss(test: ManagerTest): void {
       expect(await queue.values()).toEqual(['somebody else']);
     });
 
-    test('because renewals are not answered is told before anybody else has it', async ({ lockName, queue, a, b }) => {
+    test('because renewals are not answered is reported before another process acquires it', async ({
+      lockName,
+      queue,
+      a,
+      b,
+    }) => {
       hangRenewals(a.client);
       const held = await a.locks.acquire(lockName, { ttl: 2 });
       const next = b.locks.acquire(lockName);
@@ -62,7 +71,7 @@ export function loss(test: ManagerTest): void {
       await got.release();
     });
 
-    test('because renewals fail tells with what', async ({ lockName, a }) => {
+    test('because renewals fail is reported with their error as the cause', async ({ lockName, a }) => {
       const failure = new EtcdConnectionFailed('no way');
       failRenewals(a.client, failure);
       const held = await a.locks.acquire(lockName, { ttl: 2 });
@@ -72,7 +81,7 @@ export function loss(test: ManagerTest): void {
       await held.release();
     });
 
-    test('ends as much before the TTL as the margin says', async ({ lockName, queue, makeProcess }) => {
+    test('is reported before its entry expires, because of the margin', async ({ lockName, queue, makeProcess }) => {
       const { client, locks } = await makeProcess({ margin: 8 });
       hangRenewals(client);
       const held = await locks.acquire(lockName, { ttl: 10 });
@@ -92,7 +101,7 @@ export function loss(test: ManagerTest): void {
       throw error;
     };
 
-    test('wins over a loss, which is attached to it', async ({ lockName, queue, a }) => {
+    test('takes precedence over a loss, which is attached to it', async ({ lockName, queue, a }) => {
       const own = new Error('own');
       let held: Held | undefined;
       const ended = a.locks.request(lockName, { ttl: 2 }, (mine) => {
@@ -104,20 +113,20 @@ export function loss(test: ManagerTest): void {
     });
 
     test.for([Object.freeze(new Error('frozen')), 'text', undefined])(
-      'wins over a loss also where nothing can be attached: %s',
+      'takes precedence over a loss even if nothing can be attached to it: %s',
       async (own, { lockName, queue, a }) => {
         await expect(a.locks.request(lockName, { ttl: 2 }, (held) => losing(held, queue, own))).rejects.toBe(own);
         if (own instanceof Error) expect(own).not.toHaveProperty('lockError');
       },
     );
 
-    test('is told of the first loss where holds are nested and both are lost', async ({ lockName, onlooker, a }) => {
+    test('has the loss of the inner hold attached if two nested holds are lost', async ({ lockName, observer, a }) => {
       const own = new Error('own');
       let inner: Held | undefined;
       const ended = a.locks.request(lockName, { ttl: 2 }, (outer) =>
         a.locks.request(`${lockName}-inner`, { ttl: 2 }, async (held) => {
           inner = held;
-          for (const { name, key } of [outer, held]) await onlooker.view(name).remove(key);
+          for (const { name, key } of [outer, held]) await observer.view(name).remove(key);
           await Promise.all([lossOf(outer), lossOf(held)]);
           throw own;
         }),
@@ -126,7 +135,7 @@ export function loss(test: ManagerTest): void {
       expect(own).toHaveProperty('lockError', inner?.signal.reason);
     });
 
-    test('is not attached to itself where it is the loss', async ({ lockName, queue, a }) => {
+    test('has nothing attached to it if it is the loss itself', async ({ lockName, queue, a }) => {
       const error = await rejection(
         a.locks.request(lockName, { ttl: 2 }, async (held) => {
           await queue.remove(held.key);
@@ -137,7 +146,11 @@ export function loss(test: ManagerTest): void {
       expect(error).not.toHaveProperty('lockError');
     });
 
-    test('wins over a failed clean-up, which is attached to it and made good later', async ({ lockName, queue, a }) => {
+    test('takes precedence over a failed clean-up, which is attached to it and retried later', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       const own = new Error('own');
       const failure = new EtcdConnectionFailed('no way');
       const ended = a.locks.request(lockName, () => {
@@ -150,16 +163,16 @@ export function loss(test: ManagerTest): void {
     });
   });
 
-  describe('a process that was stopped for longer than its hold', () => {
-    /** No timer fires meanwhile. */
+  describe('a process that was stopped until its hold expired', () => {
+    /** Blocks the event loop until the hold has expired, so that no timer fires. */
     const stop = (held: Held) => {
-      // Asked first: the process may be kept from running between the two, and the end must not come early.
+      // Read before the clock: a pause of the process between the two reads can then only move the end to a later time.
       const left = held.expiresIn() * 1000;
       const end = performance.now() + left + 1;
       while (performance.now() < end);
     };
 
-    test('is told by the next look', async ({ lockName, a }) => {
+    test('is notified of the loss by the next assertHeld()', async ({ lockName, a }) => {
       const ended = a.locks.request(lockName, { ttl: 2 }, (held) => {
         stop(held);
         expect(held.signal.aborted).toBe(false);
@@ -169,18 +182,18 @@ export function loss(test: ManagerTest): void {
       await rejection(ended, EtcdLockLost);
     });
 
-    test('and does not look is told at the end', async ({ lockName, a }) => {
+    test('is notified of the loss at the end of its request, if it does not check before', async ({ lockName, a }) => {
       await rejection(a.locks.request(lockName, { ttl: 2 }, stop), EtcdLockLost);
     });
 
-    test('and releases by itself is told by the release', async ({ lockName, a }) => {
+    test('is notified of the loss by release()', async ({ lockName, a }) => {
       const held = await a.locks.acquire(lockName, { ttl: 2 });
       stop(held);
       expect(await held.release()).toBe(false);
     });
   });
 
-  test('a failed clean-up spoils no result and is made good later', async ({ lockName, queue, a }) => {
+  test('a failed clean-up does not change the result, and is retried later', async ({ lockName, queue, a }) => {
     const result = await a.locks.request(lockName, () => {
       failNextRemoval(a.client, new EtcdConnectionFailed('no way'));
       return 'result';
@@ -190,13 +203,17 @@ export function loss(test: ManagerTest): void {
   });
 
   describe('closing the client of a hold', () => {
-    test('tells by its signal, waits for the callback and removes the key', async ({ lockName, queue, a }) => {
+    test('aborts the signal of the hold, waits for the callback and removes the key', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       const queued = gate();
       const ended = rejection(
         a.locks.request(lockName, async (held) => {
           queued.open();
           expect((await lossOf(held)).cause).toBeInstanceOf(EtcdClientClosed);
-          // There is time left to end the work in.
+          // The key still exists, so the callback has time to end its work.
           expect(await queue.entries()).toMatchObject([{ key: held.key }]);
         }),
         EtcdLockLost,
@@ -207,7 +224,12 @@ export function loss(test: ManagerTest): void {
       await ended;
     });
 
-    test('lets the next process go on at once', async ({ lockName, queue, a, b }) => {
+    test('lets the next process acquire the lock at once if the holder releases it then', async ({
+      lockName,
+      queue,
+      a,
+      b,
+    }) => {
       const held = await a.locks.acquire(lockName, { ttl: 600 });
       held.signal.addEventListener('abort', () => held.release());
       const next = b.locks.acquire(lockName);
@@ -216,7 +238,11 @@ export function loss(test: ManagerTest): void {
       await (await next).release();
     });
 
-    test('names the key of a callback that never ends, in time', async ({ lockName, queue, openUnclosed }) => {
+    test('rejects after its timeout with the key of a callback that has not ended', async ({
+      lockName,
+      queue,
+      openUnclosed,
+    }) => {
       const client = await openUnclosed();
       const [begun, done] = [gate(), gate()];
       const work = () => {

@@ -3,13 +3,13 @@ import type { LockManagerOptions } from '../../../src/manager/options.ts';
 import { clientTest } from '../stores/client-test.ts';
 import type { OpenClient, StoreClient } from '../stores/store-client.ts';
 
-/** A client and a manager on it. Like a process of its own, but all of them know each other's own entries. */
+/** A client and a manager on it, as in one process. Unlike real processes, they all know each other's live entries. */
 export interface Process {
   readonly client: StoreClient;
   readonly locks: LockManager;
 }
 
-/** A test with processes that lock one name. */
+/** A test whose processes use the same lock. */
 export const managerTest = (open: OpenClient) =>
   clientTest(open)
     .extend('makeProcess', ({ openAnother }) => async (options?: LockManagerOptions): Promise<Process> => {

@@ -8,7 +8,7 @@ const shared = { mode: 'shared' } as const;
 
 export function modes(test: ManagerTest): void {
   describe('a shared lock', () => {
-    test('says so in its entry, so that no writer goes beside it', async ({ lockName, queue, a, makeProcess }) => {
+    test('has an entry whose value begins with "shared:"', async ({ lockName, queue, a, makeProcess }) => {
       const named = await makeProcess({ identity: 'pod-1' });
       const one = await a.locks.acquire(lockName, shared);
       const other = await named.locks.acquire(lockName, shared);
@@ -17,7 +17,7 @@ export function modes(test: ManagerTest): void {
       for (const held of [one, other]) await held.release();
     });
 
-    test('is held by readers of one process and of others together, each with its token', async ({
+    test('is held by several readers of several processes together, each with its own token', async ({
       lockName,
       queue,
       a,
@@ -31,7 +31,13 @@ export function modes(test: ManagerTest): void {
       for (const held of holds) expect(await held.release()).toBe(true);
     });
 
-    test('lets a writer in only after its last reader', async ({ lockName, queue, a, b, makeProcess }) => {
+    test('is acquired by a writer only after the last reader has released it', async ({
+      lockName,
+      queue,
+      a,
+      b,
+      makeProcess,
+    }) => {
       const c = await makeProcess();
       const [first, second] = [await a.locks.acquire(lockName, shared), await b.locks.acquire(lockName, shared)];
       let isHeld = false;
@@ -47,7 +53,7 @@ export function modes(test: ManagerTest): void {
       expect(isHeld).toBe(true);
     });
 
-    test('lets no reader overtake a writer that waits', async ({ lockName, queue, a, b, makeProcess }) => {
+    test('does not let a reader overtake a waiting writer', async ({ lockName, queue, a, b, makeProcess }) => {
       const c = await makeProcess();
       const order: string[] = [];
       const reader = await a.locks.acquire(lockName, shared);
@@ -65,7 +71,7 @@ export function modes(test: ManagerTest): void {
       expect(order).toEqual(['writer', 'reader']);
     });
 
-    test('lets readers in together once the writer before them is gone', async ({
+    test('is acquired by waiting readers together once the writer before them has released it', async ({
       lockName,
       queue,
       a,
@@ -87,7 +93,13 @@ export function modes(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('lets readers pass when the writer before them gives up', async ({ lockName, queue, a, b, makeProcess }) => {
+    test('is acquired by waiting readers when the writer before them gives up', async ({
+      lockName,
+      queue,
+      a,
+      b,
+      makeProcess,
+    }) => {
       const c = await makeProcess();
       const abort = new AbortController();
       const reader = await a.locks.acquire(lockName, shared);
@@ -103,7 +115,7 @@ export function modes(test: ManagerTest): void {
     });
   });
 
-  test('requests of several processes are served first come, first served', async ({
+  test('requests of several processes are served in the order of their entries', async ({
     lockName,
     queue,
     makeProcess,
@@ -121,7 +133,7 @@ export function modes(test: ManagerTest): void {
     expect(order).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('readers and writers of three processes never disturb each other', async ({
+  test('writers of three processes never overlap with readers or with each other', async ({
     lockName,
     queue,
     a,

@@ -7,14 +7,18 @@ const ttl = expect.any(Number);
 
 export function query(test: ManagerTest): void {
   describe('query', () => {
-    test('of a lock nobody ever wanted, or wants now, tells of nobody', async ({ lockName, a, b }) => {
-      const nobody = { held: [], pending: [] };
-      expect(await a.locks.query(lockName)).toEqual(nobody);
+    test('of a lock that was never requested, or was released, returns no holder and no waiter', async ({
+      lockName,
+      a,
+      b,
+    }) => {
+      const empty = { held: [], pending: [] };
+      expect(await a.locks.query(lockName)).toEqual(empty);
       await b.locks.request(lockName, () => {});
-      expect(await a.locks.query(lockName)).toEqual(nobody);
+      expect(await a.locks.query(lockName)).toEqual(empty);
     });
 
-    test('tells who holds and who waits, in their order, python-etcd’s kind too', async ({
+    test('returns holders and waiters in queue order, including entries of python-etcd', async ({
       lockName,
       queue,
       a,
@@ -28,23 +32,23 @@ export function query(test: ManagerTest): void {
       const last = named.locks.acquire(lockName, { mode: 'shared' });
       await queue.untilLength(3);
       const python = await queue.put('python');
-      const told = await b.locks.query(lockName);
+      const seen = await b.locks.query(lockName);
       const of = (mode: string) => ({ name: lockName, mode, ttl, identity: undefined });
-      expect(told.held).toEqual([{ ...of('exclusive'), key: held.key, uuid: held.uuid }]);
-      expect(told.held[0]?.ttl).toBeGreaterThan(500);
+      expect(seen.held).toEqual([{ ...of('exclusive'), key: held.key, uuid: held.uuid }]);
+      expect(seen.held[0]?.ttl).toBeGreaterThan(500);
       await held.release();
       const [second, third] = [await reader, await last];
-      expect(told.pending).toEqual([
+      expect(seen.pending).toEqual([
         { ...of('shared'), key: second.key, uuid: second.uuid },
         { ...of('shared'), key: third.key, uuid: third.uuid, identity: 'pod-1' },
         { ...of('exclusive'), key: python.key, uuid: 'python' },
       ]);
-      expect(await b.locks.query(lockName)).toEqual({ held: told.pending.slice(0, 2), pending: told.pending.slice(2) });
+      expect(await b.locks.query(lockName)).toEqual({ held: seen.pending.slice(0, 2), pending: seen.pending.slice(2) });
       for (const reads of [second, third]) await reads.release();
       expect((await b.locks.query(lockName)).held).toMatchObject([{ key: python.key }]);
     });
 
-    test('tells of no TTL where an entry has none', async ({ lockName, a, b }) => {
+    test('returns no TTL for an entry that has none', async ({ lockName, a, b }) => {
       const lock = new Lock(b.client, lockName);
       await lock.acquire({ lockTtl: null });
       const [held] = (await a.locks.query(lockName)).held;
@@ -52,7 +56,7 @@ export function query(test: ManagerTest): void {
       await lock.release();
     });
 
-    test('tells of nobody who waits inside a process', async ({ lockName, a, b }) => {
+    test('leaves out requests that wait inside a process', async ({ lockName, a, b }) => {
       const held = await a.locks.acquire(lockName);
       const next = a.locks.acquire(lockName);
       expect(await b.locks.query(lockName)).toMatchObject({ held: [{ key: held.key }], pending: [] });
@@ -60,7 +64,12 @@ export function query(test: ManagerTest): void {
       await (await next).release();
     });
 
-    test('of all locks tells of each by its name, also of one inside another', async ({ lockName, queue, a, b }) => {
+    test('without a name returns all locks by name, including names below other names', async ({
+      lockName,
+      queue,
+      a,
+      b,
+    }) => {
       const names = [lockName, `${lockName}/7`, `${lockName}/a/b`];
       const holds = await Promise.all(names.map((name) => a.locks.acquire(name)));
       const next = b.locks.acquire(lockName);

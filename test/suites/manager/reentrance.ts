@@ -12,8 +12,8 @@ const reentrant = true;
 const unreachable = () => expect.unreachable();
 
 export function reentrance(test: ManagerTest): void {
-  describe('a reentrant request', () => {
-    test('inside a hold of the lock runs under that one, without a call', async ({ lockName, a }) => {
+  describe('the option reentrant', () => {
+    test('runs a request inside a hold of the lock under that hold, without a call', async ({ lockName, a }) => {
       await a.locks.request(lockName, async (outer) => {
         const calls = requestsOf(a.client);
         const run = (held: Held) => held;
@@ -24,7 +24,7 @@ export function reentrance(test: ManagerTest): void {
       });
     });
 
-    test('finds it at any depth, also around other locks', async ({ lockName, a }) => {
+    test('finds the enclosing hold at any depth, even with other locks in between', async ({ lockName, a }) => {
       const other = `${lockName}-other`;
       await a.locks.request(lockName, (outer) =>
         a.locks.request(other, (between) =>
@@ -36,7 +36,7 @@ export function reentrance(test: ManagerTest): void {
       );
     });
 
-    test('has its result and its error from its own callback', async ({ lockName, a }) => {
+    test('lets a request end with the result or the error of its own callback', async ({ lockName, a }) => {
       const own = new Error('own');
       const result = await a.locks.request(lockName, async (held) => {
         const failing = a.locks.request(lockName, { reentrant }, () => Promise.reject(own));
@@ -48,7 +48,7 @@ export function reentrance(test: ManagerTest): void {
       expect(own).not.toHaveProperty('lockError');
     });
 
-    test('outside of any hold waits like every other, and keeps its own', async ({ lockName, queue, a }) => {
+    test('lets a request outside any hold wait like others, and get its own hold', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName);
       const waiting = a.locks.request(lockName, { reentrant }, async (outer) => {
         expect(outer.key).not.toBe(held.key);
@@ -60,7 +60,7 @@ export function reentrance(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('finds no hold of another client, nor of another lock', async ({ lockName, a, b }) => {
+    test('does not find a hold of another client or of another lock', async ({ lockName, a, b }) => {
       await a.locks.request(lockName, async (held) => {
         const abort = new AbortController();
         const watched = nextWait(b.client);
@@ -74,7 +74,7 @@ export function reentrance(test: ManagerTest): void {
       });
     });
 
-    test('finds no hold that is over, but queues anew', async ({ lockName, a }) => {
+    test('does not find a hold that is over: the request queues again', async ({ lockName, a }) => {
       const done = gate();
       let late: Promise<Held> | undefined;
       const outer = await a.locks.request(lockName, (held) => {
@@ -85,14 +85,14 @@ export function reentrance(test: ManagerTest): void {
       expect((await late)?.fencingToken).toBeGreaterThan(outer.fencingToken);
     });
 
-    test('that is not reentrant waits for the hold it stands in', async ({ lockName, a }) => {
+    test('is necessary: without it, a request waits for the hold that encloses it', async ({ lockName, a }) => {
       await a.locks.request(lockName, async (held) => {
         const error = await rejection(a.locks.request(lockName, { timeout: 0.1 }, unreachable), EtcdWatchTimedOut);
         expect(error.holder?.key).toBe(held.key);
       });
     });
 
-    test('for the lock alone is refused inside a shared hold, which goes on', async ({ lockName, a }) => {
+    test('refuses an exclusive request inside a shared hold, which stays valid', async ({ lockName, a }) => {
       await a.locks.request(lockName, { mode: 'shared' }, async (outer) => {
         const error = await rejection(a.locks.request(lockName, { reentrant }, unreachable), RangeError);
         expect(error.message).toBe(`mode must be 'shared' inside a shared hold of "${lockName}", got "exclusive"`);
@@ -101,7 +101,7 @@ export function reentrance(test: ManagerTest): void {
       });
     });
 
-    test('for the lock alone is fine inside a shared one inside a hold alone', async ({ lockName, a }) => {
+    test('allows an exclusive request inside a shared request inside an exclusive hold', async ({ lockName, a }) => {
       await a.locks.request(lockName, (outer) =>
         a.locks.request(lockName, { reentrant, mode: 'shared' }, () =>
           a.locks.request(lockName, { reentrant }, (held) => expect(held).toBe(outer)),
@@ -111,7 +111,7 @@ export function reentrance(test: ManagerTest): void {
   });
 
   describe('the hold around reentrant requests', () => {
-    test('lasts until all have ended that were not awaited', async ({ lockName, queue, a }) => {
+    test('lasts until the requests that were not awaited have ended', async ({ lockName, queue, a }) => {
       const steps: string[] = [];
       const [first, second] = [gate(), gate()];
       const nested: Promise<void>[] = [];
@@ -120,7 +120,7 @@ export function reentrance(test: ManagerTest): void {
           nested.push(
             a.locks.request(lockName, { reentrant }, async (held) => {
               await first.opened;
-              // Begun after the outer callback has ended.
+              // Starts after the outer callback has ended.
               nested.push(
                 a.locks.request(lockName, { reentrant }, async (inner) => {
                   expect(inner).toBe(held);
@@ -145,7 +145,7 @@ export function reentrance(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('ends well though one that was not awaited failed', async ({ lockName, queue, a }) => {
+    test('ends without an error if a request that was not awaited fails', async ({ lockName, queue, a }) => {
       const own = new Error('own');
       let nested: Promise<unknown> | undefined;
       const result = await a.locks.request(lockName, () => {
@@ -160,7 +160,11 @@ export function reentrance(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('when lost ends those inside with its loss, and begins no more', async ({ lockName, queue, a }) => {
+    test('that is lost rejects the requests inside with its loss, and refuses new ones', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       const own = new Error('own');
       const lost = rejection(
         a.locks.request(lockName, { ttl: 2 }, async (outer) => {

@@ -4,12 +4,12 @@ import type { Held } from '../../../src/manager/held.ts';
 import { duringNext, loseNextAnswer, requestsOf } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';
 
-/** What a callback may throw, errors of its own and whatever else. */
+/** Values that a callback may throw: errors and anything else. */
 const THROWN: readonly unknown[] = [new Error('own'), Object.freeze(new Error('frozen')), 'text', 0, null, undefined];
 
 export function requests(test: ManagerTest): void {
   describe('a request', () => {
-    test('runs its callback with the lock held, and gives it back', async ({ lockName, queue, a }) => {
+    test('runs its callback while it holds the lock, then releases the lock', async ({ lockName, queue, a }) => {
       const key = await a.locks.request(lockName, async (held) => {
         expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
         return held.key;
@@ -18,7 +18,7 @@ export function requests(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('tells its callback all about the hold', async ({ lockName, queue, makeProcess }) => {
+    test('passes the details of the hold to its callback', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ ttl: 60, margin: 10 });
       await locks.request(lockName, async (held) => {
         expect(held).toMatchObject({
@@ -43,12 +43,12 @@ export function requests(test: ManagerTest): void {
       expect(await a.locks.request<unknown>(lockName, callback as () => unknown)).toBe('result');
     });
 
-    test.for(THROWN)('rejects with just what its callback rejects with: %s', async (thrown, { lockName, queue, a }) => {
+    test.for(THROWN)('rejects with what its callback rejects with: %s', async (thrown, { lockName, queue, a }) => {
       await expect(a.locks.request(lockName, () => Promise.reject(thrown))).rejects.toBe(thrown);
       expect(await queue.entries()).toEqual([]);
     });
 
-    test.for(THROWN)('rejects with just what its callback throws: %s', async (thrown, { lockName, queue, a }) => {
+    test.for(THROWN)('rejects with what its callback throws: %s', async (thrown, { lockName, queue, a }) => {
       const throwing = () => {
         throw thrown;
       };
@@ -56,20 +56,20 @@ export function requests(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('adds nothing to an error of the callback when all is well with the lock', async ({ lockName, a }) => {
+    test('adds nothing to an error of the callback if the lock was not lost', async ({ lockName, a }) => {
       const own = new Error('own');
       await expect(a.locks.request(lockName, () => Promise.reject(own))).rejects.toBe(own);
       expect(own).not.toHaveProperty('lockError');
     });
 
-    test('leaves a hold that knows it is over', async ({ lockName, a }) => {
+    test('invalidates its hold after the callback', async ({ lockName, a }) => {
       const held = await a.locks.request(lockName, (held) => held);
       expect(() => held.assertHeld()).toThrow(EtcdLockReleased);
       expect(held.expiresIn()).toBe(0);
       expect(held.signal.aborted).toBe(false);
     });
 
-    test('has a key and a token of its own each time', async ({ lockName, a, b }) => {
+    test('has a new uuid and a greater token each time', async ({ lockName, a, b }) => {
       const holds: Held[] = [];
       for (const { locks } of [a, b, a]) holds.push(await locks.request(lockName, (held) => held));
       const tokens = holds.map(({ fencingToken }) => fencingToken);
@@ -91,21 +91,21 @@ export function requests(test: ManagerTest): void {
       expect(await b.locks.request(lockName, { ttl: 60 }, ttl)).toSatisfy((left: number) => left > 50 && left <= 60);
     });
 
-    test('takes two locks, one inside the other', async ({ lockName, a, b }) => {
+    test('does not wait for a lock whose name is below its own', async ({ lockName, a, b }) => {
       const outer = await b.locks.acquire(`${lockName}/inner`);
       await a.locks.request(lockName, async (held) => expect(held.name).toBe(lockName));
       await outer.release();
     });
 
-    test('of a free lock is an append, which brings a listing, and a removal', async ({ lockName, a }) => {
-      await a.locks.query(lockName); // a cluster that has answered before
+    test('for a free lock sends only an append and a removal', async ({ lockName, a }) => {
+      await a.locks.query(lockName); // so that the store has answered before
       const calls = requestsOf(a.client);
       await a.locks.request(lockName, () => {});
       expect(calls()).toEqual(['append', 'remove']);
     });
 
-    test('has one entry if the answer to its append was lost', async ({ lockName, queue, a }) => {
-      await a.locks.query(lockName); // the store has answered before
+    test('has only one entry if the answer to its append was lost', async ({ lockName, queue, a }) => {
+      await a.locks.query(lockName); // so that the store has answered before
       loseNextAnswer(a.client, 'append');
       await a.locks.request(lockName, async (held) => {
         expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
@@ -126,7 +126,7 @@ export function requests(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('with a bad option makes no call', async ({ lockName, a }) => {
+    test('with an invalid option makes no call', async ({ lockName, a }) => {
       const calls = requestsOf(a.client);
       const callback = () => expect.unreachable();
       await expect(a.locks.request('', callback)).rejects.toThrow('lock name');
@@ -136,10 +136,10 @@ export function requests(test: ManagerTest): void {
     });
 
     test.for(['with space', 'umläut', '中文 🔒', 'a/b/c', '_hidden', 'q?x=1#tag', 'percent%41', '7'])(
-      'may be for a lock called %j',
-      async (odd, { lockName, onlooker, a, b }) => {
+      'can be for a lock with the name %j',
+      async (odd, { lockName, observer, a, b }) => {
         const held = await a.locks.acquire(`${lockName}/${odd}`, { identity: odd });
-        const [entry] = await onlooker.view(`${lockName}/${odd}`).entries();
+        const [entry] = await observer.view(`${lockName}/${odd}`).entries();
         expect(entry).toMatchObject({ key: held.key, value: `id:${odd}:${held.uuid}` });
         expect(await b.locks.acquire(`${lockName}/${odd}`, { ifAvailable: true })).toBeNull();
         expect(await held.release()).toBe(true);

@@ -13,14 +13,14 @@ const CALLS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 const POINTS = ['wait', 'held', 'lost', 'released'] as const;
 
 type Step = (typeof CALLS)[number] | (typeof POINTS)[number];
-type Told = RequestTrace & { readonly error?: unknown; readonly result?: unknown };
+type FullTrace = RequestTrace & { readonly error?: unknown; readonly result?: unknown };
 
-/** What is told of requests for this lock from now on: each step with what the trace said then. */
-function follow(lockName: string): { step: Step; trace: Told; said: Told }[] {
-  const told: { step: Step; trace: Told; said: Told }[] = [];
+/** Records the events of requests for this lock from now on, each with the trace and a copy of the trace at that time. */
+function follow(lockName: string): { step: Step; trace: FullTrace; copy: FullTrace }[] {
+  const events: { step: Step; trace: FullTrace; copy: FullTrace }[] = [];
   const note = (step: Step) => (message: unknown) => {
-    const trace = message as Told;
-    if (trace.name === lockName) told.push({ step, trace, said: { ...trace } });
+    const trace = message as FullTrace;
+    if (trace.name === lockName) events.push({ step, trace, copy: { ...trace } });
   };
   const [start, end, asyncStart, asyncEnd, error] = CALLS.map(note);
   const handlers = { start, end, asyncStart, asyncEnd, error } as Parameters<
@@ -34,15 +34,15 @@ function follow(lockName: string): { step: Step; trace: Told; said: Told }[] {
     calls.unsubscribe(handlers);
     for (const { at, handler } of points) at.unsubscribe(handler);
   });
-  return told;
+  return events;
 }
 
 export function tracing(test: ManagerTest): void {
   describe('a subscriber of the tracing channel', () => {
-    test('is told of a request from its start to its end', async ({ lockName, a }) => {
-      const told = follow(lockName);
+    test('receives every event of a request from its start to its end', async ({ lockName, a }) => {
+      const events = follow(lockName);
       const held = await a.locks.request(lockName, { identity: 'pod-1' }, (mine) => mine);
-      expect(told.map(({ step }) => step)).toEqual([
+      expect(events.map(({ step }) => step)).toEqual([
         'start',
         'wait',
         'end',
@@ -51,8 +51,8 @@ export function tracing(test: ManagerTest): void {
         'asyncStart',
         'asyncEnd',
       ]);
-      expect(new Set(told.map(({ trace }) => trace)).size).toBe(1);
-      const at = (step: Step) => told.find((one) => one.step === step)?.said;
+      expect(new Set(events.map(({ trace }) => trace)).size).toBe(1);
+      const at = (step: Step) => events.find((one) => one.step === step)?.copy;
       const asked = { name: lockName, mode: 'exclusive', identity: 'pod-1' };
       expect(at('start')).toEqual({ ...asked });
       const { key, uuid, fencingToken } = held;
@@ -61,16 +61,16 @@ export function tracing(test: ManagerTest): void {
       expect(at('asyncEnd')?.result).toBe(held);
     });
 
-    test('is told what a request failed with', async ({ lockName, queue, a }) => {
+    test('receives the error of a failed request', async ({ lockName, queue, a }) => {
       await queue.put('holder');
-      const told = follow(lockName);
+      const events = follow(lockName);
       const error = await rejection(a.locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
-      expect(told.map(({ step }) => step)).toEqual(['start', 'wait', 'end', 'error', 'asyncStart', 'asyncEnd']);
-      expect(told.at(-1)?.said.error).toBe(error);
+      expect(events.map(({ step }) => step)).toEqual(['start', 'wait', 'end', 'error', 'asyncStart', 'asyncEnd']);
+      expect(events.at(-1)?.copy.error).toBe(error);
     });
 
-    test('is told of a loss, and of the release after it', async ({ lockName, queue, a }) => {
-      const told = follow(lockName);
+    test('receives the loss of a lock, and the release after it', async ({ lockName, queue, a }) => {
+      const events = follow(lockName);
       const error = await rejection(
         a.locks.request(lockName, { ttl: 2 }, async (held) => {
           await queue.remove(held.key);
@@ -78,50 +78,54 @@ export function tracing(test: ManagerTest): void {
         }),
         EtcdLockLost,
       );
-      const [lost, released] = told.filter(({ step }) => step === 'lost' || step === 'released');
-      expect(lost).toMatchObject({ step: 'lost', said: { lost: error, held: expect.any(Number) } });
-      expect(released).toMatchObject({ step: 'released', said: { lost: error, held: lost?.said.held } });
+      const [lost, released] = events.filter(({ step }) => step === 'lost' || step === 'released');
+      expect(lost).toMatchObject({ step: 'lost', copy: { lost: error, held: expect.any(Number) } });
+      expect(released).toMatchObject({ step: 'released', copy: { lost: error, held: lost?.copy.held } });
     });
 
-    test('is told of a hold without a callback, released after the request has ended', async ({ lockName, a }) => {
-      const told = follow(lockName);
+    test('receives the release of an acquired lock after the end of its request', async ({ lockName, a }) => {
+      const events = follow(lockName);
       const held = await a.locks.acquire(lockName);
       const steps = ['start', 'wait', 'end', 'held', 'asyncStart', 'asyncEnd'];
-      expect(told.map(({ step }) => step)).toEqual(steps);
+      expect(events.map(({ step }) => step)).toEqual(steps);
       await held.release();
       await held.release();
-      expect(told.map(({ step }) => step)).toEqual([...steps, 'released']);
+      expect(events.map(({ step }) => step)).toEqual([...steps, 'released']);
     });
 
-    test('is told why a key could not be removed at once', async ({ lockName, queue, a }) => {
-      const told = follow(lockName);
+    test('receives the reason why a key could not be removed at once', async ({ lockName, queue, a }) => {
+      const events = follow(lockName);
       const failure = new EtcdConnectionFailed('no way');
       const held = await a.locks.acquire(lockName);
       failNextRemoval(a.client, failure);
       await held.release();
-      expect(told.at(-1)).toMatchObject({ step: 'released', said: { cleanupError: failure } });
+      expect(events.at(-1)).toMatchObject({ step: 'released', copy: { cleanupError: failure } });
       await queue.untilLength(0);
     });
 
-    test('is told of no hold where there was none', async ({ lockName, queue, a }) => {
+    test('receives no "held" event without a hold, and no event if the signal is already aborted', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       await queue.put('holder');
-      const told = follow(lockName);
+      const events = follow(lockName);
       await a.locks.request(lockName, { ifAvailable: true }, () => {});
-      expect(told.map(({ step }) => step)).toEqual(['start', 'wait', 'end', 'asyncStart', 'asyncEnd']);
+      expect(events.map(({ step }) => step)).toEqual(['start', 'wait', 'end', 'asyncStart', 'asyncEnd']);
       await a.locks.request(lockName, { signal: AbortSignal.abort() }, () => {}).catch(() => {});
-      expect(told).toHaveLength(5);
+      expect(events).toHaveLength(5);
     });
 
-    test('is told of a request inside another as of one that did not wait', async ({ lockName, a }) => {
+    test('receives no "wait" event of a reentrant request inside a hold', async ({ lockName, a }) => {
       await a.locks.request(lockName, async () => {
-        const told = follow(lockName);
+        const events = follow(lockName);
         await a.locks.request(lockName, { reentrant: true }, () => {});
-        expect(told.map(({ step }) => step)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd']);
+        expect(events.map(({ step }) => step)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd']);
       });
     });
 
-    test('does no harm when it throws', async ({ lockName, a }) => {
-      const own = new Error('of a subscriber');
+    test('does not affect the request when it throws', async ({ lockName, a }) => {
+      const own = new Error('from a subscriber');
       const failing = () => {
         throw own;
       };

@@ -2,10 +2,10 @@ import { describe, expect } from 'vitest';
 import { requestsOf } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';
 
-/** What etcd v2 promises, and another store need not. */
+/** Tests what etcd v2 guarantees, but other stores need not. */
 export function onV2(test: ManagerTest): void {
   describe('a request', () => {
-    test('has the number that names its entry as fencing token', async ({ lockName, queue, a }) => {
+    test('uses the number in the key of its entry as the fencing token', async ({ lockName, queue, a }) => {
       await a.locks.request(lockName, (held) => {
         expect(held.fencingToken).toBe(BigInt(held.key.slice(queue.path.length + 1)));
       });

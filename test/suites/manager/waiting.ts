@@ -10,7 +10,7 @@ const unreachable = () => expect.unreachable();
 
 export function waiting(test: ManagerTest): void {
   describe('a request for a lock that another process holds', () => {
-    test('waits until that releases it', async ({ lockName, queue, a, b }) => {
+    test('waits until that process releases it', async ({ lockName, queue, a, b }) => {
       const held = await a.locks.acquire(lockName);
       const waiting = b.locks.request(lockName, ({ fencingToken }) => fencingToken);
       expect(await queue.untilLength(2)).toMatchObject([{ key: held.key }, {}]);
@@ -19,7 +19,7 @@ export function waiting(test: ManagerTest): void {
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('waits until its entry expires', async ({ lockName, queue, a }) => {
+    test('waits until the holder’s entry expires', async ({ lockName, queue, a }) => {
       const { rank } = await queue.put('gone for good', 1);
       const held = await a.locks.acquire(lockName);
       const entries = await queue.entries();
@@ -28,7 +28,7 @@ export function waiting(test: ManagerTest): void {
       await held.release();
     });
 
-    test('is passed by nobody when another in the queue gives up', async ({ lockName, queue, a, b }) => {
+    test('is not overtaken when another waiter gives up', async ({ lockName, queue, a, b }) => {
       const { key } = await queue.put('holder');
       const gone = await queue.put('gives up');
       const one = a.locks.request(lockName, (held) => held.key);
@@ -41,9 +41,9 @@ export function waiting(test: ManagerTest): void {
     });
   });
 
-  // Long enough for the queue to be read on a busy machine.
+  // The timeouts are long enough to read the queue on a busy machine.
   describe.concurrent('a timeout', () => {
-    test('ends the wait, names the holder and leaves no key', async ({ lockName, queue, a, b }) => {
+    test('rejects the request, names the holder and leaves no key', async ({ lockName, queue, a, b }) => {
       const held = await a.locks.acquire(lockName);
       const error = await rejection(b.locks.request(lockName, { timeout: 2 }, unreachable), EtcdWatchTimedOut);
       expect(error.holder).toEqual({ key: held.key, value: held.uuid, ttl: expect.any(Number) });
@@ -52,7 +52,7 @@ export function waiting(test: ManagerTest): void {
       await held.release();
     });
 
-    test('is the manager’s where the options have none', async ({ lockName, queue, makeProcess }) => {
+    test('is the timeout of the manager if the request has none', async ({ lockName, queue, makeProcess }) => {
       const { key } = await queue.put('holder');
       const { locks } = await makeProcess({ timeout: 2 });
       const error = await rejection(locks.request(lockName, unreachable), EtcdWatchTimedOut);
@@ -60,18 +60,12 @@ export function waiting(test: ManagerTest): void {
     });
   });
 
-  describe.concurrent('the time of a hold', () => {
-    test('goes on for several TTLs, for a holder and for one who waits', async ({
-      lockName,
-      onlooker,
-      queue,
-      a,
-      b,
-    }) => {
+  describe.concurrent('the lease of an entry', () => {
+    test('is renewed for several TTLs, for a holder and for a waiter', async ({ lockName, observer, queue, a, b }) => {
       const held = await a.locks.acquire(lockName, { ttl: 4 });
       const waiting = b.locks.acquire(lockName, { ttl: 4 });
       const before = await queue.untilLength(2);
-      await untilExpiry(onlooker, 9);
+      await untilExpiry(observer, 9);
       held.assertHeld();
       expect(await queue.entries()).toMatchObject(before.map(({ key, value }) => ({ key, value })));
       await held.release();
@@ -79,18 +73,18 @@ export function waiting(test: ManagerTest): void {
       await (await waiting).release();
     });
 
-    test('goes on for several TTLs for readers, too', async ({ lockName, onlooker, queue, a, b }) => {
+    test('is renewed for several TTLs, for several readers', async ({ lockName, observer, queue, a, b }) => {
       const options = { mode: 'shared', ttl: 4 } as const;
       const holds = [await a.locks.acquire(lockName, options), await b.locks.acquire(lockName, options)];
-      await untilExpiry(onlooker, 9);
+      await untilExpiry(observer, 9);
       for (const held of holds) held.assertHeld();
       expect(await queue.entries()).toMatchObject(holds.map(({ key }) => ({ key })));
       for (const held of holds) await held.release();
     });
   });
 
-  describe('waiting in vain', () => {
-    test('does not begin with a signal that is aborted already', async ({ lockName, a }) => {
+  describe('a request', () => {
+    test('makes no call if its signal is already aborted', async ({ lockName, a }) => {
       const calls = requestsOf(a.client);
       const signal = AbortSignal.abort('reason');
       await expect(a.locks.request(lockName, { signal }, unreachable)).rejects.toBe('reason');
@@ -99,7 +93,7 @@ export function waiting(test: ManagerTest): void {
     });
 
     test.for(['exclusive', 'shared'] as const)(
-      'ends with the reason of the signal and leaves no key and no listener: %s',
+      'rejects with the reason of its signal, and leaves no key and no listener: %s',
       async (mode, { lockName, queue, a }) => {
         const { key } = await queue.put('holder');
         const abort = new AbortController();
@@ -115,14 +109,14 @@ export function waiting(test: ManagerTest): void {
       },
     );
 
-    test('leaves no key when the signal aborts while the append is under way', async ({ lockName, queue, a }) => {
+    test('leaves no key when its signal aborts during the append', async ({ lockName, queue, a }) => {
       const abort = new AbortController();
       duringNext(a.client, 'append', () => abort.abort('reason'));
       await expect(a.locks.request(lockName, { signal: abort.signal }, unreachable)).rejects.toBe('reason');
       expect(await queue.entries()).toEqual([]);
     });
 
-    test('is over once the lock is held: the signal does not end a hold', async ({ lockName, queue, a }) => {
+    test('ignores its signal once the lock is held', async ({ lockName, queue, a }) => {
       const abort = new AbortController();
       const { signal } = abort;
       await a.locks.request(lockName, { signal }, async (held) => {
@@ -134,7 +128,11 @@ export function waiting(test: ManagerTest): void {
       });
     });
 
-    test('ends when the own entry is removed, names the holder and tries no more', async ({ lockName, queue, a }) => {
+    test('rejects when its own entry is removed during the wait, names the holder and does not retry', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       const holder = await queue.put('holder');
       const ended = rejection(a.locks.request(lockName, unreachable), EtcdLockExpired);
       const [, own] = await queue.untilLength(2);
@@ -146,7 +144,11 @@ export function waiting(test: ManagerTest): void {
   });
 
   describe('a client that is closed', () => {
-    test('ends the waits of its requests, here and in the queue, and leaves no key', async ({ lockName, queue, a }) => {
+    test('rejects its waiting requests, inside the process and in the queue, and leaves no key', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
       const { key } = await queue.put('holder');
       const ended = [1, 2, 3].map(() => rejection(a.locks.request(lockName, unreachable), EtcdClientClosed));
       await queue.untilLength(2);
@@ -155,7 +157,7 @@ export function waiting(test: ManagerTest): void {
       expect(await queue.entries()).toMatchObject([{ key }]);
     });
 
-    test('refuses further requests, also behind a hold that goes on', async ({ lockName, queue, a }) => {
+    test('refuses further requests, even while a callback still runs', async ({ lockName, queue, a }) => {
       const [begun, done] = [gate(), gate()];
       const work = () => {
         begun.open();

@@ -9,22 +9,19 @@ const MODES: readonly LockMode[] = ['exclusive', 'shared'];
 
 export function withLock(test: ManagerTest): void {
   describe('a manager and a Lock', () => {
-    test.for(MODES)(
-      'stand in one queue: a request (%s) waits for the Lock',
-      async (mode, { lockName, queue, a, b }) => {
-        const lock = new Lock(b.client, lockName);
-        await lock.acquire();
-        const waiting = a.locks.acquire(lockName, { mode });
-        expect(await queue.untilLength(2)).toMatchObject([{ key: lock.lockKey, value: lock.uuid }, {}]);
-        expect(await a.locks.query(lockName)).toMatchObject({ held: [{ uuid: lock.uuid }], pending: [{ mode }] });
-        await lock.release();
-        const held = await waiting;
-        expect(held.fencingToken).toBeGreaterThan(lock.fencingToken);
-        await held.release();
-      },
-    );
+    test.for(MODES)('share one queue: a request (%s) waits for the Lock', async (mode, { lockName, queue, a, b }) => {
+      const lock = new Lock(b.client, lockName);
+      await lock.acquire();
+      const waiting = a.locks.acquire(lockName, { mode });
+      expect(await queue.untilLength(2)).toMatchObject([{ key: lock.lockKey, value: lock.uuid }, {}]);
+      expect(await a.locks.query(lockName)).toMatchObject({ held: [{ uuid: lock.uuid }], pending: [{ mode }] });
+      await lock.release();
+      const held = await waiting;
+      expect(held.fencingToken).toBeGreaterThan(lock.fencingToken);
+      await held.release();
+    });
 
-    test.for(MODES)('stand in one queue: the Lock waits for a hold (%s)', async (mode, { lockName, queue, a, b }) => {
+    test.for(MODES)('share one queue: the Lock waits for a hold (%s)', async (mode, { lockName, queue, a, b }) => {
       const lock = new Lock(b.client, lockName);
       const held = await a.locks.acquire(lockName, { mode });
       const watched = nextWait(b.client);
@@ -37,7 +34,7 @@ export function withLock(test: ManagerTest): void {
       await lock.release();
     });
 
-    test('stand in one queue: the Lock waits for the last of several readers', async ({ lockName, queue, a, b }) => {
+    test('share one queue: the Lock waits for the last of several readers', async ({ lockName, queue, a, b }) => {
       const lock = new Lock(b.client, lockName);
       const holds = [];
       for (const _ of [1, 2, 3]) holds.push(await a.locks.acquire(lockName, { mode: 'shared' }));
@@ -52,7 +49,7 @@ export function withLock(test: ManagerTest): void {
       await lock.release();
     });
 
-    test('respect a place the other keeps without waiting', async ({ lockName, queue, a, b }) => {
+    test('share one queue: a request waits for the entry of a non-blocking Lock', async ({ lockName, queue, a, b }) => {
       const held = await a.locks.acquire(lockName);
       const lock = new Lock(b.client, lockName);
       expect(await lock.acquire({ blocking: false })).toBe(false);
@@ -65,7 +62,7 @@ export function withLock(test: ManagerTest): void {
       await (await next).release();
     });
 
-    test('go by their places also on one client', async ({ lockName, queue, a }) => {
+    test('are served in queue order even on one client', async ({ lockName, queue, a }) => {
       const order: string[] = [];
       const lock = new Lock(a.client, lockName);
       const held = await a.locks.acquire(lockName);
@@ -81,7 +78,7 @@ export function withLock(test: ManagerTest): void {
       expect(order).toEqual(['Lock', 'manager']);
     });
 
-    test('never overlap, whoever reads and writes', async ({ lockName, queue, a, b, makeProcess }) => {
+    test('never overlap: only shared requests run together', async ({ lockName, queue, a, b, makeProcess }) => {
       const resource = new SharedResource();
       const c = await makeProcess();
       const use = (mode: LockMode) => resource.use(mode, () => queue.entries());

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'vitest';
 import type { OpenClient } from './store-client.ts';
 
-/** A test with a lock name of its own, clients that are closed when it ends, and an onlooker of the lock's queue. */
+/** A test with a lock name of its own, clients that are closed when it ends, and a separate view of the lock's queue. */
 export const clientTest = (open: OpenClient) =>
   test
     .extend('lockName', () => `contract-${randomUUID()}`)
@@ -11,5 +11,5 @@ export const clientTest = (open: OpenClient) =>
       onTestFinished(() => client.close());
       return client;
     })
-    .extend('onlooker', ({ openAnother }) => openAnother())
-    .extend('queue', ({ onlooker, lockName }) => onlooker.view(lockName));
+    .extend('observer', ({ openAnother }) => openAnother())
+    .extend('queue', ({ observer, lockName }) => observer.view(lockName));

@@ -3,7 +3,7 @@ import { addAbortListener, type Source } from '../../../src/cancellation.ts';
 import { EtcdConnectionFailed } from '../../../src/errors.ts';
 import type { Interceptor, RequestKind, StoreClient } from './store-client.ts';
 
-/** Returns what lists the requests that the client has made since. */
+/** Returns a function that lists the kinds of the requests that the client has made since this call. */
 export function requestsOf(client: StoreClient): () => readonly RequestKind[] {
   const kinds: RequestKind[] = [];
   client.intercept(({ kind, send }) => {
@@ -13,7 +13,7 @@ export function requestsOf(client: StoreClient): () => readonly RequestKind[] {
   return () => kinds;
 }
 
-/** Never sends nor answers renewals of the client. Returns the signals of those that it held back so far. */
+/** Holds back all renewals of the client: none is sent or answered. Returns the growing list of their signals. */
 export function hangRenewals(client: StoreClient): readonly Source[] {
   const signals: Source[] = [];
   client.intercept(({ kind, signal, send }) => {
@@ -33,21 +33,21 @@ export function failRenewals(client: StoreClient, error: Error): void {
 export const failNextRemoval = (client: StoreClient, error: Error): void =>
   interceptNext(client, 'remove', () => Promise.reject(error));
 
-/** Makes the client send its next request of this kind, and lose the answer. */
+/** Lets the client send its next request of this kind, but makes it lose the answer. */
 export const loseNextAnswer = (client: StoreClient, kind: RequestKind): void =>
   interceptNext(client, kind, async ({ send }) => {
     await send();
     throw new EtcdConnectionFailed('the answer was lost', { outcomeUnknown: true });
   });
 
-/** Does something right before the client sends its next request of this kind. */
+/** Runs the action right before the client sends its next request of this kind. */
 export const beforeNext = (client: StoreClient, kind: RequestKind, action: () => Promise<unknown>): void =>
   interceptNext(client, kind, async ({ send }) => {
     await action();
     return send();
   });
 
-/** Does something right after the client has sent its next request of this kind, before the answer. */
+/** Runs the action right after the client has sent its next request of this kind, before the answer arrives. */
 export const duringNext = (client: StoreClient, kind: RequestKind, action: () => void): void =>
   interceptNext(client, kind, ({ send }) => {
     const answer = send();
@@ -55,7 +55,7 @@ export const duringNext = (client: StoreClient, kind: RequestKind, action: () =>
     return answer;
   });
 
-/** Resolves to the key of the entry that the client waits for next: it has read the queue, and another holds the lock. */
+/** Resolves to the key of the entry that the client waits for next. By then the client has read the queue. */
 export const nextWait = (client: StoreClient): Promise<string> =>
   new Promise((resolve) => {
     interceptNext(client, 'wait', ({ key, send }) => {
@@ -64,7 +64,7 @@ export const nextWait = (client: StoreClient): Promise<string> =>
     });
   });
 
-/** Appends an entry with this TTL to a queue of its own, and waits until the entry expires. Any TTL before is over then. */
+/** Appends an entry to a new queue and waits until it expires. Earlier entries with at most this TTL have expired by then. */
 export async function untilExpiry(client: StoreClient, ttl: number): Promise<void> {
   const clock = client.view(`clock-${randomUUID()}`);
   await clock.put('clock', ttl);

@@ -14,7 +14,7 @@ interface MemoryEntry extends Entry {
   readonly expiry: Deadline;
 }
 
-/** What all clients of one store share, in the place of a server. */
+/** The state that all clients of one store share. Takes the role of a server. */
 export class SharedMemory {
   readonly clusterId = randomUUID();
   /** By key, in the order of their ranks. */
@@ -65,7 +65,7 @@ export class SharedMemory {
 const secondsUntil = (expiry: Deadline): number | undefined =>
   expiry === Deadline.never ? undefined : Math.ceil(expiry.remaining / 1000);
 
-/** One client of the memory, as each process would have its own. Its requests are answered at once. */
+/** One client of the memory, like the client of one process. Its requests are answered at once. */
 export class MemoryClient implements LockClient {
   readonly clusterId: string;
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));

@@ -15,7 +15,7 @@ export interface StoreRequest {
   send(): Promise<unknown>;
 }
 
-/** Sends a request, or answers it in place of the store. */
+/** Sends a request, or answers it instead of the store. */
 export type Interceptor = (request: StoreRequest) => Promise<unknown>;
 
 /** A client of the store under test, with what tests need besides the port. */
@@ -24,19 +24,19 @@ export interface StoreClient extends LockClient {
   close(options?: { readonly timeout?: number }): Promise<void>;
   /** Passes all later requests of this client to the interceptor. Its `send` passes them to the previous interceptor. */
   intercept(interceptor: Interceptor): void;
-  /** Returns the queue of a lock as the store has it. Reads and changes it without the code under test. */
+  /** Returns a view of the queue of a lock. */
   view(lock: string): QueueView;
 }
 
 /** Opens another client of the same store. */
 export type OpenClient = () => StoreClient | Promise<StoreClient>;
 
-/** The queue of one lock, for an onlooker. */
+/** The queue of one lock, as the store has it. Tests read and change it without the code under test. */
 export abstract class QueueView {
   /** The directory of the queue. */
   abstract readonly path: string;
 
-  /** Returns the entries, those served first first. */
+  /** Returns the entries in the order in which they are served. */
   abstract entries(): Promise<readonly Entry[]>;
 
   /** Appends an entry that nobody renews. Its TTL is 600 seconds by default. */
@@ -44,7 +44,7 @@ export abstract class QueueView {
 
   abstract remove(key: string): Promise<void>;
 
-  /** Sets another value, and no TTL. */
+  /** Sets another value, and removes the TTL. */
   abstract overwrite(key: string, value: string): Promise<void>;
 
   async values(): Promise<string[]> {
