@@ -132,7 +132,7 @@ test(`${WAITERS} waiting requests share one key and ${SOCKETS} sockets, take ${R
   expect(seen.keys).toBe(1);
   expect(seen.sockets).toBeLessThanOrEqual(SOCKETS);
   expect(await queueOn(name)).toEqual([]);
-}, 300_000);
+}, 900_000);
 
 test(`a wait behind ${ENTRIES} entries takes at most ${ROOM_IN_QUEUE} bytes: it keeps no copy of the queue`, async () => {
   const { code, stdout, stderr } = await runScript(IN_LONG_QUEUE, { ETCD: inject('etcd'), NAME: freshName() });
