@@ -70,8 +70,8 @@ export class Lender {
   }
 
   /**
-   * Waits until a connection is given back, and lends that.
-   * @throws the reason of `ending` if that aborts before
+   * Waits until a connection is given back, then lends it.
+   * @throws the reason of `ending` if `ending` aborts first
    */
   async wait(ending: Source): Promise<Loan> {
     let take: (connection: Connection) => void = () => {};

@@ -3,21 +3,21 @@ import type { Client } from 'undici';
 import { now } from '../time.ts';
 import type { OptionalFeature } from './optional-feature.ts';
 
-/** Milliseconds. A server that closes a connection within this time after an answer does so because of that answer. */
+/** Milliseconds. A server that closes a connection this soon after an answer is assumed not to support keep-alive. */
 const CLOSED_BY_ANSWER = 1000;
 
-/** One connection to a member. After its socket was closed, undici opens a new one for the next request. */
+/** One connection to a member. When its socket is closed, undici opens a new socket for the next request. */
 export class Connection {
   readonly client: Client;
   readonly #keepAlive: OptionalFeature;
   #socket: Socket | undefined;
-  /** Complete answers on the present socket. */
+  /** Number of complete answers on the current socket. */
   #answers = 0;
   /** When the last complete answer came. */
   #answeredAt = 0;
 
   /**
-   * @param keepAlive learns here whether the member keeps connections open after an answer
+   * @param keepAlive records whether the member keeps the connection open after an answer
    * @param make returns the client, and calls `onSocket` with each socket that the client opens
    */
   constructor(keepAlive: OptionalFeature, make: (onSocket: (socket: Socket) => void) => Client) {
@@ -25,7 +25,7 @@ export class Connection {
     this.client = make(this.#onSocket);
   }
 
-  /** Whether the present socket has carried an answer. The server may close such a socket while the next request is sent. */
+  /** Whether the current socket has carried an answer. The server may close such a socket while the next request is sent. */
   get isUsed(): boolean {
     return this.#answers > 0;
   }

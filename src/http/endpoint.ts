@@ -13,12 +13,12 @@ import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from 
 
 /**
  * Kinds of requests that never wait for each other:
- * - `call`: short calls
+ * - `call`: short requests other than reads, such as appends, renewals and removals
  * - `read`: reads. Many of them may wait for a silent member, and must not delay a renewal.
  * - `poll`: long polls. A thousand waiters must not delay a release.
  * - `background`: work whose sockets do not keep the process alive
  *
- * Calls and reads share their connections.
+ * The lanes `call` and `read` share their connections.
  */
 export type Lane = 'call' | 'read' | 'poll' | 'background';
 
@@ -27,7 +27,7 @@ interface AttemptOptions {
   readonly timeout: number;
   /** Ends the attempt when it aborts. */
   readonly ending: Source | undefined;
-  /** Called when the headers have come, with an answer without a body. */
+  /** Called when the headers have arrived, with an answer whose body is still empty. */
   readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
 }
 
@@ -38,13 +38,13 @@ export interface SendOptions extends AttemptOptions {
 /** A second request that is sent on the same connection without waiting for the first answer. */
 export interface PipelinedRequest extends AttemptOptions {
   readonly request: WireRequest;
-  /** Called with the promise of its answer when the request is on its way. */
+  /** Called once the request has been passed to the connection, with the promise of its answer. */
   readonly onSent: (answer: Promise<WireAnswer | undefined>) => void;
 }
 
-/** Limit of short calls at a time. */
+/** Maximum number of simultaneous requests in the lane `call`. */
 const MAX_CALLS = 64;
-/** Milliseconds. Shorter than the time to answer: a member that does not even accept a connection is probably down. */
+/** Milliseconds. Shorter than the timeout for an answer: a member that does not even accept a connection is probably down. */
 const CONNECT_TIMEOUT = 2000;
 
 /** One member of the cluster. Sends each request once. */
@@ -56,7 +56,7 @@ export class Endpoint {
   readonly #formHeaders: string[];
   /** Whether the member answers a request that was sent before the answer to the previous one. */
   readonly pipelining = new OptionalFeature();
-  /** Whether the member keeps connections open after an answer that does not announce the end of the connection. */
+  /** Whether the member keeps connections open after an answer without `connection: close`. */
   readonly #keepAlive = new OptionalFeature();
   readonly #pools: readonly ConnectionPool[];
   readonly #lenders: Readonly<Record<Lane, Lender>>;
@@ -91,7 +91,7 @@ export class Endpoint {
    * both in this order
    * @throws {EtcdTlsFailed} if TLS failed, so that the member did nothing
    * @throws {EtcdConnectionFailed} without `outcomeUnknown` if the request cannot have been sent
-   * @throws the reason of `ending` if that aborts before
+   * @throws the reason of `ending` if `ending` aborts first
    */
   send(request: WireRequest, options: SendOptions, pipelined?: PipelinedRequest): Promise<WireAnswer | undefined> {
     const { lane, timeout, ending } = options;
@@ -114,19 +114,19 @@ export class Endpoint {
     return !this.pipelining.isDisabled && !this.#keepAlive.isDisabled;
   }
 
-  /** Returns what the member's paths begin with for this request. */
+  /** Returns the path prefix of this request: the version prefix, or an empty string. */
   prefixOf({ unversioned }: WireRequest): string {
     return unversioned ? '' : this.#settings.versionPrefix;
   }
 
-  /** Whether a request failed because a connection that had been used before was closed before it carried any answer. */
+  /** Whether a request failed because a reused connection was closed before the answer to that request began. */
   wasStale(error: Error): boolean {
     return this.#stale.has(error);
   }
 
   async destroy(): Promise<void> {
     await Promise.all(this.#pools.map((pool) => pool.destroy()));
-    // Includes sockets that are still connecting.
+    // Also closes the sockets that are still connecting.
     for (const socket of this.#sockets) socket.destroy();
   }
 
@@ -205,7 +205,7 @@ export class Endpoint {
     );
   }
 
-  /** undici's own timeouts are off: every attempt has a timer, and the body of a long poll comes long after its headers. */
+  /** Turns undici's timeouts off: every attempt has its own, and the body of a long poll comes long after the headers. */
   #clientOptions(lane: Lane, onSocket: (socket: Socket) => void) {
     return { headersTimeout: 0, bodyTimeout: 0, connect: this.#connector(lane, onSocket) };
   }

@@ -12,7 +12,7 @@ export interface Limits {
   readonly timeout: Timeout;
   /** Whether the timeout keeps the process alive. */
   readonly ref: boolean;
-  /** Called when the headers have come, with an answer without a body. An error that it throws ends the exchange. */
+  /** Called when the headers have arrived, with an answer whose body is still empty. An error thrown by it ends the exchange. */
   readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
 }
 
@@ -33,7 +33,10 @@ type ConvertError = (error: Error, answering: boolean) => Error;
  * a call: it makes a stream of each body and listens to an abort signal.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** The complete answer, or undefined if none came within the timeout. Rejects with the reason of `ending`. */
+  /**
+   * The complete answer, or undefined if none came within the timeout. Rejects with the reason of `ending` if that aborts, with
+   * the error that `onHeaders` throws, or with the converted error of undici.
+   */
   readonly answer: Promise<WireAnswer | undefined>;
   readonly #limits: Limits;
   readonly #convertError: ConvertError;
@@ -42,7 +45,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #sentAt = now();
   #resolve: (answer: WireAnswer | undefined) => void = ignore;
   #reject: (reason: unknown) => void = ignore;
-  /** Set once the exchange was given up: what undici aborts the request with. */
+  /** The error that undici aborts the request with; set when the exchange is given up. */
   #givenUp: Error | undefined;
   #head: WireAnswer | undefined;
   #body: Body | undefined;
@@ -63,10 +66,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // undici may write a pipelined request twice. The member may have carried it out since the first time.
+    // undici may write a pipelined request twice. The member may have carried it out after the first time, so keep that time.
     if (!this.#controller) this.#sentAt = now();
     this.#controller = controller;
-    // Given up while it waited for a connection, so it is never sent.
+    // The exchange was given up while it waited for a connection: the request must not be sent.
     if (this.#givenUp) controller.abort(this.#givenUp);
     else this.#hooks.onStart?.();
   }

@@ -3,7 +3,7 @@ export interface WireRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   /** Path below the version prefix, percent-encoded, such as `/keys/_locks/x`. */
   readonly path: string;
-  /** Whether the path goes without the version prefix. */
+  /** Whether to send the path without the version prefix. */
   readonly unversioned?: boolean;
   /** URL-encoded; empty for none. */
   readonly query: string;
@@ -11,7 +11,7 @@ export interface WireRequest {
   readonly form?: string;
 }
 
-/** An answer as it was received, not decoded yet. */
+/** An answer as a client receives it, not decoded yet. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -20,7 +20,7 @@ export interface WireAnswer {
   readonly sentAt: number;
 }
 
-/** An answer that a server gives. */
+/** An answer as a server sends it. */
 export interface WireReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -10,8 +10,8 @@ export interface HttpOptions {
   /** URLs of the members, `http://host:port` or `https://host:port`. Default `http://127.0.0.1:2379`. */
   readonly endpoints?: string | readonly string[];
   /**
-   * Instead of `endpoints`: finds the members by the SRV records of `_etcd._tcp.<srvDomain>`. They are https if a TLS option is
-   * given, else http.
+   * Instead of `endpoints`: finds the members by the SRV records of `_etcd._tcp.<srvDomain>`. Their URLs use https if a TLS
+   * option is given, else http.
    */
   readonly srvDomain?: string;
   /** Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. */
@@ -24,7 +24,10 @@ export interface HttpOptions {
   /** Client certificate; requires `key`. */
   readonly cert?: Pem;
   readonly key?: Pem;
-  /** The only cluster to accept: hex digits as in the header `X-Etcd-Cluster-Id`. Else calls reject with `EtcdClusterIdChanged`. */
+  /**
+   * Id of the only cluster to accept, in lower-case hex digits as in the header `X-Etcd-Cluster-Id`. If another cluster answers,
+   * calls reject with `EtcdClusterIdChanged`.
+   */
   readonly expectedClusterId?: string;
 }
 

@@ -16,7 +16,7 @@ export class Timeout {
   /** Milliseconds. */
   readonly #step: number;
   #left: number;
-  /** When the present step began, and its planned length, in milliseconds. */
+  /** When the current step began, and its planned length, in milliseconds. */
   #since = 0;
   #delay = 0;
   #fn: () => void = ignore;

@@ -19,14 +19,14 @@ export interface Failure {
 }
 
 /**
- * Returns why TLS failed if a retry would fail, too; else undefined. The server carried out no request then. With TLS 1.3 it
- * may receive a request before it checks the client certificate, but reads that request only after the check.
+ * Returns why TLS failed if a retry would fail, too; else undefined. After such a failure the server has carried out no request:
+ * with TLS 1.3 it may receive one before it checks the client certificate, but reads that request only after the check.
  */
 export function whyRefused({ error, connecting, distrusted }: Failure, { cert }: TlsSettings): string | undefined {
   if (distrusted) return "the server's certificate is not trusted";
   const code = codeOf(error) ?? '';
   if (REFUSED.test(code))
-    return cert ? 'the server refuses our certificate' : 'the server asks for a client certificate';
+    return cert ? 'the server refuses the client certificate' : 'the server asks for a client certificate';
   return connecting && NO_TLS.test(code) ? 'no TLS version or cipher in common with the server' : undefined;
 }
 

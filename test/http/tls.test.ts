@@ -64,7 +64,7 @@ test.each<[string, number]>([
 ])('a server that refuses %s causes EtcdTlsFailed', async (_, number) => {
   const { url } = await serveBytes(alert(number));
   const error = await rejection(connect({ endpoints: url, ca, ...server }).get(KEY), EtcdTlsFailed);
-  expect(error.message).toMatch(/the server refuses our certificate: .* alert /);
+  expect(error.message).toMatch(/the server refuses the client certificate: .* alert /);
 });
 
 test.each<[string, Uint8Array]>([

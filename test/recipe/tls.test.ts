@@ -58,8 +58,8 @@ describe('an etcd that asks for client certificates', () => {
 describe('where TLS stands in the way, every way of asking ends with what it is, and leaves nothing to clean up:', () => {
   test.each([
     ['no client certificate', trusted, { ca }, /asks for a client certificate: .*BAD_CERTIFICATE/],
-    ['one of an unknown authority', trusted, { ca, ...stranger.issue() }, /refuses our certificate: .*BAD_CERTIFICATE/],
-    ['an expired one', trusted, { ca, ...expired }, /refuses our certificate: .*BAD_CERTIFICATE/],
+    ['one of an unknown authority', trusted, { ca, ...stranger.issue() }, /refuses the client .*BAD_CERTIFICATE/],
+    ['an expired one', trusted, { ca, ...expired }, /refuses the client .*BAD_CERTIFICATE/],
     ['an expired server', expired, { ca, ...client }, /not trusted: .*CERT_HAS_EXPIRED/],
     [
       'a server of an expired authority',

@@ -28,7 +28,7 @@ export function isMembersFault(error: unknown): error is EtcdException {
   );
 }
 
-/** The event history is the same on every member. */
+/** Another member would not help: all members have the same event history. */
 const isCleared = (error: unknown): boolean =>
   error instanceof EtcdWatcherCleared || error instanceof EtcdEventIndexCleared;
 

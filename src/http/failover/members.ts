@@ -2,14 +2,14 @@ import { now } from '../../time.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { RateLimit } from './rate-limit.ts';
 
-/** One request to one member. */
+/** One attempt of a call at one member. */
 export interface Attempt {
   readonly endpoint: Endpoint;
   /** Index of the member in the list. */
   readonly index: number;
   /** When the attempt began: milliseconds on the monotonic clock. */
   readonly startedAt: number;
-  /** The preferred member when the call began, as an index. */
+  /** Index of the member that was preferred when the call began. */
   readonly initial: number;
 }
 
@@ -37,7 +37,7 @@ export class Members {
    * Returns the preferred member, or the next one after it that the call has not asked yet. Starts again when the call has
    * asked all of them.
    * @param asked indexes of the members that the call has asked; the choice is added
-   * @param initial the preferred member when the call began, unless this is the first choice
+   * @param initial index of the member that was preferred when the call began; absent in the first choice of a call
    */
   choose(asked: Set<number>, initial = this.#preferred): Attempt {
     if (asked.size === this.count) asked.clear();
@@ -59,7 +59,7 @@ export class Members {
 
   /**
    * Prefers the next member. Ignored if the member has answered a later request, unless the error is one of the socket.
-   * @param cause the socket's error, if any: it shows the member's present state, other failures may be of old requests
+   * @param cause the socket's error, if any. It shows the member's current state. Other failures may concern old requests.
    */
   failed(attempt: Attempt, cause: unknown): void {
     const { endpoint, index, startedAt } = attempt;
@@ -89,7 +89,7 @@ export class Members {
     this.#failing.delete(endpoint);
     this.#failing.add(endpoint);
     if (this.#rateLimit.isOutage || this.#failing.size < this.count) return;
-    // The oldest failure says least about the present: that member's connection may have been reset just once.
+    // The member that failed longest ago is the most likely to work: its connection may have been reset just once.
     const [longestAgo = endpoint] = this.#failing;
     this.#preferred = this.#list.indexOf(longestAgo);
     this.#rateLimit.startOutage(this.count);

@@ -4,14 +4,14 @@ import { atDeadline, Deadline, now } from '../../time.ts';
 
 /** Requests of one client per second during an outage. */
 const MAX_PER_SECOND = 4;
-/** Minimum milliseconds between two requests. The maximum is twice that, so that clients do not fall into step. */
+/** Minimum milliseconds between two requests. The delay is random, up to twice that, so that clients do not send all at once. */
 const INTERVAL = 75;
-/** Seconds a request waits for its turn. Longer is useless: the requests before it find out the same. */
+/** Maximum seconds a request waits for its turn. Then it fails: the requests sent before it have got no answer either. */
 const MAX_WAIT = 1.5;
 
 /**
- * Rate-limits a client's requests during an outage, when no member of the cluster answers. However many calls retry, the
- * members then get few requests. The first answer ends the outage and admits all waiting requests at once.
+ * Rate-limits a client's requests during an outage, when no member of the cluster answers. The members then get few requests,
+ * however many calls retry. The first answer ends the outage and admits all waiting requests at once.
  */
 export class RateLimit {
   /** When the last requests were sent. */
@@ -74,7 +74,7 @@ export class RateLimit {
 
   /**
    * Starts rate-limiting.
-   * @param requests how many of the last requests found out; earlier ones do not count against the limit
+   * @param requests how many of the latest requests have shown the outage; only these count against the limit
    */
   startOutage(requests: number): void {
     if (this.#isOutage) return;
@@ -89,7 +89,7 @@ export class RateLimit {
     this.#arm();
   }
 
-  /** Sets the timer for the first waiting request. */
+  /** Sets the timer that admits the first waiting request. */
   #arm(): void {
     clearTimeout(this.#timer);
     const [take] = this.#queue;

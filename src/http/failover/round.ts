@@ -31,7 +31,7 @@ export interface RoundOptions {
   readonly ref: boolean;
 }
 
-/** Retries of one attempt whose connection was stale. For a retry, undici opens a new one. */
+/** Maximum number of retries of one attempt whose connection was stale. undici opens a new connection for each retry. */
 const MAX_STALE_RETRIES = 2;
 
 /** One call: asks the members until one answers. */
@@ -40,13 +40,13 @@ export class Round<T> {
   readonly #rateLimit: RateLimit;
   readonly #options: RoundOptions;
   readonly #ask: (endpoint: Endpoint) => Promise<T>;
-  /** Members asked since this call asked all of them, or since the outage began. */
+  /** Indexes of the members asked so far. Cleared when all have been asked, and before each attempt during an outage. */
   readonly #asked = new Set<number>();
   readonly #failures: EndpointFailure[] = [];
   readonly #underWay = new Set<Attempt>();
   #initial: number | undefined;
   #isTimedOut = false;
-  /** For a hedged call as a whole; starts with the first attempt. */
+  /** Timeout of a hedged call as a whole; starts with the first attempt. */
   #timeout: Timeout | undefined;
 
   constructor(members: Members, rateLimit: RateLimit, options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>) {
@@ -57,9 +57,9 @@ export class Round<T> {
   }
 
   /**
-   * Asks the members, the preferred one first, until one answers. Each is asked once, in a hedged call as often as the time
-   * allows. During an outage, each attempt is rate-limited.
-   * @throws the first error that is not the member's fault; else one error with every member's failure
+   * Asks the members, the preferred one first, until one answers. Asks each member once; a hedged call asks again as long as its
+   * time allows. During an outage, each attempt is rate-limited.
+   * @throws the first error that is not the fault of a member; else one error with the failures of all members asked
    */
   async run(): Promise<T> {
     const { repeat, ending, limit } = this.#options;
@@ -85,14 +85,14 @@ export class Round<T> {
   readonly #attempt = async (startHedge: HedgeAfter): Promise<T> => {
     const { repeat, ending, timeout, hedgeAfter, ref } = this.#options;
     const members = this.#members;
-    // In an outage, earlier failures say nothing, and the only member left to ask may never come back.
+    // In an outage, all members are candidates again: the only one that this call has not asked may never come back.
     if (this.#rateLimit.isOutage) this.#asked.clear();
     await this.#rateLimit.admit(ending, ref);
     const attempt = members.choose(this.#asked, this.#initial);
     this.#initial = attempt.initial;
     let overdue: Timeout | undefined;
     if (repeat === 'hedged' && hedgeAfter < timeout) {
-      // Long enough for each member to get its time.
+      // Long enough for the member that is asked last to get its full timeout.
       this.#timeout ??= Timeout.run(timeout + hedgeAfter * (members.count - 1), this.#onTimeout, { ref: false });
       let isNoted = false;
       const onOverdue = (): void => {
