@@ -105,7 +105,7 @@ describe('a lock kept alive', () => {
     await remove(lock);
     await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '60' });
     await aborted(signal);
-    expect(signal.reason.message).toContain('made again');
+    expect(signal.reason.message).toContain('re-created');
     expect(lock.isTaken).toBe(false);
     await raw('DELETE', lock.lockKey);
   });
@@ -215,7 +215,7 @@ describe('a lock that is not kept alive', () => {
     await raw('DELETE', own?.key ?? '');
     await raw('PUT', own?.key ?? '', { value: waiter.uuid, ttl: '60' });
     await holder.release();
-    expect(await waiting).toMatchObject({ name: 'EtcdLockExpired', message: expect.stringContaining('made again') });
+    expect(await waiting).toMatchObject({ name: 'EtcdLockExpired', message: expect.stringContaining('re-created') });
     await untilQueued(name, 0);
   });
 
@@ -225,7 +225,7 @@ describe('a lock that is not kept alive', () => {
     await raw('DELETE', lock.lockKey);
     await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '60' });
     expect(await lock.isAcquired()).toBe(false);
-    expect(lock.signal.reason.message).toContain('made again');
+    expect(lock.signal.reason.message).toContain('re-created');
     await raw('DELETE', lock.lockKey);
   });
 

@@ -13,7 +13,7 @@ export type Woken = { readonly by: 'event'; readonly index: number } | { readonl
 export interface WaitOptions {
   /** Index of the listing that showed the entry: later events are not missed. */
   readonly after: number;
-  /** Seconds the own entry lives; null when it never expires. */
+  /** TTL of the own entry, in seconds; null: never expires. */
   readonly ttl: number | null;
   readonly signal: Source | undefined;
 }
@@ -29,18 +29,21 @@ interface Poll {
   readonly ended: Promise<Woken | undefined>;
 }
 
-/** Waits for changes of an entry, one wait at a time. After silence the poll continues while the queue is read. */
+/**
+ * Waits for changes of an entry, one wait at a time. A wait that ends with silence leaves its poll open while the queue is read.
+ * The next wait for the same key continues that poll.
+ */
 export class ChangeWait {
   readonly #keys: Watching;
   #poll: Poll | undefined;
-  /** When the read after silence has taken so long that another member was asked, which the next poll should go to. */
+  /** Deadline of the read after silence. If passed, that read has asked another member, and the next wait polls there. */
   #slow = Deadline.never;
 
   constructor(keys: Watching) {
     this.#keys = keys;
   }
 
-  /** Waits until the key may have changed. An event is not always a change: a python-etcd renewal is one, too. */
+  /** Waits until the key may have changed. An event need not be a change: python-etcd's renewals cause events, too. */
   async changed(key: string, options: WaitOptions): Promise<Woken> {
     const { after, ttl } = options;
     if (this.#poll?.key !== key || this.#slow.passed) this.end();
@@ -58,7 +61,7 @@ export class ChangeWait {
         }
         const shown = woken?.by === 'event' && woken.index <= after && this.#poll.after < after;
         this.#poll = undefined;
-        // An event that came during a read may be one that the listing has shown.
+        // Ignore an event that came during a read if the listing has already shown its effect.
         if (woken && !shown) return woken;
       }
     } finally {
@@ -75,7 +78,7 @@ export class ChangeWait {
   #begin(key: string, { after, ttl, signal }: WaitOptions): Poll {
     const ending = new Scope(signal);
     const ended = poll(this.#keys, key, { after, timeout: pollCap(ttl), signal: ending });
-    ended.catch(ignore).finally(() => ending.dispose()); // may fail while nobody waits for it
+    ended.catch(ignore).finally(() => ending.dispose()); // the poll may fail while nobody waits for it
     return { key, after, ending, ended };
   }
 }

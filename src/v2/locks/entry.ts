@@ -12,15 +12,16 @@ const debug = createDebug('lock');
 
 /** An entry of this process on etcd v2. */
 export interface V2OwnEntry extends OwnEntry {
-  /** Of the last write. */
+  /** Index of the last write. */
   readonly modifiedIndex: number;
-  /** Changes when the key is created anew. */
+  /** Changes when the key is re-created. */
   readonly createdIndex: number;
 }
 
-/** An entry just appended, and the queue right after, if the append was followed by a listing. */
+/** Result of an append. */
 export interface Appended {
   readonly entry: V2OwnEntry;
+  /** The queue read right after the append; undefined if there was no such read. */
   readonly queue: Promise<V2Queue | undefined>;
 }
 
@@ -30,7 +31,7 @@ export interface AttemptLimits {
   readonly attemptTimeout: number;
 }
 
-/** Appends once. When the outcome is unknown, the caller has to look for the value before it appends again. */
+/** Appends an entry, without retries. If the outcome is unknown, search the queue for the value before another append. */
 export async function append(
   keys: KeysApi,
   path: string,
@@ -46,14 +47,14 @@ export async function append(
   return { entry, queue: listing.then((found) => found && new V2Queue(listingOf(found))) };
 }
 
-/** What failed renewals of an entry have found out: the entry as it is now, or undefined if that has to be read first. */
+/** Entries whose renewal failed, each with its latest known state; undefined if the next renewal must read the entry first. */
 const found = new WeakMap<V2OwnEntry, V2OwnEntry | undefined>();
 
 /**
- * Renews an entry; never creates one. Each attempt is bound to the last known index, so that one that is carried out late
- * cannot undo a later one.
- * @throws {EtcdLockExpired} when the entry is gone, or is no longer the same
- * @throws {EtcdClusterIdChanged} when another cluster answers
+ * Renews an entry; never creates one. Each attempt expects the last known index, so that an attempt that the store carries out
+ * late cannot undo a newer one.
+ * @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value
+ * @throws {EtcdClusterIdChanged} if another cluster answers
  */
 export async function renew(
   keys: KeysApi,
@@ -76,33 +77,33 @@ export async function renew(
       if (error instanceof EtcdKeyNotFound) throw lost(own, keys.clusterId, 'its key is gone');
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
-    // Written since: by a renewal of ours whose answer was lost, by python-etcd's renewal, or by somebody else.
+    // The key was written since: by a renewal whose answer was lost, by python-etcd's renewal, or by another writer.
     current = undefined;
     found.set(own, undefined);
   }
 }
 
-/** @throws {EtcdLockExpired} when the entry is gone, or is no longer the same */
+/** @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value */
 async function reread(keys: KeysApi, own: V2OwnEntry, options: CallOptions): Promise<V2OwnEntry> {
   const node = await read(keys, own.key, options);
   if (!node || !(await isUnbroken(keys, own, node, options)))
-    throw lost(own, keys.clusterId, 'its key is gone, was made again, or carries another value');
+    throw lost(own, keys.clusterId, 'its key is gone, was re-created, or carries another value');
   return { ...own, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
 }
 
-/** Reads an entry by quorum. Resolves to the error that says why it is lost, if it is. */
+/** Reads an entry by quorum. Resolves to undefined, or to the error that says why the entry is lost. */
 export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | undefined> {
   try {
     const { node, clusterId } = await keys.get(own.key, { quorum: true });
     if (clusterId === own.clusterId && (await isUnbroken(keys, own, node, {}))) return undefined;
-    return lost(own, clusterId, 'its key was made again, or carries another value');
+    return lost(own, clusterId, 'its key was re-created, or carries another value');
   } catch (error) {
     if (!(error instanceof EtcdKeyNotFound)) throw error;
     return lost(own, keys.clusterId, 'its key is gone');
   }
 }
 
-/** Removes a key while it has this value. Resolves once it is certain that it is not in the queue with this value. */
+/** Removes a key if it has this value. Resolves once it is certain that the key no longer exists with this value. */
 export async function remove(
   keys: KeysApi,
   { key, value, modifiedIndex }: Pick<V2Entry, 'key' | 'value' | 'modifiedIndex'>,
@@ -124,7 +125,7 @@ export async function remove(
   }
 }
 
-/** An entry found in the queue, taken over as our own. It has to be renewed before it counts. */
+/** Takes over an entry found in the queue as the own entry. It must be renewed before the lock can be held with it. */
 export const adopted = ({ ttl, ...entry }: V2Entry, clusterId: string | undefined): V2OwnEntry => ({
   ...entry,
   clusterId,
@@ -143,8 +144,8 @@ async function read(keys: KeysApi, key: string, options: CallOptions): Promise<N
 }
 
 /**
- * Whether a key still is our entry, and was so all the time since our last write. False if the key was created anew and the
- * store's history does not reach back far enough to show how.
+ * Whether the key has been the own entry without a gap since its last write by this process. Also false if the key was
+ * re-created, and the store's event history no longer reaches back to that write.
  */
 export async function isUnbroken(
   keys: KeysApi,
@@ -153,13 +154,13 @@ export async function isUnbroken(
   options: CallOptions,
 ): Promise<boolean> {
   if (now.value !== value) return false;
-  // A stale listing may show less than we know.
+  // A stale listing may show the key as it was before the last write of this process.
   if (now.createdIndex === createdIndex || now.modifiedIndex <= modifiedIndex) return true;
   // python-etcd renews with a plain write: that changes createdIndex although the key existed all the time.
   try {
     for (let after = modifiedIndex; after < now.createdIndex; ) {
       const event = await keys.watch(key, { ...options, after, timeout: HISTORY_TIMEOUT });
-      if (!event) throw new EtcdConnectionFailed(`no history of ${key} within ${HISTORY_TIMEOUT} s`);
+      if (!event) throw new EtcdConnectionFailed(`no event history of ${key} within ${HISTORY_TIMEOUT} s`);
       if (event.node.value === undefined || !event.prevNode) return false;
       after = event.index;
     }

@@ -7,14 +7,14 @@ import { sequenceOf } from '../paths.ts';
 export interface V2Entry extends Entry {
   /** Changes with each write. */
   readonly modifiedIndex: number;
-  /** Changes when the key is created anew. */
+  /** Changes when the key is re-created. */
   readonly createdIndex: number;
 }
 
-/** What one read of a directory showed. */
+/** The contents of a directory, as one read showed them. */
 export interface Listing {
   readonly nodes: readonly Node[];
-  /** Index of the store at the read; a watch continues from here. */
+  /** Index of the store at the time of the read: a watch from this index misses no event. */
   readonly index: number;
   readonly clusterId: string | undefined;
 }
@@ -42,7 +42,7 @@ export class V2Queue implements Queue {
     return first;
   }
 
-  /** Returns the entries with this value, those served first first. */
+  /** Returns the entries with this value, in the order of the queue. */
   withValue(value: string): V2Entry[] {
     return inOrder(this.entries.filter((entry) => entry.value === value));
   }
@@ -52,7 +52,7 @@ export class V2Queue implements Queue {
 export const readQueue = async (keys: KeysApi, path: string, options: GetOptions): Promise<V2Queue> =>
   new V2Queue(await readDirectory(keys, path, { ...options, recursive: true }));
 
-/** Reads a directory; one that does not exist is empty. */
+/** Reads a directory. Returns an empty listing if the directory does not exist. */
 export async function readDirectory(keys: KeysApi, path: string, options: GetOptions): Promise<Listing> {
   try {
     return listingOf(await keys.get(path, options));
@@ -64,7 +64,7 @@ export async function readDirectory(keys: KeysApi, path: string, options: GetOpt
 
 export const listingOf = ({ node: { nodes }, index, clusterId }: Snapshot): Listing => ({ nodes, index, clusterId });
 
-/** Returns the entries in a lock's directory: the files with a number as name. Nothing else there counts for the lock. */
+/** Returns the entries in a lock's directory: the files with a number as name. The lock ignores all other nodes. */
 export function entriesAmong(nodes: readonly Node[]): V2Entry[] {
   const entries: V2Entry[] = [];
   for (const node of nodes) {
@@ -74,7 +74,7 @@ export function entriesAmong(nodes: readonly Node[]): V2Entry[] {
   return entries;
 }
 
-/** Sorts by the text of the keys, as python-etcd does. */
+/** Returns the entries in the order of the queue: sorted by the text of their keys, as python-etcd does. */
 export const inOrder = <E extends Entry>(entries: readonly E[]): E[] =>
   entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 

@@ -9,18 +9,18 @@ import { isUnbroken, type V2OwnEntry } from './entry.ts';
 import { readQueue, type V2Queue } from './reading.ts';
 import { type Cause, hedgeReadAfter } from './timing.ts';
 
-/** What the reads need of their ticket. */
+/** Functions of a ticket that its {@link Standings} call. */
 export interface TicketHooks {
   readonly path: string;
-  /** @throws {EtcdLockExpired} when there is none */
+  /** Returns the own entry. @throws {EtcdLockExpired} if there is none */
   own(): V2OwnEntry;
-  /** The queue right after the own entry was appended; once, and only if nothing has happened to the entry since. */
+  /** Returns the queue read right after the append: only once, and only if the own entry has not changed since. */
   fresh(): Promise<V2Queue | undefined>;
-  /** Removes further entries with the own value. */
+  /** Removes all other entries with the own value from the queue. */
   tidy(queue: V2Queue, signal: Source | undefined): Promise<void>;
 }
 
-/** Reads for one ticket, from the moment it is in the queue: decides which reads go through quorum, and which are stale. */
+/** Reads where the entry of one ticket stands in its queue. Decides which reads are by quorum, and which answers are stale. */
 export class Standings {
   readonly #keys: KeysApi;
   readonly #ticket: TicketHooks;
@@ -40,15 +40,15 @@ export class Standings {
   /** See {@link Ticket.standing}. */
   async read(mode: LockMode, signal: Source | undefined): Promise<Standing> {
     for (;;) {
-      // Only an event is a reason to trust the state of this member; silence and trouble are reasons to doubt it.
+      // An event shows that the member is up to date. After silence or a failed wait it may be stale, so read by quorum.
       const quorum = this.#cause !== 'event';
       const queue = await this.#queue(quorum, signal);
       const own = this.#ticket.own();
       const { entries, index, clusterId } = queue;
       const present = entries.find(({ key }) => key === own.key);
-      // Others may have held the lock between the removal of a key and its creation.
+      // Others may have held the lock between the removal and the re-creation of the own key.
       if (present && clusterId === own.clusterId && !(await isUnbroken(this.#keys, own, present, { signal })))
-        throw lost(own, clusterId, 'its key was made again, or carries another value');
+        throw lost(own, clusterId, 'its key was re-created, or carries another value');
       const behind = present && blockingEntry(entries, present, mode);
       const isGone = !present || clusterId !== own.clusterId;
       const isStale = isGone || (behind !== undefined && index < this.#eventIndex);
@@ -72,7 +72,7 @@ export class Standings {
     return woken.by !== 'trouble';
   }
 
-  /** Makes the reads up to the next wait go through quorum. */
+  /** Makes all reads before the next wait quorum reads. */
   doubt(): void {
     this.#cause = 'trouble';
   }
@@ -94,8 +94,9 @@ export class Standings {
 const byText: Before = (one, other) => one.key < other.key;
 
 /**
- * In-order names have one width since etcd 2.2, so both orders agree. They may not where an entry with a name of another
- * width is left over: then only the entry that is first in both orders holds, which never disagrees with python-etcd.
+ * Returns the entry that the own one has to wait for, by number or by the text of the keys. Both orders agree for in-order names
+ * since etcd 2.2, which have one width. They may differ if a leftover entry has a name of another width. An entry then holds the
+ * lock only if nothing blocks it in either order, so that python-etcd, which sorts by text, never sees another holder.
  */
 export const blockingEntry = <E extends Entry>(entries: readonly E[], own: Entry, mode: LockMode): E | undefined =>
   nearestBlocking(entries, own, mode) ?? nearestBlocking(entries, own, mode, byText);

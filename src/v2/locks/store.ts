@@ -7,7 +7,7 @@ import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { readQueues } from './survey.ts';
 import { V2Ticket } from './ticket.ts';
 
-/** Queues of locks on etcd v2, as python-etcd has them: the lock `name` is the directory `<lockPrefix>/<name>`. */
+/** Queues of locks on etcd v2, compatible with python-etcd: the lock `name` is the directory `<lockPrefix>/<name>`. */
 export class V2LockStore implements LockStore {
   readonly #keys: KeysApi;
 

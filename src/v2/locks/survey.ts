@@ -1,25 +1,25 @@
-/** Reads of one or all queues for people, by quorum: the command line shows more of them than the recipe needs. */
+/** Reads one queue or all queues for the command line, by quorum. The command line shows more than the recipe needs. */
 import { type EntryValue, parseValue } from '../../recipe/entry-value.ts';
 import type { CallOptions, KeysApi, Node } from '../keys-api.ts';
 import { baseName, checkLockName } from '../paths.ts';
 import { entriesAmong, inOrder, type Listing, readDirectory, type V2Entry, V2Queue } from './reading.ts';
 
-/** An entry with the name of its lock and what its value says. */
+/** An entry with the name of its lock and the parts of its value. */
 export interface ParsedEntry extends V2Entry, EntryValue {
-  /** The lock's. */
+  /** Name of the lock. */
   readonly name: string;
 }
 
-/** The queue of a lock, and what else its directory has. */
+/** The queue of a lock, and the other files in its directory. */
 export interface LockQueue {
   readonly name: string;
-  /** Those served first first. */
+  /** In the order of the queue. */
   readonly entries: readonly ParsedEntry[];
-  /** Keys of other files in the directory, which no lock heeds. */
+  /** Keys of the other files in the directory: not entries, so locks ignore them. */
   readonly strangers: readonly string[];
 }
 
-/** What the reads here have in common: the index of the store, and the cluster that answered. */
+/** Fields of every survey: the index of the store at the time of the read, and the cluster that answered. */
 type ReadAt = Omit<Listing, 'nodes'>;
 
 export interface QueueSurvey extends ReadAt {
@@ -34,7 +34,7 @@ const BY_QUORUM = { recursive: true, sorted: true, quorum: true } as const;
 
 /**
  * Reads the queue of one lock.
- * @throws {TypeError | RangeError} for a bad name, before any request
+ * @throws {TypeError | RangeError} if the name is invalid; thrown before any request
  */
 export async function surveyLock(keys: KeysApi, name: string, options: CallOptions = {}): Promise<QueueSurvey> {
   checkLockName(name);
@@ -43,9 +43,9 @@ export async function surveyLock(keys: KeysApi, name: string, options: CallOptio
 }
 
 /**
- * Reads, in one listing, the queues of all locks whose name begins with `beginning`. etcd does not list names with a part
- * that begins with "_", unless `beginning` names that part with a "/" behind it.
- * @throws {RangeError} for a beginning that no name can have, before any request
+ * Reads, in one listing, the queues of all locks whose name begins with `beginning`. etcd does not list a name with a part that
+ * begins with "_", unless `beginning` contains that part and the "/" after it.
+ * @throws {RangeError} if no lock name can begin with `beginning`; thrown before any request
  */
 export async function surveyLocks(keys: KeysApi, beginning = ''): Promise<QueuesSurvey> {
   const { tops, ...readAt } = await readLockDirectories(keys, beginning);
@@ -53,14 +53,18 @@ export async function surveyLocks(keys: KeysApi, beginning = ''): Promise<Queues
   return { queues: queues.filter(({ name }) => name.startsWith(beginning)), ...readAt };
 }
 
-/** Reads the queues of all locks, by name. */
+/** Reads the queues of all locks. Returns them by lock name. */
 export async function readQueues(keys: KeysApi): Promise<ReadonlyMap<string, V2Queue>> {
   const { tops, ...readAt } = await readLockDirectories(keys, '');
   const directories = tops.flatMap(directoriesFrom);
   return new Map(directories.map((node) => [lockNameOf(keys, node), new V2Queue({ ...readAt, nodes: node.nodes })]));
 }
 
-/** Reads the topmost directories below which the name of a lock may begin so. */
+/**
+ * Reads the deepest directory that contains all locks whose name begins with `beginning`. Returns the directories in it, with all
+ * that is below them. Some may belong to locks with other names.
+ * @throws {RangeError} if no lock name can begin with `beginning`; thrown before any request
+ */
 export async function readLockDirectories(
   keys: KeysApi,
   beginning: string,
@@ -72,8 +76,9 @@ export async function readLockDirectories(
 }
 
 /**
- * Returns the name of the directory that holds all names with this beginning, if there is one below the lock prefix.
- * @throws {RangeError} for a beginning that no name can have
+ * Returns the directory, below the lock prefix, that contains all locks whose name begins with `beginning`. undefined if that is
+ * the directory of the lock prefix itself.
+ * @throws {RangeError} if no lock name can begin with `beginning`
  */
 export function checkBeginning(beginning: string): string | undefined {
   const end = beginning.lastIndexOf('/');
@@ -86,20 +91,21 @@ export function checkBeginning(beginning: string): string | undefined {
 /** Returns the name of the lock with this directory. */
 export const lockNameOf = (keys: KeysApi, { key }: Pick<Node, 'key'>): string => key.slice(keys.lockPrefix.length + 1);
 
-/** Parses the entries among the nodes of a lock's directory; those served first first. */
+/** Parses the entries among the nodes of a lock's directory. Returns them in the order of the queue. */
 export const parsedEntriesAmong = (name: string, nodes: readonly Node[]): ParsedEntry[] =>
   inOrder(entriesAmong(nodes)).map((entry) => ({ name, ...entry, ...parseValue(entry.value) }));
 
 /**
- * Returns how many changes of the whole store ago an entry was appended: since etcd 2.2 the number in its name is the index
- * of the append. (Its `createdIndex` changes with python-etcd's renewals.) undefined if the name is no such number.
+ * Returns the age of an entry, as the number of changes of the whole store since its append. Since etcd 2.2, the number in the
+ * entry's name is the index of the append; `createdIndex` is not, because python-etcd's renewals change it. Returns undefined if
+ * the number is greater than `index`.
  */
 export function ageOf({ rank }: V2Entry, index: number): number | undefined {
   const age = BigInt(index) - rank;
   return age < 0n ? undefined : Number(age);
 }
 
-/** Returns a directory and all below it, each before those in it. Not recursive: they may be nested very deep. */
+/** Returns a directory and all directories below, parents first. Not recursive, because they may be nested very deep. */
 export function directoriesFrom(top: Node): Node[] {
   const found: Node[] = [];
   const ahead = [top];

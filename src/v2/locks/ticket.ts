@@ -32,17 +32,17 @@ import { UnclearAppends } from './unclear.ts';
 const debug = createDebug('lock');
 
 /**
- * Tickets of this process that still settle in the background, by lock and value. A later ticket with the same value takes
- * over their work, through whichever client: else its own entry would look like one of theirs.
+ * Tickets of this process that still remove keys in the background, by lock and value. A later ticket with the same value takes
+ * over that work, also on another client. Else the earlier ticket would remove the entry of the later one.
  */
 const unsettled = new Map<string, V2Ticket>();
 
 /**
- * A {@link Ticket} on etcd v2: at most one entry, found again by its value, and given up without leaving a key behind.
+ * A {@link Ticket} on etcd v2. It has at most one entry, finds that entry by its value, and leaves no key behind.
  *
- * An append whose answer is lost may be committed at any later time. So each append is counted until its key has been seen:
- * before the next append the queue is read for it, every later listing removes further keys with our value, and so do
- * background reads after the entry was given up.
+ * An append whose answer is lost may be committed at any later time. So the ticket counts each such append until its key has been
+ * seen. It reads the queue before the next append, and removes extra keys with its value after each listing. Once the entry has
+ * been given up, background reads do the same.
  */
 export class V2Ticket implements Ticket {
   readonly path: string;
@@ -133,7 +133,7 @@ export class V2Ticket implements Ticket {
     }
   }
 
-  /** Returns the queue right after the append; once, and only if nothing has happened to our entry since. */
+  /** Returns the queue read right after the append: only once, and only if the own entry has not changed since. */
   async #takeFresh(): Promise<V2Queue | undefined> {
     const queue = this.#fresh;
     this.#fresh = undefined;
@@ -155,7 +155,7 @@ export class V2Ticket implements Ticket {
     this.#fresh = undefined;
   }
 
-  /** Removes further keys with our value: of unclear appends, or of one that a proxy has sent twice. */
+  /** Removes extra keys with the own value: of appends with an unknown outcome, or of an append that a proxy sent twice. */
   async #tidy({ entries }: V2Queue, options: CallOptions): Promise<void> {
     for (const entry of entries)
       if (entry.value === this.value && entry.key !== this.#entry?.key) await this.#removeExtra(entry, options);
@@ -170,12 +170,12 @@ export class V2Ticket implements Ticket {
       this.#unclear.seen(first);
       this.#update(adopted(first, queue.clusterId));
     }
-    // An entry owed until now is renewed next, so a removal under way is not carried out: it is bound to the old index.
+    // Keep the entry found, even if it was given up before. A removal request under way fails once a renewal changes the index.
     this.#owed = this.#owed.filter(({ key }) => key !== first?.key);
     return first && this.#entry;
   }
 
-  /** The entry with a TTL that counts from now on; undefined when it is gone. */
+  /** Renews the entry. Resolves to undefined if the entry is gone. */
   async #renewed(own: V2OwnEntry, ttl: number | null, limits: AttemptLimits): Promise<V2OwnEntry | undefined> {
     try {
       this.#update(await renew(this.#keys, own, ttl, limits));
@@ -186,11 +186,11 @@ export class V2Ticket implements Ticket {
     return this.#entry;
   }
 
-  /** A new entry; undefined where an earlier append may have come before it, and our entry has to be renewed. */
+  /** Appends an entry. Resolves to undefined if the own entry must be renewed: it is of an earlier append, or not fresh. */
   async #appended(ttl: number | null, { signal, attemptTimeout }: AttemptLimits): Promise<V2OwnEntry | undefined> {
     const stop = new Scope();
     const work = this.#append(ttl, { signal: stop, attemptTimeout });
-    // Not aborted with the call: the answer names the key to remove.
+    // An abort of the call does not abort the append: its answer names the key to remove.
     this.#appending = { ended: work.then(ignore, ignore), stop };
     const entry = await (signal ? orAborted(work, signal) : work);
     this.#appending = undefined;
@@ -214,7 +214,7 @@ export class V2Ticket implements Ticket {
     }
   }
 
-  /** Waits for an append under way to be answered, as long as the signal allows. */
+  /** Waits for the answer to an append under way. Aborts the append when the signal aborts. */
   async #endAppend(signal: Source | undefined): Promise<void> {
     if (!this.#appending) return;
     const { ended, stop } = this.#appending;
@@ -224,12 +224,12 @@ export class V2Ticket implements Ticket {
   }
 
   async #removeExtra(extra: V2Entry, options: CallOptions): Promise<void> {
-    debug('%s: %s is a further entry of ours', this.path, extra.key);
+    debug('%s: removing %s, an extra key with the same value', this.path, extra.key);
     await remove(this.#keys, extra, options);
     if (extra.key !== this.#entry?.key) this.#unclear.seen(extra);
   }
 
-  /** Removes the entries given up, and what an unclear append may have left. */
+  /** Removes the entries given up, and the keys of appends whose outcome is unknown. */
   async #settle(options: CallOptions): Promise<void> {
     for (const entry of this.#owed) {
       await remove(this.#keys, entry, options);
@@ -239,7 +239,7 @@ export class V2Ticket implements Ticket {
       await this.#tidy(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
   }
 
-  /** Ends background work, and takes over what an earlier ticket with this value left unsettled. */
+  /** Stops the background removals, and takes over those of an earlier ticket with this value. */
   async #stopSettling(): Promise<void> {
     await stopped(this.#settling);
     const earlier = unsettled.get(this.#id);
@@ -251,11 +251,11 @@ export class V2Ticket implements Ticket {
     this.#unclear.inherit(earlier.#unclear);
   }
 
-  /** Continues in the background with what is left to settle. Never during an append: its key would look like a further one. */
+  /** Continues the removals in the background. Never call this during an append: its key would be removed as an extra one. */
   #settleInBackground(): void {
     if (this.#owed.length === 0 && !this.#unclear.any) return;
     const stop = new Scope();
-    const ended = this.#keepSettling(stop).catch((error) => debug('%s: not settled: %s', this.path, error));
+    const ended = this.#keepSettling(stop).catch((error) => debug('%s: keys not removed: %s', this.path, error));
     this.#settling = { ended, stop };
     unsettled.set(this.#id, this);
     this.#keys.cleanups.add(this.#owed[0]?.key ?? this.path, ended);
@@ -264,10 +264,10 @@ export class V2Ticket implements Ticket {
   async #keepSettling(signal: Source): Promise<void> {
     const { closing } = this.#keys.cleanups;
     const enough = Deadline.after(LOOK_FOR_APPEND);
-    // Counted from now: a renewal may have been carried out though its answer never came.
+    // The TTLs count from now: a renewal may have been carried out although its answer was lost.
     const expiry = latest([LOOK_FOR_APPEND, ...this.#owed.map(({ granted }) => granted)]);
     let looked = false;
-    /** etcd answers, but refuses: nothing more can be done. */
+    /** Whether the last attempt failed with an error that retries will not fix, such as missing permissions. */
     let refused = false;
     const more = (hurried: boolean): boolean => {
       if (refused && expiry.passed) return false;
@@ -280,7 +280,7 @@ export class V2Ticket implements Ticket {
         looked = true;
       } catch (error) {
         if (signal.aborted || error instanceof EtcdClientClosed) throw error;
-        debug('%s: still not settled: %s', this.path, error);
+        debug('%s: keys not removed yet: %s', this.path, error);
         refused = !mayPass(error);
       }
     };
@@ -297,20 +297,22 @@ export class V2Ticket implements Ticket {
   }
 }
 
-/** How to read the queue for an entry of ours while others may wait behind it. */
+/** Options for a read that searches for the own entry. Hedged early, because others may wait behind that entry. */
 const lookingFor = (ttl: number | null, signal: Source | undefined): CallOptions => ({
   signal,
   attemptTimeout: hedgeReadAfter(ttl, 'trouble'),
 });
 
-/** Whether an entry need not be renewed yet. */
+/** Whether less than a third of the TTL has passed since the last write, so that the entry need not be renewed yet. */
 const isFresh = ({ granted, sentAt }: V2OwnEntry): boolean => granted === null || now() < sentAt + (granted * 1000) / 3;
 
 function checkWidth(key: string): void {
   if (hasFullWidth(key)) return;
-  throw new EtcdException(`etcd before 2.2 cannot be used: it names our entry ${key}, and such names do not sort`);
+  throw new EtcdException(
+    `etcd before 2.2 is not supported: it named an entry ${key}, and such names do not sort by number`,
+  );
 }
 
-/** When the longest of these TTLs is over. */
+/** Returns the deadline at which the longest of these TTLs has passed. */
 const latest = (ttls: readonly (number | null)[]): Deadline =>
   ttls.includes(null) ? Deadline.never : Deadline.after(Math.max(...ttls.map((ttl) => ttl ?? 0)));
