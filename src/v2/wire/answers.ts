@@ -9,7 +9,7 @@ import { decodeIndex, decodeNode, decodeTopNode, encodeNode, type Writable } fro
 /**
  * Decodes the answer to a read.
  * @param key the key that was requested
- * @throws {EtcdException} also for an answer about another key: a caller that believed it would write there
+ * @throws {EtcdException} also for an answer about another key, because the caller might write to that key
  */
 export function decodeSnapshot(answer: WireAnswer, key: string): Snapshot {
   const body = decodeBody(answer);
@@ -67,7 +67,7 @@ function decodeAnyChange(answer: WireAnswer): Change {
   return change;
 }
 
-/** @param quiet omit the nodes (`noValueOnSuccess`); the answer to a removal has them all the same */
+/** @param quiet whether to omit the nodes (`noValueOnSuccess`); ignored for a removal, as in etcd */
 export function encodeChange(change: Change, quiet: boolean): WireReply {
   const { action, node, prevNode } = change;
   const created = action === 'create' || (action === 'set' && prevNode === undefined);
@@ -76,7 +76,7 @@ export function encodeChange(change: Change, quiet: boolean): WireReply {
 }
 
 /**
- * Decodes the answer to a wait. Returns undefined for an empty body: the server has ended the wait without an event.
+ * Decodes the answer to a watch. Returns undefined for an empty body: the server has ended the watch without an event.
  * @param key the watched key
  * @throws {EtcdException} also for an event that does not concern the key
  */
@@ -93,13 +93,13 @@ export function decodeEvent(answer: WireAnswer, key: string): KeyEvent | undefin
  */
 const concerns = (at: string, key: string): boolean => key.startsWith(at) || isBelow(at, key);
 
-/** Encodes the beginning of the answer to a wait, before there is an event. */
+/** Encodes the beginning of the answer to a watch, sent before there is an event. */
 export const encodeWaiting = (index: number): WireReply => ({ status: 200, headers: keysHeaders(index), body: '' });
 
-/** Encodes an event as a line of the answer to a wait. */
+/** Encodes an event as a line of the answer to a watch. */
 export const encodeEventLine = (event: KeyEvent): string => etcdJson(encodeEvent(event));
 
-/** Returns the index at which a wait began, from the headers of its answer. */
+/** Returns the index at which a watch began, from the headers of its answer. */
 export function decodeStart(answer: WireAnswer): number | undefined {
   return answer.status === 200 ? headerIndex(answer) : undefined;
 }
@@ -132,7 +132,7 @@ const reply = (status: number, index: number, body: object): WireReply => ({
   body: etcdJson(body),
 });
 
-/** To clients, raft's index and term only mean "greater is later". The store's index serves as well. */
+/** Clients use raft's index and term only to compare the age of answers. The store's index and a constant term serve as well. */
 const keysHeaders = (index: number) => ({
   'Content-Type': 'application/json',
   'X-Etcd-Index': String(index),

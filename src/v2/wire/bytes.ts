@@ -13,7 +13,7 @@ const BYTES_OR_TEXT = /[\udc80-\udcff]|[^\udc80-\udcff]+/gu;
 
 const byteOf = (char: string): number => char.charCodeAt(0) - 0xdc00;
 
-/** @param bytes one byte in each code unit, as in Node's encoding `latin1` */
+/** Converts bytes to a string. @param bytes one byte in each code unit, as in Node's encoding `latin1` */
 export function fromBytes(bytes: string): string {
   const buffer = Buffer.from(bytes, 'latin1');
   if (isUtf8(buffer)) return buffer.toString();

@@ -22,7 +22,7 @@ export function decodeError(answer: WireAnswer, body = parseObject(answer.body))
   return unusable(answer, 'is not from the v2 keys API');
 }
 
-/** Decodes an error with etcd's own number. An error with fields that etcd never sends cannot be trusted. */
+/** Decodes an error with an etcd error code. Returns `EtcdUnusableAnswer` if a field has a type that etcd never sends. */
 function decodeEtcdError(answer: WireAnswer, body: Record<string, unknown>): EtcdException {
   const { status } = answer;
   const { errorCode, message, cause, index = indexIn(answer) } = body;
@@ -32,7 +32,7 @@ function decodeEtcdError(answer: WireAnswer, body: Record<string, unknown>): Etc
     (cause === undefined || typeof cause === 'string') &&
     (index === undefined || isCount(index))
   )
-    // A request that raft did not settle in time, or that the server gave up, may still be committed.
+    // A request that raft did not commit in time, or that the server gave up, may still be committed later.
     return fromErrorCode(errorCode, message, { status, index, cause, outcomeUnknown: status >= 500 });
   return unusable(answer, 'is not a valid etcd error');
 }

@@ -38,13 +38,16 @@ function decodeField(text: string): string {
 /** Returns the first `%` that does not begin an escape, with the two bytes after it. */
 export const badEscape = (text: string): string | undefined => /%(?![0-9a-f]{2}).{0,2}/is.exec(text)?.[0];
 
-/** Percent-decodes. Unlike `decodeURIComponent`, accepts bytes that are not UTF-8, see {@link fromBytes}. */
+/** Percent-decodes a text. Unlike `decodeURIComponent`, accepts bytes that are not UTF-8; see {@link fromBytes}. */
 export const unescapeBytes = (text: string): string =>
   /[%\x80-\xff]/.test(text)
     ? fromBytes(text.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))))
     : text;
 
-/** Parses a decimal number up to 2^64 - 1; a bigint if a number would not be exact. Returns undefined for anything else. */
+/**
+ * Parses a decimal number up to 2^64 - 1. Returns a bigint if a number would not be exact, 0 if the field is absent, and
+ * undefined for anything else.
+ */
 export function parseNumber(fields: Fields, name: string): number | bigint | undefined {
   const text = fields.get(name);
   if (text === undefined) return 0;

@@ -49,7 +49,7 @@ function decodeFields(raw: unknown, answer: WireAnswer, pending: Pending[]): Nod
   return node;
 }
 
-/** Decodes the children. Each must be in the directory itself: a caller that believed another key would write there. */
+/** Decodes the children. Refuses a key that is not directly in the directory, because the caller might write to that key. */
 function decodeChildren({ key, list, nodes }: Pending, answer: WireAnswer, pending: Pending[]): void {
   if (!Array.isArray(list)) throw unusable(answer, `has nodes ${show(list)}, which is not a list`);
   for (const raw of list) {

@@ -82,7 +82,7 @@ export function decodeKeysRequest(method: string, key: string, fields: Fields): 
 
 type DecodedFields = ReturnType<typeof decodeFields>;
 
-/** Checks the fields in etcd's order, so that it reports the same one of several mistakes. */
+/** Checks the fields in etcd's order, so that a request with several mistakes gets the same error as from etcd. */
 function decodeFields(method: string, fields: Fields) {
   const prevIndex = index(fields, 'prevIndex');
   const waitIndex = index(fields, 'waitIndex');
@@ -137,7 +137,7 @@ function requestOf(method: string, key: string, decoded: DecodedFields): KeysReq
   }
 }
 
-/** A wait for an index beyond 2^53 never ends, because no store counts that far. */
+/** A watch from an index beyond 2^53 never reports an event, because no store counts that far. */
 const afterOf = ({ waitIndex }: DecodedFields): number | undefined =>
   waitIndex === 0 ? undefined : Math.min(Number(waitIndex) - 1, Number.MAX_SAFE_INTEGER - 1);
 
