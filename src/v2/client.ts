@@ -30,7 +30,7 @@ import { checkRenew, checkWatch, isConditional } from './requests.ts';
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
-/** Seconds until a hedged call asks another member, too. etcd normally answers within milliseconds. */
+/** Seconds until a hedged call also asks another member. etcd normally answers within milliseconds. */
 const HEDGE_AFTER = 1;
 const VERSION = wire.encodeInfo('/version');
 
@@ -49,8 +49,8 @@ interface Sending extends SendOptions {
 /**
  * {@link KeysApi} over etcd's v2 HTTP API (etcd 2.2 to 3.5; 3.4 and 3.5 with `--enable-v2`).
  *
- * With several endpoints, the client stays with one that answers and fails over to the next one. An error lists the failure
- * of each. The client connects at its first call. Idle connections do not keep the process alive.
+ * With several endpoints, the client stays with one that answers and fails over to the next one. If all fail, the error lists
+ * the failure of each endpoint. The client connects at its first call. Idle connections do not keep the process alive.
  */
 export class EtcdClient implements KeysApi, LockClient {
   /** The lock queues of this cluster, for `Lock` and `LockManager`. */
@@ -92,7 +92,7 @@ export class EtcdClient implements KeysApi, LockClient {
     const create = wire.encodeCreateInOrder(dir, value, options);
     const { listing: wanted, background, signal } = options;
     return this.#call('never', options, async (sending) => {
-      // A cluster that has not answered yet, or is down, gets one request at a time.
+      // No listing for a cluster that has not answered yet or is down: one request is enough to find out.
       const answers = this.#clusterId !== undefined && !this.#endpoints.rateLimit.isOutage;
       const lists = wanted && !background && answers && sending.endpoint.pipelines;
       const listing = lists
@@ -116,7 +116,7 @@ export class EtcdClient implements KeysApi, LockClient {
     const plain = wire.encodeSet(key, prevValue, conditions);
     const versionTimeout = (options.attemptTimeout ?? HEDGE_AFTER) / 2;
     let first = true;
-    // May be sent to two members at once: the write expects an index, so only one of the two can succeed.
+    // A renewal may be sent to two members at once: both requests expect the same index, so only one of them can succeed.
     const attempt = async (sending: Sending): Promise<Change> => {
       const refresh = ttl !== null && (await this.#useRefresh(sending, first ? versionTimeout : 0));
       first = false;
@@ -127,7 +127,7 @@ export class EtcdClient implements KeysApi, LockClient {
   }
 
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
-    // With an index, it may be sent to two members at once: only one of the two can succeed.
+    // A removal with an index may be sent to two members at once: only one of the two requests can succeed.
     const repeat = options.prevIndex === undefined ? 'safe' : 'hedged';
     return this.#ask(repeat, wire.encodeDelete(key, options), (answer) => wire.decodeChange(answer, key), options);
   }
@@ -163,12 +163,12 @@ export class EtcdClient implements KeysApi, LockClient {
   /**
    * Closes the client:
    * 1. Ends calls under way. Waiters leave their queues. Holders of a `LockManager`'s lock are notified by `held.signal`.
-   * 2. Waits until they have ended and pending removals of keys are done, up to the timeout.
+   * 2. Waits until these calls have ended and pending removals of keys are done, up to the timeout.
    * 3. Closes every connection.
    *
    * Do not await this inside a callback that holds a `LockManager`'s lock: each would wait for the other. Release a held `Lock`
    * first, or its key stays until the TTL has passed.
-   * @throws {EtcdKeysLeft} if keys could not be removed in time; names them. The client is closed all the same.
+   * @throws {EtcdKeysLeft} if keys could not be removed in time; the message names them. The client is closed all the same.
    * @throws {RangeError} if the timeout is not a number of seconds ≥ 0
    */
   async close({ timeout = 5 }: CloseOptions = {}): Promise<void> {
@@ -271,7 +271,7 @@ export class EtcdClient implements KeysApi, LockClient {
     if (known !== undefined || timeout === 0 || this.#endpoints.rateLimit.isOutage) return known ?? false;
     const ask = (): Promise<boolean> => {
       this.#endpoints.rateLimit.count();
-      // Not ended with this call: another renewal may wait for the same answer.
+      // The request does not end with this call: another renewal may wait for the same answer.
       return this.#version({ ...sending, ending: this.#destroyed }).then(wire.supportsRefresh);
     };
     return this.#refresh.query(endpoint, { ask, timeout, ending });

@@ -43,8 +43,8 @@ export interface Change extends Answer {
 /** Result of an append. */
 export interface Append extends Change {
   /**
-   * The requested recursive listing; undefined if there is none. Settles soon and never rejects. Contains the new file, unless a
-   * proxy has changed the order of the requests.
+   * The requested recursive listing; undefined if there is none. Settles soon after the append and never rejects. Contains the
+   * new file, unless a proxy has changed the order of the requests.
    */
   readonly listing: Promise<Snapshot | undefined>;
 }
@@ -76,7 +76,7 @@ export interface CallOptions {
 export interface GetOptions extends CallOptions {
   readonly recursive?: boolean;
   readonly sorted?: boolean;
-  /** Reads through consensus, so that the answer is never stale. Default false. */
+  /** Reads by quorum (through raft), so that the answer is never stale. Default false. */
   readonly quorum?: boolean;
 }
 
@@ -110,7 +110,7 @@ export interface RenewOptions extends CallOptions {
   readonly prevIndex: number;
   /** Seconds, an integer ≥ 1. null removes the expiry. */
   readonly ttl: number | null;
-  /** Seconds for the whole call, which then rejects with every member's failure. Default: no limit. */
+  /** Maximum seconds of the whole call. After that, it rejects with the failures of all members asked. Default: no limit. */
   readonly timeout?: number | undefined;
 }
 
@@ -121,22 +121,22 @@ export interface DeleteOptions extends CallOptions, Conditions {
 
 export interface WatchOptions extends CallOptions {
   /**
-   * Reports only events with a greater index. Pass the `index` of the last snapshot or event. If absent, the wait reports only
+   * Reports only events with a greater index. Pass the `index` of the last snapshot or event. If absent, the watch reports only
    * events after its own start, and misses events between a read and that start.
    */
   readonly after?: number | undefined;
   readonly recursive?: boolean;
   /** Maximum seconds to wait; `Infinity` for no limit. Default 20. */
   readonly timeout?: number;
-  /** Called with the index of the store when the store has accepted the wait, even if there is an event already. */
+  /** Called with the index of the store when the store has accepted the watch, even if there is an event already. */
   readonly started?: (index: number) => void;
 }
 
 /**
- * The store that the recipes use: a tree of keys with TTLs, one growing index, and events.
+ * The calls of etcd's v2 keys API: a tree of keys with TTLs, one growing index, and events. Locks on etcd v2 are built on it.
  *
- * Calls reject with the classes of `errors.ts`. A call asks each member at most once; retrying after that is up to the caller.
- * A hedged call asks members again while none has answered: a read, a renewal, and a removal with `prevIndex`.
+ * Calls reject with the classes of `errors.ts`. A call asks each member at most once; further retries are up to the caller.
+ * Exception: a hedged call (a read, a renewal, or a removal with `prevIndex`) asks members again while none has answered.
  *
  * A read, a conditional write and a removal may be sent to a second member if the first one gave no clear answer. An append
  * ({@link KeysApi.createInOrder}) and an unconditional {@link KeysApi.set} never are: they reject with `outcomeUnknown`.
@@ -158,7 +158,7 @@ export interface KeysApi {
   delete(key: string, options?: DeleteOptions): Promise<Change>;
   /**
    * Waits for the first event on the key after an index. Resolves to undefined if there was none within the timeout, or if the
-   * store ended the wait without one. In both cases read the key again.
+   * store ended the watch without an event. In both cases read the key again.
    */
   watch(key: string, options?: WatchOptions): Promise<KeyEvent | undefined>;
 }

@@ -7,14 +7,14 @@ import { decodeSnapshot, encodeGet, type WireAnswer } from './wire.ts';
 
 export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 
-/** Seconds that the listing may come after the append. The member has had both requests since the append was sent. */
+/** Maximum seconds between the answer to the append and the listing. The member received both requests together. */
 const MAX_DELAY = 0.5;
-/** What a listing that comes later is ended with. */
+/** The reason with which a listing that takes longer is aborted. */
 const TOO_LATE = new Error('the listing did not come with the append');
 
 /**
- * A listing that is pipelined: sent right after an append on the same connection. It may outlive the call, which ends with
- * the answer to the append.
+ * A listing whose request is pipelined: sent right after an append on the same connection. The listing may come after the call
+ * has ended, because the call ends with the answer to the append.
  */
 export class PipelinedListing {
   readonly request: PipelinedRequest;
@@ -28,9 +28,9 @@ export class PipelinedListing {
 
   /**
    * @param dir the directory to list
-   * @param append how the append is sent
-   * @param pipelining learns here whether the member answers pipelined requests
-   * @param sources end the listing when one of them aborts
+   * @param append options that the append is sent with
+   * @param pipelining records whether the member answers the pipelined request
+   * @param sources signals that end the listing when one of them aborts
    */
   constructor(
     dir: string,
@@ -51,7 +51,7 @@ export class PipelinedListing {
     };
   }
 
-  /** Call this when the append has been answered. Returns the listing, which comes soon or is undefined; never rejects. */
+  /** Call this when the append has been answered. Resolves within 0.5 s, to undefined if there is no listing; never rejects. */
   onAppended(): Append['listing'] {
     this.#isAppended = true;
     if (!this.#isOver) this.#timeout = Timeout.run(MAX_DELAY, () => this.#scope.abort(TOO_LATE), { ref: false });

@@ -3,10 +3,10 @@ import { checkLength, checkWellFormed, isWellFormed, show } from '../checks.ts';
 /** python-etcd's directory of lock queues. */
 export const DEFAULT_LOCK_PREFIX = '/_locks';
 
-/** Digits of the name of an in-order key since etcd 2.2. */
+/** Number of digits in the name of an in-order key, since etcd 2.2. */
 const SEQUENCE_DIGITS = 20;
 
-/** In bytes. etcd closes a connection whose first request line has 4 KiB or more, and an escaped byte takes three. */
+/** In bytes. etcd closes a connection whose first request line has 4 KiB or more, and a percent-encoded byte takes three. */
 const MAX_NAME_LENGTH = 750;
 
 /**

@@ -3,7 +3,7 @@ import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdU
 import type { Endpoint } from '../http/endpoint.ts';
 import { Deadline, now } from '../time.ts';
 
-/** A member's version, being asked for or known. */
+/** A query whether a member supports `refresh`, under way or answered. */
 interface VersionQuery {
   readonly endpoint: Endpoint;
   readonly askedAt: number;
@@ -15,7 +15,7 @@ interface VersionQuery {
 export interface QueryOptions {
   /** Asks the member for its version. Resolves to whether that version supports `refresh`. */
   readonly ask: () => Promise<boolean>;
-  /** Seconds, counted from when the member was asked. After that, the renewal does without the answer. */
+  /** Seconds, counted from when the member was asked. After that, the query resolves to false. */
   readonly timeout: number;
   /** Ends the wait when it aborts. */
   readonly ending: Source;
@@ -24,9 +24,8 @@ export interface QueryOptions {
 const TOO_LATE = Symbol('too late');
 
 /**
- * Knows whether the member in use supports `refresh`, which renews an entry without waking watchers. A member is asked once,
- * and again after another member was in use, because that one may be older. A renewal also works without the answer, as a
- * plain write.
+ * Finds out whether the member in use supports `refresh`, which renews an entry without waking watchers. Asks once, and again
+ * after each failover, because the members' versions may differ. Without an answer, a renewal can still be a plain write.
  */
 export class RefreshSupport {
   #last: VersionQuery | undefined;
@@ -76,7 +75,7 @@ export class RefreshSupport {
         return false;
       },
     );
-    answer.catch(ignore); // the caller may not wait any more
+    answer.catch(ignore); // the caller may have stopped waiting
     const query: VersionQuery = { endpoint, askedAt: now(), answer, supported: undefined };
     return query;
   }

@@ -4,7 +4,7 @@ import { checkInteger, checkSeconds, show } from '../checks.ts';
 import type { Conditions, CreateOptions, DeleteOptions, RenewOptions, SetOptions, WatchOptions } from './keys-api.ts';
 import { checkKey } from './paths.ts';
 
-/** Default limit of a wait, in seconds. A half-open connection would never end a wait. */
+/** Default timeout of a watch, in seconds. Without a timeout, a watch on a half-open connection would never end. */
 export const LONGEST_WAIT = 20;
 
 /** Whether a write or removal is conditional. */
@@ -64,7 +64,7 @@ function checkTtl(ttl: number | null | undefined, min: number): void {
 
 function checkConditions({ prevValue, prevIndex }: Conditions): void {
   if (prevValue === '')
-    throw new RangeError('prevValue must not be empty: etcd refuses an empty prevValue, use prevIndex');
+    throw new RangeError('prevValue must not be empty, because etcd refuses that: use prevIndex instead');
   // etcd ignores a prevIndex of 0.
   if (prevIndex !== undefined) checkInteger('prevIndex', prevIndex, 1);
 }

@@ -8,13 +8,13 @@ const debug = createDebug('watch');
 interface PollOptions {
   /** Seconds. */
   readonly timeout: number;
-  /** To be called when the headers have come, with an answer without a body. */
+  /** To be called when the headers have arrived, with an answer whose body is still empty. */
   readonly onHeaders: (head: WireAnswer) => void;
 }
 
 /**
- * Makes one long poll. To continue without missing an event, poll again `after` the index of the event; without an event,
- * poll again with the same `after`. etcd keeps a history of events.
+ * Makes one long poll. To continue without missing an event, poll again with the index of the event as `after`, or with the same
+ * `after` if there was no event. etcd keeps a history of events.
  * @param send sends a request; resolves to its answer, or to undefined if none came within the timeout
  */
 export async function longPoll(
