@@ -1,6 +1,6 @@
 // Clients that send far more requests than they read answers. The server cuts them off, and other clients are unaffected.
 import { expect, test, vi } from 'vitest';
-import { MOST_BYTES, MOST_REQUESTS } from '../../src/server/front/pipeline.ts';
+import { MAX_BYTES, MAX_REQUESTS } from '../../src/server/front/pipeline.ts';
 import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';
@@ -48,10 +48,10 @@ test('a client that keeps sending requests behind a long poll is cut off, and no
   const etcd = await serveOpenly();
   const [client, other] = [await poller(etcd), await RawConnection.open(etcd.url)];
   const requests = counted(etcd);
-  client.send(put('/other', '1') + get('/k').repeat(20 * MOST_REQUESTS));
+  client.send(put('/other', '1') + get('/k').repeat(20 * MAX_REQUESTS));
   await toTheEnd(client);
-  expect(requests()).toBeGreaterThan(MOST_REQUESTS);
-  expect(requests()).toBeLessThanOrEqual(MOST_REQUESTS + AT_ONCE);
+  expect(requests()).toBeGreaterThan(MAX_REQUESTS);
+  expect(requests()).toBeLessThanOrEqual(MAX_REQUESTS + AT_ONCE);
   other.send(put('/k', '1'));
   expect((await other.wholeAnswers(1))[0]?.headers).toMatchObject({ 'x-etcd-index': '4' });
   other.hangUp();
@@ -64,7 +64,7 @@ test('a client that sends too many bytes behind a long poll is cut off', async (
   const requests = counted(etcd);
   client.send(put('/other', 'x'.repeat(MIB - 'value='.length)).repeat(100));
   await toTheEnd(client);
-  expect(requests()).toBeLessThanOrEqual(MOST_BYTES / MIB + 2);
+  expect(requests()).toBeLessThanOrEqual(MAX_BYTES / MIB + 2);
   await expectUnharmed(etcd);
   expect(etcd.store.index).toBe(3);
 });
@@ -72,7 +72,7 @@ test('a client that sends too many bytes behind a long poll is cut off', async (
 test('a client just below the limit gets every answer after the event', async () => {
   const etcd = await serveOpenly();
   const client = await poller(etcd);
-  const count = MOST_REQUESTS - 2;
+  const count = MAX_REQUESTS - 2;
   const arrived = counted(etcd);
   client.send(get('/none').repeat(count) + last);
   await until(arrived, (requests) => requests === count + 1, { timeout: PATIENCE });
@@ -85,8 +85,8 @@ test('a client that hangs up with thousands of unanswered requests leaves nothin
   const etcd = await serveOpenly();
   const client = await poller(etcd);
   const arrived = counted(etcd);
-  client.send(put('/k', '1').repeat(MOST_REQUESTS - 1));
-  await until(arrived, (requests) => requests === MOST_REQUESTS - 1, { timeout: PATIENCE });
+  client.send(put('/k', '1').repeat(MAX_REQUESTS - 1));
+  await until(arrived, (requests) => requests === MAX_REQUESTS - 1, { timeout: PATIENCE });
   client.hangUp();
   await expectUnharmed(etcd);
   expect(etcd.store.index).toBe(3);
@@ -95,12 +95,12 @@ test('a client that hangs up with thousands of unanswered requests leaves nothin
 test('a connection whose requests are answered as they arrive has no limit on their number and size', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
-  const writes = (2 * MOST_BYTES) / MIB + 2;
-  client.send(put('/too-large', 'x'.repeat(MOST_BYTES + MIB)));
+  const writes = (2 * MAX_BYTES) / MIB + 2;
+  client.send(put('/too-large', 'x'.repeat(MAX_BYTES + MIB)));
   client.send(
     request('PUT', '/v2/keys/k?noValueOnSuccess=true', { form: `value=${'x'.repeat(MIB / 2)}` }).repeat(writes),
   );
-  const count = MOST_REQUESTS + 100;
+  const count = MAX_REQUESTS + 100;
   client.send(get('/none').repeat(count) + last);
   expect((await toTheEnd(client)).match(NONE)).toHaveLength(count);
   expect(etcd.store.index).toBe(3 + writes);

@@ -5,10 +5,10 @@ import type { Socket } from 'node:net';
  * server has to read them: otherwise it would not notice that a client in a long poll hangs up. A pipelining client sends
  * some hundreds. One read of 64 KiB can contain 2,500 small requests.
  */
-export const MOST_REQUESTS = 10_000;
+export const MAX_REQUESTS = 10_000;
 
 /** Maximum size of these requests in bytes: sixteen forms of the maximum size. */
-export const MOST_BYTES = 16 * 2 ** 20;
+export const MAX_BYTES = 16 * 2 ** 20;
 
 /** The unanswered requests of one connection, in order. */
 export class Pipeline {
@@ -25,7 +25,7 @@ export class Pipeline {
   get isFull(): boolean {
     const [, behind] = this.#unanswered;
     const bytes = behind === undefined ? 0 : this.#socket.bytesRead - behind;
-    return this.#unanswered.length >= MOST_REQUESTS || bytes > MOST_BYTES;
+    return this.#unanswered.length >= MAX_REQUESTS || bytes > MAX_BYTES;
   }
 
   /** Calls `answer` after all earlier requests have been answered. `answer` must not reject. */

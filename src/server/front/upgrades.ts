@@ -1,7 +1,7 @@
 import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ignore } from '../../cancellation.ts';
-import { MOST_BYTES } from './pipeline.ts';
+import { MAX_BYTES } from './pipeline.ts';
 
 /**
  * An HTTP server that ignores the `Upgrade` header, as etcd does. Node's parser stops after a request with this header.
@@ -42,7 +42,7 @@ export class ServerWithoutUpgrades extends Server {
     const keep = (chunk: Buffer) => {
       chunks.push(chunk);
       length += chunk.length;
-      if (length > MOST_BYTES) socket.destroy();
+      if (length > MAX_BYTES) socket.destroy();
     };
     const end = () => socket.end();
     this.#held.add(socket);

@@ -8,7 +8,7 @@ import { type Cause, hedgeReadAfter, longestSilence, pollCap } from './timing.ts
 const debug = createDebug('watch');
 
 /** Why a wait ended. */
-export type Woken = { readonly by: 'event'; readonly index: number } | { readonly by: Exclude<Cause, 'event'> };
+export type WakeUp = { readonly by: 'event'; readonly index: number } | { readonly by: Exclude<Cause, 'event'> };
 
 export interface WaitOptions {
   /** Index of the listing that showed the entry: later events are not missed. */
@@ -26,7 +26,7 @@ interface Poll {
   readonly after: number;
   readonly ending: Scope;
   /** Resolves to undefined if the poll ended at its limit, without an event. */
-  readonly ended: Promise<Woken | undefined>;
+  readonly ended: Promise<WakeUp | undefined>;
 }
 
 /**
@@ -44,11 +44,11 @@ export class ChangeWait {
   }
 
   /** Waits until the key may have changed. An event need not be a change: python-etcd's renewals cause events, too. */
-  async changed(key: string, options: WaitOptions): Promise<Woken> {
+  async changed(key: string, options: WaitOptions): Promise<WakeUp> {
     const { after, ttl } = options;
     if (this.#poll?.key !== key || this.#slow.passed) this.end();
     let cancel = ignore;
-    const silence = new Promise<Woken>((resolve) => {
+    const silence = new Promise<WakeUp>((resolve) => {
       cancel = atDeadline(Deadline.after(longestSilence(ttl)), () => resolve({ by: 'silence' }));
     });
     try {
@@ -87,15 +87,15 @@ async function poll(
   keys: Watching,
   key: string,
   options: WatchOptions & { timeout: number },
-): Promise<Woken | undefined> {
+): Promise<WakeUp | undefined> {
   const startedAt = now();
   try {
     const event = await keys.watch(key, options);
     if (event) return { by: 'event', index: event.index };
-    return now() - startedAt >= options.timeout * 1000 ? undefined : { by: 'trouble' };
+    return now() - startedAt >= options.timeout * 1000 ? undefined : { by: 'failure' };
   } catch (error) {
     if (!isTransient(error)) throw error;
     debug('watching %s: %s', key, error);
-    return { by: 'trouble' };
+    return { by: 'failure' };
   }
 }

@@ -17,7 +17,7 @@ export interface TicketHooks {
   /** Returns the queue read right after the append: only once, and only if the own entry has not changed since. */
   fresh(): Promise<V2Queue | undefined>;
   /** Removes all other entries with the own value from the queue. */
-  tidy(queue: V2Queue, signal: Source | undefined): Promise<void>;
+  removeLeftovers(queue: V2Queue, signal: Source | undefined): Promise<void>;
 }
 
 /** Reads where the entry of one ticket stands in its queue. Decides which reads are by quorum, and which answers are stale. */
@@ -69,12 +69,12 @@ export class Standings {
     const woken = await this.#wait.changed(on.key, { after: this.#index, ttl, signal });
     this.#cause = woken.by;
     if (woken.by === 'event') this.#eventIndex = woken.index;
-    return woken.by !== 'trouble';
+    return woken.by !== 'failure';
   }
 
   /** Makes all reads before the next wait quorum reads. */
   doubt(): void {
-    this.#cause = 'trouble';
+    this.#cause = 'failure';
   }
 
   /** Ends the poll under way, if any. */
@@ -86,7 +86,7 @@ export class Standings {
     const fresh = await (signal ? orAborted(this.#ticket.fresh(), signal) : this.#ticket.fresh());
     const attemptTimeout = hedgeReadAfter(this.#ticket.own().granted, this.#cause);
     const queue = fresh ?? (await readQueue(this.#keys, this.#ticket.path, { quorum, signal, attemptTimeout }));
-    await this.#ticket.tidy(queue, signal);
+    await this.#ticket.removeLeftovers(queue, signal);
     return queue;
   }
 }

@@ -23,9 +23,9 @@ import {
   enterTimeout,
   hedgeReadAfter,
   hedgeRenewalAfter,
-  LOOK_EVERY,
-  LOOK_FOR_APPEND,
+  READ_EVERY,
   REMOVE_EVERY,
+  SEARCH_APPEND_FOR,
 } from './timing.ts';
 import { UnclearAppends } from './unclear.ts';
 
@@ -56,7 +56,7 @@ export class V2Ticket implements Ticket {
   #appending: Running | undefined;
   readonly #unclear = new UnclearAppends();
   /** Entries given up that may still be in the queue. */
-  #owed: readonly V2OwnEntry[] = [];
+  #toRemove: readonly V2OwnEntry[] = [];
   #settling: Running | undefined;
 
   constructor(keys: KeysApi, path: string, value: string, { mayExist = false }: TicketOptions = {}) {
@@ -83,10 +83,10 @@ export class V2Ticket implements Ticket {
     this.#standings?.end();
     this.#standings = undefined;
     await this.#stopSettling();
-    if (this.#owed.length > 0) await this.#settle({ signal });
+    if (this.#toRemove.length > 0) await this.#settle({ signal });
     const limits = { signal, attemptTimeout: enterTimeout(ttl, failed) };
     for (;;) {
-      if (!this.#entry && (this.#mayExist || this.#unclear.any)) await this.#find(lookingFor(ttl, signal));
+      if (!this.#entry && (this.#mayExist || this.#unclear.any)) await this.#find(searchOptions(ttl, signal));
       const entry = this.#entry ? await this.#renewed(this.#entry, ttl, limits) : await this.#appended(ttl, limits);
       if (entry || !this.#entry) return entry;
     }
@@ -97,7 +97,7 @@ export class V2Ticket implements Ticket {
       path: this.path,
       own: () => this.#own(),
       fresh: () => this.#takeFresh(),
-      tidy: (queue, ending) => this.#tidy(queue, { signal: ending }),
+      removeLeftovers: (queue, ending) => this.#removeLeftovers(queue, { signal: ending }),
     });
     if (latest) this.#standings.doubt();
     return this.#standings.read(mode, signal);
@@ -124,7 +124,7 @@ export class V2Ticket implements Ticket {
     this.#standings?.end();
     await this.#stopSettling();
     await this.#endAppend(signal);
-    if (this.#entry) this.#owed = [...this.#owed, this.#entry];
+    if (this.#entry) this.#toRemove = [...this.#toRemove, this.#entry];
     this.#entry = undefined;
     try {
       await this.#settle({ signal, background: this.#keys.cleanups.closing.aborted });
@@ -156,7 +156,7 @@ export class V2Ticket implements Ticket {
   }
 
   /** Removes extra keys with the own value: of appends with an unknown outcome, or of an append that a proxy sent twice. */
-  async #tidy({ entries }: V2Queue, options: CallOptions): Promise<void> {
+  async #removeLeftovers({ entries }: V2Queue, options: CallOptions): Promise<void> {
     for (const entry of entries)
       if (entry.value === this.value && entry.key !== this.#entry?.key) await this.#removeExtra(entry, options);
   }
@@ -171,7 +171,7 @@ export class V2Ticket implements Ticket {
       this.#update(adopted(first, queue.clusterId));
     }
     // Keep the entry found, even if it was given up before. A removal request under way fails once a renewal changes the index.
-    this.#owed = this.#owed.filter(({ key }) => key !== first?.key);
+    this.#toRemove = this.#toRemove.filter(({ key }) => key !== first?.key);
     return first && this.#entry;
   }
 
@@ -196,7 +196,7 @@ export class V2Ticket implements Ticket {
     this.#appending = undefined;
     checkWidth(entry.key);
     if (!this.#unclear.any) return entry;
-    const found = await this.#find(lookingFor(ttl, signal));
+    const found = await this.#find(searchOptions(ttl, signal));
     return found === entry && isFresh(entry) ? entry : undefined;
   }
 
@@ -231,12 +231,12 @@ export class V2Ticket implements Ticket {
 
   /** Removes the entries given up, and the keys of appends whose outcome is unknown. */
   async #settle(options: CallOptions): Promise<void> {
-    for (const entry of this.#owed) {
+    for (const entry of this.#toRemove) {
       await remove(this.#keys, entry, options);
-      this.#owed = this.#owed.filter((other) => other !== entry);
+      this.#toRemove = this.#toRemove.filter((other) => other !== entry);
     }
     if (this.#unclear.any)
-      await this.#tidy(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
+      await this.#removeLeftovers(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
   }
 
   /** Stops the background removals, and takes over those of an earlier ticket with this value. */
@@ -246,38 +246,38 @@ export class V2Ticket implements Ticket {
     unsettled.delete(this.#id);
     if (!earlier || earlier === this) return;
     await stopped(earlier.#settling);
-    this.#owed = [...this.#owed, ...earlier.#owed];
-    earlier.#owed = [];
+    this.#toRemove = [...this.#toRemove, ...earlier.#toRemove];
+    earlier.#toRemove = [];
     this.#unclear.inherit(earlier.#unclear);
   }
 
   /** Continues the removals in the background. Never call this during an append: its key would be removed as an extra one. */
   #settleInBackground(): void {
-    if (this.#owed.length === 0 && !this.#unclear.any) return;
+    if (this.#toRemove.length === 0 && !this.#unclear.any) return;
     const stop = new Scope();
     const ended = this.#keepSettling(stop).catch((error) => debug('%s: keys not removed: %s', this.path, error));
     this.#settling = { ended, stop };
     unsettled.set(this.#id, this);
-    this.#keys.cleanups.add(this.#owed[0]?.key ?? this.path, ended);
+    this.#keys.cleanups.add(this.#toRemove[0]?.key ?? this.path, ended);
   }
 
   async #keepSettling(signal: Source): Promise<void> {
     const { closing } = this.#keys.cleanups;
-    const enough = Deadline.after(LOOK_FOR_APPEND);
+    const enough = Deadline.after(SEARCH_APPEND_FOR);
     // The TTLs count from now: a renewal may have been carried out although its answer was lost.
-    const expiry = latest([LOOK_FOR_APPEND, ...this.#owed.map(({ granted }) => granted)]);
-    let looked = false;
+    const expiry = latest([SEARCH_APPEND_FOR, ...this.#toRemove.map(({ granted }) => granted)]);
+    let searched = false;
     /** Whether the last attempt failed with an error that retries will not fix, such as missing permissions. */
     let refused = false;
     const more = (hurried: boolean): boolean => {
       if (refused && expiry.passed) return false;
-      return this.#owed.length > 0 || (this.#unclear.any && !(looked && (hurried || enough.passed)));
+      return this.#toRemove.length > 0 || (this.#unclear.any && !(searched && (hurried || enough.passed)));
     };
     const attempt = async (): Promise<void> => {
-      looked = false;
+      searched = false;
       try {
         await this.#settle({ signal, background: true });
-        looked = true;
+        searched = true;
       } catch (error) {
         if (signal.aborted || error instanceof EtcdClientClosed) throw error;
         debug('%s: keys not removed yet: %s', this.path, error);
@@ -285,7 +285,7 @@ export class V2Ticket implements Ticket {
       }
     };
     try {
-      const most = this.#owed.length > 0 ? REMOVE_EVERY : LOOK_EVERY;
+      const most = this.#toRemove.length > 0 ? REMOVE_EVERY : READ_EVERY;
       await keepTrying(more, attempt, { most, closing, signal });
     } finally {
       if (unsettled.get(this.#id) === this) unsettled.delete(this.#id);
@@ -298,9 +298,9 @@ export class V2Ticket implements Ticket {
 }
 
 /** Options for a read that searches for the own entry. Hedged early, because others may wait behind that entry. */
-const lookingFor = (ttl: number | null, signal: Source | undefined): CallOptions => ({
+const searchOptions = (ttl: number | null, signal: Source | undefined): CallOptions => ({
   signal,
-  attemptTimeout: hedgeReadAfter(ttl, 'trouble'),
+  attemptTimeout: hedgeReadAfter(ttl, 'failure'),
 });
 
 /** Whether less than a third of the TTL has passed since the last write, so that the entry need not be renewed yet. */

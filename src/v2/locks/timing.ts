@@ -10,7 +10,7 @@ export type Cause =
   /** No event on the entry ahead for so long that the member may be down or stale. */
   | 'silence'
   /** The wait failed. */
-  | 'trouble';
+  | 'failure';
 
 /** Number of members that a read tries within one poll cap: in a cluster of three, a single working member is among them. */
 const MEMBERS_ASKED = 3;
@@ -33,7 +33,7 @@ export const longestSilence = (ttl: number | null): Seconds =>
   pollCap(ttl) - MEMBERS_ASKED * hedgeReadAfter(ttl, 'silence');
 
 /** The timeout doubles at most this many times. After that, the client's own timeout is shorter. */
-const MOST_DOUBLINGS = 3;
+const MAX_DOUBLINGS = 3;
 
 /**
  * Timeout for one member to append an entry, or to renew one on entering the queue. A member that loses its leader may
@@ -41,7 +41,7 @@ const MOST_DOUBLINGS = 3;
  * With a TTL above 6, two silent members take less than the poll cap. The timeout doubles with each failed attempt.
  */
 export const enterTimeout = (ttl: number | null, failed: number): Seconds =>
-  Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2) * 2 ** Math.min(failed, MOST_DOUBLINGS);
+  Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2) * 2 ** Math.min(failed, MAX_DOUBLINGS);
 
 /** Time until a renewal is also sent to another member. */
 export const hedgeRenewalAfter = (ttl: number): Seconds => ttl / 12;
@@ -56,10 +56,10 @@ export const HISTORY_TIMEOUT: Seconds = 1;
  * How long background reads search for the key of an unanswered append. One more read follows after that. Independent of the TTL,
  * which starts only when a member carries out the append: a member that was stopped may do so late.
  */
-export const LOOK_FOR_APPEND: Seconds = 120;
+export const SEARCH_APPEND_FOR: Seconds = 120;
 
 /** Maximum time between two background attempts to remove a key. Waiters need the removal soon after the end of an outage. */
 export const REMOVE_EVERY: Seconds = 2;
 
 /** Maximum time between two background reads that search for a key of an append whose outcome is unknown. */
-export const LOOK_EVERY: Seconds = 4;
+export const READ_EVERY: Seconds = 4;

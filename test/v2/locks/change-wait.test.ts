@@ -157,7 +157,7 @@ test('a poll that is lost during the look is trouble, and only that', async () =
   await after(LOOK, wait(5));
   latest().fail(new EtcdConnectionFailed('reset'));
   await vi.advanceTimersByTimeAsync(100);
-  expect(await wait(6)).toEqual({ by: 'trouble' });
+  expect(await wait(6)).toEqual({ by: 'failure' });
 });
 
 test('an error that does not pass ends the next wait, too, if it came during the look', async () => {
