@@ -1,7 +1,7 @@
 import { inject, test } from 'vitest';
 import { expectKept } from '../support/blocked-holder.ts';
 
-/** Share of the TTL up to which a hold is kept. */
+/** A hold survives blocks of the event loop of up to this fraction of its TTL. */
 const BOUND = 1 / 8;
 
 test.concurrent.for([
@@ -11,7 +11,7 @@ test.concurrent.for([
   [15, 1.8],
   [30, 2.6],
 ] as const)(
-  'a hold with a TTL of %i s is kept while the event loop is blocked for %f s again and again',
+  'a hold with a TTL of %i s is kept while the event loop is repeatedly blocked for %f s',
   { timeout: 90_000 },
   ([ttl, slice], context) => expectKept(context, { etcd: inject('etcd'), ttl, slice }, BOUND),
 );

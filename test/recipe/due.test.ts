@@ -4,13 +4,13 @@ import { block } from '../support/managers.ts';
 
 const never = new AbortController().signal;
 
-test('a sleep ends when it is due', async () => {
+test('a sleep does not end before it is due', async () => {
   const due = performance.now() + 300;
   await sleepUntilDue(due, never);
   expect(performance.now()).toBeGreaterThanOrEqual(due);
 });
 
-test('a sleep ends before it is due where the event loop is blocked beyond that, again and again', async () => {
+test('a sleep ends early if the event loop is blocked repeatedly and the next block would make it late', async () => {
   const start = performance.now();
   let ended: number | undefined;
   void sleepUntilDue(start + 1000, never).then(() => {
@@ -20,12 +20,12 @@ test('a sleep ends before it is due where the event loop is blocked beyond that,
     block(0.3);
     await new Promise(setImmediate);
   }
-  // Chances come every 0.3 s.
+  // The sleep can end only between two blocks, every 0.3 s.
   expect(ended).toBeGreaterThan(400);
   expect(ended).toBeLessThan(1000);
 });
 
-test('a sleep ends at once where it is due already, and with the reason of what ends it', async () => {
+test('a sleep that is already due ends at once, and an aborted sleep rejects with the abort reason', async () => {
   await sleepUntilDue(performance.now() - 1, never);
   const reason = new Error('over');
   await expect(sleepUntilDue(performance.now() + 60_000, AbortSignal.abort(reason))).rejects.toBe(reason);

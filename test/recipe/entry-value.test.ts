@@ -8,7 +8,7 @@ const values = fc.record({
   uuid: fc.stringMatching(/^[0-9a-f]{32}$/),
 });
 
-test('what an entry carries is read as it was written', () => {
+test('the value of an entry survives formatting and parsing', () => {
   fc.assert(
     fc.property(values, (value) => {
       const text = formatValue(value);
@@ -26,6 +26,6 @@ test.each([
   ['id:pod-1', { mode: 'exclusive', identity: undefined, uuid: 'id:pod-1' }],
   ['id::a1b2', { mode: 'exclusive', identity: undefined, uuid: 'id::a1b2' }],
   ['', { mode: 'exclusive', identity: undefined, uuid: '' }],
-])('%j is read as %j', (text, value) => {
+])('the value %j is parsed as %j', (text, value) => {
   expect(parseValue(text)).toEqual(value);
 });

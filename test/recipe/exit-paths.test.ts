@@ -8,61 +8,66 @@ import type { Action, EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
 import { elapsed, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 
-/** A way through `acquire`, and the requests it makes until it waits or holds. */
+/** A code path through `acquire`, and the requests it makes until it waits for the lock or holds it. */
 interface Path {
   readonly title: string;
   readonly requests: readonly string[];
   readonly lock?: LockOptions;
   readonly options?: AcquireOptions;
-  /** Whether another contender holds the lock all the time. */
+  /** Whether another client holds the lock during the whole test. */
   readonly taken: boolean;
-  /** Done with the lock before the call under test. */
+  /** Runs on the lock before the call under test. */
   readonly before?: (lock: Lock) => Promise<unknown>;
-  /** Answers the first append of the call gets. */
+  /** What the proxy does with the first append of the call. */
   readonly firstAppend?: Action;
 }
 
 /** Seconds. */
 const TIMEOUT = 0.8;
-/** Seconds after its timeout by which a call has ended. */
+/** A call ends at most this many seconds after its timeout. */
 const LATE = 0.5;
 
 const APPEND = 'POST queue';
 const LIST = 'GET queue';
-const LOOK = 'GET queue by quorum';
-const WAIT = 'GET key waiting';
+const QUORUM_READ = 'GET queue by quorum';
+const POLL = 'GET key as a long poll';
 const RENEW = 'PUT key';
 const VERSION = 'GET version';
 
 const paths: readonly Path[] = [
   { title: 'a free lock', taken: false, requests: [APPEND, LIST] },
-  { title: 'a taken lock', taken: true, requests: [APPEND, LIST, WAIT] },
-  { title: 'a taken lock, kept alive', taken: true, options: { keepAlive: true }, requests: [APPEND, LIST, WAIT] },
-  { title: 'a chosen uuid', taken: true, lock: { uuid: 'node-1' }, requests: [LOOK, APPEND, LIST, WAIT] },
+  { title: 'a taken lock', taken: true, requests: [APPEND, LIST, POLL] },
+  { title: 'a taken lock with keepAlive', taken: true, options: { keepAlive: true }, requests: [APPEND, LIST, POLL] },
   {
-    title: 'a place kept by a non-blocking call',
+    title: 'a lock with a chosen uuid',
     taken: true,
-    before: (lock) => lock.acquire({ blocking: false, lockTtl: 60 }),
-    requests: [VERSION, RENEW, LIST, WAIT],
+    lock: { uuid: 'node-1' },
+    requests: [QUORUM_READ, APPEND, LIST, POLL],
   },
   {
-    title: 'a lock already held',
+    title: 'a lock whose entry a non-blocking call left in the queue',
+    taken: true,
+    before: (lock) => lock.acquire({ blocking: false, lockTtl: 60 }),
+    requests: [VERSION, RENEW, LIST, POLL],
+  },
+  {
+    title: 'a lock that is already held',
     taken: false,
     before: (lock) => lock.acquire({ lockTtl: 60 }),
     requests: [VERSION, RENEW, LIST],
   },
   {
-    title: 'an append whose answer was lost',
+    title: 'a lock whose first append gets no answer',
     taken: true,
     firstAppend: { swallow: true },
-    requests: [APPEND, LOOK, VERSION, RENEW, LIST, WAIT],
+    requests: [APPEND, QUORUM_READ, VERSION, RENEW, LIST, POLL],
   },
 ];
 
 function kind({ method, path, query }: ProxiedRequest): string {
   if (path === '/version') return VERSION;
   const what = /\/\d{20}$/.test(path) ? 'key' : 'queue';
-  if (query.get('wait') === 'true') return `${method} ${what} waiting`;
+  if (query.get('wait') === 'true') return `${method} ${what} as a long poll`;
   return `${method} ${what}${query.get('quorum') === 'true' ? ' by quorum' : ''}`;
 }
 
@@ -78,13 +83,13 @@ interface Started {
   readonly proxy: EtcdProxy;
   readonly client: EtcdClient;
   readonly lock: Lock;
-  /** Opens when the request under test may go on. */
+  /** Opening it lets the request under test continue. */
   readonly stuck: Gate;
   /** Resolves when that request has arrived. */
   readonly arrived: Promise<unknown>;
 }
 
-/** Everything up to the call, with the n-th request of the call made to get stuck. */
+/** Prepares everything but the call itself. The proxy will hold back the n-th request of the call. */
 async function start(path: Path, n: number): Promise<Started> {
   const name = freshName();
   const proxy = await useProxy();
@@ -108,7 +113,7 @@ async function start(path: Path, n: number): Promise<Started> {
   return { name, proxy, client, lock, stuck, arrived };
 }
 
-/** No key, no timer, no listener; and no socket once the client is closed. */
+/** Expects no key and no listener to be left, and no timer and no socket once the client is closed. */
 async function expectNothingLeft(path: Path, { name, proxy, client, stuck }: Started, signal?: AbortSignal) {
   if (signal) expect(listenersOf(signal)).toBe(0);
   stuck.open();
@@ -124,7 +129,7 @@ async function expectNothingLeft(path: Path, { name, proxy, client, stuck }: Sta
 }
 
 describe.each(paths)('acquire of $title', (path) => {
-  test('makes the requests that the tests below stop one by one', async () => {
+  test('makes the requests at which the tests below interrupt it', async () => {
     const { proxy, lock, client, stuck } = await start(path, 0);
     const before = proxy.requests.length;
     const abort = new AbortController();
@@ -143,7 +148,7 @@ describe.each(paths)('acquire of $title', (path) => {
 
   const steps = path.requests.map((request, i) => ({ n: i + 1, request }));
 
-  test.each(steps)('aborted at request $n, $request, leaves nothing behind', async ({ n }) => {
+  test.each(steps)('leaves nothing behind if it is aborted at request $n, $request', async ({ n }) => {
     const started = await start(path, n);
     const abort = new AbortController();
     const failed = rejection(started.lock.acquire({ ...path.options, signal: abort.signal }));
@@ -154,7 +159,7 @@ describe.each(paths)('acquire of $title', (path) => {
     await expectNothingLeft(path, started, abort.signal);
   });
 
-  test.each(steps)('timed out at request $n, $request, leaves nothing behind', async ({ n }) => {
+  test.each(steps)('leaves nothing behind if it times out at request $n, $request', async ({ n }) => {
     const started = await start(path, n);
     const asked = moment();
     const failed = rejection(started.lock.acquire({ ...path.options, timeout: TIMEOUT }));
@@ -165,7 +170,7 @@ describe.each(paths)('acquire of $title', (path) => {
   });
 });
 
-test('acquire aborted in every turn of the event loop leaves no key', async () => {
+test('acquire leaves no key, in whichever pass of the event loop it is aborted', async () => {
   const name = freshName();
   const lock = new Lock(useClient(), name);
   for (let turns = 0; turns < 60; turns += 1) {

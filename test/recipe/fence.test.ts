@@ -6,7 +6,7 @@ import { rejection } from '../support/clients.ts';
 const tokens = fc.array(fc.bigInt({ min: 0n, max: 30n }), { minLength: 1, maxLength: 50 });
 
 describe('a fence', () => {
-  test('lets a token through just when none before it was higher', async () => {
+  test('accepts a token if and only if no earlier token was higher', async () => {
     await fc.assert(
       fc.asyncProperty(tokens, async (all) => {
         const fence = new Fence();
@@ -24,7 +24,7 @@ describe('a fence', () => {
     );
   });
 
-  test('refuses a token lower than one seen, and says both', async () => {
+  test('refuses a token lower than an earlier one, and the error names both', async () => {
     const fence = new Fence();
     await fence.accept('row', 20n);
     const error = await rejection(fence.accept('row', 19n), EtcdStaleToken);
@@ -32,20 +32,20 @@ describe('a fence', () => {
     expect(error.message).toBe('row was written with token 20 already, got 19');
   });
 
-  test('lets the same holder write again and again', async () => {
+  test('accepts repeated writes of the same holder', async () => {
     const fence = new Fence();
     for (const _ of [1, 2, 3]) await fence.accept('row', 7n);
     await expect(fence.accept('row', 6n)).rejects.toThrow(EtcdStaleToken);
   });
 
-  test('knows resources apart, and other fences', async () => {
+  test('keeps the tokens of different resources apart, and those of different fences', async () => {
     const fence = new Fence();
     await fence.accept('row', 9n);
     await fence.accept('other', 1n);
     await new Fence().accept('row', 1n);
   });
 
-  test('tells numbers beyond the safe integers apart', async () => {
+  test('distinguishes tokens beyond the safe integers', async () => {
     const fence = new Fence();
     const high = 2n ** 63n;
     await fence.accept('row', high);
@@ -54,7 +54,7 @@ describe('a fence', () => {
   });
 
   test.each([5, '5', undefined, null])(
-    'refuses a token that is no bigint, and remembers nothing: %j',
+    'refuses a token that is not a bigint, and stores nothing: %j',
     async (token) => {
       const raised: unknown[] = [];
       const fence = new Fence((_, raise) => {
@@ -68,8 +68,8 @@ describe('a fence', () => {
   );
 });
 
-describe('a fence with a store of its own', () => {
-  test('asks it once for each write, with what is to be raised', async () => {
+describe('a fence with a custom `raise`', () => {
+  test('calls `raise` once for each write, with the resource and the token', async () => {
     const asked: [string, bigint][] = [];
     const fence = new Fence((resource, token) => {
       asked.push([resource, token]);
@@ -83,7 +83,7 @@ describe('a fence with a store of its own', () => {
     ]);
   });
 
-  test.each([5, '5', undefined, null])('refuses an answer that is no bigint: %j', async (answer) => {
+  test.each([5, '5', undefined, null])('refuses a result that is not a bigint: %j', async (answer) => {
     const fence = new Fence(async () => answer as unknown as bigint);
     const error = await rejection(fence.accept('row', 6n), TypeError);
     expect(error.message).toContain(
@@ -92,9 +92,9 @@ describe('a fence with a store of its own', () => {
   });
 
   test.each([
-    ['at once', () => 5n],
-    ['later', async () => 5n],
-  ])('goes by the highest it answers with, %s', async (_, raise) => {
+    ['synchronous', () => 5n],
+    ['asynchronous', async () => 5n],
+  ])('compares the token with the result of a %s `raise`', async (_, raise) => {
     const fence = new Fence(raise);
     await fence.accept('row', 5n);
     expect(await rejection(fence.accept('row', 4n), EtcdStaleToken)).toMatchObject({ token: 4n, highest: 5n });
@@ -108,11 +108,11 @@ describe('a fence with a store of its own', () => {
         throw new Error('no disk');
       },
     ],
-  ])('lets nothing through when that %s', async (_, raise) => {
+  ])('accepts nothing if `raise` %s', async (_, raise) => {
     await expect(new Fence(raise).accept('row', 5n)).rejects.toThrow('no disk');
   });
 
-  test.each([null, 5, 'text', {}])('refuses one that is no function: %j', (raise) => {
+  test.each([null, 5, 'text', {}])('refuses a `raise` that is not a function: %j', (raise) => {
     expect(() => new Fence(raise as never)).toThrow(TypeError);
     expect(() => new Fence(raise as never)).toThrow(`raise must be a function, got`);
   });

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts';
 
 const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
 
-/** Milliseconds for an answer, and for a test to notice it. */
+/** Milliseconds until an answer has arrived and the test has noticed it. */
 const NOTICED = 200;
 
 const aborted = (signal: AbortSignal): Promise<AbortSignal> =>
@@ -25,8 +25,8 @@ async function expireAtOnce({ lockKey, uuid }: Lock): Promise<void> {
   );
 }
 
-describe('a lock kept alive', () => {
-  test('outlives its TTL, under the same key, and wakes no waiter by its renewals', async () => {
+describe('a lock with keepAlive', () => {
+  test('outlives its TTL under the same key, and its renewals wake no waiter', async () => {
     const proxy = await useProxy();
     const name = freshName();
     const holder = new Lock(useClient(), name);
@@ -48,7 +48,7 @@ describe('a lock kept alive', () => {
     expect(await waiting).toBe(true);
   });
 
-  test('stays alive while it waits', async () => {
+  test('is renewed while it waits', async () => {
     const name = freshName();
     const holder = new Lock(useClient(), name);
     const waiter = new Lock(useClient(), name);
@@ -68,7 +68,7 @@ describe('a lock kept alive', () => {
   test.each([
     ['removed', (key: string) => raw('DELETE', key)],
     ['overwritten with another value', (key: string) => raw('PUT', key, { value: 'other' })],
-  ])('is told lost by its signal at the next renewal when its key is %s', async (_, change) => {
+  ])('aborts its signal at the next renewal after its key was %s', async (_, change) => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 2, keepAlive: true });
     const { signal } = lock;
@@ -80,7 +80,7 @@ describe('a lock kept alive', () => {
     expect(await lock.isAcquired()).toBe(false);
   });
 
-  test('is reported lost within half its TTL of a removal by hand, though two of three members are silent', async () => {
+  test('aborts its signal within half its TTL after a removal by hand, even if two of three members are silent', async () => {
     const ttl = 6;
     const [first, second, third] = [await useProxy(), await useProxy(), await useProxy()];
     const client = useClient({ endpoints: [first, second, third].map(({ url }) => url) });
@@ -97,8 +97,8 @@ describe('a lock kept alive', () => {
 
   test.each([
     ['by hand', (lock: Lock) => raw('DELETE', lock.lockKey)],
-    ['by its expiry', (lock: Lock) => expireAtOnce(lock)],
-  ])('is reported lost when its key was removed %s and put back with the same value', async (_, remove) => {
+    ['by expiry', (lock: Lock) => expireAtOnce(lock)],
+  ])('aborts its signal after its key was removed %s and created again with the same value', async (_, remove) => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 3, keepAlive: true });
     const { signal } = lock;
@@ -119,7 +119,7 @@ describe('a lock kept alive', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('goes on after python-etcd renewed the key: it is still ours', async () => {
+  test('keeps renewing its key after python-etcd has renewed that key', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 2, keepAlive: true });
     const { body } = await raw('PUT', lock.lockKey, { value: lock.uuid, ttl: '2' });
@@ -152,7 +152,7 @@ describe('a lock kept alive', () => {
     await lock.release();
   });
 
-  test('survives a moment in which every member answers with a page that is not etcd’s', async () => {
+  test('survives two renewals that are answered with a page that is not from etcd', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
     await lock.acquire({ lockTtl: 3, keepAlive: true });
@@ -170,7 +170,7 @@ describe('a lock kept alive', () => {
     await lock.release();
   });
 
-  test('is not shortened by a renewal that is carried out late', async () => {
+  test('is not shortened by a renewal that etcd carries out late', async () => {
     const proxy = await useProxy();
     const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
     await lock.acquire({ lockTtl: 3, keepAlive: true });
@@ -189,7 +189,7 @@ describe('a lock kept alive', () => {
     await lock.release();
   });
 
-  test('is told lost no later than its deadline by a server that answers nothing', async () => {
+  test('aborts its signal before its key expires if the server answers no renewal', async () => {
     const proxy = await useProxy();
     const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 0.5 });
     const sent = performance.now();
@@ -199,14 +199,14 @@ describe('a lock kept alive', () => {
     expect(lock.signal.reason).toBeInstanceOf(EtcdLockExpired);
     expect(lock.signal.reason.cause).toBeInstanceOf(EtcdConnectionFailed);
     expect(lock.isTaken).toBe(false);
-    // told early enough: the key is still there, nobody else can have the lock
+    // The key still exists, so nobody else can have the lock.
     expect((await raw('GET', lock.lockKey)).body.node?.value ?? `gone ${performance.now() - sent}`).toBe(lock.uuid);
     proxy.intercept(() => undefined);
   });
 });
 
-describe('a lock that is not kept alive', () => {
-  test('does not get the lock where its key was removed and put back while it waited', async () => {
+describe('a lock without keepAlive', () => {
+  test('is not acquired if its key was removed and created again while it waited', async () => {
     const name = freshName();
     const [holder, waiter] = [new Lock(useClient(), name), new Lock(useClient(), name)];
     await holder.acquire();
@@ -219,7 +219,7 @@ describe('a lock that is not kept alive', () => {
     await untilQueued(name, 0);
   });
 
-  test('is known to be lost where its key was removed and put back with the same value', async () => {
+  test('is reported lost by isAcquired if its key was removed and created again with the same value', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 60 });
     await raw('DELETE', lock.lockKey);
@@ -229,7 +229,7 @@ describe('a lock that is not kept alive', () => {
     await raw('DELETE', lock.lockKey);
   });
 
-  test('is told lost by its signal before its key expires', async () => {
+  test('aborts its signal before its key expires', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 2 });
     await aborted(lock.signal);
@@ -237,7 +237,7 @@ describe('a lock that is not kept alive', () => {
     expect(lock.isTaken).toBe(false);
   });
 
-  test('is known to be lost even before the event loop could tell', async () => {
+  test('is reported lost by isTaken even if a blocked event loop delays its timer', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 2 });
     const end = performance.now() + 2000;
@@ -246,7 +246,7 @@ describe('a lock that is not kept alive', () => {
     expect(lock.signal.aborted).toBe(true);
   });
 
-  test('keeps its signal when it is renewed, and tells of a later loss', async () => {
+  test('keeps its signal when it is renewed, and aborts that signal at a later loss', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: 60 });
     const { signal } = lock;
@@ -255,14 +255,14 @@ describe('a lock that is not kept alive', () => {
     await aborted(signal);
   });
 
-  test('with no expiry is not lost', async () => {
+  test('is not lost if it has no expiry', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: null });
     expect(lock.isTaken).toBe(true);
     await lock.release();
   });
 
-  test('has a TTL of a year: long timers are chained, not fired at once', async () => {
+  test('may have a TTL of a year: long timers are chained and do not fire at once', async () => {
     const year = 365 * 24 * 3600;
     const delays = vi.spyOn(globalThis, 'setTimeout');
     const lock = new Lock(useClient(), freshName());

@@ -6,7 +6,7 @@ import { aborted } from '../suites/lock/locks.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 
-test('a look that does not wait removes what a dead predecessor left, also where others stand behind that', async () => {
+test('a non-blocking request evicts the entry that a dead predecessor left, even if others wait behind that entry', async () => {
   const name = freshName();
   await raw('POST', `/_locks/${name}`, { value: 'id:node-1:0123', ttl: '60' });
   await raw('POST', `/_locks/${name}`, { value: 'python', ttl: '60' });
@@ -15,7 +15,7 @@ test('a look that does not wait removes what a dead predecessor left, also where
   expect(await queueOn(name)).toMatchObject([{ value: 'python' }]);
 });
 
-test('a subscriber sees the same result of acquire as its caller', async () => {
+test('a trace subscriber gets the same object as the caller of acquire', async () => {
   const results: unknown[] = [];
   const channel = tracingChannel('etcd-v2-lock:request');
   const onEnd = (trace: unknown) => results.push((trace as { result: unknown }).result);
@@ -29,7 +29,7 @@ test('a subscriber sees the same result of acquire as its caller', async () => {
   await held.release();
 });
 
-test("an error of another realm is told of the loss, too: Jest's tests live in one of their own", async () => {
+test('an error of another realm, such as that of a Jest test, also gets the loss as `lockError`', async () => {
   const error = runInNewContext('new Error("of another realm")');
   const work = new LockManager(useClient()).request(freshName(), { ttl: 1 }, async ({ key, signal }) => {
     await raw('DELETE', key);
@@ -40,7 +40,7 @@ test("an error of another realm is told of the loss, too: Jest's tests live in o
   expect(error.lockError).toBeInstanceOf(EtcdLockLost);
 });
 
-test('another copy of the package in the same process takes no entry of ours for a predecessor’s', async () => {
+test('a second copy of the package in the same process does not treat our entry as a leftover', async () => {
   const { stdout, stderr } = await runScript(
     `import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
      import { join } from 'node:path';

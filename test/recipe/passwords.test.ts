@@ -7,7 +7,7 @@ import { useManager } from '../support/managers.ts';
 import { APP, basic, guard, ROOT } from '../support/secured-etcd.ts';
 import { waysOfAsking } from '../support/ways-of-asking.ts';
 
-/** An etcd that asks for a password, seen through a proxy. */
+/** Starts an etcd that requires a password, behind a proxy. */
 async function useGuardedEtcd() {
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
@@ -15,7 +15,7 @@ async function useGuardedEtcd() {
   const proxy = await useProxy(etcd.url);
   return {
     changePassword,
-    /** How many requests etcd has refused. */
+    /** Returns how many requests with this method etcd has refused. */
     refused: (method: string) => proxy.requests.filter((r) => r.method === method && r.status === 401).length,
     requests: proxy.requests,
     app: { endpoints: proxy.url, ...APP } satisfies EtcdClientOptions,
@@ -24,7 +24,7 @@ async function useGuardedEtcd() {
   };
 }
 
-test('with the right password a lock is acquired, waited on and released', async () => {
+test('a client with the right password acquires a lock, waits for it and releases it', async () => {
   const { app, root } = await useGuardedEtcd();
   const name = freshName();
   const [owner, waiting] = [new Lock(useClient(root), name), useClient(app)];
@@ -43,7 +43,7 @@ describe.each<[string, Partial<typeof APP>]>([
   ['wrong', { ...APP, password: 'guessed' }],
   ['missing', {}],
 ])('a %s password', (_, credentials) => {
-  test('is an error at once, however the lock is asked for: etcd is asked once, and nothing is left to clean up', async () => {
+  test('rejects every kind of acquire after one HTTP request, and leaves nothing to clean up', async () => {
     const { app, root, requests } = await useGuardedEtcd();
     const name = freshName();
     for (const [way, ask] of waysOfAsking) {
@@ -60,7 +60,7 @@ describe.each<[string, Partial<typeof APP>]>([
 });
 
 describe('when the password is changed on the server', () => {
-  test('a hold that is kept alive is told lost by the one renewal that is refused', async () => {
+  test('a hold with keepAlive is lost at its first refused renewal', async () => {
     const { app, changePassword, refused } = await useGuardedEtcd();
     const lock = new Lock(useClient(app), freshName());
     await lock.acquire({ lockTtl: 3, keepAlive: true });
@@ -70,7 +70,7 @@ describe('when the password is changed on the server', () => {
     expect(refused('PUT')).toBe(1);
   });
 
-  test('a request whose work goes on ends with the loss, which says why', async () => {
+  test('a request whose callback still runs rejects with the loss and its cause', async () => {
     const { app, changePassword, refused } = await useGuardedEtcd();
     const request = useManager({ ttl: 9 }, app).request(freshName(), async ({ signal }) => {
       await changePassword('changed');
@@ -83,7 +83,7 @@ describe('when the password is changed on the server', () => {
     expect(refused('PUT')).toBe(1);
   });
 
-  test('a release says so at once; the key is removed when the old password is back', async () => {
+  test('a release rejects at once, and the key is removed once the old password is valid again', async () => {
     const { app, changePassword, refused, endOf } = await useGuardedEtcd();
     const lock = new Lock(useClient(app), freshName());
     await lock.acquire({ lockTtl: 600 });
@@ -95,7 +95,7 @@ describe('when the password is changed on the server', () => {
     expect(await end()).toBe('compareAndDelete');
   });
 
-  test('a request whose work is done keeps its result all the same', async () => {
+  test('a request whose callback has ended still resolves to its result, and the key is removed later', async () => {
     const { app, changePassword, endOf } = await useGuardedEtcd();
     let end = async () => 'unseen';
     const request = useManager({ ttl: 600 }, app).request(freshName(), async ({ key }) => {
@@ -108,7 +108,7 @@ describe('when the password is changed on the server', () => {
     expect(await end()).toBe('compareAndDelete');
   });
 
-  test('a waiter is told as soon as its turn comes', async () => {
+  test('a waiter rejects as soon as the holder releases', async () => {
     const { app, root, changePassword, refused } = await useGuardedEtcd();
     const name = freshName();
     const owner = new Lock(useClient(root), name);

@@ -10,28 +10,28 @@ const script = (body: string): string => `
   console.log('end of script');
 `;
 
-/** Ends by itself, with the whole script run. */
+/** Expects the script to run to its end, and its process to exit by itself. */
 async function expectToExit(body: string, name: string, etcd = inject('etcd')): Promise<void> {
   const { code, stdout, stderr } = await runScript(script(body), { ETCD: etcd, NAME: name });
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'end of script\n', stderr: '' });
 }
 
 describe('a process exits by itself', () => {
-  test('after the client was closed', async () => {
+  test('after the client is closed', async () => {
     const name = freshName();
     await expectToExit('await lock.acquire(); await lock.release(); await client.close();', name);
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('without closing, after the lock was released', async () => {
+  test('after the lock is released, even if the client is not closed', async () => {
     await expectToExit('await lock.acquire(); await lock.release();', freshName());
   });
 
-  test('while a lock is kept alive: renewing keeps no process alive', async () => {
+  test('while a lock is held with keepAlive: renewals do not keep the process alive', async () => {
     await expectToExit('await lock.acquire({ lockTtl: 2, keepAlive: true });', freshName());
   });
 
-  test('while it still owes a removal to a server that does not answer', async () => {
+  test('while a removal is pending because the server does not answer', async () => {
     const proxy = await useProxy();
     proxy.intercept(({ method }) => (method === 'DELETE' ? { refuse: true } : undefined));
     await expectToExit('await lock.acquire(); await lock.release().catch(() => {});', freshName(), proxy.url);
@@ -44,7 +44,7 @@ describe('a process exits by itself', () => {
     );
   });
 
-  test('but not while it waits for a lock', async () => {
+  test('only after its pending acquire has ended', async () => {
     const name = freshName();
     await expectToExit(
       `const other = new Lock(client, process.env.NAME);
@@ -58,7 +58,7 @@ describe('a process exits by itself', () => {
   });
 });
 
-test('the package also loads by require', async () => {
+test('the package can also be loaded with require', async () => {
   const { stdout, stderr } = await runScript(
     `import { createRequire } from 'node:module';
      const { Lock } = createRequire(process.cwd() + '/')('etcd-v2-lock');

@@ -18,8 +18,8 @@ const answerJson = (status: number, body: unknown, index = 7): string =>
     JSON.stringify(body),
   );
 
-describe('etcd before 2.2, which names in-order keys by bare numbers', () => {
-  test('is refused with a clear error, and the key is removed again', async () => {
+describe('etcd before 2.2, which does not pad the numbers in the names of in-order keys', () => {
+  test('is refused with an error that names the version and the key, and the key is removed', async () => {
     const server = await useServer((socket, request) => {
       const value = /\bvalue=(\w+)/.exec(request)?.[1];
       const node = { key: '/_locks/x/7', value, ttl: 60, modifiedIndex: 7, createdIndex: 7 };
@@ -41,7 +41,7 @@ describe('etcd before 2.2, which names in-order keys by bare numbers', () => {
 });
 
 describe('etcd started without --enable-v2', () => {
-  test('is refused with a hint to the flag, and passed over where another member has it', async () => {
+  test('is refused with a hint to the flag, and skipped if another member supports v2', async () => {
     const etcd = await startEtcd();
     onTestFinished(() => etcd.stop());
     const server = await useServer((socket) => {
@@ -55,14 +55,14 @@ describe('etcd started without --enable-v2', () => {
   });
 });
 
-describe('a cluster replaced by another', () => {
-  test('loses a hold with EtcdClusterIdChanged, though the other has the same key with the same value', async () => {
+describe('the replacement of a cluster by another one', () => {
+  test('ends a hold with EtcdClusterIdChanged, even if the new cluster has the same key with the same value', async () => {
     const first = await startEtcd();
     const second = await startEtcd({ args: ['--initial-cluster-token', 'another'] });
     onTestFinished(() => Promise.all([first.stop(), second.stop()]).then(() => {}));
     const lock = new Lock(useClient({ endpoints: [first.url, second.url] }), 'x', { uuid: 'same' });
     await lock.acquire({ lockTtl: 2, keepAlive: true });
-    // A backup restored elsewhere: the same entry, in a cluster of another id.
+    // As if a backup had been restored: the same entry in a cluster with another id.
     await raw('PUT', lock.lockKey, { value: 'same', ttl: '600' }, second.url);
     await first.kill();
     await until(

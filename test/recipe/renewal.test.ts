@@ -5,7 +5,7 @@ import { append, renew, type V2OwnEntry } from '../../src/v2/locks/entry.ts';
 import { freshName, raw, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 
-/** An entry whose index has changed since it was made, and a client behind a proxy. */
+/** Creates an entry and changes its index, and connects a client behind a proxy that renews the entry. */
 async function useChangedEntry() {
   const proxy = await useProxy();
   const client = useClient({ endpoints: proxy.url });
@@ -15,7 +15,7 @@ async function useChangedEntry() {
   });
   await client.version();
   await raw('PUT', entry.key, { value: entry.value, ttl: '60', prevValue: entry.value });
-  /** Methods of the requests for the entry that one renewal makes. */
+  /** Renews once. Returns the outcome, and the methods of the requests for the entry. */
   const renewal = async (from: V2OwnEntry): Promise<{ methods: string[]; outcome: unknown }> => {
     const start = proxy.requests.length;
     const outcome = await renew(client, from, 60, {}).catch((error: unknown) => error);
@@ -31,7 +31,7 @@ async function useChangedEntry() {
   return { proxy, entry, renewal };
 }
 
-test('a renewal that could not be written after the entry had changed starts from its present index the next time', async () => {
+test('if a renewal reads a changed entry but fails to write, the next one writes with the new index', async () => {
   const { proxy, entry, renewal } = await useChangedEntry();
   let writes = 0;
   const restore = proxy.intercept(({ method }) => {
@@ -47,7 +47,7 @@ test('a renewal that could not be written after the entry had changed starts fro
   expect(methods).toEqual(['PUT']);
 });
 
-test('a renewal that could not read a changed entry reads it first the next time', async () => {
+test('if a renewal fails to read a changed entry, the next one reads the entry before it writes', async () => {
   const { proxy, entry, renewal } = await useChangedEntry();
   const restore = proxy.intercept(({ method, path }) =>
     method === 'GET' && path.endsWith(entry.key) ? { refuse: true } : undefined,

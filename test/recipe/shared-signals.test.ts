@@ -3,29 +3,29 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Lock, LockManager } from '../../src/index.ts';
 import { freshName, useClient } from '../support/locks.ts';
 
-/** What Node warned of while this ran. */
+/** Returns the messages of Node's warnings during the work. */
 async function warningsOf(work: () => Promise<unknown>): Promise<string[]> {
   const warnings: string[] = [];
   const note = ({ message }: Error) => warnings.push(message);
   process.on('warning', note);
   onTestFinished(() => void process.off('warning', note));
   await work();
-  // Warnings are told a tick later.
+  // Node emits warnings one tick later.
   await turn();
   return warnings;
 }
 
-/** As many calls as work under a lock may make at a time, each of which listens. */
+/** Makes 40 simultaneous calls that listen to the signal, as the work under a lock may do. */
 async function useMuch(signal: AbortSignal): Promise<void> {
   await Promise.all(Array.from({ length: 40 }, () => sleep(1, undefined, { signal })));
 }
 
-test('the signal of a hold can be handed to many calls without a warning of a leak', async () => {
+test('many calls can listen to the signal of a hold without a memory-leak warning', async () => {
   const locks = new LockManager(useClient());
   expect(await warningsOf(() => locks.request(freshName(), ({ signal }) => useMuch(signal)))).toEqual([]);
 });
 
-test('so can that of a Lock', async () => {
+test('many calls can listen to the signal of a Lock without a memory-leak warning', async () => {
   const lock = new Lock(useClient(), freshName());
   await lock.acquire();
   expect(await warningsOf(() => useMuch(lock.signal))).toEqual([]);

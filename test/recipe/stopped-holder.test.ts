@@ -16,24 +16,27 @@ const SET_UP = `
   const nameOf = (error) => error.name;
 `;
 
-/** Holds two locks, notices by the clock that it was stopped, and tells what it then sees: of one by asking, of the other by its signal. */
+/**
+ * Holds two locks and notices by the clock that its process was stopped. Then prints what the methods of one hold return, and
+ * what the signal of the other one reports.
+ */
 const HOLDER = `${SET_UP}
   const seen = {};
   const write = async ({ fencingToken }) => (await fetch(RESOURCE + '?token=' + fencingToken, { method: 'POST' })).status;
-  /** Calls back in the very turn of the event loop in which the process runs again. */
-  const onceStopped = (tell) => new Promise((resolve) => {
+  /** Calls back in the first pass of the event loop after the process was stopped. */
+  const onceStopped = (report) => new Promise((resolve) => {
     let last = performance.now();
-    const look = () => {
+    const check = () => {
       const gap = performance.now() - last;
       last += gap;
-      if (gap > 1500) resolve(tell());
-      else setImmediate(look);
+      if (gap > 1500) resolve(report());
+      else setImmediate(check);
     };
-    look();
+    check();
   });
   seen.outcome = await locks.request(NAME, { mode: MODE }, async (held) => {
     const watched = await locks.acquire(NAME + '-watched');
-    const looked = onceStopped(async () => {
+    const checked = onceStopped(async () => {
       seen.expiresIn = held.expiresIn();
       try { held.assertHeld(); } catch (error) { seen.asserted = error.name; }
       await new Promise(setImmediate);
@@ -41,7 +44,7 @@ const HOLDER = `${SET_UP}
     });
     seen.token = String(held.fencingToken);
     seen.early = await write(held);
-    await looked;
+    await checked;
     seen.late = await write(held);
     seen.released = await watched.release();
   }).catch(nameOf);
@@ -63,15 +66,15 @@ function start(source: string, env: Record<string, string>): RunningScript {
   return script;
 }
 
-/** What the script told, once it has ended well. */
-async function toldBy({ result }: RunningScript): Promise<Record<string, unknown>> {
+/** Waits for the script to succeed and returns what it printed. */
+async function outputOf({ result }: RunningScript): Promise<Record<string, unknown>> {
   const { code, stdout, stderr } = await result;
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout);
 }
 
 describe.each(['exclusive', 'shared'])('a process stopped for longer than its TTL (%s)', (mode) => {
-  test('holds no more: it sees so as soon as it runs again, and a fence refuses its late write', async () => {
+  test('has lost its lock: it notices the loss as soon as it runs again, and a fence refuses its late write', async () => {
     const name = freshName();
     const resource = await fencedResource();
     const old = start(HOLDER, { NAME: name, MODE: mode, RESOURCE: resource.url });
@@ -84,7 +87,7 @@ describe.each(['exclusive', 'shared'])('a process stopped for longer than its TT
     await untilQueued(`${name}-watched`, 0);
     await resource.write(successor.fencingToken);
     old.process.kill('SIGCONT');
-    const { token, ...seen } = await toldBy(old);
+    const { token, ...seen } = await outputOf(old);
     expect(seen).toEqual({
       early: 200,
       expiresIn: 0,
@@ -100,7 +103,7 @@ describe.each(['exclusive', 'shared'])('a process stopped for longer than its TT
     expect(await successor.release()).toBe(true);
   });
 
-  test('waits no more: it does not run, though the lock is free', async () => {
+  test('has lost its entry in the queue: its callback does not run, even if the lock is free', async () => {
     const name = freshName();
     const holder = await useManager({ ttl: 60 }).acquire(name);
     const proxy = await useProxy();
@@ -111,7 +114,7 @@ describe.each(['exclusive', 'shared'])('a process stopped for longer than its TT
     await untilQueued(name, 1);
     await holder.release();
     waiter.process.kill('SIGCONT');
-    expect(await toldBy(waiter)).toEqual({ outcome: 'EtcdLockExpired' });
+    expect(await outputOf(waiter)).toEqual({ outcome: 'EtcdLockExpired' });
     expect(await queueOn(name)).toEqual([]);
   });
 });

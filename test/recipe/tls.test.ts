@@ -22,8 +22,8 @@ const { ca } = authority;
 const [trusted, client] = [authority.issue(), authority.issue()];
 const expired = authority.issue({ expired: true });
 
-describe('an etcd that asks for client certificates', () => {
-  test('is locked and waited on by a Lock that has one', async () => {
+describe('on an etcd that requires client certificates', () => {
+  test('a Lock with a certificate is acquired, waited for and released', async () => {
     const { etcd, url } = await useTlsEtcd(trusted, authority);
     const name = freshName();
     const owner = new Lock(useClient({ endpoints: url, ca, ...client }), name);
@@ -39,7 +39,7 @@ describe('an etcd that asks for client certificates', () => {
     expect(await queueOn(name, etcd.url)).toEqual([]);
   });
 
-  test('is locked by a LockManager that has one, and the hold is kept alive', async () => {
+  test('a LockManager with a certificate acquires a lock and renews it', async () => {
     const { etcd, url } = await useTlsEtcd(trusted, authority);
     const name = freshName();
     const manager = useManager({ ttl: 2 }, { endpoints: url, ca, ...client });
@@ -55,22 +55,37 @@ describe('an etcd that asks for client certificates', () => {
   });
 });
 
-describe('where TLS stands in the way, every way of asking ends with what it is, and leaves nothing to clean up:', () => {
+describe('every kind of acquire rejects with the TLS failure, and leaves nothing to clean up, if', () => {
   test.each([
-    ['no client certificate', trusted, { ca }, /asks for a client certificate: .*BAD_CERTIFICATE/],
-    ['one of an unknown authority', trusted, { ca, ...stranger.issue() }, /refuses the client .*BAD_CERTIFICATE/],
-    ['an expired one', trusted, { ca, ...expired }, /refuses the client .*BAD_CERTIFICATE/],
-    ['an expired server', expired, { ca, ...client }, /not trusted: .*CERT_HAS_EXPIRED/],
+    ['the client has no certificate', trusted, { ca }, /asks for a client certificate: .*BAD_CERTIFICATE/],
     [
-      'a server of an expired authority',
+      'the client certificate is of an unknown authority',
+      trusted,
+      { ca, ...stranger.issue() },
+      /refuses the client certificate: .*BAD_CERTIFICATE/,
+    ],
+    ['the client certificate has expired', trusted, { ca, ...expired }, /refuses the client certificate: .*BAD_CERTIFICATE/],
+    ['the server certificate has expired', expired, { ca, ...client }, /not trusted: .*CERT_HAS_EXPIRED/],
+    [
+      'the authority of the server certificate has expired',
       formerly.issue(),
       { ca: formerly.ca, ...client },
       /not trusted: .*CERT_HAS_EXPIRED/,
     ],
-    ['a server of an unknown authority', trusted, { ca: stranger.ca, ...client }, /not trusted: .*UNABLE_TO_VERIFY/],
-    ['a server of none that Node knows', trusted, client, /not trusted: .*UNABLE_TO_VERIFY/],
     [
-      'a server of another name',
+      'the server certificate is of another authority than `ca`',
+      trusted,
+      { ca: stranger.ca, ...client },
+      /not trusted: .*UNABLE_TO_VERIFY/,
+    ],
+    [
+      'the server certificate is of an authority that Node does not know',
+      trusted,
+      client,
+      /not trusted: .*UNABLE_TO_VERIFY/,
+    ],
+    [
+      'the server certificate is for another host',
       authority.issue({ hosts: ['etcd.test'] }),
       { ca, ...client },
       /not trusted: .*127\.0\.0\.1/,
@@ -93,7 +108,7 @@ describe('where TLS stands in the way, every way of asking ends with what it is,
 describe.each(waysOfAsking)('%s', (_, ask) => {
   test.each([
     ['whose certificate it does not trust', expired],
-    ['that wants a client certificate', { ...trusted, ca, requestCert: true }],
+    ['that requires a client certificate', { ...trusted, ca, requestCert: true }],
   ])('connects once to a server %s', async (_, options) => {
     const refusing = await serveTls(options);
     await rejection(ask(useClient({ endpoints: refusing.url, ca }), 'x'));
@@ -101,14 +116,14 @@ describe.each(waysOfAsking)('%s', (_, ask) => {
   });
 });
 
-test('a member whose certificate is bad is passed over', async () => {
+test('a member with an expired certificate is skipped', async () => {
   const [bad, good] = [await useTlsEtcd(expired), await useTlsEtcd(trusted)];
   const lock = new Lock(useClient({ endpoints: [bad.url, good.url], ca }), freshName());
   expect(await lock.acquire()).toBe(true);
   await lock.release();
 });
 
-test('a server that cannot read its certificate just now is waited for', async () => {
+test('acquire retries while the server cannot read its certificate', async () => {
   const { url, present } = await useTlsEtcd(trusted);
   present({ cert: 'half a certifi', key: trusted.key });
   const waiting = useClient({ endpoints: url, ca });
@@ -119,17 +134,17 @@ test('a server that cannot read its certificate just now is waited for', async (
   expect(await acquiring).toBe(true);
 });
 
-describe('when the server comes back with a certificate that is not trusted', () => {
-  async function comeBackUntrusted({ etcd, present }: TlsEtcd): Promise<void> {
+describe('after the server restarts with an untrusted certificate', () => {
+  async function restartUntrusted({ etcd, present }: TlsEtcd): Promise<void> {
     present(stranger.issue());
     await etcd.restart();
   }
 
-  test('a hold goes on where that passes in time', async () => {
+  test('a hold survives if the server is trusted again in time', async () => {
     const server = await useTlsEtcd(trusted);
     const name = freshName();
     const held = await useManager({ ttl: 12 }, { endpoints: server.url, ca }).acquire(name);
-    await comeBackUntrusted(server);
+    await restartUntrusted(server);
     const [entry] = await queueOn(name, server.etcd.url);
     // A renewal, due after 4 s, has failed by then.
     await until(
@@ -144,22 +159,22 @@ describe('when the server comes back with a certificate that is not trusted', ()
     expect(await held.release()).toBe(true);
   });
 
-  test('a hold that ends for it says so', async () => {
+  test('a hold is lost at its deadline, with EtcdTlsFailed among the causes', async () => {
     const server = await useTlsEtcd(trusted);
-    // Longer than the restart, on a very busy machine too: else the hold ends because nobody answers.
+    // Longer than the restart on a very busy machine. Otherwise the hold is lost because no member answers.
     const held = await useManager({ ttl: 12 }, { endpoints: server.url, ca }).acquire(freshName());
-    await comeBackUntrusted(server);
+    await restartUntrusted(server);
     const lost = await aborted(held.signal);
     expect(lost).toBeInstanceOf(EtcdLockLost);
     expect(causes(lost)).toContainEqual(expect.any(EtcdTlsFailed));
     expect(await held.release()).toBe(false);
   });
 
-  test('a release says so at once; the key is removed when the server is trusted again', async () => {
+  test('a release rejects at once, and the key is removed once the server is trusted again', async () => {
     const server = await useTlsEtcd(trusted);
     const lock = new Lock(useClient({ endpoints: server.url, ca }), freshName());
     await lock.acquire({ lockTtl: 600 });
-    await comeBackUntrusted(server);
+    await restartUntrusted(server);
     const end = await endOf(lock.lockKey, server.etcd.url);
     expect(await rejection(lock.release())).toBeInstanceOf(EtcdTlsFailed);
     server.present(trusted);
@@ -169,9 +184,9 @@ describe('when the server comes back with a certificate that is not trusted', ()
 
 describe('the wrong protocol', () => {
   test.each([
-    ['clear text to a server in TLS', 'does the server expect https?'],
-    ['TLS to a server in clear text', 'does the server use TLS?'],
-  ])('%s looks like an outage; the error asks', async (what, question) => {
+    ['clear text to a server with TLS', 'does the server expect https?'],
+    ['TLS to a server without TLS', 'does the server use TLS?'],
+  ])('%s fails like an outage, and the error asks: %s', async (what, question) => {
     const { etcd, url } = await useTlsEtcd(trusted);
     const wrong = what.startsWith('clear') ? url.replace('https:', 'http:') : etcd.url.replace('http:', 'https:');
     const lock = new Lock(useClient({ endpoints: wrong, ca }), freshName());
@@ -184,7 +199,7 @@ describe('the wrong protocol', () => {
   });
 });
 
-test('a password goes through TLS, and a wrong one is told apart from a wrong certificate', async () => {
+test('a password works over TLS, and a wrong password causes another error than a missing certificate', async () => {
   const { etcd, url } = await useTlsEtcd(trusted, authority);
   await guard(etcd.url);
   const options = { endpoints: url, ca, ...client };
@@ -197,10 +212,10 @@ test('a password goes through TLS, and a wrong one is told apart from a wrong ce
   expect(await rejection(unknown.acquire({ timeout: 20 }))).toBeInstanceOf(EtcdTlsFailed);
 });
 
-test('a hold is kept while the event loop is blocked for a sixteenth of its TTL again and again', async (context) => {
+test('a hold over TLS is kept while the event loop is repeatedly blocked for a sixteenth of its TTL', async (context) => {
   const { url } = await useTlsEtcd(trusted);
   await expectKept(context, { etcd: url.replace('127.0.0.1', 'localhost'), ttl: 14, slice: 0.8, ca }, 1 / 16);
 });
 
-/** An error and the errors beneath it. */
+/** Returns an error and its chain of causes. */
 const causes = (error: unknown): unknown[] => (error instanceof Error ? [error, ...causes(error.cause)] : []);
