@@ -18,7 +18,7 @@ test.each([
   expect(() => new Lock(client, name)).toThrow(shown);
 });
 
-test.each([undefined, null, 5, ['a']])('a lock name that is no string is refused: %j', (name) => {
+test.each([undefined, null, 5, ['a']])('a lock name that is not a string is refused: %j', (name) => {
   expect(() => new Lock(new EtcdClient(), name as unknown as string)).toThrow(TypeError);
 });
 
@@ -51,7 +51,7 @@ test.each([
   [{ keepAlive: 'yes' as unknown as boolean }, 'keepAlive must be a boolean, got "yes"'],
   [{ signal: {} as AbortSignal }, 'signal must be an AbortSignal'],
   [{ keepAlive: true, lockTtl: null }, 'keepAlive needs a lockTtl to renew, got null'],
-])('acquire(%j) is refused before any request', async (options, message) => {
+])('acquire(%j) rejects before any request', async (options, message) => {
   const proxy = await useProxy();
   const lock = new Lock(useClient({ endpoints: proxy.url }), 'x');
   const error = await rejection(lock.acquire(options));
@@ -66,7 +66,7 @@ test('a margin as long as the TTL is refused', async () => {
   expect(error).toHaveProperty('message', 'margin must be less than lockTtl 5, got 5');
 });
 
-test('setUuid refuses what is no uuid before any request', async () => {
+test('setUuid refuses an invalid uuid before any request', async () => {
   const proxy = await useProxy();
   const lock = new Lock(useClient({ endpoints: proxy.url }), 'x');
   expect(await rejection(lock.setUuid(''))).toBeInstanceOf(RangeError);

@@ -16,7 +16,7 @@ function pair() {
 }
 
 describe('acquire', () => {
-  test('queues a key with the uuid as value and the TTL asked for, and owns the lock when it is first', async () => {
+  test('appends a key with the uuid as value and the given TTL, and holds the lock if that key is the first', async () => {
     const { name, a } = pair();
     expect(await a.acquire({ lockTtl: 60 })).toBe(true);
     const [entry, ...others] = await queueOn(name);
@@ -30,7 +30,7 @@ describe('acquire', () => {
     expect(await a.isAcquired()).toBe(true);
   });
 
-  test('has a TTL of an hour by default, and none with null', async () => {
+  test('sets a TTL of an hour by default, and none if `lockTtl` is null', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     await b.acquire({ blocking: false, lockTtl: null });
@@ -39,7 +39,7 @@ describe('acquire', () => {
     expect(second?.ttl).toBeUndefined();
   });
 
-  test('waits until the holder releases, with a greater fencing token', async () => {
+  test('waits until the holder releases, and gets a greater fencing token', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     const waiting = b.acquire();
@@ -62,7 +62,7 @@ describe('acquire', () => {
     expect(await waiting).toBe(true);
   });
 
-  test('skips a waiter that gave up', async () => {
+  test('gets the lock after the holder even if a waiter in between has given up', async () => {
     const { name, a, b } = pair();
     const c = new Lock(useClient(), name);
     await a.acquire();
@@ -77,7 +77,7 @@ describe('acquire', () => {
     expect(await waiting).toBe(true);
   });
 
-  test('takes over from an owner whose key expired', async () => {
+  test('gets the lock when the key of the holder expires', async () => {
     const { a, b } = pair();
     await a.acquire({ lockTtl: 2 });
     expect(await b.acquire({ timeout: 20 })).toBe(true);
@@ -94,7 +94,7 @@ describe('acquire', () => {
     expect(a.fencingToken).toBe(fencingToken);
   });
 
-  test('removes the expiry of a held lock with null', async () => {
+  test('removes the expiry of a held lock if `lockTtl` is null', async () => {
     const { name, a } = pair();
     await a.acquire({ lockTtl: 60 });
     await a.acquire({ lockTtl: null });
@@ -103,7 +103,7 @@ describe('acquire', () => {
     expect(entry?.ttl).toBeUndefined();
   });
 
-  test('queues anew, behind the others, when its key has gone: it never re-creates the old one', async () => {
+  test('appends a new key behind the others if its key is gone, and never re-creates the old key', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     const { lockKey, signal } = a;
@@ -116,7 +116,7 @@ describe('acquire', () => {
     expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
   });
 
-  test('runs one call after another on one object', async () => {
+  test('runs the calls on one object one after another', async () => {
     const { name, a } = pair();
     expect(await Promise.all([a.acquire(), a.acquire({ lockTtl: 90 }), a.acquire({ lockTtl: 30 })])).toEqual([
       true,
@@ -126,7 +126,7 @@ describe('acquire', () => {
     expect(await queueOn(name)).toMatchObject([{ key: a.lockKey, ttl: 30 }]);
   });
 
-  test('ends a call that waits behind another one by its own timeout, and leaves the other one alone', async () => {
+  test('times out while it waits for an earlier call on the same object, and does not affect that call', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     const first = b.acquire();
@@ -138,7 +138,7 @@ describe('acquire', () => {
 });
 
 describe('acquire with blocking: false', () => {
-  test('resolves to false on a taken lock and keeps its place, which the next call renews', async () => {
+  test('resolves to false on a taken lock and keeps its entry, which the next call renews', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     expect(await b.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
@@ -151,7 +151,7 @@ describe('acquire with blocking: false', () => {
     expect(b.lockKey).toBe(lockKey);
   });
 
-  test('gives the place up by release', async () => {
+  test('keeps an entry that release removes', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     await b.acquire({ blocking: false });
@@ -159,7 +159,7 @@ describe('acquire with blocking: false', () => {
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });
 
-  test('does not renew the place it keeps, even with keepAlive: an abandoned one goes away', async () => {
+  test('does not renew the entry it keeps, even with keepAlive, so that an abandoned entry expires', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     await b.acquire({ blocking: false, lockTtl: 2, keepAlive: true });
@@ -168,8 +168,8 @@ describe('acquire with blocking: false', () => {
   });
 });
 
-describe('waiting in vain', () => {
-  test('rejects with EtcdWatchTimedOut, says who holds the lock, and leaves no key', async () => {
+describe('an acquire that does not get the lock', () => {
+  test('rejects with EtcdWatchTimedOut, names the holder, and leaves no key', async () => {
     const { name, a, b } = pair();
     await a.acquire({ lockTtl: 60 });
     const error = await rejection(b.acquire({ timeout: 0.3 }));
@@ -181,14 +181,14 @@ describe('waiting in vain', () => {
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });
 
-  test('tells what the requests failed with when etcd could not be reached', async () => {
+  test('times out with the last failure as its cause if etcd cannot be reached', async () => {
     const lock = new Lock(useClient({ endpoints: 'http://127.0.0.1:1' }), freshName());
     const error = await rejection(lock.acquire({ timeout: 0.3 }));
     expect(error).toBeInstanceOf(EtcdWatchTimedOut);
     expect(error).toMatchObject({ message: expect.stringContaining('ECONNREFUSED'), cause: expect.any(Error) });
   });
 
-  test('rejects after three tries where no cluster ever answered and no timeout is given', async () => {
+  test('rejects after three tries if the cluster has never answered and no timeout is given', async () => {
     const lock = new Lock(useClient({ endpoints: 'http://127.0.0.1:1' }), freshName());
     const error = await rejection(lock.acquire());
     expect(error).toBeInstanceOf(EtcdConnectionFailed);
@@ -207,14 +207,14 @@ describe('waiting in vain', () => {
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });
 
-  test('makes no request when the signal is aborted already', async () => {
+  test('makes no request if the signal has aborted already', async () => {
     const { name, b } = pair();
     const reason = new Error('stop');
     expect(await rejection(b.acquire({ signal: AbortSignal.abort(reason) }))).toBe(reason);
     expect((await raw('GET', `/_locks/${name}`)).status).toBe(404);
   });
 
-  test('rejects with EtcdLockExpired, naming the holder, when the own key expires', async () => {
+  test('rejects with EtcdLockExpired, which names the holder, when its own key expires', async () => {
     const { name, a, b } = pair();
     await a.acquire({ lockTtl: 60 });
     const error = await rejection(b.acquire({ lockTtl: 2 }));
@@ -223,7 +223,7 @@ describe('waiting in vain', () => {
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });
 
-  test('rejects with EtcdLockExpired when somebody removed the own key', async () => {
+  test('rejects with EtcdLockExpired if somebody has removed its own key', async () => {
     const { name, a, b } = pair();
     await a.acquire({ lockTtl: 60 });
     const waiting = rejection(b.acquire());
@@ -245,7 +245,7 @@ describe('release', () => {
     await a.release();
   });
 
-  test('says so when there never was a place', async () => {
+  test('rejects with EtcdValueError if there never was an entry', async () => {
     const { a } = pair();
     const error = await rejection(a.release());
     expect(error).toBeInstanceOf(EtcdValueError);
@@ -254,14 +254,14 @@ describe('release', () => {
     expect(() => a.fencingToken).toThrow(EtcdValueError);
   });
 
-  test('frees a key found by a chosen uuid', async () => {
+  test('removes a key that it finds by a chosen uuid', async () => {
     const { name, a } = pair();
     await a.acquire();
     await new Lock(useClient(), name, { uuid: a.uuid }).release();
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('ends an acquire that waits, and gives its place up', async () => {
+  test('ends a waiting acquire and removes its entry', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     const waiting = rejection(b.acquire());
@@ -271,7 +271,7 @@ describe('release', () => {
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });
 
-  test('leaves a key alone that carries the value of another', async () => {
+  test('does not remove its key if somebody has changed the value', async () => {
     const { name, a } = pair();
     await a.acquire();
     await raw('PUT', a.lockKey, { value: 'somebody-else' });
@@ -279,7 +279,7 @@ describe('release', () => {
     expect(await queueOn(name)).toMatchObject([{ key: a.lockKey, value: 'somebody-else' }]);
   });
 
-  test('removes a key of ours that was rewritten with our value', async () => {
+  test('removes its key even if somebody has written the same value again', async () => {
     const { name, a } = pair();
     await a.acquire();
     await raw('PUT', a.lockKey, { value: a.uuid, ttl: '60' });
@@ -296,7 +296,7 @@ describe('release', () => {
     expect(a.lockKey > lockKey).toBe(true);
   });
 
-  test('is what disposing does, where there is something to release', async () => {
+  test('is called by disposal if there is an entry to remove', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     await a[Symbol.asyncDispose]();
@@ -306,7 +306,7 @@ describe('release', () => {
 });
 
 describe('isAcquired', () => {
-  test('is false before the first acquire, and in the queue', async () => {
+  test('is false before the first acquire, and while the lock waits in the queue', async () => {
     const { a, b } = pair();
     expect(await a.isAcquired()).toBe(false);
     await a.acquire();
@@ -314,7 +314,7 @@ describe('isAcquired', () => {
     expect(await b.isAcquired()).toBe(false);
   });
 
-  test('notices a key that is gone or rewritten, and the signal tells', async () => {
+  test('is false if the key is gone or has another value, and then the signal has aborted', async () => {
     for (const change of ['gone', 'rewritten']) {
       const { a } = pair();
       await a.acquire();
@@ -328,7 +328,7 @@ describe('isAcquired', () => {
 });
 
 describe('setUuid', () => {
-  test('adopts the place of another, which acquire then renews', async () => {
+  test('adopts the entry of another Lock, which acquire then renews', async () => {
     const { name, a, b } = pair();
     await a.acquire({ lockTtl: 60 });
     await b.setUuid(a.uuid);
@@ -341,7 +341,7 @@ describe('setUuid', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('refuses a uuid that is not in the queue, and stays what it was', async () => {
+  test('refuses a uuid that is not in the queue, and changes nothing', async () => {
     const { a, b } = pair();
     await a.acquire();
     const { uuid, lockKey } = a;
@@ -351,7 +351,7 @@ describe('setUuid', () => {
     expect(a).toMatchObject({ uuid, lockKey, isTaken: true });
   });
 
-  test('gives up a place of its own', async () => {
+  test('removes the present own entry', async () => {
     const { name, a, b } = pair();
     await a.acquire();
     await b.acquire({ blocking: false });
@@ -360,7 +360,7 @@ describe('setUuid', () => {
     expect(await b.acquire({ blocking: false })).toBe(true);
   });
 
-  test('takes the lowest of several keys and removes the others', async () => {
+  test('adopts the lowest of several keys with the uuid, and removes the others', async () => {
     const { name, a } = pair();
     for (let i = 0; i < 3; i += 1) await raw('POST', `/_locks/${name}`, { value: 'twice' });
     const [lowest] = await queueOn(name);
@@ -371,7 +371,7 @@ describe('setUuid', () => {
 });
 
 describe('a chosen uuid', () => {
-  test('is looked up before anything is queued', async () => {
+  test('is searched in the queue before an entry is appended', async () => {
     const { name } = pair();
     const first = new Lock(useClient(), name, { uuid: 'node-1' });
     await first.acquire();
@@ -383,7 +383,7 @@ describe('a chosen uuid', () => {
 });
 
 describe('contenders', () => {
-  test('are told in order, with key, uuid, sequence and TTL', async () => {
+  test('are listed in order, with key, value, rank and TTL', async () => {
     const { a, b } = pair();
     expect(await a.contenders()).toEqual([]);
     await a.acquire({ lockTtl: 60 });
@@ -394,7 +394,7 @@ describe('contenders', () => {
     ]);
   });
 
-  test('of a lock inside the directory of another are not counted', async () => {
+  test('do not include the entries of a lock in a subdirectory', async () => {
     const { name, a } = pair();
     const inner = new Lock(useClient(), `${name}/5`);
     await inner.acquire();

@@ -3,7 +3,7 @@ import { Lock } from '../../src/index.ts';
 import { freshName, queueOn, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
-test('an uncontended acquire and release is three requests', async () => {
+test('an uncontended acquire and release take three requests', async () => {
   const proxy = await useProxy();
   const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
   for (let cycle = 1; cycle <= 3; cycle += 1) {
@@ -13,7 +13,7 @@ test('an uncontended acquire and release is three requests', async () => {
   }
 });
 
-test('a hand-over costs the waiter its queueing, one watch and two listings', async () => {
+test('a waiter needs one append, one watch and two listings to get the lock', async () => {
   const proxy = await useProxy();
   const name = freshName();
   const owner = new Lock(useClient(), name);
@@ -28,7 +28,7 @@ test('a hand-over costs the waiter its queueing, one watch and two listings', as
   expect(requests).toEqual(['POST', 'GET', 'WATCH', 'GET']);
 });
 
-test('a hundred waiters of one client do not hold up a release by the same client', async () => {
+test('a hundred waiters of one client do not delay a release by the same client', async () => {
   const name = freshName();
   const client = useClient();
   const owner = new Lock(client, name);
@@ -47,13 +47,13 @@ test('a hundred waiters of one client do not hold up a release by the same clien
   expect(await queueOn(name)).toEqual([]);
 }, 60_000);
 
-test('a poll is given up after a third of the TTL, and the queue is read by quorum', async () => {
+test('a waiter whose poll gets no answer reads the queue by quorum, and gets the lock', async () => {
   const proxy = await useProxy();
   const name = freshName();
   const owner = new Lock(useClient(), name);
   await owner.acquire();
   const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
-  // The long poll never speaks again, as on a half-open connection.
+  // The long poll gets no answer, as on a half-open connection.
   proxy.intercept(({ query }) => (query.get('wait') ? { silent: true } : undefined));
   const waiting = waiter.acquire({ lockTtl: 3, keepAlive: true });
   await until(
@@ -65,7 +65,7 @@ test('a poll is given up after a third of the TTL, and the queue is read by quor
   await waiter.release();
 });
 
-test('many calls at once on one client raise no warning of a leak', async () => {
+test('many simultaneous calls on one client cause no memory-leak warning', async () => {
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => warnings.push(warning);
   process.on('warning', onWarning);

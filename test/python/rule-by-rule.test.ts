@@ -14,7 +14,7 @@ import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, 
 import { block } from '../support/managers.ts';
 import { until } from '../support/until.ts';
 
-/** Has a client's appends bring another listing than the one they got; they ask for one once etcd has answered. */
+/** Replaces the listing that comes with an append. A client requests one only after etcd has answered it before. */
 async function onListing(client: EtcdClient, change: (listing: Snapshot) => Snapshot | undefined): Promise<void> {
   await client.members();
   const append = client.createInOrder.bind(client);
@@ -30,7 +30,7 @@ describe('validity', () => {
     const createInOrder = client.createInOrder.bind(client);
     client.createInOrder = async (...args) => {
       const change = await createInOrder(...args);
-      // Most of the TTL has passed before we hear of it.
+      // The answer arrives when most of the TTL has passed.
       await sleep(2000);
       return change;
     };
@@ -45,7 +45,7 @@ describe('validity', () => {
 });
 
 describe('a plain listing without our own entry', () => {
-  test('is confirmed by quorum before the lock is called lost', async () => {
+  test('is confirmed by a quorum read before the lock is reported lost', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
     await lock.acquire();
@@ -60,7 +60,7 @@ describe('a plain listing without our own entry', () => {
     expect(asked).toEqual([false, true]);
   });
 
-  test('is confirmed so also when it came with the append', async () => {
+  test('is confirmed by a quorum read even if it came with the append', async () => {
     const client = useClient();
     await onListing(client, (snapshot) => ({ ...snapshot, node: { ...snapshot.node, nodes: [] } }));
     const get = vi.spyOn(client, 'get');
@@ -70,7 +70,7 @@ describe('a plain listing without our own entry', () => {
 });
 
 describe('an append without a listing', () => {
-  test('is followed by one that is asked for', async () => {
+  test('is followed by a separate request for the listing', async () => {
     const client = useClient();
     await onListing(client, () => undefined);
     const get = vi.spyOn(client, 'get');
@@ -80,8 +80,8 @@ describe('an append without a listing', () => {
 });
 
 describe('a listing that comes too late', () => {
-  // The event loop stands still until the deadline has passed, so that no timer can have told.
-  test('is not believed, though it shows our entry first in line', async () => {
+  // The event loop is blocked until the deadline has passed, so that the timer of the lease cannot fire.
+  test('is not trusted, even if our entry is the first', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
     await lock.acquire({ lockTtl: 2 });
@@ -95,7 +95,7 @@ describe('a listing that comes too late', () => {
     expect(lock.isTaken).toBe(false);
   });
 
-  test('is not believed when it came with the append', async () => {
+  test('is not trusted, even if it came with the append', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
     await onListing(client, (snapshot) => {
@@ -112,7 +112,7 @@ describe('a wait', () => {
     [{ lockTtl: 6 }, 2],
     [{ lockTtl: 3600 }, 20],
     [{ lockTtl: null }, 20],
-  ])('with %j polls for %d seconds: a third of its TTL, or 20', async (options, seconds) => {
+  ])('with %j polls for %d seconds: a third of its TTL, at most 20', async (options, seconds) => {
     const name = freshName();
     await new Lock(useClient(), name).acquire();
     const client = useClient();
@@ -128,7 +128,7 @@ describe('a wait', () => {
     expect(timeouts).toEqual([seconds]);
   });
 
-  test('goes on after code 300 and a missing leader', async () => {
+  test('continues after code 300 and after a missing leader', async () => {
     const name = freshName();
     const owner = new Lock(useClient(), name);
     await owner.acquire();
@@ -174,7 +174,7 @@ describe('a wait', () => {
 });
 
 describe('a renewal attempt', () => {
-  test('gets a sixth of the TTL before the next member is asked, also when a held lock is acquired again', async () => {
+  test('fails over to the next member before the lease ends, even when a held lock is acquired again', async () => {
     const silent = await useProxy();
     const good = await useProxy();
     const name = freshName();
@@ -195,7 +195,7 @@ describe('a renewal attempt', () => {
 });
 
 describe('on one object', () => {
-  test('setUuid waits for an acquire under way, and reads do not', async () => {
+  test('setUuid waits for an acquire under way, but reads do not', async () => {
     const name = freshName();
     const owner = new Lock(useClient(), name);
     await owner.acquire();
@@ -211,13 +211,13 @@ describe('on one object', () => {
     await raw('POST', `/_locks/${name}`, { value: 'behind' });
     await owner.release();
     expect(await waiting).toBe(true);
-    // its owner has released meanwhile
+    // The owner of that uuid has released its entry by now.
     expect(await adopted).toHaveProperty('message', 'Inexistent UUID');
     expect(await lock.isAcquired()).toBe(true);
   });
 });
 
-describe('an append whose answer was lost, on the way to one of two members', () => {
+describe('an append whose answer from one of two members was lost', () => {
   test('is found on the other member and not repeated there', async () => {
     const first = await useProxy();
     const second = await useProxy();
@@ -232,23 +232,23 @@ describe('an append whose answer was lost, on the way to one of two members', ()
 });
 
 describe('closing', () => {
-  test('takes one more look for an append that was never answered, and is done', async () => {
+  test('reads the queue once more for the key of an unanswered append, and ends', async () => {
     const proxy = await useProxy();
     const name = freshName();
     const client = useClient({ endpoints: proxy.url });
     const lock = new Lock(client, name);
-    // Never carried out at all.
+    // The append is never carried out.
     const off = proxy.intercept(({ method }) => (method === 'POST' ? { refuse: true } : undefined));
     await rejection(lock.acquire({ timeout: 0.3 }));
     off();
-    const looks = () => proxy.requests.filter(({ query }) => query.get('quorum')).length;
-    const before = looks();
-    await until(looks, (count) => count >= before + 3);
+    const reads = () => proxy.requests.filter(({ query }) => query.get('quorum')).length;
+    const before = reads();
+    await until(reads, (count) => count >= before + 3);
     await client.close();
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('tries a removal again that fails once more', async () => {
+  test('retries a removal that keeps failing', async () => {
     const proxy = await useProxy();
     const name = freshName();
     const client = useClient({ endpoints: proxy.url });
@@ -269,7 +269,7 @@ describe('closing', () => {
 });
 
 describe('a cluster with another id than the expected one', () => {
-  test('is refused from the start', async () => {
+  test('is refused at the first answer', async () => {
     const error = await rejection(new Lock(useClient({ expectedClusterId: 'deadbeef' }), freshName()).acquire());
     expect(error).toBeInstanceOf(EtcdClusterIdChanged);
     expect(error).toHaveProperty('message', expect.stringContaining('deadbeef'));
