@@ -5,10 +5,10 @@ import type { KeyEvent, WatchOptions } from '../../../src/v2/keys-api.ts';
 import { ChangeWait } from '../../../src/v2/locks/change-wait.ts';
 import { rejection } from '../../support/locks.ts';
 
-/** Seconds: a poll lasts for 10 of them. */
+/** Seconds: a poll then lasts 10 s. */
 const TTL = 30;
-/** Seconds until the queue is looked at, with that TTL. */
-const LOOK = 8.125;
+/** Seconds of silence, with that TTL, after which a wait ends so that the queue is read. */
+const SILENCE = 8.125;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -23,7 +23,7 @@ interface Poll {
   readonly after: number | undefined;
   readonly timeout: number | undefined;
   readonly isOpen: () => boolean;
-  readonly tell: (index: number) => void;
+  readonly change: (index: number) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -35,16 +35,16 @@ const eventAt = (index: number): KeyEvent => ({
   index,
 });
 
-/** A store whose polls say what a test makes them say, and else are over in time. */
+/** Makes a store whose polls end with the event or error that a test gives them, else at their timeout. */
 function setUp() {
   const polls: Poll[] = [];
   const poll = (key: string, { after, timeout = 0, signal }: WatchOptions = {}): Promise<KeyEvent | undefined> =>
     new Promise((resolve, reject) => {
       const ending = new Scope(signal);
-      const timer = setTimeout(() => ending.abort('in time'), timeout * 1000);
+      const timer = setTimeout(() => ending.abort('timed out'), timeout * 1000);
       addAbortListener(ending, (reason) => {
         clearTimeout(timer);
-        if (reason === 'in time') resolve(undefined);
+        if (reason === 'timed out') resolve(undefined);
         else reject(reason);
       });
       polls.push({
@@ -52,9 +52,9 @@ function setUp() {
         after,
         timeout,
         isOpen: () => !ending.aborted,
-        tell: (index) => {
+        change: (index) => {
           resolve(eventAt(index));
-          ending.abort('in time');
+          ending.abort('timed out');
         },
         fail: (error) => ending.abort(error),
       });
@@ -67,25 +67,25 @@ function setUp() {
   return { polls, latest, call, watch, wait };
 }
 
-/** What has become of it after so many seconds. */
+/** Returns the result of the wait if it ends within `seconds`, else `waits`. */
 async function after<T>(seconds: number, waiting: Promise<T>): Promise<T | 'waits'> {
   await vi.advanceTimersByTimeAsync(seconds * 1000);
   return Promise.race([waiting, Promise.resolve('waits' as const)]);
 }
 
-test('asks for a look at the queue in time for three members within the cap, while the poll goes on for all of it', async () => {
+test('a silent wait ends early enough to ask three members for the queue within the poll cap, and its poll continues', async () => {
   const { polls, latest, wait } = setUp();
   const waiting = wait(5);
-  expect(await after(LOOK - 0.1, waiting)).toBe('waits');
+  expect(await after(SILENCE - 0.1, waiting)).toBe('waits');
   expect(await after(0.1, waiting)).toEqual({ by: 'silence' });
   const next = wait(6);
   expect(await after(1.8, next)).toBe('waits');
   expect(polls).toHaveLength(1);
   expect(await after(0.2, next)).toBe('waits');
   expect(polls).toHaveLength(2);
-  // From where the look was.
+  // The new poll starts at the index of the listing.
   expect(latest()).toMatchObject({ after: 6, timeout: 10 });
-  latest().tell(7);
+  latest().change(7);
   expect(await next).toEqual({ by: 'event', index: 7 });
 });
 
@@ -93,76 +93,79 @@ test.each([
   [6, 1.25],
   [3600, 18.125],
   [null, 18.125],
-])('with a TTL of %j asks for a look after %d seconds, within a third of its TTL, or 20', async (ttl, seconds) => {
-  const { wait } = setUp();
-  const waiting = wait(5, '/k', ttl);
-  expect(await after(seconds - 0.01, waiting)).toBe('waits');
-  expect(await after(0.01, waiting)).toEqual({ by: 'silence' });
-});
+])(
+  'a silent wait with a TTL of %j ends after %d seconds: within a third of the TTL, at most 20',
+  async (ttl, seconds) => {
+    const { wait } = setUp();
+    const waiting = wait(5, '/k', ttl);
+    expect(await after(seconds - 0.01, waiting)).toBe('waits');
+    expect(await after(0.01, waiting)).toEqual({ by: 'silence' });
+  },
+);
 
-test(`looks every ${LOOK} seconds, and polls every 10`, async () => {
+test(`silent waits end every ${SILENCE} seconds, and a new poll starts every 10`, async () => {
   const { polls, wait } = setUp();
-  for (let look = 1; look <= 19; look += 1) expect(await after(LOOK, wait(look))).toEqual({ by: 'silence' });
+  for (let index = 1; index <= 19; index += 1) expect(await after(SILENCE, wait(index))).toEqual({ by: 'silence' });
   expect(polls).toHaveLength(16);
 });
 
-test('hears of an event that came during the look', async () => {
+test('an event that came while the queue was read ends the next wait', async () => {
   const { polls, latest, wait } = setUp();
-  await after(LOOK, wait(5));
-  latest().tell(7);
+  await after(SILENCE, wait(5));
+  latest().change(7);
   expect(await wait(6)).toEqual({ by: 'event', index: 7 });
   expect(polls).toHaveLength(1);
 });
 
-test('does not ask for another look because of an event that the look has shown', async () => {
+test('an event that the listing has shown does not end the next wait', async () => {
   const { polls, latest, wait } = setUp();
-  await after(LOOK, wait(5));
-  latest().tell(6);
+  await after(SILENCE, wait(5));
+  latest().change(6);
   const waiting = wait(6);
   expect(await after(1, waiting)).toBe('waits');
   expect(polls).toHaveLength(2);
-  latest().tell(8);
+  latest().change(8);
   expect(await waiting).toEqual({ by: 'event', index: 8 });
 });
 
-test('believes a store that tells of an older event than was asked for, lest it be asked again and again', async () => {
+test('an event older than the requested ones ends the wait, so that a faulty store causes no busy loop of polls', async () => {
   const { polls, latest, wait } = setUp();
   const waiting = wait(5);
-  latest().tell(5);
+  latest().change(5);
   expect(await waiting).toEqual({ by: 'event', index: 5 });
   expect(polls).toHaveLength(1);
 });
 
-test('polls anew after a look that took so long that another member was asked', async () => {
+test('a new poll starts if the queue was read so slowly that another member was asked', async () => {
   const { polls, wait } = setUp();
-  await after(LOOK, wait(5));
+  await after(SILENCE, wait(5));
   await after(0.7, Promise.resolve());
   const waiting = wait(6);
   expect(polls.map(({ isOpen }) => isOpen())).toEqual([false, true]);
   expect(await after(0, waiting)).toBe('waits');
 });
 
-test('polls another key as soon as that is the one to wait for', async () => {
+test('a wait for another key ends the old poll and starts a new one', async () => {
   const { polls, latest, wait } = setUp();
-  await after(LOOK, wait(5));
+  await after(SILENCE, wait(5));
   const waiting = wait(6, '/other');
   expect(polls.map(({ isOpen }) => isOpen())).toEqual([false, true]);
   expect(latest()).toMatchObject({ key: '/other', after: 6 });
-  latest().tell(7);
+  latest().change(7);
   expect(await waiting).toEqual({ by: 'event', index: 7 });
 });
 
-test('a poll that is lost during the look is trouble, and only that', async () => {
+test('a poll that fails for a moment while the queue is read ends the next wait with `trouble`', async () => {
   const { latest, wait } = setUp();
-  await after(LOOK, wait(5));
+  await after(SILENCE, wait(5));
   latest().fail(new EtcdConnectionFailed('reset'));
   await vi.advanceTimersByTimeAsync(100);
   expect(await wait(6)).toEqual({ by: 'failure' });
 });
 
-test('an error that does not pass ends the next wait, too, if it came during the look', async () => {
+test('a poll that fails permanently while the queue is read makes the next wait reject', async () => {
   const { latest, wait } = setUp();
-  await after(LOOK, wait(5));
+  await after(SILENCE, wait(5));
   const refused = new EtcdInsufficientPermissions('no', { status: 401 });
   latest().fail(refused);
   await vi.advanceTimersByTimeAsync(100);
@@ -170,11 +173,11 @@ test('an error that does not pass ends the next wait, too, if it came during the
 });
 
 test.each<[string, (setUp: { watch: ChangeWait; call: AbortController }) => void]>([
-  ['its end', ({ watch }) => watch.end()],
-  ['the end of the call', ({ call }) => call.abort(new Error('aborted'))],
-])('leaves no poll and no timer after %s', async (_, end) => {
+  ['`end()`', ({ watch }) => watch.end()],
+  ['the abort of the call', ({ call }) => call.abort(new Error('aborted'))],
+])('no poll and no timer is left after %s', async (_, end) => {
   const { latest, wait, ...ends } = setUp();
-  await after(LOOK, wait(5));
+  await after(SILENCE, wait(5));
   expect(latest().isOpen()).toBe(true);
   end(ends);
   await vi.advanceTimersByTimeAsync(0);
@@ -182,7 +185,7 @@ test.each<[string, (setUp: { watch: ChangeWait; call: AbortController }) => void
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a wait ends with its call', async () => {
+test('an abort of the call ends the wait, with the abort reason', async () => {
   const { wait, call } = setUp();
   const waiting = rejection(wait(5));
   const reason = new Error('aborted');

@@ -6,7 +6,7 @@ import { freshName, queueOn } from '../../support/locks.ts';
 import { useManager } from '../../support/managers.ts';
 import { until } from '../../support/until.ts';
 
-/** An answer with something else in the place of what it says. */
+/** Returns the answer with another body. */
 const changed = (
   { body }: AlteredAnswer,
   change: (body: Record<string, unknown>) => object,
@@ -21,15 +21,15 @@ const refusal = (fields: object): Partial<AlteredAnswer> => ({
 
 const nested = `{"action":"set","node":${'{"key":"/x","createdIndex":1,"modifiedIndex":1,"nodes":['.repeat(100_000)}`;
 
-describe('a holder keeps its lock through another member where one answers', () => {
+describe('a holder keeps its lock through another member if one member sends an answer', () => {
   test.each<[string, (answer: AlteredAnswer) => Partial<AlteredAnswer>]>([
-    ['with a cause that can become no text', () => refusal({ cause: { toString: 1 } })],
-    ['with a message that can become no text', () => refusal({ message: { toString: 1 } })],
+    ['with a cause that cannot be converted to a string', () => refusal({ cause: { toString: 1 } })],
+    ['with a message that cannot be converted to a string', () => refusal({ message: { toString: 1 } })],
     [
-      'with an action that can become no text',
+      'with an action that cannot be converted to a string',
       (answer) => changed(answer, (body) => ({ ...body, action: { toString: 1 } })),
     ],
-    ['with an index that is none', () => refusal({ index: -0.5 })],
+    ['with an invalid index', () => refusal({ index: -0.5 })],
     ['with nodes nested deeper than any key', () => ({ body: nested + ']}'.repeat(100_000).concat('}') })],
     [
       'about another key',
@@ -59,7 +59,7 @@ describe('a holder keeps its lock through another member where one answers', () 
   });
 });
 
-/** All requests that the member got, by method and path, and what it made of their answers. */
+/** Starts a member with altered answers. `asked` lists the method and path of each request. */
 async function recording(alter: Alter): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const url = await useAlteredMember((request, answer) => {
@@ -89,7 +89,7 @@ describe('no request is made for a key that a member made up:', () => {
     expect(asked.filter((request) => request.includes('/other'))).toEqual([]);
   });
 
-  test('in a listing, as an entry that the same identity left behind', async () => {
+  test('in a listing, as a leftover of the same identity', async () => {
     const name = freshName();
     const left = { key: '/other/1', value: 'id:me:u1', createdIndex: 1, modifiedIndex: 1 };
     const { url, asked } = await recording((request, answer) =>
@@ -97,7 +97,7 @@ describe('no request is made for a key that a member made up:', () => {
         ? changed(answer, (body) => ({ ...body, node: { ...(body['node'] as object), nodes: [left] } }))
         : undefined,
     );
-    await useManager({ ttl: 600 }).request(name, () => undefined); // makes the directory
+    await useManager({ ttl: 600 }).request(name, () => undefined); // creates the directory
     const locks = useManager({ ttl: 600, identity: 'me' }, { endpoints: url });
     await rejection(locks.acquire(name, { ifAvailable: true }), EtcdUnusableAnswer);
     expect(asked.filter((request) => request.includes('/other'))).toEqual([]);

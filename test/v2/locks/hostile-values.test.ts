@@ -4,7 +4,7 @@ import { HARMLESS, HOSTILE, unprintableIn } from '../../support/hostile.ts';
 import { freshName, raw, rejection, useClient } from '../../support/locks.ts';
 import { useManager } from '../../support/managers.ts';
 
-/** Puts an entry with this value into a queue, as anyone could. */
+/** Creates a queue with an entry that has this value, as any client of etcd could. */
 async function useQueueWith(value: string): Promise<string> {
   const name = freshName();
   await raw('POST', `/_locks/${name}`, { value, ttl: '600' });
@@ -12,10 +12,10 @@ async function useQueueWith(value: string): Promise<string> {
   return name;
 }
 
-/** Seconds: time to read the queue on a busy machine. */
+/** Seconds: long enough to read the queue on a busy machine. */
 const TIMEOUT = 4;
 
-/** The errors of a `Lock` and of a `LockManager` that wait in vain in a queue with this value. */
+/** Returns the errors of a `Lock` and a `LockManager` that time out behind an entry with this value. */
 async function timeouts(value: string): Promise<EtcdWatchTimedOut[]> {
   const name = await useQueueWith(value);
   const errors = await Promise.all([
@@ -26,7 +26,7 @@ async function timeouts(value: string): Promise<EtcdWatchTimedOut[]> {
   return errors as EtcdWatchTimedOut[];
 }
 
-test('the message of a timeout is one printable line, whatever the value of the holder', async () => {
+test('the message of a timeout is one printable line, whatever the value of the holder’s entry', async () => {
   const all = await Promise.all(Object.values(HOSTILE).map(async (text) => ({ text, errors: await timeouts(text) })));
   for (const { text, errors } of all)
     for (const error of errors) {
@@ -38,10 +38,10 @@ test('the message of a timeout is one printable line, whatever the value of the 
 });
 
 test.each([
-  ['is longer than any of this package', 'v'.repeat(100_000), `${'v'.repeat(500)}…`],
-  ['is the longest of this package', `shared:id:${'i'.repeat(200)}:${'u'.repeat(250)}`, undefined],
-  ['is harmless text beyond ASCII', HARMLESS, undefined],
-])('the message of a timeout shows as much as it can of a value that %s', async (_, value, shown = value) => {
+  ['is longer than any that this package writes', 'v'.repeat(100_000), `${'v'.repeat(500)}…`],
+  ['is the longest that this package writes', `shared:id:${'i'.repeat(200)}:${'u'.repeat(250)}`, undefined],
+  ['is harmless non-ASCII text', HARMLESS, undefined],
+])('the message of a timeout shows at most 500 characters of a value that %s', async (_, value, shown = value) => {
   for (const error of await timeouts(value)) {
     expect(error.message).toContain(`; held by ${shown} (`);
     expect(error.holder?.value).toBe(value);

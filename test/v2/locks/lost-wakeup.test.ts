@@ -6,7 +6,7 @@ import type { ProxiedRequest } from '../../support/proxy.ts';
 
 const isWait = ({ query }: ProxiedRequest): boolean => query.get('wait') === 'true';
 
-/** Writes that have nothing to do with the lock. */
+/** Causes `count` events that do not concern the lock. */
 async function foreignEvents(count: number): Promise<void> {
   const client = useClient();
   const writers = Array.from({ length: 20 }, async (_, writer) => {
@@ -15,12 +15,12 @@ async function foreignEvents(count: number): Promise<void> {
   await Promise.all(writers);
 }
 
-describe('a predecessor that goes away between the listing and the watch', () => {
+describe('the release of the entry ahead', () => {
   test.each([
-    { events: 0, what: 'nothing else' },
+    { events: 0, what: 'no other event' },
     { events: 500, what: '500 other events' },
-    { events: 3000, what: '3000 other events, more than the history keeps,' },
-  ])('is noticed when $what happened in between', async ({ events }) => {
+    { events: 3000, what: '3000 other events, more than etcd’s history keeps' },
+  ])('is noticed if it came between the listing and the watch, together with $what', async ({ events }) => {
     const proxy = await useProxy();
     const name = freshName();
     const owner = new Lock(useClient(), name);
@@ -44,7 +44,7 @@ describe('a predecessor that goes away between the listing and the watch', () =>
     await waiter.release();
   });
 
-  test('is noticed after the long poll was cut off and the history has moved on', async () => {
+  test('is noticed after the long poll was cut off, even if etcd’s history no longer has the event', async () => {
     const proxy = await useProxy();
     const name = freshName();
     const owner = new Lock(useClient(), name);

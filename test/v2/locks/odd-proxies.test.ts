@@ -3,11 +3,11 @@ import { freshName, queueOn } from '../../support/locks.ts';
 import { useManager } from '../../support/managers.ts';
 import { useOneAnswerProxy } from '../../support/one-answer-proxy.ts';
 
-/** Of each of four clients. */
+/** Number of times that each client acquires the lock. */
 const TURNS = 5;
 
-describe('behind a proxy that ignores requests sent before the one before them is answered', () => {
-  test('two listings are sent behind appends, all others on their own', async () => {
+describe('behind a proxy that ignores a request sent before the previous one is answered', () => {
+  test('a client stops pipelining listings with appends after two of them were ignored', async () => {
     const proxy = await useOneAnswerProxy();
     const manager = useManager({}, { endpoints: proxy.url });
     const name = freshName();
@@ -17,7 +17,7 @@ describe('behind a proxy that ignores requests sent before the one before them i
   });
 });
 
-describe('behind a proxy that closes each connection after one answer without saying so', () => {
+describe('behind a proxy that closes each connection after one answer without a `connection: close` header', () => {
   test('four clients take turns: no append is lost or repeated, and every entry is removed', async () => {
     const proxy = await useOneAnswerProxy({ closes: true });
     const name = freshName();

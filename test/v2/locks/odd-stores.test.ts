@@ -9,23 +9,23 @@ import { until } from '../../support/until.ts';
 
 const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
 
-test('a key that stands where an entry would be queued is in the way only until the store writes anything else', async () => {
+test('a foreign key with the name of the next entry blocks appends only until the next write to the store', async () => {
   const etcd = await serveOpenly();
   const proxy = await useProxy(etcd.url);
   const name = freshName();
-  const inTheWay = `/_locks/${name}/${String(etcd.store.index + 2).padStart(20, '0')}`;
-  await raw('PUT', inTheWay, { value: 'foreign', ttl: '1' }, etcd.url);
+  const foreignKey = `/_locks/${name}/${String(etcd.store.index + 2).padStart(20, '0')}`;
+  await raw('PUT', foreignKey, { value: 'foreign', ttl: '1' }, etcd.url);
   const refused = proxy.next(({ method, status }) => method === 'POST' && status === 412, 'answered');
   const acquired = new LockManager(useClient({ endpoints: proxy.url })).acquire(name, { timeout: 20 });
   await refused;
   await raw('PUT', '/elsewhere', { value: 'anything' }, etcd.url);
   const held = await acquired;
-  expect(held.key > inTheWay).toBe(true);
+  expect(held.key > foreignKey).toBe(true);
   await held.release();
 });
 
-test('the key of a lost hold is removed also where it outlived its TTL by a renewal that was carried out late', async () => {
-  // Nothing expires here, as in a store that was stopped and takes what it was asked meanwhile before it looks at the clock.
+test('the key of a lost hold is removed even if a late renewal made it outlive its TTL', async () => {
+  // Nothing expires here, as in a store that was stopped and handles waiting requests before it expires keys.
   const etcd = await serveOpenly(new ManualClock());
   const proxy = await useProxy(etcd.url);
   const name = freshName();
@@ -51,7 +51,7 @@ test('the key of a lost hold is removed also where it outlived its TTL by a rene
 });
 
 test.concurrent.for([6, 9, 30])(
-  'a lock with a TTL of %s seconds is acquired, kept and released where each answer takes more than two',
+  'a lock with a TTL of %s seconds is acquired, renewed and released if each answer takes more than two seconds',
   { timeout: 90_000 },
   async (ttl, { onTestFinished }) => {
     const proxy = await startProxy(inject('etcd'));

@@ -22,14 +22,14 @@ async function setUp() {
   const proxy = await useProxy();
   const name = freshName();
   const client = useClient({ endpoints: proxy.url, readTimeout: 1 });
-  /** The first requests of this method get the action. */
+  /** Makes the proxy apply the action to the first requests with this method. */
   const onFirst = (verb: string, action: Action, count = 1): void => {
     proxy.intercept(first(count, method(verb), action));
   };
   return { proxy, name, client, onFirst };
 }
 
-/** Long enough for what goes on in the background to have looked again. */
+/** Waits until the proxy has seen `more` further requests that match. */
 const afterMore = (
   proxy: { requests: readonly ProxiedRequest[] },
   match: (request: ProxiedRequest) => boolean,
@@ -42,8 +42,8 @@ const afterMore = (
   );
 };
 
-describe('two locks that use one uuid one after the other', () => {
-  test('the second is not removed by the looks for an append of the first that was never answered', async () => {
+describe('if two locks use the same uuid one after the other,', () => {
+  test('background reads for an unanswered append of the first do not remove the entry of the second', async () => {
     const { proxy, name, client, onFirst } = await setUp();
     const { opened, open } = gate();
     onFirst('POST', { hold: opened });
@@ -63,7 +63,7 @@ describe('two locks that use one uuid one after the other', () => {
     await untilQueued(name, 0);
   });
 
-  test('the second is not removed by a removal that the first still owed', async () => {
+  test('a pending removal of the first does not remove the entry of the second', async () => {
     const { proxy, name, client, onFirst } = await setUp();
     const first = new Lock(client, name, { uuid: 'node-1' });
     await first.acquire();
@@ -77,25 +77,25 @@ describe('two locks that use one uuid one after the other', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('the second is safe though it has a client of its own', async () => {
+  test('the first does not remove the entry of the second, even if they have different clients', async () => {
     const { proxy, name, client, onFirst } = await setUp();
     const first = new Lock(client, name, { uuid: 'node-1' });
     onFirst('POST', { swallow: true });
     onFirst('GET', { refuse: true });
     await rejection(first.acquire({ timeout: 0.05 }));
-    const looks = (request: ProxiedRequest): boolean => request.query.get('quorum') === 'true';
+    const isQuorumRead = (request: ProxiedRequest): boolean => request.query.get('quorum') === 'true';
     const second = new Lock(useClient(), name, { uuid: 'node-1' });
     expect(await second.acquire({ lockTtl: 60 })).toBe(true);
-    const before = proxy.requests.filter(looks).length;
+    const before = proxy.requests.filter(isQuorumRead).length;
     const other = new Lock(useClient(), name);
     expect(await rejection(other.acquire({ timeout: 1.5 }))).toHaveProperty('holder.key', second.lockKey);
     expect(await second.isAcquired()).toBe(true);
-    expect(proxy.requests.filter(looks)).toHaveLength(before);
+    expect(proxy.requests.filter(isQuorumRead)).toHaveLength(before);
     await second.release();
     await untilQueued(name, 0);
   });
 
-  test('a uuid left and taken up again by one lock keeps its place', async () => {
+  test('a lock that leaves its uuid and adopts it again keeps its entry', async () => {
     const { proxy, name, client, onFirst } = await setUp();
     const lock = new Lock(client, name);
     await lock.acquire();
@@ -110,7 +110,7 @@ describe('two locks that use one uuid one after the other', () => {
     expect(await queueOn(name)).toMatchObject([{ value: uuid }]);
   });
 
-  test('a uuid that is refused leaves the removal that was owed under way', async () => {
+  test('a refused setUuid does not stop a pending removal', async () => {
     const { name, client, onFirst } = await setUp();
     const lock = new Lock(client, name);
     await lock.acquire();
@@ -122,7 +122,7 @@ describe('two locks that use one uuid one after the other', () => {
 });
 
 describe('a held lock acquired again', () => {
-  test('with a shorter TTL is not vouched for any longer than that when the answer is lost', async () => {
+  test('with a shorter TTL is held for no longer than that TTL if the answer is lost', async () => {
     const { proxy, name, client } = await setUp();
     const lock = new Lock(client, name);
     await lock.acquire({ lockTtl: 60 });
@@ -139,7 +139,7 @@ describe('a held lock acquired again', () => {
     await again;
   });
 
-  test('tells the loss as soon as it is known, though the new place is not there yet', async () => {
+  test('aborts its signal as soon as the loss is known, before it has a new entry', async () => {
     const { proxy, name, client } = await setUp();
     const lock = new Lock(client, name);
     await lock.acquire();
@@ -157,7 +157,7 @@ describe('a held lock acquired again', () => {
   });
 });
 
-describe('an abort reason comes out untouched', () => {
+describe('an aborted acquire rejects with exactly the abort reason', () => {
   test.each([
     ['an EtcdLockExpired of another lock', new EtcdLockExpired('outer lock')],
     ['an EtcdKeyNotFound', new EtcdKeyNotFound('not found')],
@@ -196,7 +196,7 @@ describe('release and close', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('a removal goes on after answers that are not etcd answers', async () => {
+  test('a removal is retried after answers that are not from etcd', async () => {
     const { name, client } = await setUp();
     const lock = new Lock(client, name);
     await lock.acquire();
@@ -212,7 +212,7 @@ describe('release and close', () => {
     expect(refusals).toBe(3);
   });
 
-  test('an acquire that a release overtakes never resolves to true', async () => {
+  test('an acquire does not resolve after release was called on the same lock', async () => {
     const { name, client } = await setUp();
     for (let turns = 0; turns < 40; turns += 1) {
       const lock = new Lock(client, name);
@@ -234,7 +234,7 @@ describe('release and close', () => {
   });
 });
 
-test('a listing of a member that lags behind makes no busy loop and no wrong count', async () => {
+test('a stale listing of a member that lags behind causes neither a busy loop nor a missed release', async () => {
   const name = freshName();
   const owner = new Lock(useClient(), name);
   await owner.acquire();

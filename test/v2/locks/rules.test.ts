@@ -36,7 +36,7 @@ const wide = (n: bigint): string => n.toString().padStart(20, '0');
 const listing = (nodes: Node[]): readonly V2Entry[] => entriesAmong(nodes);
 
 const ours = fc.uniqueArray(fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }), { minLength: 1, maxLength: 30 });
-/** Whatever else may lie in the directory: old bare numbers, too wide ones, other names, directories. */
+/** Other content of the directory: numbers without padding or with too much of it, other names, directories. */
 const foreign = fc.array(
   fc.oneof(
     fc.bigInt({ min: 0n, max: 10n ** 24n }).map((n) => file(n.toString())),
@@ -46,7 +46,7 @@ const foreign = fc.array(
   { maxLength: 15 },
 );
 
-/** A queue of entries that follow the rule, among others that do not, in random order. */
+/** Queues of entries whose owners follow the rule (`own`) and other keys, in random order. */
 const queues = fc.tuple(ours, foreign).chain(([numbers, others]) => {
   const own = numbers.map((n) => file(wide(n)));
   const names = new Set(own.map(({ key }) => key));
@@ -61,7 +61,7 @@ const decideAll = (entries: readonly V2Entry[], own: readonly string[]): Map<str
   new Map(own.map((key) => [key, exclusive(entries, key)]));
 
 describe('the exclusive rule, for any set of entries, foreign keys and directories', () => {
-  test('gives the lock to one contender at the most', () => {
+  test('gives the lock to at most one contender', () => {
     fc.assert(
       fc.property(queues, ({ entries, own }) => {
         const held = [...decideAll(entries, own).values()].filter(({ state }) => state === 'held');
@@ -70,7 +70,7 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
     );
   });
 
-  test('gives it to exactly one when there is nobody else', () => {
+  test('gives the lock to the lowest entry if there are no other keys', () => {
     fc.assert(
       fc.property(ours, (numbers) => {
         const entries = listing(numbers.map((n) => file(wide(n))));
@@ -85,7 +85,7 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
     );
   });
 
-  test('lets everyone else wait for an entry of the queue that is not its own', () => {
+  test('makes each waiter wait for an entry of the queue other than its own', () => {
     fc.assert(
       fc.property(queues, ({ entries, own }) => {
         for (const [key, decision] of decideAll(entries, own)) {
@@ -114,7 +114,7 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
     );
   });
 
-  test('agrees with python-etcd wherever it says held: nobody is before us in text order', () => {
+  test('agrees with python-etcd whenever it says held: no entry is earlier in text order', () => {
     fc.assert(
       fc.property(queues, ({ entries, own }) => {
         const first = entries.map(({ key }) => key).sort()[0];
@@ -123,25 +123,25 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
     );
   });
 
-  test('lets each contender wait for the nearest one before it', () => {
+  test('makes each waiter wait for the nearest entry before its own', () => {
     const entries = listing([file(wide(7n)), file(wide(3n)), file(wide(5n))]);
     expect(exclusive(entries, `${DIR}/${wide(7n)}`)).toMatchObject({ state: 'wait', on: { rank: 5n } });
     expect(exclusive(entries, `${DIR}/${wide(5n)}`)).toMatchObject({ state: 'wait', on: { rank: 3n } });
     expect(exclusive(entries, `${DIR}/${wide(3n)}`)).toEqual({ state: 'held' });
   });
 
-  test('waits for a bare number of before etcd 2.2 that is lower, though text order puts it last', () => {
+  test('makes an entry wait for a lower number without padding (etcd before 2.2), even if that is last in text order', () => {
     const entries = listing([file('9'), file(wide(50n))]);
     expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { key: `${DIR}/9` } });
   });
 
-  test('waits for a higher number that text order puts first, as python-etcd sees it own the lock', () => {
+  test('makes an entry wait for a higher number that is first in text order, because python-etcd takes that for the holder', () => {
     const entries = listing([file('000000000000000000000099'), file(wide(50n))]);
     expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { rank: 99n } });
   });
 });
 
-/** A queue of readers and writers that follow the rules, among others that do not. */
+/** Queues of readers and writers who follow the rules (`own`) and other keys. */
 const mixed = queues.chain(({ entries, own }) =>
   fc.array(fc.boolean(), { minLength: entries.length, maxLength: entries.length }).map((readers) => ({
     entries: entries.map((entry, i) => ({ ...entry, value: `${readers[i] ? 'shared:' : ''}u${i}` })),
@@ -155,7 +155,7 @@ const decideMixed = (entries: readonly V2Entry[], own: readonly string[]) =>
     .map((entry) => ({ entry, decision: (isShared(entry.value) ? shared : exclusive)(entries, entry.key) }));
 
 describe('the rules for readers and writers, for any set of entries', () => {
-  test('let a writer hold alone', () => {
+  test('let no other contender hold together with a writer', () => {
     fc.assert(
       fc.property(mixed, ({ entries, own }) => {
         const held = decideMixed(entries, own).filter(({ decision }) => decision.state === 'held');
@@ -164,7 +164,7 @@ describe('the rules for readers and writers, for any set of entries', () => {
     );
   });
 
-  test('let nobody overtake a writer that came before', () => {
+  test('let no contender overtake an earlier writer', () => {
     fc.assert(
       fc.property(mixed, ({ entries, own }) => {
         for (const { entry, decision } of decideMixed(entries, own)) {
@@ -175,7 +175,7 @@ describe('the rules for readers and writers, for any set of entries', () => {
     );
   });
 
-  test('let whoever waits wait for one that holds it up, and never in a circle', () => {
+  test('make each waiter wait for an entry that blocks it, and never in a circle', () => {
     fc.assert(
       fc.property(mixed, ({ entries, own }) => {
         const decisions = new Map(decideMixed(entries, own).map(({ entry, decision }) => [entry.key, decision]));
@@ -194,7 +194,7 @@ describe('the rules for readers and writers, for any set of entries', () => {
     );
   });
 
-  test('let all readers hold together that no writer stands before', () => {
+  test('let all readers without an earlier writer hold together', () => {
     const entries = listing([
       file(wide(1n), 'shared:a'),
       file(wide(2n), 'shared:b'),
@@ -215,14 +215,14 @@ describe('the rules for readers and writers, for any set of entries', () => {
 });
 
 describe('a queue', () => {
-  test('has only files that are direct children and named by a number', () => {
+  test('contains only files that are direct children with a number as name', () => {
     const entries = listing([directory('5'), file('notes'), file(wide(2n), 'uuid-2'), file('-1'), file('1e3')]);
     expect(entries).toEqual([
       { key: `${DIR}/${wide(2n)}`, value: 'uuid-2', rank: 2n, ttl: undefined, modifiedIndex: 1, createdIndex: 1 },
     ]);
   });
 
-  test('is empty where the lock was never wanted', () => {
+  test('is empty if the directory has no entries', () => {
     expect(listing([])).toEqual([]);
   });
 });

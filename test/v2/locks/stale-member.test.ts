@@ -20,7 +20,7 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
     return { follower, others: cluster.urls.filter((url) => url !== follower.url) };
   }
 
-  test(`never reports the lock held, ${ROUNDS} times of ${ROUNDS}`, { timeout: 240_000 }, async () => {
+  test(`never reports the lock held in ${ROUNDS} rounds`, { timeout: 240_000 }, async () => {
     const { follower, others } = await roles();
     const elsewhere = new EtcdClient({ endpoints: others });
     const stopped = new EtcdClient({ endpoints: follower.url, readTimeout: 2 });
@@ -31,7 +31,7 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
       const other = new Lock(elsewhere, name);
       const waiter = new Lock(stopped, name);
       await owner.acquire({ lockTtl: 60 });
-      // Its append is answered and it has seen the owner: else it would rightly queue again later.
+      // The waiter has its entry and has read the queue. Otherwise it could rightly append an entry later.
       const watching = nextWatch(stopped);
       const outcome = waiter.acquire({ lockTtl: 2, keepAlive: round % 2 === 0 }).catch((error: unknown) => error);
       await Promise.race([watching, outcome]);
@@ -54,7 +54,7 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
     await elsewhere.close();
   });
 
-  test('goes on by another member while its own is stopped, when it knows one', { timeout: 60_000 }, async () => {
+  test('gets the lock through another member if it knows one', { timeout: 60_000 }, async () => {
     const { follower, others } = await roles();
     const elsewhere = new EtcdClient({ endpoints: others });
     const client = new EtcdClient({ endpoints: [follower.url, ...others], readTimeout: 1 });

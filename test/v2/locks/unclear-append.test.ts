@@ -7,9 +7,9 @@ import { first, LOST } from '../../support/lost-requests.ts';
 import type { Action, ProxiedRequest } from '../../support/proxy.ts';
 import { until } from '../../support/until.ts';
 
-/** Seconds: longer than the time between two looks in the background. */
+/** Seconds: longer than the time between two background reads of the queue. */
 const LATE_TTL = 5;
-/** Milliseconds: longer than the TTL, and any look that began before it had passed. */
+/** Milliseconds: longer than the TTL and any background read that began within it. */
 const LATER = 13_500;
 
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
@@ -34,7 +34,7 @@ describe('an append whose answer is lost', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('keeps the place it got, before those who came later', async () => {
+  test('keeps its position before later entries', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const other = new Lock(useClient(), name);
     await other.acquire();
@@ -51,7 +51,7 @@ describe('an append whose answer is lost', () => {
     expect(await behind).toBe(true);
   });
 
-  test('costs later acquires a look for its key, and no renewal, as long as that may come', async () => {
+  test('makes later acquires read the queue for its key, but not renew, as long as that key may still appear', async () => {
     const { proxy, lock } = await lockBehindProxy();
     proxy.intercept(once(isAppend, { refuse: true }));
     await lock.acquire({ lockTtl: 60 });
@@ -59,13 +59,13 @@ describe('an append whose answer is lost', () => {
     const before = proxy.requests.length;
     await lock.acquire({ lockTtl: 60 });
     const requests = proxy.requests.slice(before);
-    const look = expect.objectContaining({ method: 'GET' });
-    expect(requests).toEqual([look, expect.objectContaining({ method: 'POST' }), look, look]);
+    const read = expect.objectContaining({ method: 'GET' });
+    expect(requests).toEqual([read, expect.objectContaining({ method: 'POST' }), read, read]);
     expect(requests.map(({ query }) => query.get('quorum'))).toEqual(['true', null, null, 'true']);
     await lock.release();
   });
 
-  test('leaves no key when the call is aborted meanwhile', async () => {
+  test('leaves no key if the call is aborted before etcd gets the append', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const { opened, open } = gate();
     proxy.intercept(once(isAppend, { hold: opened }));
@@ -82,7 +82,7 @@ describe('an append whose answer is lost', () => {
   });
 });
 
-describe('an append held back until a second one succeeded', () => {
+describe('an append that is delayed until a second one has succeeded', () => {
   async function queuedTwice() {
     const { proxy, name, lock } = await lockBehindProxy();
     const { opened, open } = gate();
@@ -100,14 +100,14 @@ describe('an append held back until a second one succeeded', () => {
     open();
     await lateAnswered;
     expect(await queueOn(name)).toHaveLength(2);
-    // the next listing of the lock sees the further key
+    // The next listing of the lock shows the second key.
     expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
     expect(await queueOn(name)).toMatchObject([{ key: lockKey, value: lock.uuid }]);
     await lock.release();
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('is removed by the look after the release', async () => {
+  test('is removed by the read after the release', async () => {
     const { name, lock, open, held, lateAnswered } = await queuedTwice();
     expect(await held).toBe(true);
     open();
@@ -116,7 +116,7 @@ describe('an append held back until a second one succeeded', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('is removed even when it comes after the release', async () => {
+  test('is removed even if etcd gets it after the release', async () => {
     const { name, lock, open, held, lateAnswered } = await queuedTwice();
     expect(await held).toBe(true);
     await lock.release();
@@ -125,7 +125,9 @@ describe('an append held back until a second one succeeded', () => {
     await untilQueued(name, 0);
   });
 
-  test('is removed even when it comes after its TTL, which counts from its coming', { timeout: 40_000 }, async () => {
+  test('is removed even if etcd gets it after the TTL, which etcd counts only from then on', {
+    timeout: 40_000,
+  }, async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const { opened, open } = gate();
     proxy.intercept(once(isAppend, { hold: opened, cut: true }));
@@ -143,7 +145,7 @@ describe('an append held back until a second one succeeded', () => {
     expect(await ended()).toBe('compareAndDelete');
   });
 
-  test('is removed while the lock waits, at the next listing', async () => {
+  test('is removed at the next listing while the lock waits', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const owner = new Lock(useClient(), name);
     await owner.acquire();
@@ -164,7 +166,7 @@ describe('an append held back until a second one succeeded', () => {
   });
 });
 
-test('an append that a proxy sends twice keeps nobody waiting for the first of the two', async () => {
+test('an append that a proxy sends twice does not make the lock wait for its own duplicate', async () => {
   const { proxy, name } = await lockBehindProxy();
   let before: Promise<unknown> | undefined;
   proxy.intercept((request) => {
@@ -179,7 +181,7 @@ test('an append that a proxy sends twice keeps nobody waiting for the first of t
 });
 
 describe('a release whose answer is lost', () => {
-  test('is told, and settled before the same lock is acquired again', async () => {
+  test('rejects, and is completed before the same lock is acquired again', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     await lock.acquire();
     const { lockKey } = lock;
@@ -193,7 +195,7 @@ describe('a release whose answer is lost', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('cannot remove the lock acquired again when it is carried out late', async () => {
+  test('does not remove the new entry of the same lock if etcd gets the removal late', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     await lock.acquire();
     const { opened, open } = gate();
@@ -210,7 +212,7 @@ describe('a release whose answer is lost', () => {
     expect(await queueOn(name)).toMatchObject([{ key: lock.lockKey }]);
   });
 
-  test('is repeated in the background when nobody acquires again', async () => {
+  test('is retried in the background if the lock is not acquired again', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     await lock.acquire();
     proxy.intercept(first(LOST, isRemoval, { refuse: true }));
@@ -220,7 +222,7 @@ describe('a release whose answer is lost', () => {
 });
 
 describe('closing the client', () => {
-  test('ends a waiting acquire and leaves no key of it', async () => {
+  test('ends a waiting acquire and removes its key', async () => {
     const name = freshName();
     const owner = new Lock(useClient(), name);
     await owner.acquire();
@@ -232,7 +234,7 @@ describe('closing the client', () => {
     expect(await queueOn(name)).toMatchObject([{ value: owner.uuid }]);
   });
 
-  test('finishes removals still owed', async () => {
+  test('finishes pending removals', async () => {
     const { proxy, name, lock } = await lockBehindProxy();
     const client = useClient({ endpoints: proxy.url });
     const other = new Lock(client, `${name}-2`);
@@ -244,7 +246,7 @@ describe('closing the client', () => {
     expect(lock.isTaken).toBe(false);
   });
 
-  test('names the keys it had to leave', async () => {
+  test('names the keys that it could not remove', async () => {
     const { proxy, name } = await lockBehindProxy();
     const client = useClient({ endpoints: proxy.url, readTimeout: 0.2 });
     const lock = new Lock(client, name);

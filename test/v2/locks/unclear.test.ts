@@ -3,7 +3,7 @@ import { UnclearAppends } from '../../../src/v2/locks/unclear.ts';
 
 const key = (n: number) => ({ key: `/_locks/x/${n}`, rank: BigInt(n) });
 
-test('an append counts until it is answered', () => {
+test('an append is unclear until it is answered', () => {
   const appends = new UnclearAppends();
   expect(appends.any).toBe(false);
   appends.sent(undefined);
@@ -12,14 +12,14 @@ test('an append counts until it is answered', () => {
   expect(appends.any).toBe(false);
 });
 
-test('one that was never answered counts until its key is seen', () => {
+test('an unanswered append is unclear until its key is seen', () => {
   const appends = new UnclearAppends();
   appends.sent(key(4));
   appends.seen(key(9));
   expect(appends.any).toBe(false);
 });
 
-test('a key we had before it was sent is none of its outcomes', () => {
+test('a key that existed before an append is not its result', () => {
   const appends = new UnclearAppends();
   appends.sent(key(4));
   appends.seen(key(3));
@@ -27,7 +27,7 @@ test('a key we had before it was sent is none of its outcomes', () => {
   expect(appends.any).toBe(true);
 });
 
-test('one key is the outcome of one append, however often it is listed', () => {
+test('one key is the result of one append, however often it is listed', () => {
   const appends = new UnclearAppends();
   appends.sent(undefined);
   appends.sent(undefined);
@@ -38,7 +38,7 @@ test('one key is the outcome of one append, however often it is listed', () => {
   expect(appends.any).toBe(false);
 });
 
-test('the key of an answered append is not the outcome of an unanswered one', () => {
+test('the key of an answered append is not the result of an unanswered one', () => {
   const appends = new UnclearAppends();
   appends.sent(undefined);
   appends.sent(undefined);
@@ -47,14 +47,14 @@ test('the key of an answered append is not the outcome of an unanswered one', ()
   expect(appends.any).toBe(true);
 });
 
-test('an answered append in a cluster with lower numbers is settled all the same', () => {
+test('an answered append is clear even if a new cluster gave it a lower number', () => {
   const appends = new UnclearAppends();
   appends.sent(key(1000));
   appends.answered(key(5));
   expect(appends.any).toBe(false);
 });
 
-test('what an earlier one counts can be taken over', () => {
+test('a counter can inherit the unclear appends of an earlier one', () => {
   const earlier = new UnclearAppends();
   const later = new UnclearAppends();
   earlier.sent(key(4));
@@ -66,7 +66,7 @@ test('what an earlier one counts can be taken over', () => {
   expect(later.any).toBe(false);
 });
 
-test('taking over keeps what has been counted already', () => {
+test('a counter also inherits the keys that the earlier one has counted', () => {
   const earlier = new UnclearAppends();
   const later = new UnclearAppends();
   earlier.sent(undefined);

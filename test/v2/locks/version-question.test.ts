@@ -5,18 +5,18 @@ import { freshName, queueOn, useClient, useProxy } from '../../support/locks.ts'
 import type { Action, ProxiedRequest } from '../../support/proxy.ts';
 import { until } from '../../support/until.ts';
 
-const isAboutVersion = ({ path }: ProxiedRequest): boolean => path === '/version';
+const isVersionRequest = ({ path }: ProxiedRequest): boolean => path === '/version';
 const isRenewal = ({ method, status }: ProxiedRequest): boolean => method === 'PUT' && status === 200;
 const isRenewalOf =
   (key: string) =>
   (request: ProxiedRequest): boolean =>
     isRenewal(request) && request.path.endsWith(key);
 
-describe('a hold outlives its TTL by a proxy that', () => {
+describe('a hold outlives its TTL behind a proxy that', () => {
   test.each<[string, Action]>([
-    ['answers 503 for all but /v2', { late: new Promise(() => {}), status: 503, body: {} }],
-    ['closes the connection for all but /v2', { refuse: true }],
-    ['is silent for all but /v2', { silent: true }],
+    ['answers 503 for all paths but /v2', { late: new Promise(() => {}), status: 503, body: {} }],
+    ['closes the connection for all paths but /v2', { refuse: true }],
+    ['is silent for all paths but /v2', { silent: true }],
   ])('%s', async (_, action) => {
     const proxy = await useProxy();
     proxy.intercept((request) => (request.path.startsWith('/v2/') ? undefined : action));
@@ -29,12 +29,12 @@ describe('a hold outlives its TTL by a proxy that', () => {
     );
     held.assertHeld();
     expect(await queueOn(name)).toMatchObject([{ key: held.key }]);
-    expect(proxy.requests.some(isAboutVersion)).toBe(true);
+    expect(proxy.requests.some(isVersionRequest)).toBe(true);
     await held.release();
   });
 });
 
-test('a hold with a short TTL is renewed by the member that works while one with a long TTL asks a silent one', async () => {
+test('a hold with a short TTL is renewed through a working member while a renewal of a long one waits for a silent member', async () => {
   const [refusing, silent, working] = [await useProxy(), await useProxy(), await useProxy()];
   const client = useClient({ endpoints: [refusing, silent, working].map(({ url }) => url) });
   const names = [freshName(), freshName()] as const;
@@ -47,7 +47,7 @@ test('a hold with a short TTL is renewed by the member that works while one with
     stopRefusing();
     open();
   }, 2200);
-  // A renewal of the long one, as it would come by chance right now, asks the silent member with all its patience.
+  // Imitates a renewal of the long hold that is due now. It waits for the silent member until its timeout.
   const { node } = await client.get(long.key).catch(() => client.get(long.key));
   const renewal = client.renew(long.key, {
     prevValue: long.uuid,
