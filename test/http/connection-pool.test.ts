@@ -6,7 +6,7 @@ import { OptionalFeature } from '../../src/http/optional-feature.ts';
 
 const never = new AbortController().signal;
 
-/** Its connections are never opened. */
+/** Makes a pool whose connections are never opened. */
 function usePool(): ConnectionPool {
   const pool = new ConnectionPool(() => new Connection(new OptionalFeature(), () => new Client('http://127.0.0.1:1')));
   onTestFinished(() => pool.destroy());
@@ -22,7 +22,7 @@ function inUse(loan: Loan | undefined): Loan {
   return loan;
 }
 
-test('lends each connection to one user at a time, and the last one used first', () => {
+test('a lender lends each connection to one user at a time, and the most recently used one first', () => {
   const lender = useLender(2);
   const [first, second] = [inUse(lender.lend()), inUse(lender.lend())];
   expect(second.connection).not.toBe(first.connection);
@@ -32,7 +32,7 @@ test('lends each connection to one user at a time, and the last one used first',
   expect(lender.lend()?.connection).toBe(second.connection);
 });
 
-test('at the limit, requests wait and are served in order', async () => {
+test('at the limit of connections, requests wait and are served in order', async () => {
   const lender = useLender(1);
   const held = inUse(lender.lend());
   const order: string[] = [];
@@ -58,7 +58,7 @@ test('an aborted wait gets no connection', async () => {
   expect(lender.lend()?.connection).toBe(held.connection);
 });
 
-test('a connection handed to a wait that aborts at the same time goes to the next one', async () => {
+test('a connection handed to a wait that aborts at the same time goes to the next wait', async () => {
   const lender = useLender(1);
   const held = inUse(lender.lend());
   const abort = new AbortController();

@@ -37,7 +37,7 @@ test('SRV records are sorted by priority, then by weight', async () => {
   expect(resolve.mock.calls).toEqual([['_etcd._tcp.example.org']]);
 });
 
-test('with TLS, the members are https', async () => {
+test('with TLS, the discovered endpoints are https URLs', async () => {
   expect(await discover('example.org', 'https', async () => [record('a.example.org', 1, 1)])).toEqual([
     'https://a.example.org:2379',
   ]);

@@ -147,7 +147,7 @@ describe('when no member can answer', () => {
     expect(errors.isTransient(error)).toBe(false);
   });
 
-  test('members without a quorum are a failed connection', async () => {
+  test('members without a quorum cause EtcdConnectionFailed', async () => {
     const endpoints = await Promise.all([url(noQuorum)(), url(noQuorum)()]);
     const error = await rejection(connect({ endpoints }).get(KEY), errors.EtcdConnectionFailed);
     expect(error.outcomeUnknown).toBe(true);
@@ -155,7 +155,7 @@ describe('when no member can answer', () => {
 });
 
 test.each([100, 101, 102, 104, 105, 107, 108, 110, 203, 400, 401])(
-  'after etcd’s code %i no other member is asked',
+  'no other member is asked after etcd’s code %i',
   async (code) => {
     const [a, b] = [await serve(answer(rawAnswer(400, failed(code)))), await serve(good)];
     const client = connect({ endpoints: [a.url, b.url] });

@@ -23,7 +23,7 @@ test('two failures in a row disable a feature for ten minutes', () => {
   expect(feature.isDisabled).toBe(false);
 });
 
-test('after that, one more failure disables the feature', () => {
+test('after the ten minutes, one failure disables the feature again', () => {
   const feature = new OptionalFeature();
   feature.failed();
   feature.failed();

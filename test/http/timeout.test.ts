@@ -28,7 +28,7 @@ describe('a timeout', () => {
     expect(await ended).toBeGreaterThanOrEqual(1250);
   });
 
-  test('ends even if the event loop is blocked again and again', async () => {
+  test('ends even if the event loop is blocked repeatedly', async () => {
     const passes = vi.fn();
     let ended = false;
     void duration(new Timeout(0.3)).then(() => {

@@ -34,7 +34,7 @@ const refusals: [string, ServerOptions, RegExp][] = [
 ];
 
 describe.each(refusals)('a member that %s', (_, options, message) => {
-  test('is a permanent EtcdTlsFailed with a known outcome', async () => {
+  test('causes a permanent EtcdTlsFailed with a known outcome', async () => {
     const etcd = await serveTls(options);
     const error = await rejection(connect({ endpoints: etcd.url, ca }).createInOrder('/x', 'u1'), EtcdTlsFailed);
     expect(error.message).toMatch(message);
@@ -98,7 +98,7 @@ test('bytes that are not TLS after a request leave the outcome unknown', async (
   expect([garbling.requests, good.requests]).toEqual([1, 0]);
 });
 
-test('different TLS failures of all members are one permanent error', async () => {
+test('different TLS failures of all members cause one permanent error', async () => {
   const members = await Promise.all(refusals.map(([, options]) => serveTls(options)));
   const endpoints = members.map(({ url }) => url);
   const error = await rejection(connect({ endpoints, ca }).get(KEY), EtcdTlsFailed);
@@ -107,7 +107,7 @@ test('different TLS failures of all members are one permanent error', async () =
   expect(isTransient(error)).toBe(false);
 });
 
-test('a TLS failure of one member and an unreachable other member are a transient error', async () => {
+test('a TLS failure of one member and an unreachable other member cause a transient error', async () => {
   const { url } = await serveTls(expired);
   const endpoints = [url, await closedEndpoint()];
   const error = await rejection(connect({ endpoints, ca }).get(KEY), EtcdConnectionFailed);
