@@ -102,7 +102,7 @@ describe('pending work', () => {
       closed = true;
     });
     const more = deferred();
-    client.cleanups.add('/added/meanwhile', more.promise);
+    client.cleanups.add('/added/later', more.promise);
     work.resolve();
     await turns();
     expect(closed).toBe(false);
@@ -170,7 +170,7 @@ function deferred() {
   return { promise, resolve: () => resolve() };
 }
 
-/** Lets everything run that does not wait for I/O. */
+/** Resolves after everything that does not wait for I/O has run. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 10; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -3,7 +3,7 @@ import { EtcdClient } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 
-// An etcd of its own: other tests write thousands of events to the shared one, which clears its history under this one.
+// The shared etcd gets thousands of events from other tests, which would clear its history during these tests.
 let etcd: EtcdMember;
 
 beforeAll(async () => {

@@ -66,7 +66,7 @@ describe('an append with a listing', () => {
     expect({ sockets: sockets.size, requests: requests.length }).toEqual({ sockets: 1, requests: 9 });
   });
 
-  test('uses a connection of its own, so that none waits for another', async () => {
+  test('uses its own connection, so that no append waits for another', async () => {
     const { client, requests, sockets } = await useMember(() => {});
     const calls = Array.from({ length: 3 }, () => client.createInOrder(DIR, 'u1', { listing: true }));
     await until(
@@ -103,15 +103,18 @@ describe('an append with a listing', () => {
     ['is refused', write(rawAnswer(400, failed(209))), { name: EtcdValueError.name }],
     ['is answered too late', silent, { name: EtcdConnectionFailed.name, outcomeUnknown: true }],
     ['is cut off', refuse, { name: EtcdConnectionFailed.name, outcomeUnknown: true }],
-  ])('fails as it would without a listing if it %s, and leaves no open socket', async (_, append, error) => {
-    const { client, etcd } = await useMember(on(append, silent));
-    const call = client.createInOrder(DIR, 'u1', { listing: true, attemptTimeout: 0.3 });
-    expect(await rejection(call)).toMatchObject(error);
-    await until(
-      () => etcd.openSockets,
-      (count) => count === 0,
-    );
-  });
+  ])(
+    'fails in the same way as without a listing if the append %s, and leaves no open socket',
+    async (_, append, error) => {
+      const { client, etcd } = await useMember(on(append, silent));
+      const call = client.createInOrder(DIR, 'u1', { listing: true, attemptTimeout: 0.3 });
+      expect(await rejection(call)).toMatchObject(error);
+      await until(
+        () => etcd.openSockets,
+        (count) => count === 0,
+      );
+    },
+  );
 
   test.each<[string, (client: EtcdClient) => Promise<unknown>]>([
     ['has not answered yet', async () => {}],
@@ -129,7 +132,7 @@ describe('an append with a listing', () => {
     expect(etcd.requests.slice(asked).filter((request) => request.startsWith('GET'))).toEqual([]);
   });
 
-  test('sends no listing after two listings that did not come with their appends', async () => {
+  test('sends no more listings after two of them were not answered', async () => {
     const { client, requests } = await useMember(on(write(created), silent));
     for (let turn = 0; turn < 4; turn += 1) await (await client.createInOrder(DIR, 'u1', { listing: true })).listing;
     expect(requests.filter((request) => request.startsWith('GET'))).toHaveLength(2);

@@ -29,7 +29,7 @@ test.each<[string, string | string[], string[]]>([
   ['with IPv6', ['http://[::1]:2379'], ['http://[::1]:2379']],
   ['with the usual port', ['https://a:443'], ['https://a']],
   ['in the order given', ['http://c:1', 'http://a:1'], ['http://c:1', 'http://a:1']],
-])('endpoints %s are origins', (_, endpoints, origins) => {
+])('endpoints become origins: %s', (_, endpoints, origins) => {
   expect(checkOptions({ endpoints }).endpoints).toEqual(origins);
 });
 

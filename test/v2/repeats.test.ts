@@ -65,7 +65,7 @@ describe.each(unrepeatable)('%s', (_, call) => {
     expect(b.requests.length).toBe(1);
   });
 
-  test('has an unknown outcome if that of any attempt is unknown', async () => {
+  test('has an unknown outcome if the outcome of any attempt is unknown', async () => {
     const [b, c] = [await serve(noQuorum), await serve(done)];
     const client = connect({ endpoints: [await closedEndpoint(), b.url, c.url] });
     const error = await rejection(call(client), errors.EtcdConnectionFailed);
@@ -108,21 +108,27 @@ describe('a condition that fails on the second member', () => {
     ['gone', answer(rawAnswer(404, failed(100)))],
   ];
 
-  test.each(refusals)('has an unknown outcome if the first member may have carried it out: %s', async (_, refusal) => {
-    const [a, b] = [await serve(silent), await serve(refusal)];
-    const client = connect({ endpoints: [a.url, b.url], readTimeout: 0.3 });
-    await expect(client.delete(KEY, { prevValue: 'u1' })).rejects.toMatchObject({
-      outcomeUnknown: true,
-      index: 6,
-      failures: [{ endpoint: a.url }],
-    });
-  });
+  test.each(refusals)(
+    'has an unknown outcome if the first member may have carried out the removal: %s',
+    async (_, refusal) => {
+      const [a, b] = [await serve(silent), await serve(refusal)];
+      const client = connect({ endpoints: [a.url, b.url], readTimeout: 0.3 });
+      await expect(client.delete(KEY, { prevValue: 'u1' })).rejects.toMatchObject({
+        outcomeUnknown: true,
+        index: 6,
+        failures: [{ endpoint: a.url }],
+      });
+    },
+  );
 
-  test.each(refusals)('has a known outcome if the first member did not carry it out: %s', async (_, refusal) => {
-    const b = await serve(refusal);
-    const client = connect({ endpoints: [await closedEndpoint(), b.url] });
-    await expect(client.delete(KEY, { prevValue: 'u1' })).rejects.toMatchObject({ outcomeUnknown: false });
-  });
+  test.each(refusals)(
+    'has a known outcome if the first member did not carry out the removal: %s',
+    async (_, refusal) => {
+      const b = await serve(refusal);
+      const client = connect({ endpoints: [await closedEndpoint(), b.url] });
+      await expect(client.delete(KEY, { prevValue: 'u1' })).rejects.toMatchObject({ outcomeUnknown: false });
+    },
+  );
 });
 
 describe('the caller’s abort', () => {
@@ -153,7 +159,7 @@ describe('the caller’s abort', () => {
     expect([a.requests.length, a.openSockets]).toEqual([0, 0]);
   });
 
-  test('right after the call still ends it', async () => {
+  test('right after the call still ends the call', async () => {
     const a = await serve(answer(rawAnswer(200, got(KEY))));
     const client = connect({ endpoints: a.url });
     const caller = new AbortController();

@@ -20,7 +20,7 @@ async function proxied(): Promise<EtcdProxy> {
   return proxy;
 }
 
-test('past events come at once, and only those after the index', async () => {
+test('past events after the index arrive at once, and no earlier ones', async () => {
   const client = connect({ endpoints });
   const first = await client.set(`${dir}/a`, '1');
   const second = await client.set(`${dir}/a`, '2');
@@ -66,9 +66,9 @@ test('a directory can be watched recursively', async () => {
   const proxy = await proxied();
   const client = connect({ endpoints: proxy.url });
   const { node } = await client.createInOrder(dir, 'u1');
-  const inPlace = proxy.next(isPoll, 'headers');
+  const accepted = proxy.next(isPoll, 'headers');
   const watched = client.watch(dir, { after: node.modifiedIndex, recursive: true });
-  await inPlace;
+  await accepted;
   const second = await client.createInOrder(dir, 'u2');
   expect(await watched).toMatchObject({ action: 'create', node: { key: second.node.key, value: 'u2' } });
 });
@@ -86,11 +86,11 @@ test('an abort in the middle of a poll closes the connection to etcd', async () 
   const proxy = await proxied();
   const client = connect({ endpoints: proxy.url });
   const { node } = await client.set(dir, '1');
-  const inPlace = proxy.next(isPoll, 'headers');
+  const accepted = proxy.next(isPoll, 'headers');
   const caller = new AbortController();
   const watched = client.watch(dir, { after: node.modifiedIndex, signal: caller.signal });
   const rejected = expect(watched).rejects.toBe('enough');
-  await inPlace;
+  await accepted;
   caller.abort('enough');
   await rejected;
   await client.close();
@@ -113,7 +113,7 @@ test('100 long polls do not delay a write of the same client', async () => {
   });
   await until(
     () => proxy.requests.filter((request) => isPoll(request) && request.status === 200).length,
-    (inPlace) => inPlace === 100,
+    (accepted) => accepted === 100,
   );
   await client.delete(`${dir}/other`);
   expect(answered).toBe(0);

@@ -12,7 +12,7 @@ const EVENT = JSON.stringify({ action: 'set', node: file(KEY, { modifiedIndex: 9
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 const LAST_CHUNK = '0\r\n\r\n';
 
-test('an event comes in the body of an answer whose headers came long before', async () => {
+test('an event arrives in the body of an answer whose headers arrived long before', async () => {
   const etcd = await serve(answer(HEAD + chunk(EVENT) + LAST_CHUNK));
   const event = await connect({ endpoints: etcd.url }).watch(KEY, { after: 7 });
   expect(event).toMatchObject({ action: 'set', index: 9, node: { key: KEY, value: 'u1' } });
@@ -67,18 +67,18 @@ describe('a wait without an event', () => {
   });
 });
 
-describe('a wait whose connection is closed', () => {
+describe('a wait whose connection', () => {
   test.each([
     ['in the middle of the body', HEAD + chunk(EVENT).slice(0, 20)],
     ['between two chunks', HEAD + chunk(EVENT)],
     ['after the headers', HEAD],
     ['before the declared length', rawAnswer(200, EVENT).slice(0, -3)],
-  ])('%s rejects as a failed connection', async (_, raw) => {
+  ])('is closed %s rejects as a failed connection', async (_, raw) => {
     const etcd = await serve(answerThenCut(raw));
     await rejection(connect({ endpoints: etcd.url }).watch(KEY, { after: 7 }), errors.EtcdConnectionFailed);
   });
 
-  test('before an answer rejects as a failed connection, and the next poll goes to the next member', async () => {
+  test('is closed before an answer rejects as a failed connection, and the next poll goes to the next member', async () => {
     const [a, b] = [await serve(refuse), await serve(answer(rawAnswer(200, EVENT)))];
     const client = connect({ endpoints: [a.url, b.url] });
     await rejection(client.watch(KEY, { after: 7 }), errors.EtcdConnectionFailed);
@@ -86,7 +86,7 @@ describe('a wait whose connection is closed', () => {
     expect([a.requests.length, b.requests.length]).toEqual([1, 1]);
   });
 
-  test('by refusing it fails over to the next member', async () => {
+  test('is refused fails over to the next member', async () => {
     const b = await serve(answer(rawAnswer(200, EVENT)));
     const client = connect({ endpoints: [await closedEndpoint(), b.url] });
     expect(await client.watch(KEY, { after: 7 })).toMatchObject({ index: 9 });
@@ -158,7 +158,7 @@ test('a wait with an invalid index is refused, and its connection is closed', as
   await etcd.allClosed();
 });
 
-test('the wait rejects with what `started` throws, and no other member is asked', async () => {
+test('the wait rejects with the error that `started` throws, and no other member is asked', async () => {
   const [a, b] = [await serveSilence(HEAD), await serveSilence(HEAD)];
   const started = () => {
     throw new TypeError('mine');
@@ -169,7 +169,7 @@ test('the wait rejects with what `started` throws, and no other member is asked'
   expect(b.requests).toEqual([]);
 });
 
-test('`started` is not called by another cluster than expected', async () => {
+test('`started` is not called if another cluster than the expected one answers', async () => {
   const etcd = await serveSilence(HEAD.replace('\r\n', '\r\nx-etcd-cluster-id: cdf8\r\n'));
   const started: number[] = [];
   const client = connect({ endpoints: etcd.url, expectedClusterId: 'abcd' });

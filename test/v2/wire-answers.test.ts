@@ -8,7 +8,7 @@ const EXPIRATION = '2026-01-01T00:00:00.000000001Z';
 const about = { clusterId: CLUSTER, sentAt: 12.5 };
 const plain = { key: KEY, value: 'u1', dir: false, createdIndex: 4, modifiedIndex: 4, nodes: [] };
 
-test('an appended entry has its key, its TTL and when the request was sent', () => {
+test('an appended entry has its key, its TTL and the time when the request was sent', () => {
   const node = file(KEY, { expiration: EXPIRATION, ttl: 60 });
   expect(wire.decodeChange(wireAnswer(201, { action: 'create', node }), KEY)).toEqual({
     ...about,
@@ -190,7 +190,7 @@ test('members have their URLs; a member that has not started yet has no client U
   ]);
 });
 
-test('machines come as text', () => {
+test('machines are decoded from a comma-separated list', () => {
   expect(wire.decodeMachines(wireAnswer(200, 'http://a:2379, https://b:2379'))).toEqual([
     'http://a:2379',
     'https://b:2379',

@@ -46,17 +46,17 @@ test('an error’s index comes from the header if the body has none', () => {
 });
 
 test.each<[string, number, unknown, boolean]>([
-  ['raft did not settle', 500, failed(300), true],
+  ['an unsettled raft request', 500, failed(300), true],
   ['no leader', 500, failed(301), true],
   ['a failed condition', 412, failed(101), false],
   ['a missing key', 404, failed(100), false],
   ['a gateway’s 502', 502, '<html>Bad Gateway</html>', true],
   ['a gateway’s 503', 503, '', true],
-  ['a page that says 200', 200, '<html>Welcome</html>', true],
-  ['a page that says 404', 404, '<html>Not Found</html>', false],
+  ['a page with status 200', 200, '<html>Welcome</html>', true],
+  ['a page with status 404', 404, '<html>Not Found</html>', false],
   ['a redirect', 302, '', false],
   ['a refusal', 403, '', false],
-])('after %s the outcome of a write is unknown: %#', (_, status, body, outcomeUnknown) => {
+])('after %s, the error says whether the outcome of a write is unknown', (_, status, body, outcomeUnknown) => {
   expect(refusal(status, body).outcomeUnknown).toBe(outcomeUnknown);
 });
 
@@ -71,7 +71,7 @@ test('the error for a 404 in plain text explains how to enable the v2 API', () =
   expect(error.status).toBe(404);
 });
 
-test('the error for another 404 has no such hint', () => {
+test('the error for any other 404 does not mention `--enable-v2`', () => {
   expect(refusal(404, '<html>nginx</html>').message).not.toContain('--enable-v2');
 });
 
@@ -98,7 +98,7 @@ function refusal(status: number, body: unknown, headers?: Record<string, string>
     return undefined;
   });
   const [error, other] = thrown;
-  if (!(error instanceof errors.EtcdException)) throw new Error('it was decoded');
+  if (!(error instanceof errors.EtcdException)) throw new Error('expected a refusal, but the answer was decoded');
   expect(other).toEqual(error);
   return error;
 }

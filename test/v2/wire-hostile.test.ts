@@ -138,7 +138,7 @@ test.each([
   expect(refusal(wire.decodeMembers, wireAnswer(200, { members: [member] }))).toBeInstanceOf(EtcdUnusableAnswer);
 });
 
-test('decodes directories that are nested very deep', () => {
+test('deeply nested directories are decoded or refused, without a stack overflow', () => {
   const levels = 100_000;
   const open = `{"key":"/x","dir":true,"createdIndex":1,"modifiedIndex":1,"nodes":[`;
   const text = `{"action":"get","node":${open.repeat(levels)}${']}'.repeat(levels)}}`;
@@ -152,13 +152,13 @@ test('decodes directories that are nested very deep', () => {
   expect(node).toMatchObject({ key: deepest, value: 'u1' });
 });
 
-describe('unusable, because it is about another key than the requested one:', () => {
+describe('the key of an answer is compared with the requested key:', () => {
   const listing = (...nodes: object[]) => ({
     action: 'get',
     node: { ...file(KEY), dir: true, value: undefined, nodes },
   });
   test.each<[string, string, unknown]>([
-    ['a read', 'snapshot', got('/other')],
+    ['a read of another key', 'snapshot', got('/other')],
     ['a read of a key below', 'snapshot', got(`${KEY}/a`)],
     ['a read of the root', 'snapshot', { action: 'get', node: { dir: true } }],
     [
@@ -179,7 +179,7 @@ describe('unusable, because it is about another key than the requested one:', ()
       'snapshot',
       listing({ ...file(`${KEY}/a`), nodes: [file('/other')] }),
     ],
-    ['a change', 'change', { action: 'set', node: file('/other') }],
+    ['a change of another key', 'change', { action: 'set', node: file('/other') }],
     [
       'a change whose previous node has another key',
       'change',
@@ -189,9 +189,9 @@ describe('unusable, because it is about another key than the requested one:', ()
     ['an append to the directory itself', 'append', { action: 'create', node: file(DIR) }],
     ['an append further below', 'append', { action: 'create', node: file(`${KEY}/1`) }],
     ['an append of another value', 'append', { action: 'create', node: file(KEY, { value: 'u2' }) }],
-    ['an event', 'event', { action: 'set', node: file('/other') }],
-    ['an event beside', 'event', { action: 'set', node: file(`${KEY}4`) }],
-  ])('%s', (_, decoder, text) => {
+    ['an event on another key', 'event', { action: 'set', node: file('/other') }],
+    ['an event on a key beside', 'event', { action: 'set', node: file(`${KEY}4`) }],
+  ])('%s is unusable', (_, decoder, text) => {
     const error = refusal(decoders[decoder] as Decode, wireAnswer(200, text));
     expect(error).toBeInstanceOf(EtcdUnusableAnswer);
     expect(error?.message).toMatch(/is about|has the value/);
@@ -199,10 +199,10 @@ describe('unusable, because it is about another key than the requested one:', ()
 
   test.each([
     ['the key itself', KEY],
-    ['the directory it is in', DIR],
+    ['the directory of the key', DIR],
     ['a directory further above', '/_locks'],
     ['a key below', `${KEY}/1`],
-  ])('usable: an event on %s', (_, key) => {
+  ])('an event on %s is usable', (_, key) => {
     expect(wire.decodeEvent(wireAnswer(200, { action: 'delete', node: file(key) }), KEY)?.node.key).toBe(key);
   });
 });

@@ -6,7 +6,7 @@ import * as wire from '../../src/v2/wire.ts';
 const KEY = '/_locks/x';
 const PATH = '/keys/_locks/x';
 
-/** The parts of a request. */
+/** Returns the parts of a request. */
 const written = ({ method, path, query, form }: wire.WireRequest) => [method, path, query, form];
 
 test.each<[string, GetOptions | undefined, string]>([
@@ -135,7 +135,7 @@ test.each<[string, () => unknown]>([
   ['refresh needs a ttl and no value, got ttl undefined and value undefined', () => refresh(undefined)],
   ['refresh needs a ttl and no value, got ttl null and value undefined', () => refresh(undefined, null)],
   ['a directory has no value, got "u1"', () => wire.encodeSet(KEY, 'u1', { dir: true })],
-])('refused: %s', (message, encode) => {
+])('invalid arguments are refused: %s', (message, encode) => {
   expect(encode).toThrow(RangeError);
   expect(encode).toThrow(message);
 });
