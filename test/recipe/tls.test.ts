@@ -64,7 +64,12 @@ describe('every kind of acquire rejects with the TLS failure, and leaves nothing
       { ca, ...stranger.issue() },
       /refuses the client certificate: .*BAD_CERTIFICATE/,
     ],
-    ['the client certificate has expired', trusted, { ca, ...expired }, /refuses the client certificate: .*BAD_CERTIFICATE/],
+    [
+      'the client certificate has expired',
+      trusted,
+      { ca, ...expired },
+      /refuses the client certificate: .*BAD_CERTIFICATE/,
+    ],
     ['the server certificate has expired', expired, { ca, ...client }, /not trusted: .*CERT_HAS_EXPIRED/],
     [
       'the authority of the server certificate has expired',
