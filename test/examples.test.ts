@@ -71,7 +71,7 @@ test('the long job stops when it has lost the lock', async () => {
   const steps = lines.slice(0, -1);
   expect(steps).toEqual(steps.map((_, index) => `step ${index + 1}`));
   expect(lines.at(-1)).toBe(
-    `stopped: /_locks/examples/long-job is held no more: ${entry?.key} is lost: its key is gone`,
+    `stopped: /_locks/examples/long-job is no longer held: ${entry?.key} is lost: its key is gone`,
   );
 });
 

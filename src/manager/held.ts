@@ -1,21 +1,21 @@
 import type { LockMode } from '../recipe/entry-value.ts';
 
-/** A lock while it is held. */
+/** A held lock, as the callback of a request gets it. */
 export interface Held {
   readonly name: string;
   readonly mode: LockMode;
-  /** The key of its entry. */
+  /** Key of the own entry in the queue. */
   readonly key: string;
   /** Identifies this hold; part of the entry's value. */
   readonly uuid: string;
   /**
-   * Greater than the token of every earlier hold. A resource that refuses tokens lower than the highest it has seen is safe
-   * from a holder that does not know yet that it lost the lock. Holders that share a lock have a token each.
+   * Greater than the token of every earlier hold of this lock. Let a resource refuse every token lower than the highest it has
+   * seen: then a holder that lost the lock without noticing does no harm. Each shared holder has its own token.
    */
   readonly fencingToken: bigint;
   /**
    * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when the client is
-   * closed, or TTL − margin after the last successful renewal was sent. A release does not abort it.
+   * closed, or TTL − margin after the last successful renewal was sent. A release does not abort the signal.
    */
   readonly signal: AbortSignal;
   /** Returns the seconds for which the lock is certain to be held, even if no renewal succeeds; 0 once lost or released. */
@@ -29,11 +29,12 @@ export interface Held {
   assertHeld(): void;
 }
 
-/** A lock that is held until its owner releases it. */
+/** A lock held without a callback, until {@link OpenHeld.release} is called. */
 export interface OpenHeld extends Held {
   /**
-   * Releases the lock. Resolves to whether it was held until now. Never rejects, so it hides no error of yours. A removal that
-   * takes longer than a second is retried in the background until it succeeds.
+   * Releases the lock. Resolves to true if the lock was held until this call, to false if it was lost before. Never rejects, so
+   * that in a `finally` block it cannot replace your own error. If the key cannot be removed within a second, the removal is
+   * retried in the background.
    */
   release(): Promise<boolean>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -22,25 +22,25 @@ export interface HoldParts {
 
 /** How a hold ended. */
 interface Ending {
-  /** The `EtcdLockLost`, if it was lost. */
+  /** The `EtcdLockLost`; undefined if the lock was not lost. */
   readonly lost: unknown;
-  /** Why the key could not be removed yet, if so. */
+  /** Why the key is not removed yet; undefined if it is removed. */
   readonly cleanupError: unknown;
 }
 
 type Work<T> = (held: Held) => T | PromiseLike<T>;
 
-/** A lock that one request holds, until its callback and everything that runs under the same hold has ended. */
+/** The hold of one request. Lasts until the callback and all reentrant requests inside have ended, or until `release()`. */
 export class Hold implements Enclosing {
   readonly store: LockStore;
-  /** What the callback gets: it can look, but not release. */
+  /** What the callback gets. Has no `release()` unless {@link Hold.opened} adds it. */
   readonly held: Held;
-  /** Refers to this hold until nothing can run under it any more. */
+  /** Refers to this hold as long as reentrant requests may join it. */
   readonly frame: Frame = { hold: this };
   readonly #lease: Lease;
   readonly #turn: Turn;
   readonly #trace: Trace;
-  /** Aborts with an `EtcdLockLost`. A callback may add any number of listeners to its signal. */
+  /** Aborts with an `EtcdLockLost`. Callbacks may add any number of listeners to its signal without a warning. */
   readonly #loss = new Scope();
   readonly #nested = new Set<Promise<void>>();
   readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
@@ -59,7 +59,7 @@ export class Hold implements Enclosing {
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));
     addAbortListener(this.#loss, (error) => trace.loses(error));
     trace.holds(this.held);
-    // A closed client renews nothing: the loss is reported at once, while there is time to end the work and remove the key.
+    // A closed client sends no renewals. So report the loss at once: `close()` gives the work some time to end.
     addAbortListener(store.pending.closing, this.#onClosing);
     store.pending.add(this.#entry.key, new Promise((resolve) => (this.#onRemoved = resolve)));
   }
@@ -68,7 +68,11 @@ export class Hold implements Enclosing {
     return this.held.name;
   }
 
-  /** Runs the work, then releases the lock. The work's own error wins over one of the lock, which is attached to it. */
+  /**
+   * Runs the work, then releases the lock. If the work throws, rejects with the same error. The loss of the lock, or a failed
+   * removal of the key, is attached to that error as `lockError`.
+   * @throws {EtcdLockLost} if the work returned, but the lock was lost
+   */
   async run<T>(work: Work<T>): Promise<T> {
     let result: T;
     try {
@@ -84,8 +88,9 @@ export class Hold implements Enclosing {
   }
 
   /**
-   * Runs more work under this hold, which lasts until that work has ended.
-   * @throws {RangeError} if the work needs an exclusive hold, and this one is shared
+   * Runs the work of a reentrant request under this hold. The hold does not end before the work has ended.
+   * @throws {RangeError} if the request is exclusive, but this hold is shared
+   * @throws {EtcdLockLost} if the lock is lost before the work starts or returns
    */
   async join<T>(mode: LockMode, work: Work<T>): Promise<T> {
     if (mode === 'exclusive' && this.held.mode === 'shared')
@@ -106,13 +111,13 @@ export class Hold implements Enclosing {
     }
   }
 
-  /** Releases the lock. Never rejects. */
+  /** Waits for the reentrant requests inside, then releases the lock. Never rejects. Further calls have no effect. */
   end(): Promise<Ending> {
     this.#ending ??= this.#end();
     return this.#ending;
   }
 
-  /** Returns the hold as something its owner releases. */
+  /** Adds `release()` to {@link Hold.held} and returns it, for a hold without a callback. */
   opened(): OpenHeld {
     const release = async (): Promise<boolean> => (await this.end()).lost === undefined;
     const dispose = async (): Promise<void> => {
@@ -125,13 +130,13 @@ export class Hold implements Enclosing {
     return this.#lease.entry;
   }
 
-  /** Seconds; 0 once lost or released. */
+  /** Seconds until the lease's deadline; 0 once lost or released. */
   get #expiresIn(): number {
     return this.#removal ? 0 : this.#lease.expiresIn;
   }
 
   get #lost(): unknown {
-    // Reading the time left notices a deadline that has passed without its timer.
+    // `#expiresIn` checks the deadline: its timer may be late.
     return this.#expiresIn > 0 ? undefined : this.#loss.reason;
   }
 
@@ -152,7 +157,7 @@ export class Hold implements Enclosing {
     return { lost, cleanupError };
   }
 
-  /** Resolves to why the key could not be removed yet, if so. */
+  /** Removes the key. Resolves to undefined, or to why the key is not removed yet. */
   async #remove(): Promise<unknown> {
     removeAbortListener(this.store.pending.closing, this.#onClosing);
     this.#lease.stop();
@@ -164,7 +169,7 @@ export class Hold implements Enclosing {
   }
 }
 
-/** What a {@link HeldView} asks of its hold. */
+/** The parts of a hold that its {@link HeldView} uses. */
 interface Watched {
   readonly loss: Scope;
   readonly expiresIn: () => number;
@@ -204,10 +209,10 @@ class HeldView implements Held {
 
 function lossBy({ ticket }: Lease, cause: unknown): EtcdLockLost {
   const why = cause instanceof Error ? cause.message : String(cause);
-  return new EtcdLockLost(`${ticket.path} is held no more: ${why}`, { cause });
+  return new EtcdLockLost(`${ticket.path} is no longer held: ${why}`, { cause });
 }
 
-/** Attaches an error of the lock to the error that failed first, which must stay what the caller gets. An earlier one stays. */
+/** Attaches an error of the lock, as `lockError`, to the error that the caller gets. Keeps a `lockError` that it already has. */
 function attach(error: unknown, lockError: unknown): void {
   if (lockError === undefined || error === lockError || typeof error !== 'object' || error === null) return;
   if ('lockError' in error) return;

@@ -5,13 +5,16 @@ import type { LockMode } from '../recipe/entry-value.ts';
 import type { LockStore } from '../recipe/store.ts';
 import { atDeadline } from '../time.ts';
 
-/** What can be an element of a {@link Line}, which alone sets these fields. */
+/** An element of a {@link Line}. Only the line sets these fields. */
 export interface Linked<T> {
   before: T | undefined;
   behind: T | undefined;
 }
 
-/** A linked list: first in, first out; any element can be removed. A `Set` slows down as removed elements pile up at its head. */
+/**
+ * A linked list: first in, first out; any element can be removed. Not a `Set`: finding the first element of a `Set` gets slower
+ * with every element removed before it.
+ */
 export class Line<T extends Linked<T>> {
   #first: T | undefined;
   #last: T | undefined;
@@ -27,7 +30,7 @@ export class Line<T extends Linked<T>> {
     this.#last = one;
   }
 
-  /** @param one is in this line */
+  /** @param one an element of this line */
   remove(one: T): void {
     const { before, behind } = one;
     if (before) before.behind = behind;
@@ -39,24 +42,24 @@ export class Line<T extends Linked<T>> {
   }
 }
 
-/** A request of this process that may enter the store's queue. */
+/** The turn of one request in this process: the request may enter the store's queue. */
 export interface Turn {
-  /** To be called when its entry is in the store's queue, and will be served before every later entry. */
+  /** Call this when the request's entry is in the store's queue: every later entry is then served after it. */
   queued(): void;
-  /** Returns who holds the lock, for the requests that wait behind this one. */
+  /** Returns the holder of the lock, if known. The requests that wait behind this one report it when they time out. */
   holder: () => LockHolder | undefined;
-  /** To be called when its entry is gone. */
+  /** Call this when the request has given up its entry, or has failed to make one. */
   end(): void;
 }
 
 interface Outcomes<Turn> {
   readonly enter: (turn: Turn) => void;
   readonly leave: (reason: unknown) => void;
-  /** Returns the reason to leave at the deadline. */
+  /** Returns the error for a waiter that leaves at its deadline. */
   readonly timedOut: () => unknown;
 }
 
-/** A request that waits for its turn in this process. Kept small: there may be very many. */
+/** A request that waits for its turn in this process. Must be small, because there may be very many. */
 export class Waiter<Turn> implements Linked<Waiter<Turn>> {
   readonly mode: LockMode;
   before: Waiter<Turn> | undefined = undefined;
@@ -100,9 +103,9 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
 }
 
 /**
- * The requests of this process for one lock, first come, first served. An exclusive request enters the store's queue when no
- * earlier exclusive one of this process is in it; shared requests enter together. So many requests need one key, and other
- * processes get the lock in between.
+ * The requests of this process for one lock, first come, first served. While an exclusive request is in the store's queue, all
+ * later requests wait here, where they need no key. Other processes can therefore get the lock between two exclusive requests
+ * of this process. Shared requests enter the store's queue together.
  */
 export class LocalQueue {
   readonly #waiting = new Line<Waiter<Turn>>();
@@ -111,7 +114,7 @@ export class LocalQueue {
   readonly #closing: Source;
   readonly #onIdle: () => void;
   #hasWriter = false;
-  /** How many turns have begun whose entry is not in the store's queue yet. */
+  /** Number of turns whose entry is not in the store's queue yet. */
   #arriving = 0;
 
   /**
@@ -130,7 +133,7 @@ export class LocalQueue {
     return !this.#waiting.first && this.#mayEnter(mode);
   }
 
-  /** Returns who holds the lock, as far as the request with the first turn knows. */
+  /** Returns the holder of the lock, if the request with the earliest turn knows it. */
   readonly holder = (): LockHolder | undefined => {
     const [first] = this.#inside;
     return first?.holder();
@@ -138,7 +141,9 @@ export class LocalQueue {
 
   /**
    * Waits for a turn.
-   * @throws the reason of what ended the wait early
+   * @throws {EtcdWatchTimedOut} at the deadline
+   * @throws {EtcdClientClosed} when the client is closed
+   * @throws the signal's reason when the signal aborts
    */
   enter(mode: LockMode, limits: AttemptLimits): Promise<Turn> {
     return new Promise((resolve, reject) => {
@@ -169,7 +174,10 @@ export class LocalQueue {
     if (this.#inside.size === 0) this.#onIdle();
   }
 
-  /** A writer enters once the readers before it are in the store's queue: then no reader of another process can overtake it. */
+  /**
+   * An exclusive request enters as soon as the shared requests before it are in the store's queue. It does not wait for their
+   * release: until then, shared requests of other processes would overtake it.
+   */
   #mayEnter(mode: LockMode): boolean {
     return !this.#hasWriter && (mode === 'shared' || this.#arriving === 0);
   }
@@ -198,7 +206,7 @@ export class LocalQueue {
 
 const queues = new WeakMap<LockStore, Map<string, LocalQueue>>();
 
-/** Returns the queue of this process for the lock at `path`, shared by all who use the same store. */
+/** Returns the local queue for the lock at `path`. All managers with the same store share it. */
 export function localQueue(store: LockStore, path: string): LocalQueue {
   const ofStore = queues.get(store) ?? new Map<string, LocalQueue>();
   queues.set(store, ofStore);

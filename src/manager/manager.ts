@@ -18,10 +18,10 @@ import { enclosingHold } from './reentrance.ts';
 import { type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
 
-/** Without a callback there is nothing to be reentrant in. */
+/** A reentrant request runs its callback under an outer hold. `acquire()` has no callback. */
 type OpenHoldOptions = HoldOptions & { readonly reentrant?: never };
 
-/** A request whose turn has come in this process. */
+/** A request that has its turn in this process. */
 interface Admitted {
   readonly name: string;
   readonly queue: QueueStore;
@@ -33,12 +33,13 @@ interface Admitted {
 type Callback<H, T> = (held: H) => T | PromiseLike<T>;
 
 /**
- * Acquires locks with an API like Web Locks (`navigator.locks`). Entries are renewed while waiting and while holding, waits
- * can be cancelled, holds are fenced, and you are notified of a loss before anyone else can get the lock. Shares its queues
- * with python-etcd's locks and with `Lock`.
+ * Acquires locks with an API like Web Locks (`navigator.locks`). Entries are renewed while waiting and while holding. Waits can
+ * be cancelled, and each hold has a fencing token. You are notified of a loss before anyone else can get the lock. Shares its
+ * queues with python-etcd's locks and with `Lock`.
  *
- * Requests of one process for one lock are served in the order they were made. Only one of them at a time has an entry in
- * etcd, so other processes get the lock in between. That needs one client per process: share it between managers.
+ * Requests of one process for one lock are served in the order they were made. Exclusive requests enter etcd's queue one at a
+ * time, so other processes get the lock between them. This works only among requests of one client, so share the client
+ * between managers.
  * @example
  * const locks = new LockManager(client, { ttl: 30 });
  * await locks.request('file1', async (held) => db.write(row, held.fencingToken));
@@ -48,9 +49,9 @@ export class LockManager {
   readonly #defaults: LockManagerOptions;
 
   /**
-   * Makes no request.
+   * Creates a manager. Sends nothing to etcd.
    * @param options defaults for all requests
-   * @throws {TypeError | RangeError} for an option out of range
+   * @throws {TypeError | RangeError} for an invalid option
    */
   constructor(client: LockClient, options: LockManagerOptions = {}) {
     checkManagerOptions(options);
@@ -59,18 +60,20 @@ export class LockManager {
   }
 
   /**
-   * Waits for the lock, runs the callback while the lock is held, and releases it. Resolves to the callback's result.
+   * Waits for the lock, runs the callback while the lock is held, and releases the lock. Resolves to the callback's result.
+   * With `ifAvailable`, the callback gets null if the lock is taken.
    *
-   * If the callback throws, its error is what you get; an error of the lock is attached to it as `lockError`. A key that
-   * cannot be removed within a second is removed in the background; the result stays. A lost lock is not acquired again.
-   * Failures that may pass, such as an outage, are retried as by `Lock.acquire`.
+   * If the callback throws, the call rejects with the same error, and an error of the lock is attached as `lockError`. If the
+   * key cannot be removed within a second, the removal is retried in the background, without effect on the result. A lost
+   * lock is not acquired again. Temporary failures, such as an outage, are retried as by `Lock.acquire`.
    * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
    * such as "%41" python-etcd uses another path.
-   * @throws {EtcdLockLost} when the callback returned, but the lock was lost before
-   * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting; names the holder
+   * @throws {EtcdLockLost} when the callback returns without an error, but the lock was lost before
+   * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting; the error names the holder
    * @throws {EtcdLockExpired} when the own entry expired or was removed while waiting
-   * @throws {EtcdConnectionFailed} when no member answers, and the request does not wait for that to pass
-   * @throws {TypeError | RangeError} for bad input, before any request
+   * @throws {EtcdConnectionFailed} when no member answers in three tries, and either `ifAvailable` is set, or there is no
+   * `timeout` and the cluster has never answered
+   * @throws {TypeError | RangeError} for an invalid argument, before anything is sent
    * @throws the signal's reason when it aborts the wait
    */
   request<T>(name: string, callback: Callback<Held, T>): Promise<T>;
@@ -105,7 +108,8 @@ export class LockManager {
    * Waits for the lock and holds it until you release it, with `await using` or `try … finally`. Resolves to null if the lock
    * is taken and `ifAvailable` is set.
    *
-   * `release()` never rejects, so it reports no loss: call `held.assertHeld()` last, or check what `release()` resolves to.
+   * `release()` does not reject when the lock was lost. To notice a loss, call `held.assertHeld()` right before it, or check
+   * that `release()` resolves to true.
    * @example
    * await using held = await locks.acquire('file1');
    * @throws as {@link LockManager.request}
@@ -116,23 +120,25 @@ export class LockManager {
     const queue = this.#store.queue(name);
     const checked = checkRequest(options, this.#defaults);
     if (checked.reentrant)
-      throw new TypeError('reentrant needs a callback: use request() instead of acquire(), got true');
+      throw new TypeError('reentrant must not be true in acquire(), which has no callback: use request() instead');
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
     return trace.around(async () => (await this.#take(name, queue, checked, trace))?.opened() ?? null);
   }
 
   /**
-   * Returns who holds and who waits, of one lock or of all below the client's lock prefix, in the order they are served. Reads
-   * by quorum. Shows all clients, python-etcd's too. Does not show requests that wait inside a process, which have no entry
-   * yet; nor, without a name, locks with a part that begins with "_", which etcd v2 hides.
-   * @throws {TypeError | RangeError} for a bad name, before any request
+   * Returns the holders and waiters of one lock, or of all locks below the client's lock prefix if there is no name, in the
+   * order they are served. Reads by quorum. Includes the entries of all clients, python-etcd's too.
+   *
+   * Omits requests that wait inside a process and have no entry yet. Without a name, also omits locks with a "_" at the start
+   * of their name or after a "/": etcd v2 hides them.
+   * @throws {TypeError | RangeError} for an invalid name, before anything is sent
    */
   async query(name?: string): Promise<LockManagerSnapshot> {
     return queryLocks(this.#store, name);
   }
 
-  /** Not `async`: very many may wait for their turns here, and an async function keeps half a kilobyte for each. */
+  /** Not `async`: an async function keeps half a kilobyte per call, and very many requests may wait here for their turns. */
   #take(name: string, queue: QueueStore, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
     const { mode, blocking } = request;
     const waiting = localQueue(this.#store, queue.path);

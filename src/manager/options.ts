@@ -20,22 +20,28 @@ interface Common {
 }
 
 export interface LockManagerOptions extends Common {
-  /** Seconds by which the clocks of etcd's members may differ. A hold ends this long before its TTL. Default max(TTL/10, 0.25). */
+  /**
+   * Seconds by which the clocks of etcd's members may differ. A lease counts as lost this long before its TTL has passed.
+   * Default max(TTL/10, 0.25).
+   */
   readonly margin?: number | undefined;
 }
 
-/** Options of one request. Those left out have the manager's value. */
+/** Options of one request. `ttl`, `timeout` and `identity` default to the manager's. */
 export interface HoldOptions extends Common {
-  /** Whether to hold the lock alone or together with others that share it. Default 'exclusive'. */
+  /** `'exclusive'`: hold the lock alone. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
   readonly mode?: LockMode | undefined;
-  /** Do not wait: get null if the lock is taken. No key is left behind. Default false. */
+  /** Whether to get null at once if the lock is taken, instead of waiting. Leaves no key behind. Default false. */
   readonly ifAvailable?: boolean | undefined;
-  /** Cancels the wait, which rejects with the signal's reason. Does not end a hold. */
+  /** Cancels the wait: the call rejects with the signal's reason. Has no effect on a hold. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface RequestOptions extends HoldOptions {
-  /** Inside the callback of a request for the same lock, run under the same hold instead of waiting. Default false. */
+  /**
+   * Whether a request made inside the callback of a request for the same lock runs under that hold, instead of waiting for its
+   * end. Default false.
+   */
   readonly reentrant?: boolean | undefined;
 }
 
@@ -47,16 +53,22 @@ export interface CheckedRequest extends AttemptLimits {
   readonly reentrant: boolean;
 }
 
-/** Leaves room for `shared:`, `id:` and the uuid in the value of an entry. */
+/** Maximum size of an identity in bytes. The value of an entry also contains `shared:`, `id:` and a uuid. */
 const LONGEST_IDENTITY = 200;
 
-/** @throws {TypeError | RangeError} with the value in the message */
+/**
+ * Checks the options of a manager.
+ * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
+ */
 export function checkManagerOptions(options: LockManagerOptions): void {
   checkObject(options);
   checkCommon({}, options);
 }
 
-/** @throws {TypeError | RangeError} with the value in the message */
+/**
+ * Checks the options of a request and adds the defaults. The timeout begins now.
+ * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
+ */
 export function checkRequest(options: RequestOptions, defaults: LockManagerOptions): CheckedRequest {
   checkObject(options);
   const { mode = 'exclusive', ifAvailable = false, reentrant = false, signal } = options;
@@ -64,7 +76,7 @@ export function checkRequest(options: RequestOptions, defaults: LockManagerOptio
     throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
   checkBooleans({ ifAvailable, reentrant });
   if ('steal' in options)
-    throw new TypeError(`steal is not supported: a holder cannot be made to stop, got ${show(options.steal)}`);
+    throw new TypeError(`steal must not be set: a holder cannot be forced to stop; got ${show(options.steal)}`);
   checkSignal(signal);
   return { mode, blocking: !ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
 }
@@ -78,7 +90,7 @@ function checkCommon(
   options: Common,
   defaults: LockManagerOptions,
 ): Pick<CheckedRequest, 'ttl' | 'timeout' | 'deadline' | 'identity' | 'margin'> {
-  // Not `??`, so that null is refused.
+  // Default values in the pattern, not `??`: they replace only undefined, so the checks below refuse null.
   const { ttl: usualTtl = 30, timeout: usualTimeout = 0, margin } = defaults;
   const { ttl = usualTtl, timeout = usualTimeout, identity = defaults.identity } = options;
   checkTtl('ttl', ttl);

@@ -2,16 +2,16 @@ import { type LockMode, parseValue } from '../recipe/entry-value.ts';
 import { holdersAmong } from '../recipe/rules.ts';
 import type { LockStore, Queue } from '../recipe/store.ts';
 
-/** What `query()` says of one entry. */
+/** One entry of a queue, as `query()` reports it. */
 export interface LockInfo {
-  /** The lock's. */
+  /** Name of the lock. */
   readonly name: string;
   readonly mode: LockMode;
   readonly uuid: string;
-  /** The identity of the process that made the entry, if it has one. */
+  /** The `identity` option of the request that made the entry; undefined if it had none. */
   readonly identity: string | undefined;
   readonly key: string;
-  /** Seconds until the entry expires unless renewed; undefined if it never does. */
+  /** Seconds until the entry expires unless it is renewed; undefined if it never expires. */
   readonly ttl: number | undefined;
 }
 
@@ -21,8 +21,8 @@ export interface LockManagerSnapshot {
 }
 
 /**
- * Reads the queue of one lock, or of all.
- * @throws {TypeError | RangeError} for a bad name, before any request
+ * Returns the holders and waiters of one lock, or of all locks if `name` is undefined.
+ * @throws {TypeError | RangeError} for an invalid name, before anything is sent
  */
 export async function queryLocks(store: LockStore, name: string | undefined): Promise<LockManagerSnapshot> {
   const queues = name === undefined ? await store.list() : new Map([[name, await store.queue(name).read()]]);

@@ -3,7 +3,7 @@ import type { LockMode } from '../recipe/entry-value.ts';
 import type { LockStore } from '../recipe/store.ts';
 import type { Held } from './held.ts';
 
-/** A hold around running code. */
+/** A hold whose callback contains the running code. */
 export interface Enclosing {
   readonly store: LockStore;
   readonly name: string;
@@ -11,22 +11,23 @@ export interface Enclosing {
 }
 
 /**
- * Refers to a hold while it lasts. Up to Node 22 every promise created inside keeps its frames alive, so work that starts its
- * own successor would keep all the holds before it.
+ * Refers to a hold until the hold ends. In Node 22 and earlier, every promise keeps alive the frames in which it was
+ * created. If the frames were the holds themselves, a callback that starts the next request would keep all earlier holds in
+ * memory.
  */
 export interface Frame {
   hold: Enclosing | undefined;
 }
 
-/** Around the running code, innermost first. */
+/** The frames of the holds whose callbacks contain the running code, innermost first. */
 const frames = new AsyncLocalStorage<readonly Frame[]>();
 
 const lasting = (): Frame[] => (frames.getStore() ?? []).filter(({ hold }) => hold);
 
-/** Runs the work so that {@link enclosingHold} finds the frame's hold in it, and in all it calls and starts. */
+/** Runs the work. In the work, and in all that it calls or starts, {@link enclosingHold} finds the hold of `frame`. */
 export const runInside = <T>({ frame }: { readonly frame: Frame }, work: () => T): T =>
   frames.run([frame, ...lasting().filter((other) => other !== frame)], work);
 
-/** Returns the innermost hold of this lock around the caller that still lasts. */
+/** Returns the innermost hold of this lock that has not ended and whose callback contains the caller, if there is one. */
 export const enclosingHold = (store: LockStore, name: string): Enclosing | undefined =>
   lasting().find(({ hold }) => hold?.store === store && hold.name === name)?.hold;

@@ -7,12 +7,12 @@ import type { OwnEntry, QueueStore } from '../recipe/store.ts';
 import { freshUuid } from '../recipe/uuid.ts';
 import type { CheckedRequest } from './options.ts';
 
-/** A lock acquired with a fresh entry, which is renewed until the lease is stopped. */
+/** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */
 export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint };
 
 /**
- * Acquires the lock with a fresh entry. Resolves to undefined if it is not available and must not be waited for. Every exit
- * path but a hold removes the entry.
+ * Acquires the lock with a fresh entry. Resolves to undefined if the lock is taken and the request must not wait. Removes the
+ * entry unless the lock was acquired.
  * @param onEntered called once the entry is in the queue
  */
 export async function take(
@@ -23,7 +23,7 @@ export async function take(
 ): Promise<Taken | undefined> {
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
-  // Reads before it enters: a request that only tries should not delay others that only try.
+  // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
   const ticket = queue.ticket(formatValue({ mode, identity, uuid: freshUuid() }));
   alive.add(ticket.value);

@@ -15,32 +15,33 @@ const events = {
 };
 
 /**
- * One request for a lock, as subscribers of `node:diagnostics_channel` get it: the same object with each message, more of it
- * filled in each time.
+ * One request for a lock, as subscribers of `node:diagnostics_channel` get it. All events of a request have the same object, and
+ * each event sets more of its fields.
  */
 export interface RequestTrace {
   readonly name: string;
   readonly mode: LockMode;
   readonly identity: string | undefined;
-  /** Of its entry; undefined until it has one, as while it waits inside the process. */
+  /** Key of the request's entry; undefined while there is none, for example while the request waits inside the process. */
   readonly key: string | undefined;
   readonly uuid: string | undefined;
-  /** Set from `held` on. */
+  /** Set at the event `held`. */
   readonly fencingToken: bigint | undefined;
-  /** Seconds from the request to the hold. Set from `held` on. */
+  /** Seconds from the request to the start of the hold. Set at the event `held`. */
   readonly waited: number | undefined;
-  /** Seconds from the hold to its loss, or to its release if it was not lost. */
+  /** Seconds from the start of the hold to the loss, or to the release if there was no loss. Set at that event. */
   readonly held: number | undefined;
-  /** The `EtcdLockLost`. Set from `lost` on. */
+  /** The `EtcdLockLost`. Set at the event `lost`. */
   readonly lost: unknown;
-  /** Why the key could not be removed at once. Set at `released`; the removal is then retried in the background. */
+  /** Why the key could not be removed at once; the removal is retried in the background. Set at the event `released`. */
   readonly cleanupError: unknown;
-  /** What the call rejected with, or resolved to. Set by Node's `TracingChannel`. */
+  /** What the call rejected with. Set by Node's `TracingChannel`. */
   readonly error?: unknown;
+  /** What the call resolved to. Set by Node's `TracingChannel`. */
   readonly result?: unknown;
 }
 
-/** Publishes what happens to one request. */
+/** Publishes the events of one request. */
 export class Trace implements RequestTrace {
   readonly name: string;
   readonly mode: LockMode;
@@ -61,7 +62,7 @@ export class Trace implements RequestTrace {
     this.identity = identity;
   }
 
-  /** Runs the call inside the tracing channel. */
+  /** Runs the call. Node's `TracingChannel` publishes its start, end, result and error. */
   around<T>(call: () => Promise<T>): Promise<T> {
     return calls.tracePromise(call, this);
   }

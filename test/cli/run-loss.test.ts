@@ -139,7 +139,7 @@ describe('a job whose lock cannot be renewed', () => {
     await raw('DELETE', entry?.key ?? '');
     const { code, stderr } = await result;
     expect(code).toBe(75);
-    expect(stderr).toContain(`${name} is held no more`);
+    expect(stderr).toContain(`${name} is no longer held`);
     expect(pids.map(isThere)).toEqual([false, false]);
   });
 
