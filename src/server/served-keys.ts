@@ -11,8 +11,8 @@ import type {
 import { type Exact, hasBytes } from '../v2/wire.ts';
 
 /**
- * A store that the HTTP front can serve: a {@link KeysApi} that accepts all input that etcd accepts over HTTP. Locks need
- * less. Keys and values may contain bytes that are not UTF-8, each as a code unit from U+DC80 to U+DCFF.
+ * A store that the HTTP front can serve: a {@link KeysApi} that accepts all input that etcd accepts over HTTP. Locks do
+ * not need all of it. Keys and values may contain bytes that are not UTF-8, each as a code unit from U+DC80 to U+DCFF.
  */
 export interface ServedKeys extends KeysApi {
   set(key: string, value: string | undefined, options?: Exact<SetOptions>): Promise<Change>;

@@ -23,7 +23,7 @@ const KEYS_METHODS = ['HEAD', 'GET', 'PUT', 'POST', 'DELETE'];
 type Read = Extract<wire.KeysRequest, { call: 'get' }>;
 type Write = Exclude<wire.KeysRequest, Read | Wait>;
 
-/** Serves any store over etcd's v2 HTTP API. Its `listener` handles the requests of an HTTP server. */
+/** Serves any {@link ServedKeys} over etcd's v2 HTTP API. Pass its `listener` to an HTTP server. */
 export class Front {
   readonly #keys: ServedKeys;
   readonly #host: string;
@@ -43,7 +43,7 @@ export class Front {
 
   readonly listener: RequestListener = (request, response) => {
     const { socket } = request;
-    if (socket.destroyed) return; // cut off at an earlier request
+    if (socket.destroyed) return; // reset at an earlier request
     const known = this.#pipelines.get(socket);
     const pipeline = known ?? new Pipeline(socket);
     if (known ? pipeline.isFull : isCutOff(request)) return void socket.resetAndDestroy();
@@ -56,7 +56,7 @@ export class Front {
   async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {
     const hangUp = new AbortController();
     response.once('close', () => hangUp.abort());
-    response.on('error', ignore); // a write after the client has gone
+    response.on('error', ignore); // a write fails after the client has hung up
     if (response.destroyed || request.socket.destroyed) return;
     try {
       await this.#answer(request, response, form, hangUp.signal);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import { ServerWithoutUpgrades } from './upgrades.ts';
 
-/** Maximum size of request headers in bytes, as in Go's server. {@link isCutOff} has the limit for a connection's first line. */
+/** Maximum size of request headers in bytes, as in Go's server. The first request line of a connection must be shorter. */
 const LONGEST_HEADERS = 2 ** 20;
 
 /**
@@ -25,8 +25,8 @@ export const isCutOff = ({ method, url }: IncomingMessage): boolean =>
   `${method} ${url} HTTP/1.1\r\n`.length > LONGEST_FIRST_LINE;
 
 /**
- * Connections that the system accepts while this process is busy. The system's own limit may be lower. A client beyond the
- * limit retries only after a second.
+ * Maximum number of connections that the system accepts while this process is busy. The system's own limit may be lower. Beyond
+ * the limit, a client's system retries the connection only after a second.
  */
 const BACKLOG = 4096;
 

@@ -4,7 +4,7 @@ import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member } f
 export interface Page {
   readonly methods: readonly string[];
   readonly type: 'application/json' | 'text/plain; charset=utf-8';
-  /** Whether its headers contain the cluster id. Default false. */
+  /** Whether the answer's headers contain the cluster id. Default false. */
   readonly ofCluster?: boolean;
   readonly body: () => string;
 }

@@ -1,7 +1,7 @@
-/** Whitespace in a header. Go also accepts line breaks, but HTTP does not let them through. */
+/** Whitespace in a header. Go also accepts line breaks, but a header cannot contain them. */
 const SPACE = '[ \\t]*';
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-/** A backslash escapes a delimiter. Before any other character, it stands for itself. */
+/** A quoted string. As in Go, a backslash escapes only a delimiter; before any other character, it is an ordinary character. */
 const QUOTED = '"(?:\\\\[()<>@,;:\\\\"/[\\]?=]|\\\\(?![()<>@,;:\\\\"/[\\]?=])|[^"\\\\])*"';
 
 const TYPE = new RegExp(`^(?:(${TOKEN})(?:(/)(${TOKEN})?)?)?(.*)$`, 's');

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
  */
 export const MAX_REQUESTS = 10_000;
 
-/** Maximum size of these requests in bytes: sixteen forms of the maximum size. */
+/** Maximum number of bytes of unanswered requests on a connection: sixteen forms of the maximum size. */
 export const MAX_BYTES = 16 * 2 ** 20;
 
 /** The unanswered requests of one connection, in order. */

@@ -28,7 +28,7 @@ export class ServerWithoutUpgrades extends Server {
   async #parseAgain(request: IncomingMessage, socket: Duplex, rest: Buffer): Promise<void> {
     const chunks = [Buffer.from(withoutOffer(request), 'latin1'), rest];
     const latest = this.#latest.get(socket);
-    // Node takes the connection for a new one: it would write the next response before an earlier one has ended.
+    // To Node, the connection is new: it would write the next response before an earlier one has ended.
     if (latest && !(latest.writableFinished && latest.socket === null)) await this.#hold(socket, latest, chunks);
     if (socket.destroyed) return;
     socket.unshift(Buffer.concat(chunks));
@@ -46,7 +46,7 @@ export class ServerWithoutUpgrades extends Server {
     };
     const end = () => socket.end();
     this.#held.add(socket);
-    // Without reading, a hang-up of the client would go unnoticed.
+    // Keep reading: otherwise Node does not report that the client has hung up.
     socket.on('data', keep).on('end', end).on('error', ignore);
     await new Promise<void>((resolve) => {
       response.once('close', resolve);
@@ -57,7 +57,7 @@ export class ServerWithoutUpgrades extends Server {
   }
 }
 
-/** The head of a request, without its `Upgrade` header. */
+/** Returns the request line and the headers of a request, without `Upgrade`. */
 const withoutOffer = ({ method, url, httpVersion, rawHeaders }: IncomingMessage): string => {
   const fields = rawHeaders.flatMap((name, i) =>
     i % 2 === 0 && name.toLowerCase() !== 'upgrade' ? [`${name}: ${rawHeaders[i + 1]}\r\n`] : [],

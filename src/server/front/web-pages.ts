@@ -6,7 +6,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 import { show } from '../../checks.ts';
 
-/** Requests from the server's own pages, or typed in by the user. `same-site` may be another port of the same machine. */
+/**
+ * Allowed values of `Sec-Fetch-Site`: the server's own pages, and addresses typed in by the user. Not `same-site`: that may be
+ * another port of the same machine.
+ */
 const OWN_SITES = ['same-origin', 'none'];
 
 /**
@@ -25,11 +28,11 @@ export function refusalOf(headers: IncomingHttpHeaders, ownHost: string): string
   return undefined;
 }
 
-/** DNS rebinding needs a name, so every IP address is safe. Only HTTP/1.0 has no host, and browsers do not use it. */
+/** DNS rebinding needs a name, so every IP address is safe. `Host` is absent only in HTTP/1.0, which browsers do not use. */
 const isAllowed = (name: string, ownHost: string): boolean =>
   name === '' || name === 'localhost' || name === ownHost.toLowerCase() || isIP(name) !== 0;
 
-/** A `Host` header in lower case, without its port and without the brackets of an IPv6 address. */
+/** Returns the host in a `Host` header, in lower case, without port and without the brackets of an IPv6 address. */
 const nameIn = (host: string): string =>
   host
     .toLowerCase()

@@ -9,7 +9,7 @@ export class EventQueue {
   readonly #events: StoreEvent[] = [];
   #arrived: () => void = ignore;
 
-  /** Returns false if the queue is full. The event is then dropped, and etcd sends this client no further event. */
+  /** Adds an event. Returns false if the queue is full: the event is dropped. etcd then sends this client no further event. */
   push(event: StoreEvent): boolean {
     if (this.#events.length === CAPACITY) return false;
     this.#events.push(event);
@@ -21,7 +21,7 @@ export class EventQueue {
     return this.#events.shift();
   }
 
-  /** Resolves when the next event is pushed. Call it while the queue is empty. */
+  /** Resolves when the next event is pushed. Call this only while the queue is empty. */
   arrival(): Promise<void> {
     return new Promise((resolve) => {
       this.#arrived = resolve;

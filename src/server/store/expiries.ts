@@ -4,7 +4,7 @@ import type { StoredNode } from './tree.ts';
 /** Milliseconds between two checks for expired keys, as in etcd. */
 const TICK = 500;
 
-/** The nodes that will expire, grouped by the tick at which they do. One timer serves any number of nodes. */
+/** The nodes that will expire, grouped by the tick at which they expire. One timer serves any number of nodes. */
 export class Expiries {
   readonly #clock: Clock;
   readonly #expire: (stored: StoredNode) => void;
@@ -61,7 +61,7 @@ export class Expiries {
     const now = this.#clock.now() / TICK;
     const due = [...this.#ticks].filter(([tick]) => tick <= now).flatMap(([, nodes]) => [...nodes]);
     due.sort((a, b) => (a.expiresAt ?? 0) - (b.expiresAt ?? 0));
-    // A node that was removed with its directory has no expiry any more.
+    // A directory that expired earlier in this loop has removed the nodes below it, and their expiries.
     for (const stored of due) if (stored.expiresAt !== undefined) this.#expire(stored);
     let next = Number.POSITIVE_INFINITY;
     for (const tick of this.#ticks.keys()) next = Math.min(next, tick);

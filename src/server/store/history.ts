@@ -43,10 +43,10 @@ export class History {
   }
 }
 
-/** Whether a watch on `key` reports the event from history. Hidden keys count here, but not in a watch for new events. */
+/** Whether a watch on `key` reports this past event. A recursive watch reports past events of hidden keys, but no new ones. */
 function isAbout({ action, node, prevNode }: StoreEvent, key: string, recursive: boolean): boolean {
   if (node.key === key) return true;
   if (recursive && node.key.startsWith(key === '/' ? '/' : `${key}/`)) return true;
-  // No slash after the prefix: a watch on /ab also reports the removal of /a. That is wrong, but etcd does it.
+  // No slash after the prefix: a watch on /ab also reports the removal of the directory /a. That is wrong, but etcd does it.
   return (action === 'delete' || action === 'expire') && prevNode?.dir === true && key.startsWith(prevNode.key);
 }

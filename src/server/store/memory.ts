@@ -27,7 +27,7 @@ import type { StoreEvent } from './history.ts';
 import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
 
-/** A {@link ServedKeys} in the memory of this process. */
+/** The keys API on a {@link Store}. Adds argument checks, timeouts, cancellation and `close()` to the store's operations. */
 export class MemoryStore implements ServedKeys, LockClient {
   readonly store: LockStore = new V2LockStore(this);
   readonly lockPrefix = DEFAULT_LOCK_PREFIX;
@@ -105,8 +105,8 @@ export class MemoryStore implements ServedKeys, LockClient {
   }
 
   /**
-   * Yields every event on the key until `signal` aborts. As in etcd, no event follows an event from the history, or an
-   * event that a full {@link EventQueue} has dropped.
+   * Yields every event on the key until `signal` aborts. As in etcd, yields nothing more after an event from the history, or
+   * after a full {@link EventQueue} has dropped an event.
    */
   async *stream(key: string, options: WatchOptions = {}): AsyncGenerator<KeyEvent, void> {
     check.checkWatch(checkable(key), options);

@@ -18,7 +18,7 @@ const YEAR_2000 = Date.UTC(2000);
 
 /**
  * The v2 store of etcd 3.4: what each operation does to the tree, which watchers it notifies, and how it fails. The
- * differential tests compare its answers with etcd's. It uses none of etcd's code.
+ * differential tests compare its answers with etcd's. Contains no code of etcd.
  */
 export class Store {
   readonly clusterId = randomBytes(8).toString('hex');

@@ -3,7 +3,7 @@ import type { GetOptions, Node } from '../../v2/keys-api.ts';
 import { baseName } from '../../v2/paths.ts';
 import { toBytes } from '../../v2/wire.ts';
 
-/** A key in the store's tree. A directory has `children`, a file has a `value`. The store answers with a {@link Node}. */
+/** A key in the store's tree. A directory has `children`, a file has a `value`. {@link describe} makes a {@link Node} of it. */
 export interface StoredNode {
   readonly key: string;
   readonly parent: StoredNode | undefined;

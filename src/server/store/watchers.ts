@@ -30,7 +30,10 @@ export class Watchers {
     if (watchers?.delete(watcher) && watchers.size === 0) this.#byKey.delete(watcher.key);
   }
 
-  /** Notifies watchers of the event's key, and recursive watchers of the directories above it that do not hide the key. */
+  /**
+   * Notifies watchers of the event's key, and recursive watchers of each directory above it. Omits a directory below which the
+   * key is hidden.
+   */
   changed(event: StoreEvent): void {
     const { key } = event.node;
     for (let end = key.indexOf('/', 1); end !== -1; end = key.indexOf('/', end + 1))
@@ -45,7 +48,7 @@ export class Watchers {
   }
 
   #notifyAbove(dir: string, event: StoreEvent): void {
-    // This comes first for speed: a key may have very many parts, and hardly any of them has watchers.
+    // Check for watchers first, for speed: a key may be below very many directories, and most of them have no watchers.
     const watchers = this.#byKey.get(dir);
     if (!watchers || isHidden(event.node.key, dir)) return;
     for (const watcher of watchers) if (watcher.recursive) this.#notify(watcher, event);
