@@ -5,7 +5,7 @@ import type { EtcdClientOptions } from '../v2/options.ts';
 import { UsageError } from './exit-codes.ts';
 import { nameOfFile, readFirstLine, readPem } from './files.ts';
 
-/** Connection and authentication options from the command line. Flags take precedence over environment variables. */
+/** Connection and authentication options from the command line. They take precedence over environment variables. */
 export interface ConnectionOptions {
   readonly endpoints?: string;
   readonly discoverySrv?: string;
@@ -22,14 +22,17 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Setting {
   readonly name: keyof ConnectionOptions;
-  /** The flags of etcdctl, for API 2 and API 3 if they differ. The last long flag names the option. */
+  /** Flags as in etcdctl: that of API 2, then that of API 3 if it differs. The last long flag is the name in commander. */
   readonly flags: string;
   readonly description: string;
   /** Variables to read if the flag is absent. The first one that is set counts. */
   readonly env?: readonly string[];
 }
 
-/** All connection and authentication options. The manual lists them, too. */
+/** Heading of these options in the help. */
+export const CONNECTION_OPTIONS = 'Connection and authentication options, for all commands except serve:';
+
+/** All connection and authentication options, also for `docs/cli.md`. */
 export const connectionSettings: readonly Setting[] = [
   {
     name: 'endpoints',
@@ -79,7 +82,7 @@ export const connectionSettings: readonly Setting[] = [
 
 /** Adds the connection options to the program, for use before the command name. */
 export function addConnectionOptions(program: Command): void {
-  program.optionsGroup('Options for every command:');
+  program.optionsGroup(CONNECTION_OPTIONS);
   for (const { flags, description, env } of connectionSettings)
     program.addOption(new Option(flags, env ? `${description} (env: ${env.join(', ')})` : description));
 }
@@ -91,13 +94,13 @@ export function acceptConnectionOptions(command: Command): void {
     const [, names = '', value] = /^(.*) (<.*>)$/.exec(flags) ?? [];
     const free = names.split(', ').filter((flag) => !own.includes(flag));
     const option = new Option(`${free.join(', ')} ${value}`).hideHelp();
-    // Otherwise the name would depend on which flags are left.
+    // By default, the name of the option would depend on the flags that are left.
     option.attributeName = () => name;
     command.addOption(option);
   }
 }
 
-/** Returns the connection options before and after the command name. The latter take precedence. */
+/** Returns the connection options given before or after the command name. Those after the name take precedence. */
 export const connectionOf = (command: Command): ConnectionOptions => ({ ...command.parent?.opts(), ...command.opts() });
 
 /**
@@ -125,7 +128,7 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
 
 const incomplete = (file: string) => new UsageError(`--cert and --key must be used together, got only ${file}`);
 
-/** Each of the two flags takes precedence over the variables of both. */
+/** Returns the endpoints or the SRV domain. A flag for either takes precedence over the variables for both. */
 function members(
   flags: ConnectionOptions,
   given: (name: keyof ConnectionOptions) => string | undefined,

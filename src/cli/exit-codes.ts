@@ -26,7 +26,7 @@ export const ExitCode = {
   notFound: 127,
 } as const;
 
-/** Meaning of each exit code, for the help texts and the manual. */
+/** Meaning of each exit code, for the help texts and `docs/cli.md`. */
 export const endings = {
   ok: 'success',
   no: 'negative result: lock taken, entry not removed, or failure found by doctor',
@@ -49,7 +49,7 @@ export const codeOf = (ending: Ending): string => (ending === 'signalled' ? '128
 /** Returns 128 + the number of the signal, as shells do. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
-/** An error of the command line itself, with its exit code. */
+/** An error that determines the exit code. */
 export class CliError extends Error {
   readonly exitCode: number;
 
@@ -59,7 +59,7 @@ export class CliError extends Error {
   }
 }
 
-/** An error that the user must correct before the command can succeed: exit code 64. */
+/** An invalid command line, option value or file: exit code 64. */
 export class UsageError extends CliError {
   constructor(message: string) {
     super(message, ExitCode.usage);
@@ -68,7 +68,7 @@ export class UsageError extends CliError {
 
 /**
  * Runs a check of values from the command line.
- * @throws {UsageError} instead of a `RangeError` or `TypeError`. Outside of such a check these errors are bugs, not bad usage.
+ * @throws {UsageError} instead of a `RangeError` or `TypeError`. Elsewhere, these errors are bugs of this package.
  */
 export function checked<T>(check: () => T): T {
   try {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { codeOf, type Ending, endings } from './exit-codes.ts';
 
 export interface Explanation {
-  /** Exit codes of this command, besides those of every command. */
+  /** Exit codes of this command, in addition to those of every command. */
   readonly endings?: readonly Ending[];
   /** Command lines, each with its purpose. */
   readonly examples?: readonly (readonly [line: string, purpose: string])[];
@@ -10,9 +10,10 @@ export interface Explanation {
 
 /** Exit codes of every command that connects to etcd. */
 export const ASKING: readonly Ending[] = ['unreachable', 'refused'];
+/** Exit codes of every command. */
 const ALWAYS: readonly Ending[] = ['ok', 'usage', 'failed'];
 
-/** Adds exit codes and examples to the help of a command. The manual includes them, too. */
+/** Adds exit codes and examples to the help of a command, from which `docs/cli.md` takes them. */
 export function explain(command: Command, { endings: own = [], examples = [] }: Explanation): Command {
   const possible = (Object.keys(endings) as Ending[]).filter((ending) => [...ALWAYS, ...own].includes(ending));
   const codes = possible.map((ending) => `  ${codeOf(ending).padEnd(5)}  ${endings[ending]}`);

@@ -10,15 +10,15 @@ export const longFlags = (program: Command): ReadonlySet<string> =>
   new Set([program, ...program.commands].flatMap(({ options }) => options.flatMap(({ long }) => long ?? [])));
 
 /**
- * Returns an error of commander as it is printed: with the program name, without unprintable characters, and without values
- * that may be a password.
+ * Turns an error text of commander into the text to print: with the program name, without unprintable characters, and without
+ * values that may be a password.
  * @param text the text that commander would print
  * @param known all long flags
  */
 export function refusal(text: string, known: ReadonlySet<string>): string {
   const [, message = text, suggestion = ''] = ERROR.exec(text) ?? [];
   const [, command] = /^unknown command '([\s\S]*)'$/.exec(message) ?? [];
-  // The suggestion resembles the operand, so it is left out.
+  // The suggestion is left out, because it resembles the operand.
   if (command !== undefined && mayBePassword(command, process.argv))
     return `etcd-v2-lock: unknown command ${NOT_SHOWN}\n`;
   return `etcd-v2-lock: ${printable(withoutValues(message, known, suggestion !== ''))}${suggestion}\n`;
@@ -27,12 +27,12 @@ export function refusal(text: string, known: ReadonlySet<string>): string {
 function withoutValues(message: string, known: ReadonlySet<string>, similar: boolean): string {
   const [, flag] = /^unknown option '([\s\S]*)'$/.exec(message) ?? [];
   if (flag !== undefined) return `unknown option '${showFlag(flag, known, similar)}'`;
-  // The first sentence of commander shows the value. The second sentence comes from our parser, which hides passwords.
+  // The first sentence, from commander, shows the value. The second one is from our parser, which hides passwords.
   const [, option, why] = /^(option '[^']*') argument '[\s\S]*' is invalid\. ([\s\S]*)$/.exec(message) ?? [];
   return option === undefined ? message : `invalid value for ${option}. ${why}`;
 }
 
-/** Makes an option reject a flag as its value: the value was forgotten, and the flag may contain a password. */
+/** Makes an option reject a flag as its value. The user forgot the value, and the flag may contain a password. */
 export function refuseFlags(option: Option, known: ReadonlySet<string>): void {
   const { parseArg } = option;
   if (!option.required) return;
@@ -41,7 +41,7 @@ export function refuseFlags(option: Option, known: ReadonlySet<string>): void {
     const forgotten = option.attributeName() === 'password' ? known.has(value) : isFlag(value, known);
     if (forgotten)
       throw new InvalidArgumentError(
-        `The option needs a value, but is followed by the flag ${showFlag(value, known)}.`,
+        `The option needs a value, but is followed by the option ${showFlag(value, known)}.`,
       );
     return parseArg ? parseArg(value, previous) : value;
   });

@@ -3,13 +3,13 @@ const CREDENTIALS = ['--user', '--username', '--password'];
 /** How a misspelled credentials flag may begin. */
 const STEM = /^--(?:pass(?:word)?|pw|pwd|user(?:name)?|secret|auth|cred)/i;
 
-/** Replaces an operand in a message if it may be part of a password. */
+/** Printed in messages instead of an operand that may be part of a password. */
 export const NOT_SHOWN = 'after the credentials (not shown: it may be part of an unquoted password)';
 
 /** Returns the part of an argument before its value. */
 const nameOf = (argument: string): string => argument.split(/[=:\s]/, 1)[0] ?? '';
 
-/** Whether a value is in fact a flag, because the value itself was forgotten. */
+/** Whether a value is in fact the next flag: the user forgot the value. */
 export const isFlag = (value: string, known: ReadonlySet<string>): boolean =>
   known.has(nameOf(value)) || /^--[a-z-]+=/i.test(value);
 

@@ -9,8 +9,8 @@ import { complain } from './streams.ts';
 export const JSON_FLAG = ['--json', 'print JSON'] as const;
 
 /**
- * Returns the action of a command that connects to etcd. The action gets a client, which is closed afterwards, and resolves to
- * the exit code. Errors are printed as one line on stderr.
+ * Returns a commander action that calls `action` with a client, closes the client, and sets the exit code to which `action`
+ * resolved. An error is printed as one line on stderr.
  */
 export function withClient(
   action: (client: EtcdClient, command: Command) => Promise<number>,

@@ -10,7 +10,7 @@ export interface Styled {
   readonly text: string;
 }
 
-/** A line as one text or as several pieces. Control characters in the text are escaped, so only styles affect the terminal. */
+/** A line, as one text or several pieces. Only styles send control characters to the terminal: those in the text are escaped. */
 export type Line = string | readonly (string | Styled)[];
 
 export const styled = (style: Style, text: string): Styled => ({ style, text });
@@ -73,7 +73,7 @@ function rendered(piece: string | Styled, stream: NodeJS.WriteStream): string {
   return isColoured ? styleText(piece.style, text, { validateStream: false }) : text;
 }
 
-/** Exits with 0 when the reader of stdout is gone, as after `| head` or when the terminal was closed: that is not an error. */
+/** Makes the process exit with 0 when the reader of stdout is gone, as with `| head` or a closed terminal. */
 export function exitOnClosedOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;

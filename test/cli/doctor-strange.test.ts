@@ -110,7 +110,7 @@ test('another web server is not taken for an etcd', async () => {
   const diagnosis = await diagnose(await useAlteredMember(() => page));
   expect(diagnosis.code).toBe(1);
   expect(troubles(diagnosis)).toMatchObject([
-    { about: 'v2', text: matching(/no v2 API: .*Welcome/), advice: matching(/proxies are in front of it/) },
+    { about: 'v2', text: matching(/no v2 API: .*Welcome/), advice: matching(/no proxy in front of it/) },
   ]);
 });
 

@@ -60,7 +60,7 @@ test('inspect reports entries without TTL, keys that are not entries, and entrie
   expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +u\\u000a1 +never +\d+ +\/_locks\//);
   expect(second).toMatch(/^2 {2}waits {2}exclusive {2}- +\(no value\) +\d+ +\d+ +\/_locks\//);
   expect(notes).toEqual([
-    `${key} never expires: it must be released.`,
+    `${key} never expires: it stays in the queue until it is released.`,
     `/_locks/${name}/foo is not an entry, because its name is not a number: locks ignore it.`,
     '',
   ]);

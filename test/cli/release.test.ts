@@ -60,7 +60,7 @@ test('release of a holder requires --force, and prints the next holder and the c
   expect(refused.stderr).toMatch(new RegExp(`the lock passes to pod-1 at once. ${uuid} continues to work[^]*--force`));
   expect(await queueOn(name)).toHaveLength(2);
   const forced = await ask(['release', name, '--uuid', uuid, '--force']);
-  expect(forced).toMatchObject({ code: 0, stderr: expect.stringContaining('Two jobs may run at once') });
+  expect(forced).toMatchObject({ code: 0, stderr: expect.stringContaining('may work at the same time') });
   const held = await waiting;
   expect(await keysOn(name)).toEqual([held.key]);
   await held.release();
@@ -126,7 +126,7 @@ test('release succeeds despite a renewal by python-etcd during the removal', asy
 test.each<[string, Parameters<EtcdProxy['intercept']>[0], number, RegExp, number]>([
   ['was carried out', (request) => (isRemoval(request) ? { swallow: true } : undefined), 0, /is gone/, 0],
   ['was not carried out', (request) => (isRemoval(request) ? { refuse: true } : undefined), 1, /still exists/, 1],
-])('release reads the entry again if the response to a removal that %s is lost', async (_, rule, code, words, left) => {
+])('release reads the entry again if the answer to a removal that %s is lost', async (_, rule, code, words, left) => {
   const name = useLockName();
   const proxy = await useProxy();
   await enqueue(name, 'u1');

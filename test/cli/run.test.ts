@@ -166,7 +166,7 @@ describe('run does not start the command', () => {
   test('if the command does not exist: exit code 127, before it joins the queue', async () => {
     const name = freshName();
     const { code, stderr } = await run(name, '--', 'no-such-command');
-    expect({ code, stderr }).toEqual({ code: 127, stderr: 'etcd-v2-lock: "no-such-command" was not found\n' });
+    expect({ code, stderr }).toEqual({ code: 127, stderr: 'etcd-v2-lock: command not found: "no-such-command"\n' });
     // Joining the queue would leave its directory behind.
     expect(await queueOn(name)).toEqual([]);
   });

@@ -56,12 +56,12 @@ describe('a misplaced password is not shown', () => {
     [['--user', 'root', SECRET, 'ls'], /unknown command after the credentials/],
     [['--user', 'root', '--password', 'hunter2', 'secret', 'ls'], /unknown command after the credentials/],
     [['--password=hunter2', 'secret', 'ls'], /unknown command after the credentials/],
-    [['--password', '--user', `root:${SECRET}`, 'ls'], /option needs a value, but is followed by the flag --user/],
+    [['--password', '--user', `root:${SECRET}`, 'ls'], /option needs a value, but is followed by the option --user/],
     [['ls', 'a', SECRET], /too many arguments/],
     [['ls', '--user', 'root', 'hunter2', 'secret'], /too many arguments/],
     [['ls', '--ttl', `--password=${SECRET}`], "unknown option '--ttl'"],
-    [['doctor', '--ttl', `--password=${SECRET}`], /option needs a value, but is followed by the flag --password/],
-    [['doctor', '--ttl', `--passwrod=${SECRET}`], /option needs a value, but is followed by the flag --passwrod/],
+    [['doctor', '--ttl', `--password=${SECRET}`], /option needs a value, but is followed by the option --password/],
+    [['doctor', '--ttl', `--passwrod=${SECRET}`], /option needs a value, but is followed by the option --passwrod/],
     [['doctor', '--ttl', `-p${SECRET}`], /must be a number, got "-p…"/],
     [['run', 'job', '-E', `--password=${SECRET}`, '--', 'true'], /option needs a value/],
     [['run', 'job', '--identity', `--password=${SECRET}`, '--', 'true'], /option needs a value/],
@@ -182,7 +182,7 @@ describe('a value that is not a secret is shown', () => {
 
   test('including the command to run, if credentials are only before "run"', async () => {
     const args = ['--user', 'root:x', 'run', 'job', 'nosuch-command'];
-    expect(await failureOf(args)).toEqual({ code: 127, message: 'etcd-v2-lock: "nosuch-command" was not found' });
+    expect(await failureOf(args)).toEqual({ code: 127, message: 'etcd-v2-lock: command not found: "nosuch-command"' });
   });
 
   test('with a suggestion', async () => {

@@ -15,7 +15,7 @@ import { explain } from '../help.ts';
 import { JSON_FLAG, outcome } from '../session.ts';
 import { print, printJson } from '../streams.ts';
 
-/** Seconds a member has to answer each of the two groups of requests. */
+/** Timeout in seconds for each of the two groups of parallel requests that `probe` sends to a member. */
 const READ_TIMEOUT = 3;
 
 interface Flags {
@@ -24,7 +24,8 @@ interface Flags {
 }
 
 const ABOUT = `
-Checks per endpoint: connection, version, v2 API, health, time of a quorum read, permissions, and key names.
+Checks per endpoint: connection, version, v2 API, health, duration of a quorum read, permissions, and the
+order of key names.
 Checks for the cluster: leader, members, cluster ID, and clock differences.
 
 Exit code 0 means that locks are safe to use. Exit code 1 means that they are unsafe or impossible.`;

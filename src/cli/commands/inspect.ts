@@ -69,7 +69,7 @@ function rows({ queue: { entries }, index }: QueueSurvey): string[][] {
 function notes({ queue: { entries, strangers: ignored } }: QueueSurvey): string[] {
   const permanent = entries.filter(({ ttl }) => ttl === undefined);
   return [
-    ...permanent.map(({ key }) => `${key} never expires: it must be released.`),
+    ...permanent.map(({ key }) => `${key} never expires: it stays in the queue until it is released.`),
     ...ignored.map((key) => `${key} is not an entry, because its name is not a number: locks ignore it.`),
   ];
 }

@@ -14,11 +14,14 @@ Columns:
   HOLDER   identity of the first holder, or its uuid if it has no identity
   MODE     "exclusive" or "shared"
   WAITERS  number of waiters
-  TTL      ${ABOUT_TTL} (the longest of all holders)
+  TTL      ${ABOUT_TTL} (the maximum of all holders)
   AGE      ${ABOUT_AGE}
 
-Locks without a holder are not listed. etcd hides names with a part that begins with "_". To list them, end the prefix
-with that part and a "/": ls _x/`;
+Locks without a holder are not listed.
+
+etcd does not list a key whose last part begins with "_", nor the keys below it. So the prefix must contain such a part,
+followed by a "/": "ls _x/" lists the locks below "_x". A lock whose last part begins with "_", such as "_x" itself, is
+never listed. Use inspect for such a lock.`;
 
 /** `etcd-v2-lock ls`: lists locks with their holders. */
 export function lsCommand(): Command {

@@ -11,7 +11,7 @@ import { print, printJson, remark } from '../streams.ts';
 const ABOUT = `
 etcd keeps the directory of a lock after its last entry is gone. prune removes a directory only if it is empty when etcd
 handles the request, so it never removes an entry that was just added. A directory that contains a name beginning with
-"_" is kept, because etcd does not list that name.`;
+"_" is kept, because etcd does not list such names.`;
 
 /** `etcd-v2-lock prune`: removes the directories of unused locks. */
 export function pruneCommand(): Command {
@@ -51,7 +51,7 @@ async function prune(client: EtcdClient, prefix: string, { dryRun, json }: Prune
   return ExitCode.ok;
 }
 
-/** Returns the directories without files at any depth, innermost first. */
+/** Returns the directories that have no files at any depth, children before their parents. */
 function emptyDirectories(top: Node): Node[] {
   const empty = new Set<Node>();
   for (const directory of directoriesFrom(top).toReversed())
@@ -59,7 +59,7 @@ function emptyDirectories(top: Node): Node[] {
   return [...empty];
 }
 
-/** Returns whether this call removed the directory: not if an entry was added or another `prune` was faster. */
+/** Removes a directory if it is empty. Returns false if an entry was added, or if someone else has removed the directory. */
 async function removeIfEmpty(client: EtcdClient, { key }: Node): Promise<boolean> {
   try {
     await client.delete(key, { dir: true });

@@ -15,12 +15,13 @@ Prints the entry, then removes it, unless its value has changed in between.
 
 An entry that holds the lock is removed only with --force. The next waiter then gets the lock at once, but the removed
 holder continues to work until it notices the loss. Clients of this package notice it at their next renewal, within a
-third of the TTL; python-etcd never does. Stop the holder first. Otherwise two jobs run at once, unless a fencing token
-stops the earlier one.
+third of the TTL; python-etcd never does. Stop the holder first. Otherwise the removed holder and the next one work at
+the same time, unless a fencing token stops the removed one.
 
 ${ABOUT_PYTHON_ETCD}
 
-Here, --key selects the entry. To give the private key, use --key-file, or put --key before "release".`;
+After "release", --key selects the entry. To name the file of the private key, use --key-file, or put --key before
+"release".`;
 
 interface ReleaseOptions {
   readonly uuid?: string;
@@ -32,14 +33,17 @@ interface ReleaseOptions {
 /** `etcd-v2-lock release`: removes one entry from a queue. */
 export function releaseCommand(): Command {
   const entryKey = new Option('--key <key>', 'key of the entry, or the last part of the key');
-  // By default it would share its name with the private key.
+  // By default, commander would store it under the same name as the option for the private key.
   entryKey.attributeName = () => 'entryKey';
   const command = new Command('release')
     .description('Remove one entry from the queue of a lock.')
     .argument('<name>', 'name of the lock')
     .addOption(new Option('--uuid <uuid>', 'uuid of the entry, as shown by inspect').conflicts('entryKey'))
     .addOption(entryKey)
-    .option('--force', 'remove the entry even if it holds the lock: two jobs may then run at once')
+    .option(
+      '--force',
+      'remove the entry even if it holds the lock: its holder and the next one may then work at the same time',
+    )
     .option(...JSON_FLAG)
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => release(client, command.args[0] ?? '', command.opts())));
@@ -65,12 +69,13 @@ async function release(client: EtcdClient, name: string, options: ReleaseOptions
   else print(describe(entry));
   if (holdersAmong(queue.entries).includes(entry)) {
     complain(consequence(queue, entry));
-    if (!options.force) return refuse('Not removed. Use --force to remove it anyway.');
+    if (!options.force)
+      return refuse(`${entry.key} was not removed: it holds the lock. Use --force to remove it anyway.`);
   }
   return report(await removeEntry(client, entry), entry, options);
 }
 
-/** Describes what happens when the entry of a holder is removed. */
+/** Returns a sentence on what happens when the entry of a holder is removed. */
 function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
   const before = holdersAmong(entries);
   const after = holdersAmong(entries.filter((other) => other !== entry));
@@ -80,7 +85,7 @@ function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
   return (
     `${entry.key} holds ${name}. After its removal, ${next}. ${ownerOf(entry)} continues to work until it notices ` +
     'the loss (this package: within a third of the TTL; python-etcd: never). ' +
-    'Two jobs may run at once, unless a fencing token stops the earlier one.'
+    'The removed holder and the next one may work at the same time, unless a fencing token stops the removed one.'
   );
 }
 
@@ -116,7 +121,9 @@ function report(removal: Removal, entry: ParsedEntry, { json }: ReleaseOptions):
       if (!json) print(`${key} removed.`);
       return ExitCode.ok;
     case 'absent':
-      complain(`${key} is gone. The response to the removal was lost, so the entry may have ended for another reason.`);
+      complain(
+        `${key} is gone. The answer to the removal was lost, so the entry may have expired or been released instead.`,
+      );
       return ExitCode.ok;
     case 'gone':
       return refuse(`${key} was not removed: it had already been released or had expired.`);
@@ -124,7 +131,7 @@ function report(removal: Removal, entry: ParsedEntry, { json }: ReleaseOptions):
       return refuse(`${key} was not removed: its value has changed since it was read. Inspect the lock again.`);
     case 'present':
       return refuse(
-        `${key} still exists. The response to the removal was lost, so etcd may still remove it. Inspect the lock again.`,
+        `${key} still exists. The answer to the removal was lost, so etcd may still remove the entry. Inspect the lock again.`,
       );
   }
 }

@@ -29,8 +29,8 @@ interface Flags {
 }
 
 const ABOUT = `
-The environment of the command has ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is a
-fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
+The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
+a fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
 command that lost its lock.
 
 Signals:
@@ -38,19 +38,20 @@ Signals:
 - A terminal sends ^C and ^\\ to the command itself. So SIGINT and SIGQUIT are not relayed while the command is in the
   foreground of a terminal. To send one of them with kill(1), name the process group: kill -INT -- -PGID.
 - On a terminal, any other signal for the whole process group reaches the command twice.
-- Without a controlling terminal, the command has a session of its own.
-- Put nohup(1) before the command, not before "run", which relays SIGHUP.
+- Without a controlling terminal, the command runs in its own session (setsid(2)).
+- Put nohup(1) before the command. Before "run" it does not help, because "run" relays SIGHUP.
 - Set KillMode=mixed in a systemd unit. Otherwise systemd also sends its signals to the command.
 
 Lost lock:
 - If the lock cannot be renewed, the command gets SIGTERM when a sixth of the TTL is left. The command and its children
   get SIGKILL when a thirtieth is left, before anyone else can get the lock.
-- If someone removes the entry, the next renewal notices that. The command and its children get SIGKILL at once.
+- If someone removes the entry, the next renewal detects that. Then the command and its children get SIGKILL at once.
 
 Limits:
-- If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed. Its children may continue.
+- If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed.
+  The children of the command may continue.
 - Processes that the command leaves in the background continue without the lock.
-- While everything is stopped (^Z), the lock is not renewed. Continue before the TTL has passed.
+- While "run" is stopped (^Z), the lock is not renewed. Continue "run" before the TTL has passed.
 - "run" cannot stop processes of another user. Put sudo(8) before "run", not before the command.`;
 
 /** `etcd-v2-lock run`: runs a command while holding a lock. */
@@ -68,7 +69,7 @@ export function runCommand(): Command {
     .addOption(new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout'))
     .option(
       '--identity <id>',
-      'your name in the queue. Removes leftover entries with this name first: never run two at a time with one name',
+      'your identity in the queue. Removes leftover entries with this identity first: never use it twice at the same time',
     )
     .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
     .addHelpText('after', ABOUT)
@@ -96,7 +97,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   });
   check(job[0] ?? '');
   surviveHangUp();
-  // Before the relay: this blocks for some milliseconds, in which a signal has to end this process at once.
+  // Created before the relay: this blocks for some milliseconds, and a signal during that time must end this process at once.
   const starter = new Starter();
   const relay = new Relay();
   try {
@@ -117,7 +118,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   }
 }
 
-/** @throws {CliError} that names the command, unless the command may be part of a password */
+/** @throws {CliError} if the command cannot be run; the message names the command unless it may be part of a password */
 function check(command: string): void {
   try {
     checkCommand(command);
@@ -149,8 +150,8 @@ async function runUnder(
   return ExitCode.lost;
 }
 
-/** Prints a message on a terminal only, like flock(1). */
+/** Returns the exit code for a taken lock. Prints a message on a terminal only; silent otherwise, like flock(1). */
 function taken(name: string, { conflictExitCode = ExitCode.no }: Flags): number {
-  remark(`${name} is taken`);
+  remark(`lock ${name} is taken`);
   return conflictExitCode;
 }

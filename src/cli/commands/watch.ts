@@ -12,8 +12,9 @@ import { untilSignalled } from '../signals.ts';
 import { complain, print, printJson, remark } from '../streams.ts';
 
 const ABOUT = `
-Prints the current entries ("holds", "waits"), then one line per event: local time, etcd index, event, and number, mode,
-identity, uuid and TTL of the entry. Renewals are not printed. Outages of etcd are reported on stderr, and watch retries.
+Prints one line for each current entry, with the event "holds" or "waits", then one line per event. A line shows the
+local time, the etcd index and the event, then the last part of the key, mode, identity, uuid and TTL of the entry.
+Renewals are not printed. During an outage of etcd, watch prints the error on stderr and retries.
 
 ${ABOUT_PYTHON_ETCD}
 
@@ -23,8 +24,8 @@ Events:
   released    the entry held the lock and was removed
   left        the entry was waiting and was removed
   expired     the entry was not renewed within its TTL
-  gone        the entry ended while events were missed; the reason is not known
-  re-created  the entry was created again under its old key, as python-etcd does after it expired
+  gone        the entry was removed or expired while watch missed events
+  re-created  the entry was created again under its old key, as by a late renewal of python-etcd
   changed     the value of the entry was replaced
   wiped       the value of the entry was cleared`;
 
@@ -59,7 +60,8 @@ type Printer = (event: string, entry: ParsedEntry, index: number) => void;
 const follower = (printEntry: Printer, json: boolean): Follower => ({
   onQueue({ queue: { name, entries }, index, clusterId }, clusterChanged) {
     if (clusterChanged && json) printJson({ time: new Date(), index, event: 'cluster-changed', clusterId });
-    else if (clusterChanged) print(`${clock()}  ${index}  cluster changed to ${clusterId}; its queue follows`);
+    else if (clusterChanged)
+      print(`${clock()}  ${index}  cluster ID changed to ${clusterId}; the queue of this cluster follows`);
     if (entries.length === 0) remark(`the queue of ${name} is empty; waiting for events`);
     const holders = holdersAmong(entries).length;
     for (const [rank, entry] of entries.entries()) printEntry(rank < holders ? 'holds' : 'waits', entry, index);

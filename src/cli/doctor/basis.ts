@@ -1,21 +1,24 @@
 import { defaultMargin } from '../../recipe/lease.ts';
 import type { Facts } from './facts.ts';
 
-/** The default of a LockManager, in seconds. */
+/** Default TTL of a LockManager, in seconds. */
 const DEFAULT_TTL = 30;
 
-/** The TTL by which clock differences and response times are assessed. */
+/** The TTL by which clock differences and response times are assessed, and the limits that follow from it. */
 export interface Basis {
   readonly ttl: number;
   /** Seconds by which the members' clocks may differ. */
   readonly margin: number;
   /** Time limit of a renewal attempt, in milliseconds. */
   readonly renewalMs: number;
-  /** Where the TTL comes from, as text. */
+  /** Where the TTL comes from, for the report. */
   readonly from: string;
 }
 
-/** Returns the basis for --ttl, or else for the shortest remaining TTL: etcd does not report the TTL that an entry was given. */
+/**
+ * Returns the basis for --ttl, else for the shortest remaining TTL, else for the default. The remaining TTL is an estimate:
+ * etcd does not report the original TTL of an entry.
+ */
 export function basisOf({ ttl: given, endpoints, lockPrefix }: Facts): Basis {
   const left = endpoints.flatMap(({ ttls = [] }) => ttls);
   if (given !== undefined) return basis(given, 'set by --ttl');

@@ -1,7 +1,7 @@
 import type { Clock } from './facts.ts';
 import type { TimedAnswer } from './member.ts';
 
-/** Converts a monotonic time to milliseconds since 1970. Unlike `Date.now()`, this clock does not jump between two members. */
+/** Returns a monotonic time as milliseconds since 1970. Unlike `Date.now()`, it does not jump between two measurements. */
 const wall = (moment: number): number => performance.timeOrigin + moment;
 
 /** Reads a member's clock from the Date header, which has a resolution of one second. */
@@ -17,7 +17,10 @@ export function byExpiration(answer: TimedAnswer, expiration: string | undefined
   return clock('test key', answer, time, time);
 }
 
-/** The member read its clock between the request and the response, so the offset has a lower and an upper bound. */
+/**
+ * Returns bounds for the offset of a member's clock, which showed a time from `from` to `to` at some moment between the request
+ * and its answer.
+ */
 function clock(by: Clock['by'], { sentAt, answeredAt }: TimedAnswer, from: number, to: number): Clock | undefined {
   if (Number.isNaN(from)) return undefined;
   return { by, earliest: (from - wall(answeredAt)) / 1000, latest: (to - wall(sentAt)) / 1000 };
@@ -25,12 +28,13 @@ function clock(by: Clock['by'], { sentAt, answeredAt }: TimedAnswer, from: numbe
 
 /** The largest difference between two clocks, in seconds. */
 export interface ClockDifference {
-  /** Lower bound. */
+  /** Lower bound of the difference. */
   readonly proven: number;
+  /** Estimate: difference between the middles of the bounds. */
   readonly likely: number;
 }
 
-/** Returns undefined for fewer than two clocks. */
+/** Returns the largest difference; undefined for fewer than two clocks. */
 export function differenceOf(clocks: readonly Clock[]): ClockDifference | undefined {
   if (clocks.length < 2) return undefined;
   const middles = clocks.map(({ earliest, latest }) => (earliest + latest) / 2);

@@ -1,6 +1,6 @@
 import type { Member, Version } from '../../v2/wire.ts';
 
-/** Why no request to a member succeeded. */
+/** Why a member cannot be reached. */
 export interface Unreachable {
   readonly reason: 'refused' | 'silent' | 'name' | 'tls' | 'other';
   readonly message: string;
@@ -19,13 +19,13 @@ export interface Clock {
   readonly latest: number;
 }
 
-/** Measurements of one member. undefined means unknown: not measured, or no usable response. */
+/** Measurements of one member. undefined means unknown: not measured, or no usable answer. */
 export interface EndpointFacts {
   readonly endpoint: string;
   /** If set, everything else is unknown. */
   readonly unreachable?: Unreachable | undefined;
   readonly version?: Version | undefined;
-  /** Whether the server has the v2 API. If not, `message` is the response, and `absent` means status 404. */
+  /** Whether the server has the v2 API. If not, `message` says why, and `absent` means status 404. */
   readonly v2?:
     | { readonly on: true }
     | { readonly on: false; readonly absent: boolean; readonly message: string }
@@ -41,14 +41,15 @@ export interface EndpointFacts {
   readonly auth?: boolean | undefined;
   /** Remaining TTLs of all entries, in seconds. */
   readonly ttls?: readonly number[] | undefined;
-  /** Reads and writes below the lock prefix with the given credentials. */
+  /** Result of a read below the lock prefix, with the given credentials. */
   readonly read?: Outcome | undefined;
+  /** Result of a write below the lock prefix, with the given credentials. */
   readonly write?: Outcome | undefined;
-  /** The same without credentials; measured only if auth is on and credentials are given. */
+  /** Whether reads and writes succeed without credentials. Measured only if auth is on and credentials are given. */
   readonly guest?: { readonly read: boolean; readonly write: boolean } | undefined;
   /** Median time of several quorum reads, in milliseconds. */
   readonly quorumReadMs?: number | undefined;
-  /** The name that the member gave to the test key. */
+  /** The test key; the member chose the last part of it. */
   readonly testKey?: string | undefined;
   /** Result of creating the test key. */
   readonly testWrite?: Outcome | undefined;

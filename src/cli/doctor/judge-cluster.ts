@@ -75,7 +75,7 @@ function leaders(reached: readonly EndpointFacts[]): Finding[] {
   return found;
 }
 
-/** Reports members of the cluster that are not among the endpoints. */
+/** Returns a warning for each member of the cluster that is not among the endpoints. */
 function members({ endpoints }: Facts, reached: readonly EndpointFacts[]): Finding[] {
   const all = membersOf(reached);
   const urls = new Set(endpoints.map(({ endpoint }) => endpoint));

@@ -4,7 +4,7 @@ import type { Basis } from './basis.ts';
 import type { About, EndpointFacts, Facts, Finding, Unreachable } from './facts.ts';
 import { TEST_DIR } from './test-key.ts';
 
-/** What the findings for one member depend on besides the member itself. */
+/** What the findings for one member depend on, in addition to the facts about this member. */
 export interface Context {
   readonly facts: Facts;
   readonly basis: Basis;
@@ -76,7 +76,7 @@ function withoutV2(
     return finding('fail', 'v2', 'no v2 API: etcd 3.6 removed it', 'use etcd 3.5, started with --enable-v2');
   if (v2.absent && major === 3 && minor >= 4)
     return finding('fail', 'v2', 'the v2 API is disabled', 'start etcd with --enable-v2');
-  const advice = 'check that this is an etcd server, and what proxies are in front of it';
+  const advice = 'check that this is an etcd server, and that no proxy in front of it changes answers';
   return finding('fail', 'v2', `no v2 API: ${v2.message}`, advice);
 }
 
@@ -88,20 +88,22 @@ function health(
   const level = anyUsable ? 'warn' : 'fail';
   if (read?.is === 'failed') {
     const report = healthy === false ? '; the member reports that it is unhealthy' : '';
-    const advice = `start the missing members, more than half are needed; ${CHECK_HEALTH}`;
+    const advice = `start members until more than half of them run; ${CHECK_HEALTH}`;
     return [finding(level, 'health', `no quorum: a quorum read failed: ${read.message}${report}`, advice)];
   }
   if (healthy === false) return [finding(level, 'health', 'the member reports that it is unhealthy', CHECK_HEALTH)];
   if (quorumReadMs === undefined) return healthy ? [finding('ok', 'health', 'healthy')] : [];
   const duration = `a quorum read takes ${milliseconds(quorumReadMs)}`;
   if (quorumReadMs <= basis.renewalMs / 2) return [finding('ok', 'health', `healthy; ${duration}`)];
-  const limit = `the limit of a renewal attempt is ${milliseconds(basis.renewalMs)} for a TTL of ${basis.ttl} s`;
-  return [finding('warn', 'health', `slow: ${duration}; ${limit}`, 'use longer TTLs, or a faster disk and network')];
+  const limit = `more than half the time limit of a renewal, ${milliseconds(basis.renewalMs)} for a TTL of ${basis.ttl} s`;
+  return [
+    finding('warn', 'health', `slow: ${duration}; that is ${limit}`, 'use longer TTLs, or a faster disk and network'),
+  ];
 }
 
 const ANONYMOUS = 'unauthenticated clients';
 
-/** Locks need both read and write access. Without a quorum, neither can be checked. */
+/** Returns findings on read and write access; locks need both. Without a quorum, neither can be checked. */
 function access({ auth, read, write }: EndpointFacts, { facts, anyUsable }: Context, finding: MakeFinding): Finding[] {
   const { user, lockPrefix } = facts;
   const refused = [read?.is === 'refused' && 'read', write?.is === 'refused' && 'write'].filter((what) => what);
@@ -110,7 +112,7 @@ function access({ auth, read, write }: EndpointFacts, { facts, anyUsable }: Cont
     const advice =
       user === undefined
         ? 'use --user, with the password in ETCDCTL_PASSWORD or --password-file'
-        : `check the password, and that the roles of the user permit read and write on ${lockPrefix}/*`;
+        : `check the password, and that the roles of the user grant read and write access to ${lockPrefix}/*`;
     const text = `permission denied: ${who} cannot ${refused.join(' or ')} below ${lockPrefix}`;
     return [finding('fail', 'access', text, advice)];
   }
@@ -141,9 +143,16 @@ function testKey({ testKey: key, testWrite, write }: EndpointFacts, finding: Mak
   if (testWrite?.is === 'failed' && write?.is === 'done')
     return [finding('warn', 'test-key', `cannot create a test key: ${testWrite.message}`, CHECK_HEALTH)];
   if (testWrite?.is !== 'refused') return [];
-  const text = `permission denied for a test key in ${TEST_DIR}: key names were not checked, and the clock only to a second`;
+  const text =
+    `permission denied for a test key in ${TEST_DIR}: the order of key names was not checked, ` +
+    'and the clock was read to the second only';
   return [
-    finding('warn', 'test-key', text, `permit a role to write ${TEST_DIR}/*, and run doctor as a user with that role`),
+    finding(
+      'warn',
+      'test-key',
+      text,
+      `grant a role write access to ${TEST_DIR}/*, and run doctor as a user with that role`,
+    ),
   ];
 }
 

@@ -12,7 +12,7 @@ import type { EndpointFacts, Outcome } from './facts.ts';
 import { MemberClient, outcomeOf, type TimedAnswer, unreachable } from './member.ts';
 import { tryTestKey } from './test-key.ts';
 
-/** Number of quorum reads whose median time is reported. */
+/** Maximum number of quorum reads. Their median duration is reported. */
 const READS = 3;
 
 /** Measures one member. Takes about twice the read timeout at most, even if the member does not respond. */
@@ -64,7 +64,7 @@ async function tryOperations(
   { auth, clock }: EndpointFacts,
 ): Promise<Partial<EndpointFacts>> {
   const deadline = Deadline.after(settings.readTimeout);
-  // A read and a removal of a missing key show the permissions without changing anything.
+  // A read and a removal of a key that does not exist: they test the permissions and change nothing.
   const absent = `${settings.lockPrefix}/${randomUUID()}`;
   const [reading, write, guest, test] = await Promise.all([
     measureReads(member, absent, deadline, settings.readTimeout / 2),
@@ -77,7 +77,7 @@ async function tryOperations(
 
 /**
  * Measures quorum reads.
- * @param least seconds that must remain for another read, so that the deadline does not abort it
+ * @param least seconds that must remain before another read starts, so that the deadline does not abort the read
  */
 async function measureReads(member: MemberClient, key: string, deadline: Deadline, least: number) {
   const times: number[] = [];
@@ -127,7 +127,7 @@ function keysOf(answer: TimedAnswer | Error, key: string): Pick<EndpointFacts, '
       v2: {
         on: false,
         absent: false,
-        message: 'the answer has no X-Etcd-Index (a proxy may have removed it)',
+        message: 'the answer has no X-Etcd-Index header (a proxy may have removed it)',
       },
     };
   }
@@ -142,7 +142,7 @@ function healthOf(answer: TimedAnswer | Error): boolean | undefined {
   return truth(typeof health === 'string' ? health === 'true' : health);
 }
 
-/** Status 503 means that there is no leader. Unlike `/stats/self`, this answer is never out of date. */
+/** Returns the id of the leader; null for status 503: no leader. Unlike `/stats/self`, this answer is never out of date. */
 function leaderOf(answer: TimedAnswer | Error): string | null | undefined {
   if (answer instanceof Error) return undefined;
   return answer.status === 503 ? null : text(objectOf(answer)?.['id']);

@@ -5,7 +5,7 @@ import { byExpiration } from './clock.ts';
 import type { EndpointFacts } from './facts.ts';
 import { type MemberClient, outcomeOf } from './member.ts';
 
-/** Directory of the test keys: outside of the lock prefix, and hidden from listings. */
+/** Directory of the test keys: outside of the lock prefix, and not listed by etcd. */
 export const TEST_DIR = '/_etcd-v2-lock-doctor';
 /** TTL of a test key in seconds, in case it cannot be removed. */
 const TTL = 10;
@@ -17,7 +17,7 @@ export async function tryTestKey(
   member: MemberClient,
   deadline: Deadline,
 ): Promise<Pick<EndpointFacts, 'testKey' | 'testWrite' | 'clock'>> {
-  // A unique value: if the member names a foreign key, the removal does not match it.
+  // The removal is bound to this unique value. So it cannot remove the key of another client if the answer names a wrong key.
   const value = `doctor ${randomUUID()}`;
   let facts: Pick<EndpointFacts, 'testKey' | 'clock'> = {};
   const testWrite = await outcomeOf(
@@ -31,7 +31,7 @@ export async function tryTestKey(
   return { ...facts, testWrite };
 }
 
-/** Removes the key, and the directory unless another doctor still has a key there. */
+/** Removes the key, and the directory unless another run of doctor still has a key in it. */
 async function remove(member: MemberClient, key: string, prevValue: string): Promise<void> {
   const deadline = Deadline.after(REMOVAL_TIMEOUT);
   await outcomeOf(member.request(encodeDelete(key, { prevValue }), deadline));

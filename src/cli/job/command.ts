@@ -16,7 +16,7 @@ export function checkCommand(command: string, path = process.env['PATH'] ?? DEFA
   // A search along PATH skips directories.
   if (files.length === 0 && hasSlash && existsSync(command))
     throw new CliError(`cannot run ${command}: not a file`, ExitCode.cannotRun);
-  if (files.length === 0) throw new CliError(`${JSON.stringify(command)} was not found`, ExitCode.notFound);
+  if (files.length === 0) throw new CliError(`command not found: ${JSON.stringify(command)}`, ExitCode.notFound);
   if (!files.some(isExecutable)) throw new CliError(`cannot run ${files[0]}: not executable`, ExitCode.cannotRun);
 }
 

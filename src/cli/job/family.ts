@@ -25,15 +25,15 @@ export class Family {
   /** Sends each of the signals once to each process. */
   send(...signals: readonly NodeJS.Signals[]): void {
     const { leader, grouped } = this.#options;
-    // Search first, even for a group: a process whose parent the signal ends can no longer be found by its parent.
+    // Search first, even for a group: after the signal has ended a parent, its children can no longer be found through it.
     const members = this.#members();
     // A signal for the group also reaches a process that is being forked.
     for (const pid of grouped ? [-leader] : members) for (const signal of signals) kill(pid, signal);
   }
 
   /**
-   * Kills all processes, including those that left the group. It stops them all first: a stopped process cannot fork, and its
-   * children keep their parent, by which they are found.
+   * Kills all processes, including those that left the group. All are stopped before any is killed: a stopped process cannot
+   * fork, and its children can still be found through it.
    */
   kill(): void {
     const { leader, grouped } = this.#options;
@@ -53,7 +53,7 @@ export class Family {
     for (const pid of stopped) kill(pid, 'SIGKILL');
   }
 
-  /** Whether any of the processes still runs. */
+  /** Whether any of the processes has not ended. */
   get alive(): boolean {
     return this.#members().length > 0;
   }
@@ -63,7 +63,7 @@ export class Family {
     return isInForeground(this.#options.leader);
   }
 
-  /** Parents before their children. A process whose parent has ended is found by the mark, or because it is known. */
+  /** Returns the pids, parents first. A process whose parent has ended is found by the mark, or was found earlier. */
   #members(): readonly number[] {
     const { leader, mark } = this.#options;
     const all = processes();

@@ -19,9 +19,9 @@ export interface JobEnding {
 }
 
 /**
- * Waits for the end of a job, and stops the job before anyone else can get the lock. If renewals fail, the job gets SIGTERM
- * when a sixth of the TTL is left on the lease, and SIGKILL when a thirtieth is left. If the entry is gone, someone else may
- * already hold the lock, and the job gets SIGKILL at once.
+ * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: SIGTERM when a sixth of the TTL
+ * is left on the lease, and SIGKILL when a thirtieth is left. If the entry is gone, someone else may already hold the lock, and
+ * the job gets SIGKILL at once.
  */
 export async function guard(job: Job, held: Held, ttl: number): Promise<JobEnding> {
   const ended = new AbortController();
@@ -33,18 +33,18 @@ export async function guard(job: Job, held: Held, ttl: number): Promise<JobEndin
   job.family.send('SIGTERM', 'SIGCONT');
   for (let alive = true; alive && !end.passed && !held.signal.aborted; ) {
     await pause(Math.min(CHECK_EVERY, end.remaining), held.signal);
-    // A check takes time, so there is none just before the deadline.
+    // There is no check just before the deadline, because a check takes time.
     alive = end.remaining < CHECK_EVERY || job.family.alive;
   }
   job.family.kill();
   return { code: await job.ended, stopped: reasonOf(held) };
 }
 
-/** Resolves when that many seconds are left on the lease, when the lock is lost, or when the job has ended. */
+/** Waits until at most this number of seconds is left on the lease, the lock is lost, or the job has ended. */
 async function leaseBelow(seconds: number, held: Held, ended: AbortSignal): Promise<void> {
   while (!ended.aborted && held.expiresIn() > seconds)
     await pause((held.expiresIn() - seconds) * 1000, held.signal, ended);
 }
 
 const reasonOf = ({ name, signal }: Held): string =>
-  signal.aborted ? (signal.reason as Error).message : `${name} could not be renewed in time`;
+  signal.aborted ? (signal.reason as Error).message : `lock ${name} could not be renewed in time`;

@@ -6,13 +6,13 @@ import { hasTerminal } from './terminal.ts';
 /** A command that runs under a lock. */
 export interface Job {
   readonly family: Family;
-  /** Its exit code; 128 + n if signal n ended it. */
+  /** Resolves to the exit code of the command; 128 + n if signal n ended the command. */
   readonly ended: Promise<number>;
 }
 
 /**
- * Starts a command under a lock, without a shell. It shares stdin, stdout and stderr with this process, and its process group
- * if there is a controlling terminal: only the foreground process group can use a terminal.
+ * Starts a command under a lock, without a shell. The command shares stdin, stdout and stderr with this process. If there is a
+ * controlling terminal, the command also shares the process group: only the foreground process group can use a terminal.
  * @throws {CliError} if the command cannot be started
  */
 export async function startJob(command: readonly string[], held: Held, starter: Starter): Promise<Job> {
@@ -22,7 +22,7 @@ export async function startJob(command: readonly string[], held: Held, starter: 
   return { family: new Family({ leader: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
 }
 
-/** Describes the lock to the command. */
+/** Returns the environment variables that describe the lock. */
 const environmentOf = ({ name, key, uuid, fencingToken }: Held): Record<string, string> => ({
   ETCD_LOCK_NAME: name,
   ETCD_LOCK_KEY: key,

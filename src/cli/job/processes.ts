@@ -4,11 +4,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 export interface Process {
   readonly pid: number;
   readonly parent: number;
-  /** Start time in a unit of the system: distinguishes processes that had the same pid one after the other. */
+  /** Start time, in a unit that depends on the system. Distinguishes processes that had the same pid at different times. */
   readonly started: number;
 }
 
-/** All processes that run or are stopped. */
+/** Returns all processes except zombies. */
 export function processes(): Process[] {
   const all = hasProc() ? fromProc() : fromPs();
   return all.flatMap(({ state, ...process }) => (state.startsWith('Z') ? [] : process));
@@ -23,12 +23,12 @@ export function hasInEnvironment(pid: number, assignment: string): boolean {
 /** In `/proc/PID/stat`: state, number of threads, wait status. */
 const ENDING = /.*\) (\S)(?: \S+){16} (\d+)(?: \S+){31} (\d+)/s;
 
-/** The wait status that Linux keeps for a child that has ended; undefined if it cannot be read. */
+/** Returns the wait status of a child from `/proc`: 'none yet' while the child runs, undefined if the status cannot be read. */
 export function waitStatusOf(pid: number): number | 'none yet' | undefined {
   const stat = readProc(`${pid}/stat`);
   const [, state, threads, status] = ENDING.exec(stat ?? '') ?? [];
   if (status === undefined) return undefined;
-  // The first thread may end before the others.
+  // The first thread of a process may end before the others.
   return state === 'Z' && Number(threads) <= 1 ? Number(status) : 'none yet';
 }
 
@@ -67,7 +67,7 @@ function fromPs(): Listed[] {
   }));
 }
 
-/** Runs ps(1); the rows of its output, each as words. */
+/** Runs ps(1) and returns the rows of its output, each split into words. */
 function ps(selection: readonly string[], columns: readonly string[]): string[][] {
   // One -o per column: FreeBSD uses all text after "=" as the heading.
   const args = [...selection, ...columns.flatMap((column) => ['-o', `${column}=`])];
@@ -78,7 +78,7 @@ function ps(selection: readonly string[], columns: readonly string[]): string[][
 
 const hasProc = (): boolean => existsSync('/proc/self/stat');
 
-/** Undefined if the process has ended or belongs to another user. */
+/** Returns the text of a file below `/proc`; undefined if the process has ended or belongs to another user. */
 function readProc(file: string): string | undefined {
   try {
     return readFileSync(`/proc/${file}`, 'utf8');

@@ -5,14 +5,14 @@ import type { RequestTrace } from '../../manager/trace.ts';
 import { ownerOf } from '../queues/show.ts';
 import { clearStatus, showStatus } from '../streams.ts';
 
-/** Milliseconds before the first status line: a shorter wait shows none. */
+/** Milliseconds before the first status line. A shorter wait shows no status line. */
 const SHOW_AFTER = 1000;
 /** Milliseconds between two updates of the status line. */
 const UPDATE_EVERY = 2000;
 
 const WAITS = 'tracing:etcd-v2-lock:request:wait';
 
-/** Shows the holder and the position in the queue during a wait: one status line on stderr, if that is a terminal. */
+/** Shows one status line on stderr during a wait, with the holder and the position in the queue, if stderr is a terminal. */
 export async function withProgress<T>(locks: LockManager, name: string, wait: () => Promise<T>): Promise<T> {
   if (!process.stderr.isTTY) return wait();
   let trace: RequestTrace | undefined;

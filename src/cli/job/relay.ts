@@ -5,12 +5,13 @@ const RELAYED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 
 type Relayed = (typeof RELAYED)[number];
 
-/** What ^C and ^\ send to every process in the foreground of the terminal. */
+/** Signals that a terminal sends to its foreground process group on ^C and ^\. */
 const KEYS: readonly Relayed[] = ['SIGINT', 'SIGQUIT'];
 
 /**
- * Handles the signals sent to `run`. Before the job runs, they end the wait for the lock. Then they are relayed to the job,
- * except SIGINT and SIGQUIT while the job is in the foreground: the terminal sends it ^C and ^\ itself.
+ * Handles the signals sent to `run`. Before the job runs, a signal that asks for termination ends the wait for the lock; SIGUSR1
+ * and SIGUSR2 are ignored. Then all signals are relayed to the job, except SIGINT and SIGQUIT while the job is in the foreground:
+ * the terminal sends these to the job itself.
  */
 export class Relay {
   readonly #ending = new AbortController();
@@ -55,7 +56,7 @@ export class Relay {
 }
 
 function relay(signal: Relayed, family: Family): void {
-  // Like timeout(1): a stopped job could not end.
+  // SIGCONT, like timeout(1): a stopped job handles the signal only after that.
   if (isEnding(signal)) family.send(signal, 'SIGCONT');
   else family.send(signal);
 }

@@ -10,13 +10,14 @@ export interface StartOptions {
   readonly detached: boolean;
 }
 
-/** What the thread starts. */
+/** Message to the thread: the command to start. */
 export interface StartRequest extends StartOptions {
   readonly command: readonly string[];
-  /** Set to 1, and notified, once the wait status has been read. */
+  /** Set to 1 when the wait status has been read; the thread waits for that with `Atomics.wait`. */
   readonly ended: Int32Array;
 }
 
+/** Message from the thread. */
 export type StartReply =
   | { readonly is: 'failed'; readonly message: string; readonly code: string | undefined }
   | { readonly is: 'started'; readonly pid: number }
@@ -24,7 +25,7 @@ export type StartReply =
 
 export interface Started {
   readonly pid: number;
-  /** The exit code of the command; 128 + n if signal n ended it. */
+  /** Resolves to the exit code of the command; 128 + n if signal n ended the command. */
   readonly ended: Promise<number>;
 }
 
@@ -68,14 +69,14 @@ export class Starter {
   }
 }
 
-/** The words before a command that make Linux kill it when this process dies; none if setpriv(1) of util-linux is missing. */
+/** Returns words to put before a command, so that Linux kills it when this process dies; none without setpriv(1). */
 function dyingWithRun(): readonly string[] {
   const setpriv = ['--pdeathsig', 'KILL'];
   const { status } = spawnSync('setpriv', [...setpriv, 'true'], { stdio: 'ignore' });
   return status === 0 ? ['setpriv', ...setpriv, '--'] : [];
 }
 
-/** The low bits of a wait status: the number of the signal that ended the process, or 0. */
+/** Mask for the low bits of a wait status: the number of the signal that ended the process, or 0. */
 const SIGNAL = 0x7f;
 
 const exitCodeOfUnnamedSignal = (status = 0): number => {
@@ -83,7 +84,7 @@ const exitCodeOfUnnamedSignal = (status = 0): number => {
   return signal === 0 ? ExitCode.ok : 128 + signal;
 };
 
-/** Waits for the end of a child and resolves to its wait status; at once to undefined if the status cannot be read. */
+/** Waits until a child ends, and resolves to its wait status. Resolves to undefined at once if the status cannot be read. */
 function waitStatus(pid: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const check = (): void => {

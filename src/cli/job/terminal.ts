@@ -15,7 +15,7 @@ export function hasTerminal(): boolean {
 
 /**
  * Lets this process exit normally after its terminal is gone. On exit, Node restores the settings of the terminals it was
- * started with, and aborts if that fails. So /dev/null replaces such a terminal first.
+ * started with, and aborts if that fails. So a terminal that is gone is replaced by /dev/null before that.
  */
 export function surviveHangUp(): void {
   const terminals = STANDARD.filter((fd) => isatty(fd));

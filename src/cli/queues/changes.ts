@@ -3,8 +3,8 @@ import type { KeyEvent } from '../../v2/keys-api.ts';
 import { type LockQueue, type ParsedEntry, parsedEntriesAmong } from '../../v2/locks/survey.ts';
 
 /**
- * What happened to an entry. Removal is `released` for a holder and `left` for a waiter. `gone` means that the entry ended for an
- * unknown reason. `re-created` means that it is back under its old key, as after a late renewal by python-etcd.
+ * What happened to an entry. A removed holder is `released`, a removed waiter is `left`. `gone`: removed or expired, while events
+ * were missed. `re-created`: created again under its old key, as by a late renewal of python-etcd.
  */
 export type EventKind =
   | 'queued'
@@ -31,9 +31,9 @@ export interface LockDirectory {
 type Entries = LockQueue['entries'];
 
 interface EventKinds {
-  /** For added entries; default: `queued`. */
+  /** Kind for added entries; default: `queued`. */
   readonly added?: EventKind;
-  /** For removed entries; default: `gone`. */
+  /** Kind for removed entries; default: `gone`. */
   readonly removed?: (entry: ParsedEntry) => EventKind;
 }
 
@@ -54,7 +54,10 @@ export function diff(
   ];
 }
 
-/** Returns the queue after a change in etcd, and the events of that change. Changes of locks inside this one have no effect. */
+/**
+ * Returns the queue after a change in etcd, and the events of that change. Changes in the queues of other locks, in directories
+ * below this one, have no effect.
+ */
 export function apply(
   { name, path }: LockDirectory,
   before: Entries,

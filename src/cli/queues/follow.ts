@@ -7,7 +7,7 @@ import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { LONGEST_WAIT } from '../../v2/requests.ts';
 import { apply, diff, type QueueEvent } from './changes.ts';
 
-/** Receives what happens in a queue. */
+/** Callbacks for the changes of a queue. */
 export interface Follower {
   /** Called with the whole queue: at the start, and after the cluster was replaced by another. */
   onQueue(survey: QueueSurvey, clusterChanged: boolean): void;
@@ -18,8 +18,8 @@ export interface Follower {
 }
 
 /**
- * Follows the queue of a lock until the signal aborts. Reads the whole queue when events may have been missed. Reports every
- * new and every removed entry once, also across outages.
+ * Follows the queue of a lock until the signal aborts. Reads the whole queue again when events may have been missed, and reports
+ * the differences. So it reports each new and each removed entry once, except an entry that came and went in between.
  * @throws the signal's reason, and errors that are not temporary
  */
 export async function follow(
@@ -77,7 +77,7 @@ async function nextEvent(
   return undefined;
 }
 
-/** Reads the queue; retries temporary errors until the signal aborts. */
+/** Reads the queue; after a temporary error it retries until the signal aborts. */
 async function readQueue(
   client: EtcdClient,
   name: string,

@@ -2,7 +2,10 @@ import { EtcdCompareFailed, EtcdException, EtcdKeyNotFound } from '../../errors.
 import type { EtcdClient } from '../../v2/client.ts';
 import type { ParsedEntry } from '../../v2/locks/survey.ts';
 
-/** Result of a removal. If the response was lost, the entry is read again: it is `absent`, or still `present`. */
+/**
+ * Result of a removal. `gone`: the entry was removed or expired before. `changed`: its value has changed. If the answer was
+ * lost, the entry is read again: it is `absent`, still `present`, or `changed`.
+ */
 export type Removal = 'removed' | 'gone' | 'changed' | 'absent' | 'present';
 
 /** Removes an entry, unless its value has changed since it was read. */

@@ -16,7 +16,7 @@ export function entryJson(entry: ParsedEntry, index: number): EntryJson {
   return { name, key, mode, identity, uuid, ttl, age: ageOf(entry, index) ?? null };
 }
 
-/** Returns the owner of an entry: its identity, or its uuid if it has no identity. */
+/** Returns the name under which the output shows the client of an entry: the identity, or the uuid if there is no identity. */
 export const ownerOf = ({ identity, uuid }: Pick<ParsedEntry, 'identity' | 'uuid'>): string =>
   (identity ?? uuid) || '(no value)';
 
@@ -36,7 +36,7 @@ export const ageText = (entry: ParsedEntry, index: number): string => String(age
 export const ABOUT_TTL = 'seconds until the entry expires, unless renewed';
 
 /** Help text for columns with the age. */
-export const ABOUT_AGE = 'changes to the whole store since the entry was queued (etcd 2.2 or later)';
+export const ABOUT_AGE = 'number of changes to any etcd key since the entry was queued (etcd 2.2 or later)';
 
 /** Help text for commands that show entries. */
 export const ABOUT_PYTHON_ETCD = `Entries of python-etcd are exclusive and have a uuid, but no identity. Exclusive entries of this package without an
