@@ -66,7 +66,7 @@ function rows({ queue: { entries }, index }: QueueSurvey): string[][] {
   ]);
 }
 
-function notes({ queue: { entries, strangers: ignored } }: QueueSurvey): string[] {
+function notes({ queue: { entries, ignored } }: QueueSurvey): string[] {
   const permanent = entries.filter(({ ttl }) => ttl === undefined);
   return [
     ...permanent.map(({ key }) => `${key} never expires: it stays in the queue until it is released.`),
@@ -74,7 +74,7 @@ function notes({ queue: { entries, strangers: ignored } }: QueueSurvey): string[
   ];
 }
 
-function queueJson({ queue: { name, entries, strangers: ignored }, index }: QueueSurvey) {
+function queueJson({ queue: { name, entries, ignored }, index }: QueueSurvey) {
   const holders = holdersAmong(entries).length;
   return {
     name,

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { holdersAmong } from '../../recipe/rules.ts';
 import type { EtcdClient } from '../../v2/client.ts';
-import { checkBeginning, type LockQueue, surveyLocks } from '../../v2/locks/survey.ts';
+import { checkPrefix, type LockQueue, surveyLocks } from '../../v2/locks/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { ABOUT_AGE, ABOUT_TTL, ageText, entryJson, ownerOf } from '../queues/show.ts';
@@ -41,7 +41,7 @@ export function lsCommand(): Command {
 }
 
 async function list(client: EtcdClient, prefix: string, { json }: { json?: boolean }): Promise<number> {
-  checked(() => checkBeginning(prefix));
+  checked(() => checkPrefix(prefix));
   const { queues, index } = await surveyLocks(client, prefix);
   const held = queues.filter(({ entries }) => entries.length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
   if (json) {

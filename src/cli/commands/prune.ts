@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { EtcdDirNotEmpty, EtcdKeyNotFound } from '../../errors.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import type { Node } from '../../v2/keys-api.ts';
-import { checkBeginning, directoriesFrom, lockNameOf, readLockDirectories } from '../../v2/locks/survey.ts';
+import { checkPrefix, directoriesFrom, lockNameOf, readLockDirectories } from '../../v2/locks/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
@@ -37,10 +37,10 @@ interface PruneOptions {
 }
 
 async function prune(client: EtcdClient, prefix: string, { dryRun, json }: PruneOptions): Promise<number> {
-  checked(() => checkBeginning(prefix));
-  const { tops } = await readLockDirectories(client, prefix);
+  checked(() => checkPrefix(prefix));
+  const { directories } = await readLockDirectories(client, prefix);
   const names: string[] = [];
-  for (const node of tops.flatMap(emptyDirectories)) {
+  for (const node of directories.flatMap(emptyDirectories)) {
     const name = lockNameOf(client, node);
     if (!name.startsWith(prefix) || !(dryRun || (await removeIfEmpty(client, node)))) continue;
     names.push(name);

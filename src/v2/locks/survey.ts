@@ -16,7 +16,7 @@ export interface LockQueue {
   /** In the order of the queue. */
   readonly entries: readonly ParsedEntry[];
   /** Keys of the other files in the directory: not entries, so locks ignore them. */
-  readonly strangers: readonly string[];
+  readonly ignored: readonly string[];
 }
 
 /** Fields of every survey: the index of the store at the time of the read, and the cluster that answered. */
@@ -43,47 +43,50 @@ export async function surveyLock(keys: KeysApi, name: string, options: CallOptio
 }
 
 /**
- * Reads, in one listing, the queues of all locks whose name begins with `beginning`. etcd does not list a name with a part that
- * begins with "_", unless `beginning` contains that part and the "/" after it.
- * @throws {RangeError} if no lock name can begin with `beginning`; thrown before any request
+ * Reads, in one listing, the queues of all locks whose name begins with `prefix`. etcd does not list a name with a part that
+ * begins with "_", unless `prefix` contains that part and the "/" after it.
+ * @throws {RangeError} if no lock name can begin with `prefix`; thrown before any request
  */
-export async function surveyLocks(keys: KeysApi, beginning = ''): Promise<QueuesSurvey> {
-  const { tops, ...readAt } = await readLockDirectories(keys, beginning);
-  const queues = tops.flatMap(directoriesFrom).map((node) => queueAmong(lockNameOf(keys, node), node.nodes));
-  return { queues: queues.filter(({ name }) => name.startsWith(beginning)), ...readAt };
+export async function surveyLocks(keys: KeysApi, prefix = ''): Promise<QueuesSurvey> {
+  const { directories, ...readAt } = await readLockDirectories(keys, prefix);
+  const queues = locksIn(keys, directories).map(([name, { nodes }]) => queueAmong(name, nodes));
+  return { queues: queues.filter(({ name }) => name.startsWith(prefix)), ...readAt };
 }
 
 /** Reads the queues of all locks. Returns them by lock name. */
 export async function readQueues(keys: KeysApi): Promise<ReadonlyMap<string, V2Queue>> {
-  const { tops, ...readAt } = await readLockDirectories(keys, '');
-  const directories = tops.flatMap(directoriesFrom);
-  return new Map(directories.map((node) => [lockNameOf(keys, node), new V2Queue({ ...readAt, nodes: node.nodes })]));
+  const { directories, ...readAt } = await readLockDirectories(keys, '');
+  return new Map(locksIn(keys, directories).map(([name, { nodes }]) => [name, new V2Queue({ ...readAt, nodes })]));
 }
 
+/** All directories in these and below, each with the name that a lock with this directory has. */
+const locksIn = (keys: KeysApi, directories: readonly Node[]): (readonly [name: string, directory: Node])[] =>
+  directories.flatMap(directoriesFrom).map((node) => [lockNameOf(keys, node), node]);
+
 /**
- * Reads the deepest directory that contains all locks whose name begins with `beginning`. Returns the directories in it, with all
+ * Reads the deepest directory that contains all locks whose name begins with `prefix`. Returns the directories in it, with all
  * that is below them. Some may belong to locks with other names.
- * @throws {RangeError} if no lock name can begin with `beginning`; thrown before any request
+ * @throws {RangeError} if no lock name can begin with `prefix`; thrown before any request
  */
 export async function readLockDirectories(
   keys: KeysApi,
-  beginning: string,
-): Promise<ReadAt & { readonly tops: readonly Node[] }> {
-  const above = checkBeginning(beginning);
+  prefix: string,
+): Promise<ReadAt & { readonly directories: readonly Node[] }> {
+  const above = checkPrefix(prefix);
   const path = above === undefined ? keys.lockPrefix : `${keys.lockPrefix}/${above}`;
   const { nodes, ...readAt } = await readDirectory(keys, path, BY_QUORUM);
-  return { tops: nodes.filter(({ dir }) => dir), ...readAt };
+  return { directories: nodes.filter(({ dir }) => dir), ...readAt };
 }
 
 /**
- * Returns the directory, below the lock prefix, that contains all locks whose name begins with `beginning`. undefined if that is
+ * Returns the directory, below the lock prefix, that contains all locks whose name begins with `prefix`. undefined if that is
  * the directory of the lock prefix itself.
- * @throws {RangeError} if no lock name can begin with `beginning`
+ * @throws {RangeError} if no lock name can begin with `prefix`
  */
-export function checkBeginning(beginning: string): string | undefined {
-  const end = beginning.lastIndexOf('/');
+export function checkPrefix(prefix: string): string | undefined {
+  const end = prefix.lastIndexOf('/');
   if (end < 0) return undefined;
-  const above = beginning.slice(0, end);
+  const above = prefix.slice(0, end);
   checkLockName(above);
   return above;
 }
@@ -119,6 +122,6 @@ export function directoriesFrom(top: Node): Node[] {
 function queueAmong(name: string, nodes: readonly Node[]): LockQueue {
   const entries = parsedEntriesAmong(name, nodes);
   const known = new Set(entries.map(({ key }) => key));
-  const strangers = nodes.filter(({ key, dir }) => !dir && !known.has(key)).map(({ key }) => key);
-  return { name, entries, strangers: strangers.sort((a, b) => (baseName(a) < baseName(b) ? -1 : 1)) };
+  const ignored = nodes.filter(({ key, dir }) => !dir && !known.has(key)).map(({ key }) => key);
+  return { name, entries, ignored: ignored.sort((a, b) => (baseName(a) < baseName(b) ? -1 : 1)) };
 }
