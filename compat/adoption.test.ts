@@ -13,15 +13,15 @@ beforeAll(async () => {
 
 afterAll(() => python.stop());
 
-/** A Python process of its own, to be killed. */
+/** Starts a Python process for one test to kill. */
 async function mortalPython(): Promise<Python> {
   const mortal = await startPython(inject('etcd'));
   onTestFinished(() => mortal.stop());
   return mortal;
 }
 
-describe.each(BOTH_WAYS)('a lock made in %s and adopted in %s', (one, other) => {
-  test('is found by its uuid, renewed by acquire under the same key, and released', async () => {
+describe.each(BOTH_WAYS)('an entry created in %s and adopted in %s', (one, other) => {
+  test('is found by its uuid, renewed by acquire() under the same key, and removed by release()', async () => {
     const name = freshName();
     const gone = await lockOn(one, python, name);
     await gone.acquire({ lockTtl: 60 });
@@ -43,7 +43,7 @@ describe.each(BOTH_WAYS)('a lock made in %s and adopted in %s', (one, other) => 
     expect(await gone.isAcquired()).toBe(false);
   });
 
-  test('keeps its place in the middle of the queue', async () => {
+  test('keeps its position in the middle of the queue', async () => {
     const name = freshName();
     const [first, middle, last] = [
       await lockOn(other, python, name),
@@ -70,7 +70,7 @@ describe.each(BOTH_WAYS)('a lock made in %s and adopted in %s', (one, other) => 
 
 describe('a uuid that is not in the queue', () => {
   test.each(['Node', 'Python'] as const)(
-    'is refused in %s as "Inexistent UUID", and the old one stays',
+    'makes setUuid() in %s throw "Inexistent UUID" and keep the old uuid',
     async (side) => {
       const name = freshName();
       const lock = await lockOn(side, python, name);
@@ -87,7 +87,7 @@ describe('a uuid that is not in the queue', () => {
 });
 
 describe('after SIGKILL', () => {
-  test('of a Python holder, Node adopts its uuid and goes on at once', async () => {
+  test('of a Python holder, Node adopts its uuid and gets the lock at once', async () => {
     const name = freshName();
     const mortal = await mortalPython();
     const victim = await mortal.lock(name);
@@ -104,27 +104,27 @@ describe('after SIGKILL', () => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('of a Python waiter, Node takes its place and gets the lock when its turn comes', async () => {
+  test('of a Python waiter, Node adopts its entry and gets the lock when the holder releases it', async () => {
     const name = freshName();
     const holder = await lockOn('Python', python, name);
     await holder.acquire({ lockTtl: 60 });
     const mortal = await mortalPython();
     const victim = await mortal.lock(name);
     const never = rejection(victim.acquire({ lockTtl: 3600 }));
-    const [, place] = await untilQueued(name, 2);
+    const [, left] = await untilQueued(name, 2);
     await mortal.kill();
     expect(await never).toMatchObject({ message: expect.stringContaining('the Python process has ended') });
 
     const heir = await lockOn('Node', python, name);
-    await heir.setUuid(place?.value ?? '');
+    await heir.setUuid(left?.value ?? '');
     const waiting = heir.acquire({ lockTtl: 60 });
     await holder.release();
     expect(await waiting).toBe(true);
-    expect(await heir.state()).toMatchObject({ lockKey: place?.key });
+    expect(await heir.state()).toMatchObject({ lockKey: left?.key });
     await heir.release();
   });
 
-  test('of a Node holder that kept its lock alive, Python adopts its uuid and goes on at once', async () => {
+  test('of a Node holder that kept its lock alive, Python adopts its uuid and gets the lock at once', async () => {
     const name = freshName();
     const { process: victim } = startScript(`
       import { EtcdClient, Lock } from 'etcd-v2-lock';

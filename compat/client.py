@@ -1,4 +1,4 @@
-"""Calls everything python-etcd's Client can do on keys and prints what came of it, one JSON line a step.
+"""Calls every key operation of python-etcd's Client and prints the results, one JSON line per step.
 
     client.py HOST PORT DIRECTORY
 """
@@ -14,11 +14,11 @@ client = etcd.Client(host=HOST, port=PORT)
 start = None
 
 
-def told(result):
-    """What a result says, with indexes counted from the first one and times left out."""
+def described(result):
+    """The fields of a result, with indexes relative to the first one and without times."""
     global start
     start = start or result.createdIndex
-    children = sorted(told(child)["key"] for child in result.children if child is not result and child.key)
+    children = sorted(described(child)["key"] for child in result.children if child is not result and child.key)
     return {
         "action": result.action,
         "key": re.sub(r"\d{20}", "N", (result.key or "").replace(DIR, "")),
@@ -36,7 +36,7 @@ def told(result):
 def step(name, work):
     try:
         result = work()
-        line = told(result) if isinstance(result, etcd.EtcdResult) else result
+        line = described(result) if isinstance(result, etcd.EtcdResult) else result
     except etcd.EtcdException as error:
         line = {"error": type(error).__name__, "code": error.payload.get("errorCode") if error.payload else None}
     print(json.dumps([name, line], sort_keys=True), flush=True)
@@ -85,16 +85,16 @@ step("read", lambda: client.read(key("a")))
 step("get", lambda: client.get(key("a")))
 step("set with a TTL", lambda: client.set(key("a"), "2", ttl=60))
 step("refresh", lambda: client.refresh(key("a"), ttl=70))
-step("write if it is there", lambda: client.write(key("a"), "3", prevExist=True))
-step("write if it is not there", lambda: client.write(key("a"), "4", prevExist=False))
+step("write with prevExist=true", lambda: client.write(key("a"), "3", prevExist=True))
+step("write with prevExist=false", lambda: client.write(key("a"), "4", prevExist=False))
 step("test and set", lambda: client.test_and_set(key("a"), "5", "3"))
-step("test and set in vain", lambda: client.test_and_set(key("a"), "6", "3"))
-step("write by index in vain", lambda: client.write(key("a"), "6", prevIndex=1))
+step("test and set with a wrong value", lambda: client.test_and_set(key("a"), "6", "3"))
+step("write with a wrong index", lambda: client.write(key("a"), "6", prevIndex=1))
 step("contains", lambda: [key("a") in client, key("none") in client])
-step("read what is missing", lambda: client.read(key("none/at/all")))
+step("read a missing key", lambda: client.read(key("none/at/all")))
 step("read below a file", lambda: client.read(key("a/b")))
 step("make a directory", lambda: client.write(key("d"), None, dir=True))
-step("make it again", lambda: client.write(key("d"), None, dir=True))
+step("make a directory again", lambda: client.write(key("d"), None, dir=True))
 step("write to a directory", lambda: client.write(key("d"), "1"))
 step("append", lambda: client.write(key("q"), "first", append=True).value)
 step("append again", lambda: client.write(key("q"), "second", append=True, ttl=60).value)
@@ -103,19 +103,19 @@ step("list", lambda: client.read(DIR, recursive=True, sorted=True))
 step("quorum", lambda: client.read(key("a"), quorum=True))
 step("delete a directory as a file", lambda: client.delete(key("q")))
 step("delete a full directory", lambda: client.delete(key("q"), dir=True))
-step("delete all of it", lambda: client.delete(key("q"), recursive=True))
+step("delete a directory recursively", lambda: client.delete(key("q"), recursive=True))
 step("delete an empty directory", lambda: client.delete(key("d"), dir=True))
-step("delete by value in vain", lambda: client.delete(key("a"), prevValue="x"))
-step("delete by value", lambda: client.delete(key("a"), prevValue="5"))
-step("delete what is gone", lambda: client.delete(key("a")))
+step("delete with a wrong value", lambda: client.delete(key("a"), prevValue="x"))
+step("delete with the right value", lambda: client.delete(key("a"), prevValue="5"))
+step("delete a deleted key", lambda: client.delete(key("a")))
 step("pop", lambda: [client.write(key("b"), "last").value, client.pop(key("b")).value])
 step("update", lambda: [client.write(key("hand"), "1").value, changed_by_hand().value])
 step("write to the root", lambda: client.write("/", "1"))
 step("watch", lambda: watched())
-step("watch the past", from_the_past)
-step("watch for ever", eternally)
+step("watch from a past index", from_the_past)
+step("watch forever", eternally)
 step("watch an expiry", expired)
-step("watch what never comes", lambda: client.watch(key("never"), timeout=1))
+step("watch a key that never changes", lambda: client.watch(key("never"), timeout=1))
 step("machines", lambda: [client.base_uri in client.machines, len(client.machines)])
 step("members", lambda: [sorted(member) for member in client.members.values()])
 step("leader", lambda: client.leader["id"] in client.members)

@@ -8,7 +8,7 @@ import { python } from '../test/support/python.ts';
 
 const program = fileURLToPath(new URL('client.py', import.meta.url));
 
-/** What each step of the program came to. */
+/** Runs client.py; returns the result of each step. */
 async function tour({ url }: { readonly url: string }): Promise<Record<string, unknown>> {
   const { hostname, port } = new URL(url);
   const { stdout } = await promisify(execFile)(python(), [program, hostname, port, '/tour']);
@@ -20,8 +20,8 @@ async function tour({ url }: { readonly url: string }): Promise<Record<string, u
   );
 }
 
-test('python-etcd’s Client gets the same from etcd and from the embedded server, whatever it asks', async () => {
-  // Nobody else writes to them, so that indexes can be compared.
+test('etcd and the embedded server answer every request of python-etcd’s Client alike', async () => {
+  // Servers of our own, without other writers, so that indexes can be compared.
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const embedded = await EmbeddedEtcd.start();

@@ -32,8 +32,8 @@ test(`${CYCLES} cycles of Node and Python contenders lose no update, and no two 
       held.push(lockKey);
       await resource.use(lockKey, () => within(inside, lockKey, () => addOne(counter)));
       await lock.release();
-      // Each contender has a pace of its own, so that the queue is now long, now short.
-      for (let look = 0; look < 4 * index; look += 1) await countOf(counter);
+      // Each contender pauses for a different time, so that the length of the queue varies.
+      for (let read = 0; read < 4 * index; read += 1) await countOf(counter);
     }
     return held;
   });
@@ -46,7 +46,7 @@ test(`${CYCLES} cycles of Node and Python contenders lose no update, and no two 
   expect(await countOf(counter)).toBe(CYCLES);
   expect(new Set(held.flat()).size).toBe(CYCLES);
   for (const keys of held) expect(keys).toEqual([...keys].sort());
-  // Else the languages would have had their shares one after the other.
+  // Otherwise one language might have finished its cycles before the other began.
   expect(changesOfLanguage(held.slice(0, NODE.contenders).flat(), held.slice(NODE.contenders).flat())).toBeGreaterThan(
     9,
   );
@@ -54,8 +54,8 @@ test(`${CYCLES} cycles of Node and Python contenders lose no update, and no two 
   expect((await raw('GET', inside)).status).toBe(404);
 }, 120_000);
 
-// What the test above could not see would prove nothing.
-test('without the lock an update is lost, and both guards see the overlap', async () => {
+// Shows that the test above detects what it claims to detect.
+test('without the lock an update is lost, and both guards detect the overlap', async () => {
   const { counter, inside } = freshKeys();
   const [hasRead, mayWrite] = [gate(), gate()];
   const first = addOne(counter, () => {
@@ -91,7 +91,7 @@ function freshKeys() {
   return { counter: `/compat-counter/${id}`, inside: `/compat-inside/${id}` };
 }
 
-/** How often the lock went from one language to the other: keys are held in the order of their numbers. */
+/** How often the lock passed from one language to the other: keys are held in the order of their numbers. */
 function changesOfLanguage(node: string[], python: string[]): number {
   const byNode = new Set(node);
   const holders = [...node, ...python].sort().map((key) => byNode.has(key));
@@ -110,7 +110,7 @@ async function addOne(counter: string, between?: () => Promise<void>): Promise<v
   await raw('PUT', counter, { value: String(seen + 1) });
 }
 
-/** Works between making the key, which must not be there, and removing it, which must still be ours. As harness.py does. */
+/** As harness.py: creates the key, which must not exist, runs the work, then removes the key, which must still be ours. */
 async function within(inside: string, user: string, work: () => Promise<void>): Promise<void> {
   const entered = await raw('PUT', inside, { value: user, prevExist: 'false' });
   if (entered.status !== 201) throw new Error(`${user} overlaps: ${JSON.stringify(entered.body)}`);

@@ -4,10 +4,10 @@ import { rejection } from '../test/support/locks.ts';
 import type { Histories, History } from './history.ts';
 import type { Stage } from './stage.ts';
 
-/** A scenario in which this package does not do as python-etcd (docs/python-etcd-lock.md says why). */
+/** A scenario in which this package differs from python-etcd on purpose (docs/python-etcd-lock.md says why). */
 export interface Difference {
   readonly says: string;
-  /** What is expected here, given what python did. */
+  /** The histories expected of this package, derived from python's. */
   expected(python: Histories): Histories;
   replay(stage: Stage): Promise<void>;
 }
@@ -18,9 +18,9 @@ const SAME_FROM_BOTH = [
   ...['with space', 'umläut', 'a/b/c', 'dots.and-dashes_~', 'plus+sign', "quote'", 'semi;colon', 'at@colon:eq=amp&'],
   ...['中文', 'back\\slash', '[x]{y}|^`<>"'],
 ];
-/** With the directory that python's key went to. */
+/** Maps each name to the directory in which python creates the key. */
 const ESCAPED_HERE = { 'percent%41': '/_locks/percentA', 'q?x=1': '/_locks/q', 'hash#tag': '/_locks/hash' };
-/** With the directory that python's key went to. */
+/** Maps each name to the directory in which python creates the key. */
 const REFUSED_HERE = {
   '/lead': '/_locks/lead',
   'trail/': '/_locks/trail',
@@ -33,7 +33,7 @@ const REFUSED_HERE = {
 /** By the title of the scenario. */
 export const differences: Readonly<Record<string, Difference>> = {
   'lock_ttl=0': {
-    says: 'python answers True and its key is gone at the next tick; here it is a RangeError before any request',
+    says: 'python returns True and its key expires within 0.5 s; ours throws RangeError before any request',
     expected: () => ({}),
     async replay(stage) {
       const lock = stage.lock('s12');
@@ -43,7 +43,7 @@ export const differences: Readonly<Record<string, Difference>> = {
   },
 
   'timeout=1 on a contended lock': {
-    says: 'python waits for ever; here it rejects with EtcdWatchTimedOut and gives the place up',
+    says: 'python waits forever; ours rejects with EtcdWatchTimedOut and removes its entry',
     expected(python) {
       const { appends, states } = historyOf(python, '/_locks/s15');
       expect(states.at(-1)).toMatchObject([{ owner: 'B' }]);
@@ -64,7 +64,7 @@ export const differences: Readonly<Record<string, Difference>> = {
   },
 
   names: {
-    says: 'python leaves keys in other directories for "%41", "?", "#", "/" at an end, "//", "." and ".."; here the first three are escaped, the others refused',
+    says: 'python creates keys in other directories for "%41", "?", "#", a leading or trailing "/", "//", "." and ".."; ours escapes the first three and rejects the others',
     expected(python) {
       const clean = historyOf(python, '/_locks/with space');
       const same = SAME_FROM_BOTH.map((name) => [`/_locks/${name}`, historyOf(python, `/_locks/${name}`)]);
@@ -73,7 +73,7 @@ export const differences: Readonly<Record<string, Difference>> = {
         { ...clean, appends: clean.appends.map((append) => ({ ...append, path: `/v2/keys/_locks/${name}` })) },
       ]);
       const elsewhere = [...Object.values(ESCAPED_HERE), ...Object.values(REFUSED_HERE)];
-      // So that no name of the recording is passed over.
+      // So that no name of the recording goes untested.
       expect(Object.keys(python).sort()).toEqual([...same.map(([path]) => path), ...elsewhere].sort());
       return Object.fromEntries([...same, ...escaped]);
     },
@@ -92,6 +92,6 @@ export const differences: Readonly<Record<string, Difference>> = {
 
 function historyOf(histories: Histories, path: string): History {
   const history = histories[path];
-  if (history === undefined) throw new Error(`the recording has nothing of ${path}`);
+  if (history === undefined) throw new Error(`the recording has no queue ${path}`);
   return history;
 }

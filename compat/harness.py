@@ -1,4 +1,4 @@
-"""Drives python-etcd's Lock by JSON lines on stdin and stdout: many locks at once, a thread for each.
+"""Runs python-etcd locks on JSON commands, one per line, on stdin and stdout: many locks at once, a thread for each.
 
     harness.py HOST PORT [CLIENT_OPTIONS_AS_JSON]
 
@@ -8,8 +8,8 @@
     -> {"id": 3, "ok": false, "error": {"type": "EtcdLockExpired", "message": "Lock not found"}}
     -> {"event": "released", "id": 4}
 
-Commands of one lock run in the order they came; a blocking acquire keeps only its own lock busy. The process ends
-when stdin does, and leaves keys behind as a crash would. Logs go to stderr.
+Commands of one lock run in the order they were sent; a blocking acquire blocks only its own lock. The process exits
+when stdin closes and leaves its keys behind, as a crash would. Logs go to stderr.
 """
 import json
 import logging
@@ -66,7 +66,7 @@ class Worker:
             threading.Thread(target=answer, args=(command, work), daemon=True).start()
             return
         if op == "hold":
-            # One for each hold: a release ends the hold sent before it, even if that has not begun.
+            # One event per hold: a release ends the hold sent before it, even if that hold has not begun.
             self.let_go = command["let_go"] = threading.Event()
         elif op == "release":
             self.let_go.set()
@@ -82,14 +82,14 @@ class Worker:
                 answer(command, lambda: getattr(self, "do_" + command["op"])(**args))
 
     def hold(self, command, seconds, **acquire):
-        """Answers when acquired, releases after so many seconds or on `release`, and tells of it by an event."""
+        """Answers when acquired, releases after `seconds` or on `release`, then sends the event "released"."""
         answer(command, lambda: self.lock.acquire(**acquire))
         if self.lock.is_taken:
             command["let_go"].wait(seconds)
             try:
                 self.lock.release()
             except Exception:
-                logging.exception("the lock of a hold could not be released")
+                logging.exception("could not release the lock of a hold")
         send({"event": "released", "id": command["id"]})
 
     def do_acquire(self, **args):
@@ -118,7 +118,7 @@ class Worker:
         return sorted(entries, key=lambda entry: entry["key"])
 
     def do_cycle(self, times, counter, pause=0, inside=None, **acquire):
-        """Adds 1 to an unguarded counter under the lock, so many times; returns the keys it held, in order."""
+        """Adds 1 to a counter under the lock, `times` times; returns the keys it held, in order."""
         held = []
         for _ in range(times):
             self.lock.acquire(**acquire)
@@ -139,7 +139,7 @@ class Worker:
             self.client.write(inside, self.lock.lock_key, prevExist=False)
 
     def leave(self, inside):
-        """Fails if another holder has come inside, or gone out, in the meantime."""
+        """Fails if another holder has created or removed the key since `enter`."""
         if inside is not None:
             self.client.delete(inside, prevValue=self.lock.lock_key)
 
@@ -164,7 +164,7 @@ def main():
             answer(command, create)
         else:
             workers[command["lock"]].submit(command)
-    # Without waiting for threads that block for ever.
+    # sys.exit() would wait for threads that block forever.
     os._exit(0)
 
 

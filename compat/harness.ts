@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** What python's `etcd.Client` takes, besides host and port. */
+/** Options of python's `etcd.Client`, besides host and port. */
 export interface ClientOptions {
   readonly lockPrefix?: string;
   /** Seconds. */
   readonly readTimeout?: number;
   readonly versionPrefix?: string;
-  /** Goes to another member where one does not answer. */
+  /** Fails over to another member when one does not answer. */
   readonly allowReconnect?: boolean;
 }
 
@@ -55,7 +55,7 @@ export class Harness {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#log = (this.#log + text).slice(-4_000);
     });
-    // A command sent to a process that has just ended; `close` rejects it.
+    // A write to a process that has just exited fails; `close` rejects its command.
     child.stdin.on('error', () => {});
     createInterface({ input: child.stdout }).on('line', (line) => this.#receive(JSON.parse(line) as Message));
     child.once('close', () => this.#end());
@@ -65,7 +65,7 @@ export class Harness {
     return this.#send(op, command).result as Promise<T>;
   }
 
-  /** For a command which, once answered, still has something to tell. */
+  /** Sends a command that has an answer and, later, an event. */
   callWithEvent(op: string, command: { readonly args?: object; readonly [name: string]: unknown }) {
     const { id, result } = this.#send(op, command);
     const event = this.#promise(this.#events, id).then(() => {});
@@ -77,9 +77,9 @@ export class Harness {
     if (this.#ended) return;
     const closed = once(this.process, 'close');
     this.process.stdin?.end();
-    const lastWord = setTimeout(() => this.process.kill('SIGKILL'), 5_000);
+    const killer = setTimeout(() => this.process.kill('SIGKILL'), 5_000);
     await closed;
-    clearTimeout(lastWord);
+    clearTimeout(killer);
   }
 
   async kill(): Promise<void> {
@@ -123,7 +123,7 @@ export class Harness {
   }
 }
 
-/** `lockTtl` → `lock_ttl`; null stays null, what is undefined is left to python's default. */
+/** Converts `lockTtl` to `lock_ttl`; null stays null, and undefined gets python's default. */
 function toPython(options: object): object {
   const named = Object.entries(options).map(([name, value]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),

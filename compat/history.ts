@@ -1,10 +1,10 @@
 /** An entry in terms that do not depend on the run. */
 export interface Entry {
-  /** Which key of this queue, in the order of their numbers: 1 is the first one ever made. */
+  /** Position of the key among all keys this queue ever had, in the order first seen: 1 is the first. */
   readonly key: number;
-  /** Whose: the first uuid seen in this queue is A. */
+  /** The owner: the first uuid seen in this queue is A. */
   readonly owner: string;
-  /** In steps of 10 s, so that the pace of a run does not matter; null: it never expires. */
+  /** Seconds, rounded up to 10 s so that the speed of a run does not matter; null: the entry never expires. */
   readonly ttl: number | null;
 }
 
@@ -15,10 +15,10 @@ export interface Append {
   readonly fields: Record<string, string>;
 }
 
-/** What happened to one queue. */
+/** The appends to one queue, and its states. */
 export interface History {
   readonly appends: Append[];
-  /** Every state it was in, in order, the first one (empty) excepted. */
+  /** Every state of the queue in order, without the initial empty one. */
   readonly states: (readonly Entry[])[];
 }
 
@@ -31,7 +31,7 @@ export interface SeenEntry {
   readonly ttl?: number;
 }
 
-/** Makes a history from what was seen of one queue. */
+/** Builds the history of one queue from observed appends and states. */
 export class Historian {
   readonly history: History = { appends: [], states: [] };
   readonly #keys: string[] = [];
@@ -44,7 +44,7 @@ export class Historian {
     this.history.appends.push({ method, path: decodeURIComponent(path), fields: { value: shown, ...fields } });
   }
 
-  /** The entries in the order of their keys. A state that equals the one before is none. */
+  /** Adds a state: the entries in the order of their keys. A state equal to the previous one is skipped. */
   state(entries: readonly SeenEntry[]): void {
     const state = entries.map(({ key, value, ttl }) => ({
       key: numberIn(this.#keys, key),
@@ -57,7 +57,7 @@ export class Historian {
   }
 }
 
-/** Counted from 1; one that is new is given the next number. */
+/** Returns the 1-based number of the item; a new item gets the next number. */
 function numberIn(seen: string[], item: string): number {
   if (!seen.includes(item)) seen.push(item);
   return seen.indexOf(item) + 1;

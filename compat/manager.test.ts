@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 afterAll(() => python.stop());
 
-/** A lock of python's, and managers that know each other as little as other processes do. */
+/** A python-etcd lock and two managers that share nothing, as in separate processes. */
 async function setUp() {
   const name = freshName();
   return { name, theirs: await python.lock(name), first: useManager({ ttl: 60 }), second: useManager({ ttl: 60 }) };
@@ -24,8 +24,8 @@ const MODES: readonly LockMode[] = ['exclusive', 'shared'];
 
 const isTaken = async (lock: PythonLock): Promise<boolean> => (await lock.state()).isTaken;
 
-describe.each(MODES)('a python-etcd holder and a request for the lock (%s)', (mode) => {
-  test('which runs when the holder releases it, and not before', async () => {
+describe.each(MODES)('a request (%s) for a lock that python-etcd holds', (mode) => {
+  test('runs its callback when the holder releases the lock, and not before', async () => {
     const { name, theirs, first } = await setUp();
     await theirs.acquire({ lockTtl: 60 });
     const ran: Held[] = [];
@@ -41,7 +41,7 @@ describe.each(MODES)('a python-etcd holder and a request for the lock (%s)', (mo
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('which gets null and leaves no key when it does not wait', async () => {
+  test('gets null with ifAvailable and leaves no key', async () => {
     const { name, theirs, first } = await setUp();
     await theirs.acquire({ lockTtl: 60 });
     expect(await first.request(name, { mode, ifAvailable: true }, (held) => held)).toBeNull();
@@ -50,7 +50,7 @@ describe.each(MODES)('a python-etcd holder and a request for the lock (%s)', (mo
     await theirs.release();
   });
 
-  test('which runs when the holder is gone and its key has expired', async () => {
+  test('gets the lock when the holder key expires', async () => {
     const { name, theirs, first } = await setUp();
     await theirs.acquire({ lockTtl: 3 });
     const held = await first.acquire(name, { mode });
@@ -60,8 +60,8 @@ describe.each(MODES)('a python-etcd holder and a request for the lock (%s)', (mo
   });
 });
 
-describe.each(MODES)('a hold (%s) and a python-etcd waiter', (mode) => {
-  test('which gets the lock when the hold ends, and not before, however long it is kept alive', async () => {
+describe.each(MODES)('a hold (%s) with a python-etcd waiter', (mode) => {
+  test('passes the lock to the waiter on release, and not before, although renewed beyond its TTL', async () => {
     const { name, theirs } = await setUp();
     const held = await useManager({ ttl: 4 }).acquire(name, { mode });
     const waiting = theirs.acquire({ lockTtl: 60 });
@@ -83,30 +83,33 @@ describe('readers and a python-etcd lock', () => {
   test.each([
     ['first', 'last'],
     ['last', 'first'],
-  ])('it waits for all of them, the %s to come being the first to go', async (order) => {
-    const proxy = await useProxy();
-    const behindProxy = await startPython(proxy.url);
-    onTestFinished(() => behindProxy.stop());
-    const { name, first, second } = await setUp();
-    const theirs = await behindProxy.lock(name);
-    const readers = [await first.acquire(name, { mode: 'shared' }), await second.acquire(name, { mode: 'shared' })];
-    const waiting = theirs.acquire({ lockTtl: 60 });
-    await untilQueued(name, 3);
-    const [one, other] = order === 'first' ? readers : readers.reverse();
-    await one?.release();
-    await until(
-      () => [...proxy.open].find(({ path, query }) => query.has('wait') && path.endsWith(other?.key ?? '')),
-      (watch) => watch !== undefined,
-    );
-    expect(await isTaken(theirs)).toBe(false);
-    other?.assertHeld();
-    await other?.release();
-    expect(await waiting).toBe(true);
-    await theirs.release();
-    expect(await queueOn(name)).toEqual([]);
-  });
+  ])(
+    'the python-etcd lock waits for all readers before it, when the %s one to arrive is released first',
+    async (order) => {
+      const proxy = await useProxy();
+      const behindProxy = await startPython(proxy.url);
+      onTestFinished(() => behindProxy.stop());
+      const { name, first, second } = await setUp();
+      const theirs = await behindProxy.lock(name);
+      const readers = [await first.acquire(name, { mode: 'shared' }), await second.acquire(name, { mode: 'shared' })];
+      const waiting = theirs.acquire({ lockTtl: 60 });
+      await untilQueued(name, 3);
+      const [one, other] = order === 'first' ? readers : readers.reverse();
+      await one?.release();
+      await until(
+        () => [...proxy.open].find(({ path, query }) => query.has('wait') && path.endsWith(other?.key ?? '')),
+        (watch) => watch !== undefined,
+      );
+      expect(await isTaken(theirs)).toBe(false);
+      other?.assertHeld();
+      await other?.release();
+      expect(await waiting).toBe(true);
+      await theirs.release();
+      expect(await queueOn(name)).toEqual([]);
+    },
+  );
 
-  test('those that come later wait behind it, and then run together', async () => {
+  test('readers that arrive after a python-etcd waiter wait for it, then run together', async () => {
     const { name, theirs, first, second } = await setUp();
     const early = await first.acquire(name, { mode: 'shared' });
     const waiting = theirs.acquire({ lockTtl: 60 });
@@ -115,7 +118,7 @@ describe('readers and a python-etcd lock', () => {
     let inside = 0;
     const late = [first, second].map((locks) =>
       locks.request(name, { mode: 'shared' }, async () => {
-        // Not by `isTaken`: its release may not know yet that the key is gone.
+        // Not by `isTaken`: the Python process may not have received the answer to its release yet.
         expect((await queueOn(name)).every(({ value }) => value.startsWith('shared:'))).toBe(true);
         inside += 1;
         if (inside === 2) bothIn.open();
@@ -132,7 +135,7 @@ describe('readers and a python-etcd lock', () => {
   });
 });
 
-test('a query tells of python-etcd holders and waiters in line with others', async () => {
+test('query() reports python-etcd holders and waiters in the order of the queue', async () => {
   const { name, theirs, first, second } = await setUp();
   const another = await python.lock(name);
   await theirs.acquire({ lockTtl: 60 });
@@ -154,7 +157,7 @@ test('a query tells of python-etcd holders and waiters in line with others', asy
   await another.release();
 });
 
-test('turns of both languages come in the order of arrival', async () => {
+test('contenders of both languages get the lock in the order of arrival', async () => {
   const { name, theirs, first, second } = await setUp();
   const order: string[] = [];
   const holder = await first.acquire(name);

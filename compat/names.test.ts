@@ -29,10 +29,10 @@ beforeAll(async () => {
 
 afterAll(() => python.stop());
 
-/** A lock prefix no other test uses, since the names are given. */
+/** A lock prefix no other test uses, since the lock names are fixed. */
 const freshPrefix = (): string => `/_${freshName()}`;
 
-describe.each(BOTH_WAYS)('held in %s and wanted in %s, the name has one queue', (one, other) => {
+describe.each(BOTH_WAYS)('a %s holder and a %s waiter share one queue for the name', (one, other) => {
   test.each(SAME_FROM_BOTH)('%s', async (name) => {
     const prefix = freshPrefix();
     const holder = await lockOn(one, python, name, prefix);
@@ -54,8 +54,8 @@ describe.each(BOTH_WAYS)('held in %s and wanted in %s, the name has one queue', 
   });
 });
 
-describe('names that python-etcd breaks on', () => {
-  test.each(ESCAPED_HERE)('between two Node clients %s is locked under just that key', async (name) => {
+describe('names that break python-etcd', () => {
+  test.each(ESCAPED_HERE)('two Node clients lock %s under exactly that key', async (name) => {
     const prefix = freshPrefix();
     const a = new Lock(useClient({ lockPrefix: prefix }), name);
     const b = new Lock(useClient({ lockPrefix: prefix }), name);
@@ -72,29 +72,32 @@ describe('names that python-etcd breaks on', () => {
     expect(await entriesIn(`${prefix}/${name}`)).toEqual([]);
   });
 
-  test.each(REFUSED_HERE)('%j, which etcd would clean, is refused', (name) => {
+  test.each(REFUSED_HERE)('the constructor rejects %j, which etcd would normalize', (name) => {
     expect(() => new Lock(useClient(), name)).toThrow(RangeError);
   });
 });
 
 // python-etcd counts the keys of the inner lock in the outer queue.
 describe('a lock within the directory of another', () => {
-  /** Inner names that sort behind the keys of the outer lock. */
+  /** Inner names that sort after the keys of the outer lock. */
   const INNER = ['b', '5', '99999999999999999999'];
 
-  describe.each(BOTH_WAYS)('%s on the inner one, %s on the outer one', (innerSide, outerSide) => {
-    test.each(INNER)('a/%s: they are two locks, and each stays exclusive', async (inner) => {
-      const outer = freshName();
-      const innerHolder = await lockOn(innerSide, python, `${outer}/${inner}`);
-      const outerHolder = await lockOn(outerSide, python, outer);
-      expect(await innerHolder.acquire({ lockTtl: 60 })).toBe(true);
-      expect(await outerHolder.acquire({ blocking: false, lockTtl: 60 })).toBe(true);
-      await staysExclusive(outer, outerHolder, innerSide);
-      await staysExclusive(`${outer}/${inner}`, innerHolder, outerSide);
-    });
-  });
+  describe.each(BOTH_WAYS)(
+    'a %s holder of the inner lock and a %s holder of the outer lock',
+    (innerSide, outerSide) => {
+      test.each(INNER)('both hold at once, and each lock stays exclusive, with the inner lock a/%s', async (inner) => {
+        const outer = freshName();
+        const innerHolder = await lockOn(innerSide, python, `${outer}/${inner}`);
+        const outerHolder = await lockOn(outerSide, python, outer);
+        expect(await innerHolder.acquire({ lockTtl: 60 })).toBe(true);
+        expect(await outerHolder.acquire({ blocking: false, lockTtl: 60 })).toBe(true);
+        await staysExclusive(outer, outerHolder, innerSide);
+        await staysExclusive(`${outer}/${inner}`, innerHolder, outerSide);
+      });
+    },
+  );
 
-  test('an inner name before the digits keeps Python from the outer lock, never two in it', async () => {
+  test('an inner name that sorts before the digits blocks Python from the outer lock, which stays exclusive', async () => {
     const outer = freshName();
     const inner = await lockOn('Node', python, `${outer}/-b`);
     await inner.acquire({ lockTtl: 60 });
@@ -103,7 +106,7 @@ describe('a lock within the directory of another', () => {
     expect(await other.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
     await node.release();
     expect(await other.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
-    // Python is first in the queue, although it does not know: Node stays behind it.
+    // Python's entry is first, although Python does not recognize that: Node waits behind it.
     expect(await node.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
     await other.release();
     expect(await node.acquire({ blocking: false, lockTtl: 60 })).toBe(true);
@@ -111,7 +114,7 @@ describe('a lock within the directory of another', () => {
   });
 });
 
-/** Another contender is kept out until the holder releases, then gets in. */
+/** Expects that another contender gets the lock only after the holder has released it. */
 async function staysExclusive(name: string, holder: EitherLock, side: Side): Promise<void> {
   const rival = await lockOn(side, python, name);
   expect(await rival.acquire({ blocking: false, lockTtl: 60 })).toBe(false);

@@ -21,7 +21,7 @@ describe('python-etcd under the harness', () => {
     name = `harness-${randomUUID()}`;
   });
 
-  test('a lock is acquired under its uuid and released without a trace', async () => {
+  test('acquire() adds an entry with the uuid of the lock, and release() removes it', async () => {
     const lock = await python.lock(name);
     expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
     expect(await lock.isAcquired()).toBe(true);
@@ -40,7 +40,7 @@ describe('python-etcd under the harness', () => {
     expect(await lock.contenders()).toEqual([]);
   });
 
-  test('a second lock waits without blocking anyone, until the first one is released', async () => {
+  test('a second lock waits until the first one is released, and blocks no other command', async () => {
     const [first, second] = [await python.lock(name), await python.lock(name)];
     await first.acquire({ lockTtl: 60 });
     const acquired = second.acquire({ lockTtl: 60 });
@@ -51,7 +51,7 @@ describe('python-etcd under the harness', () => {
     await second.release();
   });
 
-  test('without blocking, a lock that comes second is refused and keeps its place', async () => {
+  test('a non-blocking acquire() of a held lock returns false and keeps its entry', async () => {
     const [first, second] = [await python.lock(name), await python.lock(name)];
     await first.acquire({ lockTtl: 60 });
     expect(await second.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
@@ -60,7 +60,7 @@ describe('python-etcd under the harness', () => {
     await second.release();
   });
 
-  test('a hold ends by itself after its seconds, or earlier by release', async () => {
+  test('a hold ends after its seconds, or on release()', async () => {
     const [first, second] = [await python.lock(name), await python.lock(name)];
     const short = await first.hold({ lockTtl: 60, seconds: 0.05 });
     await short.released;
@@ -71,7 +71,7 @@ describe('python-etcd under the harness', () => {
     expect(await second.contenders()).toEqual([]);
   });
 
-  test('locks that cycle count without losing one, and their keys only grow', async () => {
+  test('cycling locks lose no count, and each holds ever greater keys', async () => {
     const counter = `/harness-counter/${randomUUID()}`;
     const locks = [await python.lock(name), await python.lock(name), await python.lock(name)];
     const cycle = { times: 5, counter, pause: 0.002, lockTtl: 60 };
@@ -81,7 +81,7 @@ describe('python-etcd under the harness', () => {
     expect(await answer.json()).toMatchObject({ node: { value: '15' } });
   });
 
-  test('a lock with a uuid from outside finds the key that is in the queue', async () => {
+  test('a lock with the uuid of another lock finds the key of that lock in the queue', async () => {
     const first = await python.lock(name);
     await first.acquire({ lockTtl: 60 });
     const { uuid, lockKey } = await first.state();
@@ -93,14 +93,14 @@ describe('python-etcd under the harness', () => {
     await given.release();
   });
 
-  test('an exception comes back with the name of its Python class', async () => {
+  test('a Python exception rejects the call with the name of its class', async () => {
     const lock = await python.lock(name);
     const error = await lock.setUuid('never seen').catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(PythonError);
     expect(error).toMatchObject({ type: 'ValueError', message: 'ValueError: Inexistent UUID' });
   });
 
-  test('a lock may have a prefix of its own', async () => {
+  test('a lock can have its own prefix', async () => {
     const lock = await python.lock(name, { client: { lockPrefix: '/_elsewhere' } });
     await lock.acquire({ lockTtl: 60 });
     expect((await lock.state()).lockKey).toMatch(`/_elsewhere/${name}/`);
@@ -115,7 +115,7 @@ describe('a Python process', () => {
     await python.stop();
   });
 
-  test('that is killed leaves its key in the queue and fails what was pending', async () => {
+  test('leaves its keys in the queue and rejects pending calls when it is killed', async () => {
     python = await startPython(etcd);
     const name = `harness-${randomUUID()}`;
     const [first, second] = [await python.lock(name), await python.lock(name)];
@@ -129,7 +129,7 @@ describe('a Python process', () => {
     expect(((await answer.json()) as { node: { nodes: unknown[] } }).node.nodes).toHaveLength(2);
   });
 
-  test('stops although one of its locks blocks for ever', async () => {
+  test('stops although one of its locks blocks forever', async () => {
     python = await startPython(etcd);
     const name = `harness-${randomUUID()}`;
     const [first, second] = [await python.lock(name), await python.lock(name)];

@@ -5,7 +5,7 @@ import { type ClientOptions, Harness } from './harness.ts';
 export type { ClientOptions } from './harness.ts';
 export { PythonError } from './harness.ts';
 
-/** python-etcd's own arguments and defaults; what is left out is left to python. */
+/** python-etcd's arguments; omitted ones get python-etcd's defaults. */
 export interface PythonAcquire {
   readonly blocking?: boolean;
   /** Seconds; null for a lock that never expires. */
@@ -14,22 +14,22 @@ export interface PythonAcquire {
 }
 
 export interface PythonHold extends Omit<PythonAcquire, 'blocking'> {
-  /** Released after so many seconds; without it, by `release()`. */
+  /** Seconds until the release; by default the hold lasts until `release()`. */
   readonly seconds?: number;
 }
 
 export interface PythonCycle extends Omit<PythonAcquire, 'blocking'> {
   readonly times: number;
-  /** The etcd key of an integer which nothing but the lock guards. */
+  /** The etcd key of an integer that only the lock guards. */
   readonly counter: string;
   /** Seconds between reading and writing the counter. */
   readonly pause?: number;
-  /** The etcd key that exists while a holder is between reading and writing; a second one that meets it fails. */
+  /** The etcd key that exists while a holder uses the counter; a holder that finds the key fails. */
   readonly inside?: string;
 }
 
 export interface PythonLockOptions {
-  /** Set without looking for it in the queue, unlike `setUuid`. */
+  /** Set without a check that the queue has it, unlike `setUuid`. */
   readonly uuid?: string;
   readonly client?: ClientOptions;
 }
@@ -53,9 +53,9 @@ export interface PythonLock {
   state(): Promise<PythonState>;
   setUuid(uuid: string): Promise<void>;
   contenders(): Promise<Contender[]>;
-  /** Resolves when the lock is held; `released` resolves when it has been let go. */
+  /** Resolves when the lock is held; `released` resolves when the lock has been released. */
   hold(options?: PythonHold): Promise<{ released: Promise<void> }>;
-  /** Acquire, count, release, again and again. Resolves to the keys that were held, in order. */
+  /** Acquires, counts and releases, repeatedly. Resolves to the keys that were held, in order. */
   cycle(options: PythonCycle): Promise<string[]>;
 }
 
@@ -63,13 +63,13 @@ export interface Python {
   readonly process: ChildProcess;
   /** A new Lock on a new Client. */
   lock(name: string, options?: PythonLockOptions): Promise<PythonLock>;
-  /** Ends the process in an orderly way; keys of its locks stay in etcd. */
+  /** Closes the process's stdin and waits for its exit; the keys of its locks stay in etcd. */
   stop(): Promise<void>;
   /** Ends the process as a crash would. */
   kill(): Promise<void>;
 }
 
-/** A Python process with as many python-etcd locks as wanted. The read timeout is an hour unless given: python's watch spins on it. */
+/** Starts a Python process for any number of python-etcd locks. The read timeout defaults to 1 h: python's watch spins on it. */
 export async function startPython(etcdUrl: string, options: ClientOptions = {}): Promise<Python> {
   const harness = new Harness(python(), new URL(etcdUrl), { readTimeout: 3600, ...options });
   let locks = 0;

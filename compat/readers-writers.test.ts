@@ -8,12 +8,12 @@ import { type Python, startPython } from './python.ts';
 const NODE = { processes: 2, clients: 3, steps: 12 };
 const PYTHON = { locks: 2, times: 20 };
 
-/** What a client does: so many requests at once, and how long each holds the lock, in looks at what it guards. */
+/** One step of a client: `times` requests at once; each holds the lock for `reads` reads of the guarded keys. */
 const step = fc.record({
   mode: fc.constantFrom('shared', 'shared', 'exclusive'),
   ifAvailable: fc.constantFrom(false, false, false, true),
   times: fc.integer({ min: 1, max: 3 }),
-  looks: fc.nat(3),
+  reads: fc.nat(3),
 });
 const schedule = fc.array(fc.array(step, { minLength: NODE.steps, maxLength: NODE.steps }), {
   minLength: NODE.clients,
@@ -21,14 +21,14 @@ const schedule = fc.array(fc.array(step, { minLength: NODE.steps, maxLength: NOD
 });
 
 /**
- * A writer is inside while a key is there, and counts, as harness.py does. A reader must find nobody inside at its beginning
- * and at its end, and the count unchanged in between: so it sees any writer beside it.
+ * A writer creates the key INSIDE, increments a counter and removes the key, as harness.py does. A reader expects no such key,
+ * and the same count, at its start and at its end: this detects any writer that overlaps with it.
  */
 const CLIENTS = `
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
   const { ETCD, NAME, INSIDE, COUNTER, SCHEDULE } = process.env;
   const store = new EtcdClient({ endpoints: ETCD });
-  const told = { writes: 0, readsTogether: 0 };
+  const counts = { writes: 0, readsTogether: 0 };
   let readers = 0;
 
   const valueOf = async (key) => {
@@ -38,38 +38,38 @@ const CLIENTS = `
       if (error.code !== 'ETCD_KEY_NOT_FOUND') throw error;
     }
   };
-  const look = async () => JSON.stringify([await valueOf(INSIDE), await valueOf(COUNTER)]);
+  const observe = async () => JSON.stringify([await valueOf(INSIDE), await valueOf(COUNTER)]);
 
-  async function read(looks) {
+  async function read(reads) {
     readers += 1;
-    told.readsTogether = Math.max(told.readsTogether, readers);
-    const before = await look();
-    for (let i = 0; i < looks; i += 1) await look();
-    const after = await look();
+    counts.readsTogether = Math.max(counts.readsTogether, readers);
+    const before = await observe();
+    for (let i = 0; i < reads; i += 1) await observe();
+    const after = await observe();
     readers -= 1;
-    if (before !== after || JSON.parse(before)[0]) throw new Error('a writer beside a reader: ' + before + after);
+    if (before !== after || JSON.parse(before)[0]) throw new Error('a writer overlaps with a reader: ' + before + after);
   }
 
-  async function write(looks, key) {
+  async function write(reads, key) {
     await store.set(INSIDE, key, { prevExist: false });
     const count = Number((await valueOf(COUNTER)) ?? 0);
-    for (let i = 0; i < looks; i += 1) await look();
+    for (let i = 0; i < reads; i += 1) await observe();
     await store.set(COUNTER, String(count + 1));
     await store.delete(INSIDE, { prevValue: key });
-    told.writes += 1;
+    counts.writes += 1;
   }
 
   await Promise.all(JSON.parse(SCHEDULE).map(async (steps) => {
     const client = new EtcdClient({ endpoints: ETCD });
     const locks = new LockManager(client, { ttl: 60 });
-    for (const { mode, ifAvailable, times, looks } of steps)
+    for (const { mode, ifAvailable, times, reads } of steps)
       await Promise.all(Array.from({ length: times }, () => locks.request(NAME, { mode, ifAvailable }, (held) => {
-        if (held) return mode === 'shared' ? read(looks) : write(looks, held.key);
+        if (held) return mode === 'shared' ? read(reads) : write(reads, held.key);
       })));
     await client.close();
   }));
   await store.close();
-  console.log(JSON.stringify(told));
+  console.log(JSON.stringify(counts));
 `;
 
 let python: Python;
@@ -80,13 +80,13 @@ beforeAll(async () => {
 
 afterAll(() => python.stop());
 
-interface Told {
+interface Counts {
   readonly writes: number;
   readonly readsTogether: number;
 }
 
 /** One process with several clients. */
-async function nodeProcess(env: Record<string, string>): Promise<Told> {
+async function nodeProcess(env: Record<string, string>): Promise<Counts> {
   const script = startScript(CLIENTS, { ETCD: inject('etcd'), ...env });
   onTestFinished(() => {
     script.process.kill('SIGKILL');
@@ -96,7 +96,7 @@ async function nodeProcess(env: Record<string, string>): Promise<Told> {
   return JSON.parse(stdout);
 }
 
-test('readers and writers of Node and python-etcd: readers together, a writer alone', async () => {
+test('Node and python-etcd readers run together, and a writer runs alone', async () => {
   const seed = Date.now() % 2 ** 31;
   const name = freshName();
   const guards = { inside: `/compat-inside/${randomUUID()}`, counter: `/compat-counter/${randomUUID()}` };
@@ -109,12 +109,12 @@ test('readers and writers of Node and python-etcd: readers together, a writer al
     const lock = await python.lock(name);
     return lock.cycle({ times: PYTHON.times, pause: 0.005, lockTtl: 60, ...guards });
   });
-  // biome-ignore lint/suspicious/noConsole: who sees a failure needs the seed.
+  // biome-ignore lint/suspicious/noConsole: reproducing a failure needs the seed.
   console.info(`readers and writers: seed ${seed}`);
-  const [told] = await Promise.all([Promise.all(nodes), Promise.all(pythons)]);
-  const written = told.reduce((sum, { writes }) => sum + writes, PYTHON.locks * PYTHON.times);
+  const [counts] = await Promise.all([Promise.all(nodes), Promise.all(pythons)]);
+  const written = counts.reduce((sum, { writes }) => sum + writes, PYTHON.locks * PYTHON.times);
   expect((await raw('GET', guards.counter)).body.node.value).toBe(String(written));
-  for (const { readsTogether } of told) expect(readsTogether).toBeGreaterThan(1);
+  for (const { readsTogether } of counts) expect(readsTogether).toBeGreaterThan(1);
   expect((await raw('GET', guards.inside)).status).toBe(404);
   expect(await queueOn(name)).toEqual([]);
 }, 120_000);

@@ -6,7 +6,7 @@ import { SHORT_TTL } from './transcript.ts';
 
 const TTL = { lockTtl: 60 };
 
-/** By the title of the scenario: the calls on `Lock` that say the same as python's, `see` after each. */
+/** By the title of the scenario: the calls on `Lock` that correspond to python's, with `see` after each. */
 export const replays: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
   async 'uncontended: acquire(lock_ttl=60) then release()'(stage) {
     const lock = stage.lock('s1');

@@ -4,13 +4,13 @@ import type { Python, PythonAcquire, PythonState } from './python.ts';
 
 export type Side = 'Node' | 'Python';
 
-/** Both ways round, for `test.each`. */
+/** Both assignments of the languages to two roles, for `test.each`. */
 export const BOTH_WAYS: readonly (readonly [Side, Side])[] = [
   ['Node', 'Python'],
   ['Python', 'Node'],
 ];
 
-/** What a lock can do in either language. */
+/** The operations a lock has in both languages. */
 export interface EitherLock {
   acquire(options?: PythonAcquire): Promise<boolean>;
   release(): Promise<void>;
@@ -21,7 +21,7 @@ export interface EitherLock {
   contenders(): Promise<readonly { readonly key: string; readonly value: string }[]>;
 }
 
-/** A lock on the shared server in that language, on a client of its own. */
+/** Returns a lock of that language on the shared server, with its own client. */
 export async function lockOn(side: Side, python: Python, name: string, lockPrefix = '/_locks'): Promise<EitherLock> {
   if (side === 'Python') return python.lock(name, { client: { lockPrefix } });
   return eitherLock(new Lock(useClient({ lockPrefix }), name));
@@ -38,7 +38,7 @@ function eitherLock(lock: Lock): EitherLock {
   };
 }
 
-/** Python's answer before the first place is None; here it is an error. */
+/** Returns the lock's key, or null where our getter throws: before the first acquire(), as the Python harness does. */
 function keyOf(lock: Lock): string | null {
   try {
     return lock.lockKey;

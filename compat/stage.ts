@@ -5,7 +5,7 @@ import { Historian, type Histories } from './history.ts';
 
 const KEYS = '/v2/keys';
 
-/** Where a scenario is replayed: the shared server, behind a proxy that notes the requests. */
+/** Replays a scenario: the shared server, behind a proxy that records the requests. */
 export class Stage {
   readonly #proxy: EtcdProxy;
   #historians = new Map<string, Historian>();
@@ -19,23 +19,23 @@ export class Stage {
     return new Stage(await useProxy());
   }
 
-  /** A lock on a client of its own. */
+  /** Returns a lock with its own client. */
   lock(name: string, lockPrefix = '/_locks'): Lock {
     return new Lock(useClient({ endpoints: this.#proxy.url, lockPrefix }), name);
   }
 
-  /** Waits until the queue of the lock has that many entries, and notes its state. */
+  /** Waits until the queue of the lock has `count` entries, and records its state. */
   async see(lock: Lock, count: number): Promise<void> {
     this.#historian(lock.path).state(await untilEntries(lock.path, count));
   }
 
-  /** What came before does not belong to the scenario. */
+  /** Discards everything recorded so far: it does not belong to the scenario. */
   forget(): void {
     this.#historians = new Map();
     this.#begin = this.#proxy.requests.length;
   }
 
-  /** What was seen, and appended, of every queue in which something happened. */
+  /** The recorded appends and states of every queue that has any. */
   histories(): Histories {
     for (const request of this.#proxy.requests.slice(this.#begin)) {
       if (request.method === 'POST')

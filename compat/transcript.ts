@@ -28,16 +28,16 @@ export interface Scenario {
   readonly exchanges: readonly Exchange[];
 }
 
-/** What python-etcd did, as a proxy before etcd recorded it. */
+/** python-etcd's requests and etcd's answers, recorded by a proxy. */
 export const scenarios = (JSON.parse(readFileSync(file, 'utf8')) as { scenarios: readonly Scenario[] }).scenarios;
 
-/** Seconds: what is replayed for a recorded TTL of 1, too short for a busy machine to see what happens before it is over. */
+/** Seconds: replaces a recorded TTL of 1, which is too short to observe on a busy machine. */
 export const SHORT_TTL = 3;
 
-/** Seconds from the end of a TTL until the key is surely gone: etcd looks every 500 ms. */
+/** Seconds from the end of a TTL until the key has certainly been removed: etcd removes expired keys every 500 ms. */
 const EXPIRY_TICK = 0.6;
 
-/** What its requests, and the answers, made of python-etcd's queues. */
+/** Derives the histories of python-etcd's queues from its requests and the answers. */
 export function recordedHistories({ exchanges }: Scenario): Histories {
   const queues = new Map<string, RecordedQueue>();
   let now = 0;
@@ -54,12 +54,12 @@ export function recordedHistories({ exchanges }: Scenario): Histories {
     if (request.method === 'POST' || request.method === 'PUT') queue?.write(key, request.body, now);
     else if (action === 'delete' || action === 'expire') queue?.remove(key);
   }
-  // The recording may end before a key with a short TTL is gone.
+  // The recording may end before a key with a short TTL has expired.
   for (const queue of queues.values()) queue.expireBefore(now + 3);
   return Object.fromEntries([...queues].map(([directory, { historian }]) => [directory, historian.history]));
 }
 
-/** Of a request that did something, or was answered with something. */
+/** The action and key of a successful answer. */
 function outcomeOf({ status, body }: Exchange['response']): { action?: string | undefined; key?: string | undefined } {
   if (status >= 300 || typeof body === 'string') return {};
   return { action: body?.action, key: body?.node?.key };

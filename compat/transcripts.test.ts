@@ -4,7 +4,7 @@ import { replays } from './replays.ts';
 import { Stage } from './stage.ts';
 import { recordedHistories, scenarios } from './transcript.ts';
 
-describe("a recording of python-etcd's Lock, replayed on ours: the same appends, the same states of the queue", () => {
+describe('our Lock makes the same appends and queue states as a recording of python-etcd', () => {
   for (const scenario of scenarios) {
     const title = scenario.scenario;
     const difference = differences[title];
@@ -24,8 +24,8 @@ test('every replay belongs to one scenario of the recording', () => {
   expect(replayed.sort()).toEqual(scenarios.map(({ scenario }) => scenario).sort());
 });
 
-// The states expected above are derived; these are read off the recording by eye.
-test('the states of a queue are taken from the recording as they were', () => {
+// The test above derives its expectations from the recording; these were read from it by hand.
+test('recordedHistories() returns the queue states of the recording', () => {
   const entry = (key: number, ttl: number | null = 60) => ({ key, owner: 'ABC'[key - 1], ttl });
   const statesOf = (title: string, path: string) => {
     const scenario = scenarios.find((one) => one.scenario === title);

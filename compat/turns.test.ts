@@ -5,7 +5,7 @@ import { until } from '../test/support/until.ts';
 import { type Python, startPython } from './python.ts';
 import { BOTH_WAYS, lockOn, type Side } from './sides.ts';
 
-/** Seconds: long enough for a busy machine to do what has to be done before the key expires. */
+/** Seconds: long enough for a busy machine to finish its steps before the key expires. */
 const SHORT_TTL = 3;
 
 let python: Python;
@@ -16,13 +16,13 @@ beforeAll(async () => {
 
 afterAll(() => python.stop());
 
-/** Two locks of one name. */
+/** Two locks with the same name. */
 async function pair(one: Side, other: Side) {
   const name = freshName();
   return { name, holder: await lockOn(one, python, name), waiter: await lockOn(other, python, name) };
 }
 
-describe.each(BOTH_WAYS)('a %s holder and a %s waiter', (one, other) => {
+describe.each(BOTH_WAYS)('with a %s holder and a %s waiter', (one, other) => {
   test('the waiter gets the lock when the holder releases it, and not before', async () => {
     const { name, holder, waiter } = await pair(one, other);
     expect(await holder.acquire({ lockTtl: 60 })).toBe(true);
@@ -54,7 +54,7 @@ describe.each(BOTH_WAYS)('a %s holder and a %s waiter', (one, other) => {
     await waiter.release();
   });
 
-  test('a waiter that does not block keeps its place, which its next call renews', async () => {
+  test('a non-blocking waiter keeps its entry, and its next call renews the entry', async () => {
     const { name, holder, waiter } = await pair(one, other);
     await holder.acquire({ lockTtl: 60 });
     expect(await waiter.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
@@ -72,7 +72,7 @@ describe.each(BOTH_WAYS)('a %s holder and a %s waiter', (one, other) => {
     expect(await queueOn(name)).toEqual([]);
   });
 
-  test('the waiter succeeds a holder whose key expired, and its late release takes nothing away', async () => {
+  test('the waiter gets the lock when the holder key expires, and a late release by that holder changes nothing', async () => {
     const { name, holder, waiter } = await pair(one, other);
     expect(await holder.acquire({ lockTtl: SHORT_TTL })).toBe(true);
     expect(await waiter.acquire({ lockTtl: 60 })).toBe(true);
@@ -86,7 +86,7 @@ describe.each(BOTH_WAYS)('a %s holder and a %s waiter', (one, other) => {
   });
 });
 
-test('turns come in the order of arrival, over four Node and four Python contenders in alternation', async () => {
+test('four Node and four Python contenders, alternating, get the lock in the order of arrival', async () => {
   const name = freshName();
   const arrivals = (['Node', 'Python', 'Node', 'Python', 'Node', 'Python', 'Node', 'Python'] as const).map(
     (side, index) => ({ side, title: `${side} ${index + 1}` }),
@@ -115,7 +115,7 @@ test('turns come in the order of arrival, over four Node and four Python contend
   expect(await queueOn(name)).toEqual([]);
 });
 
-test('a Node holder with keepAlive outlives its TTL, and its renewals do not even wake a Python waiter', async () => {
+test('a Node holder with keepAlive outlives its TTL, and its renewals do not wake a Python waiter', async () => {
   const name = freshName();
   const proxy = await useProxy();
   const behindProxy = await startPython(proxy.url);
@@ -128,7 +128,7 @@ test('a Node holder with keepAlive outlives its TTL, and its renewals do not eve
     const inPlace = proxy.next(({ query }) => query.get('wait') === 'true', 'headers');
     const waiting = waiter.acquire({ lockTtl: 60 });
     await inPlace;
-    const asked = proxy.requests.length;
+    const before = proxy.requests.length;
     const [first] = await untilQueued(name, 2);
     const expiry = Date.parse(first?.expiration ?? '');
     // A whole TTL past the moment at which the key would have expired.
@@ -139,7 +139,7 @@ test('a Node holder with keepAlive outlives its TTL, and its renewals do not eve
     expect(later).toMatchObject([{ key: holder.lockKey, value: holder.uuid }, { value: (await waiter.state()).uuid }]);
     expect(await holder.isAcquired()).toBe(true);
     expect(await waiter.state()).toMatchObject({ isTaken: false });
-    expect(proxy.requests).toHaveLength(asked);
+    expect(proxy.requests).toHaveLength(before);
     await holder.release();
     expect(await waiting).toBe(true);
     await waiter.release();
@@ -161,7 +161,7 @@ describe('a waiter whose key expired', () => {
     await holder.release();
   });
 
-  test('gets EtcdLockExpired in Python, when the Node holder releases', async () => {
+  test('gets EtcdLockExpired in Python when the Node holder releases', async () => {
     const { name, holder, waiter } = await pair('Node', 'Python');
     await holder.acquire({ lockTtl: 60 });
     const waiting = rejection(waiter.acquire({ lockTtl: SHORT_TTL }));
@@ -174,7 +174,7 @@ describe('a waiter whose key expired', () => {
   });
 });
 
-test('null for a TTL on a lock that is held: Python keeps the old one, Node removes it', async () => {
+test('renewing a held lock with a TTL of null keeps the old TTL in Python and removes it in Node', async () => {
   const left: Record<string, number | undefined> = {};
   for (const side of ['Python', 'Node'] as const) {
     const name = freshName();
