@@ -10,14 +10,14 @@ export interface AlteredAnswer {
   readonly body: string;
 }
 
-/** What is said instead of etcd's own answer; undefined leaves that as it is. */
+/** Returns the changes to etcd's answer; undefined leaves the answer unchanged. */
 export type Alter = (
   asked: string,
   answer: AlteredAnswer,
   query?: URLSearchParams,
 ) => Partial<AlteredAnswer> | undefined;
 
-/** A member that passes all on to a real one, but says something else of it; stopped when the test ends. */
+/** Starts a member that forwards all requests to a real one and alters the answers; the end of the test stops it. */
 export async function useAlteredMember(alter: Alter, target = inject('etcd')): Promise<string> {
   const server = createServer(async (incoming, outgoing) => {
     const answer = await forward(incoming, target);
@@ -41,6 +41,8 @@ async function forward(incoming: IncomingMessage, target: string): Promise<Alter
   const body = await text(incoming);
   const headers = { 'content-type': incoming.headers['content-type'] ?? 'text/plain' };
   const answer = await fetch(new URL(url, target), { method, headers, ...(body === '' ? {} : { body }) });
-  const told = [...answer.headers].filter(([name]) => !/^(content-length|connection|transfer-encoding)$/.test(name));
-  return { status: answer.status, headers: Object.fromEntries(told), body: await answer.text() };
+  const headersKept = [...answer.headers].filter(
+    ([name]) => !/^(content-length|connection|transfer-encoding)$/.test(name),
+  );
+  return { status: answer.status, headers: Object.fromEntries(headersKept), body: await answer.text() };
 }

@@ -4,14 +4,15 @@ import { afterEach, beforeEach, vi } from 'vitest';
 const BEAT = 10;
 
 export interface BeatClock {
-  /** Stops the time until `resume()` or the end of the test. */
+  /** Stops the clock until `resume()` or the end of the test. */
   pause(): void;
   resume(): void;
 }
 
 /**
- * Makes time pass by beats of the event loop, for every test of a file: a timeout of this process leaves a test as many turns of the
- * loop on a busy machine as on a quiet one. Other processes, such as etcd, keep the real time.
+ * For every test of a file, advances the clock of this process by 10 ms each time a real 10 ms interval fires: within a
+ * timeout, a test gets as many passes of the event loop on a busy machine as on an idle one. Other processes, such as etcd, keep
+ * the real time.
  */
 export function useBeatClock(): BeatClock {
   let paused = false;

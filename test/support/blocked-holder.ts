@@ -6,7 +6,7 @@ export interface BlockedHolder {
   readonly etcd: string;
   /** Seconds. */
   readonly ttl: number;
-  /** Seconds the event loop is blocked at a time. */
+  /** Seconds of each block of the event loop. */
   readonly slice: number;
   /** Authority of etcd's certificate, as PEM. */
   readonly ca?: string;
@@ -36,13 +36,13 @@ const SOURCE = `
 interface Outcome {
   /** `kept`, or why the hold was lost. */
   readonly outcome: string;
-  /** Seconds the event loop was blocked at a time at most: longer than ordered where the machine ran others. */
+  /** Seconds of the longest block of the event loop: longer than `slice` when the machine was busy. */
   readonly longest: number;
 }
 
 /**
- * Runs a process that holds a lock for one and a half TTLs, in which its event loop is blocked in slices and gets one pass between
- * two of them. Fails where the hold was lost although no slice was longer than that part of the TTL.
+ * Runs a process that holds a lock for 1.5 TTLs and blocks its event loop in slices, with one pass of the loop between two
+ * slices. Fails if the hold was lost although no slice was longer than `part` of the TTL.
  */
 export async function expectKept(
   { expect, onTestFinished }: Pick<TestContext, 'expect' | 'onTestFinished'>,

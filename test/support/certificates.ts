@@ -8,26 +8,26 @@ export interface Identity {
 }
 
 export interface CertificateOptions {
-  /** Names and addresses it is good for. Default: this host's. */
+  /** Host names and addresses the certificate is valid for. Default: this host's. */
   readonly hosts?: readonly string[];
-  /** Was good until yesterday. */
+  /** The certificate expired yesterday. */
   readonly expired?: boolean;
 }
 
 export interface Authority {
-  /** Its own certificate, as PEM: what to trust. */
+  /** The authority's own certificate, as PEM. */
   readonly ca: string;
-  /** Good for servers and for clients, as etcd needs it: it uses its certificate as both. */
+  /** Issues a certificate for servers and clients: etcd uses its own as both. */
   issue(options?: CertificateOptions): Identity;
 }
 
 const DAY = 24 * 3600 * 1000;
 const LOCALHOST = ['127.0.0.1', 'localhost'];
-/** What X.509 numbers the kinds of alternative names by. */
+/** X.509's types of alternative names. */
 const DNS = 2;
 const IP = 7;
 
-/** A certificate authority with a name of its own, which nobody trusts unless told to. */
+/** Creates a certificate authority with a unique name. */
 export function makeAuthority({ expired = false } = {}): Authority {
   const name = `test authority ${randomUUID()}`;
   const keys = makeKeys();
@@ -64,7 +64,7 @@ function certificate(
 ): forge.pki.Certificate {
   const cert = forge.pki.createCertificate();
   cert.publicKey = publicKey;
-  // An authority numbers each of its certificates; the first digit keeps the number positive.
+  // Serial numbers must be unique; the first digits keep this one positive.
   cert.serialNumber = `01${randomUUID().replaceAll('-', '')}`;
   cert.validity.notBefore = new Date(Date.now() - 2 * DAY);
   cert.validity.notAfter = new Date(Date.now() + (expired ? -DAY : DAY));
@@ -73,7 +73,7 @@ function certificate(
   return cert;
 }
 
-/** By Node: node-forge's own take seconds. */
+/** Keys from Node, because node-forge needs seconds to generate them. */
 function makeKeys() {
   const { privateKey: key } = generateKeyPairSync('rsa', {
     modulusLength: 2048,

@@ -6,14 +6,14 @@ import { freePorts } from './ports.ts';
 import { startTcpServer, type TcpHandler, type TcpServer } from './tcp-server.ts';
 import { until } from './until.ts';
 
-/** A client that is closed when the test ends, whatever became of it. */
+/** Returns a client; the end of the test closes it and ignores errors. */
 export function connect(options: EtcdClientOptions): EtcdClient {
   const client = new EtcdClient(options);
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
   return client;
 }
 
-/** A scripted server that is stopped when the test ends. */
+/** Starts a scripted server; the end of the test stops it. */
 export async function serve(handler: TcpHandler): Promise<TcpServer> {
   const server = await startTcpServer(handler);
   onTestFinished(() => server.stop());
@@ -21,8 +21,8 @@ export async function serve(handler: TcpHandler): Promise<TcpServer> {
 }
 
 /**
- * A server that says this much to each request and then nothing, and tells when the sockets of all requests are closed.
- * (undici connects anew after an abort, so that the number of open sockets says little.)
+ * Starts a server that sends `head` to each request and then nothing. `allClosed` waits until the sockets of all requests are
+ * closed. (undici reconnects after an abort, so the number of open sockets proves nothing.)
  */
 export async function serveSilence(head = ''): Promise<TcpServer & { allClosed(): Promise<unknown> }> {
   const asked = new Set<Socket>();
@@ -38,13 +38,13 @@ export async function serveSilence(head = ''): Promise<TcpServer & { allClosed()
   return Object.assign(server, { allClosed });
 }
 
-/** Where nobody listens. */
+/** Returns a URL on which no server listens. */
 export async function closedEndpoint(): Promise<string> {
   const [port] = await freePorts(1);
   return `http://127.0.0.1:${port}`;
 }
 
-/** What a call was rejected with; fails where it was not. */
+/** Returns the error a call rejected with; throws unless it is of exactly this class. */
 export async function rejection<E extends Error>(
   call: Promise<unknown>,
   ErrorClass: abstract new (...args: never[]) => E,

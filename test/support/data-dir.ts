@@ -4,10 +4,10 @@ import { join } from 'node:path';
 
 const memory = '/dev/shm';
 const prefix = 'etcd-v2-lock-';
-// etcd preallocates two 64 MB log segments a member, and a container's /dev/shm may hold 64 MB in all.
+// Each etcd member preallocates two 64 MB log segments, and a container's /dev/shm may have only 64 MB in total.
 const wantedBytes = 2 * 1024 ** 3;
 
-/** A fresh directory for one etcd member: in memory where there is room, because etcd waits for every fsync. */
+/** Creates a directory for one etcd member: in memory if there is enough, because etcd waits for every fsync. */
 export function makeDataDir(): string {
   return mkdtempSync(join(hasRoom(memory) ? memory : tmpdir(), `${prefix}${process.pid}-`));
 }
@@ -16,7 +16,7 @@ export function removeDataDir(directory: string): void {
   rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Removes what processes left that were killed before they could clean up. */
+/** Removes the directories of processes that were killed before they could remove them. */
 export function sweepDataDirs(): void {
   for (const parent of [memory, tmpdir()]) {
     for (const name of entries(parent)) {

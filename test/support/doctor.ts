@@ -10,7 +10,7 @@ export interface Diagnosis {
   readonly findings: readonly Finding[];
 }
 
-/** What `doctor --json` says of these endpoints. */
+/** Runs `doctor --json` on these endpoints. */
 export async function diagnose(
   endpoints: string | readonly string[],
   args: readonly string[] = [],
@@ -21,6 +21,6 @@ export async function diagnose(
   return { code, stderr, ...JSON.parse(stdout) };
 }
 
-/** All that is not well. */
+/** The findings whose level is not `ok`. */
 export const troubles = ({ findings }: Pick<Diagnosis, 'findings'>): Finding[] =>
   findings.filter(({ level }) => level !== 'ok');

@@ -1,4 +1,4 @@
-// Prints the url of an EmbeddedEtcd, and ends with its stdin: then whoever started it is done, or gone.
+// Prints the URL of an EmbeddedEtcd. Exits when stdin closes: the parent process is done, or has exited.
 import { EmbeddedEtcd } from 'etcd-v2-lock/server';
 
 const etcd = await EmbeddedEtcd.start();

@@ -13,12 +13,12 @@ export interface MemberSpec {
   readonly dataDir: string;
 }
 
-/** The process ended before it answered; the message carries the end of its log. */
+/** The process exited before it answered; the message contains the end of its log. */
 export class EtcdDied extends Error {
   readonly portTaken: boolean;
 
   constructor(args: readonly string[], log: string) {
-    super(`etcd ${args.join(' ')}\nended before it was ready:\n${log}`);
+    super(`etcd ${args.join(' ')}\nexited before it was ready:\n${log}`);
     this.portTaken = log.includes('address already in use');
   }
 }
@@ -28,7 +28,7 @@ process.on('exit', () => {
   for (const member of alive) member.abandon();
 });
 
-/** One real etcd process. Restarted, it keeps its ports and its data. */
+/** One real etcd process. It keeps its ports and its data when restarted. */
 export class EtcdMember {
   readonly url: string;
   readonly peerUrl: string;
@@ -63,7 +63,7 @@ export class EtcdMember {
     return this.#paused;
   }
 
-  /** Waits until the member is healthy and a write, which needs a quorum, succeeds through it. */
+  /** Waits until the member is healthy and a write through it, which needs a quorum, succeeds. */
   async ready(): Promise<void> {
     await until(
       () => this.#answers(),
@@ -72,7 +72,7 @@ export class EtcdMember {
     );
   }
 
-  /** Resolves once it is stopped: on a busy machine it still does some of its work after the signal was sent. */
+  /** Resolves once the process is stopped: on a busy machine it keeps running for a while after the signal was sent. */
   async pause(): Promise<void> {
     this.#paused = true;
     const { pid } = this.#process;
@@ -85,14 +85,14 @@ export class EtcdMember {
     this.#process.kill('SIGCONT');
   }
 
-  /** Ends the process at once, as a crash would. The data stays for `restart`. */
+  /** Kills the process, as a crash would. The data stays for `restart`. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }
 
   /**
-   * Starts the process again. `wait: false` where nothing could answer, such as for lack of a quorum; `args` are appended
-   * to its command line for good.
+   * Starts the process again. `wait: false` does not wait until it is ready, for instance when there is no quorum; `args` are
+   * appended to its command line permanently.
    */
   async restart(options: { wait?: boolean; args?: readonly string[] } = {}): Promise<void> {
     await this.#end('SIGTERM');
@@ -102,21 +102,21 @@ export class EtcdMember {
     if (options.wait !== false) await this.ready();
   }
 
-  /** Ends the process at once and removes its data. Restarted it begins anew, with these arguments besides. */
+  /** Kills the process and removes its data. `restart` then starts it empty, with these further arguments. */
   async wipe(args: readonly string[] = []): Promise<void> {
     await this.kill();
     removeDataDir(this.dataDir);
     this.#args = [...this.#args, ...args];
   }
 
-  /** Ends the process in an orderly way and removes its data. */
+  /** Shuts the process down with SIGTERM and removes its data. */
   async stop(): Promise<void> {
     await this.#end('SIGTERM');
     removeDataDir(this.dataDir);
     alive.delete(this);
   }
 
-  /** The last resort while this process exits: no waiting. */
+  /** Kills the process without waiting, for the exit of this process. */
   abandon(): void {
     this.#process.kill('SIGKILL');
     removeDataDir(this.dataDir);
@@ -127,16 +127,16 @@ export class EtcdMember {
     const exited = once(this.#process, 'exit');
     this.resume();
     this.#process.kill(signal);
-    const lastWord = setTimeout(() => this.#process.kill('SIGKILL'), 3_000);
+    const killer = setTimeout(() => this.#process.kill('SIGKILL'), 3_000);
     await exited;
-    clearTimeout(lastWord);
+    clearTimeout(killer);
   }
 
   #spawn(): ChildProcess {
     const etcd = findEtcd();
     this.#log = '';
     this.#paused = false;
-    // Where setpriv exists the kernel ends etcd with us, even if we are killed and no exit hook runs.
+    // With setpriv the kernel kills etcd when this process ends, even if it is killed and no exit hook runs.
     const [setpriv] = process.platform === 'linux' ? onPath('setpriv') : [];
     const command = setpriv === undefined ? [etcd] : [setpriv, '--pdeathsig', 'KILL', etcd];
     const child = spawn(command[0] ?? etcd, [...command.slice(1), ...this.#args], {
@@ -171,7 +171,7 @@ export function findEtcd(): string {
   return etcd;
 }
 
-// etcd reads ETCD_* as options, and refuses to start where they contradict its command line.
+// etcd reads ETCD_* as options, and does not start if they contradict its command line.
 function withoutEtcdSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('ETCD_')));
 }

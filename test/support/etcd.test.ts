@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { renewCluster, startCluster, startEtcd, startMembers, stopAll } from './etcd.ts';
 import { until } from './until.ts';
 
-test('a member keeps its url and its data over a crash, and leaves nothing behind when stopped', async () => {
+test('a member keeps its URL and its data after a crash, and stop() removes its data directory', async () => {
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   await write(etcd.url, 'kept');
@@ -30,7 +30,7 @@ test('a cluster elects another leader while its leader is paused', async () => {
   );
 });
 
-test('a renewed cluster has another id and nothing of what was written, on the same urls', async () => {
+test('a renewed cluster is empty and has another id, on the same URLs', async () => {
   const members = await startMembers(3);
   onTestFinished(() => stopAll(members));
   const urls = members.map((member) => member.url);
@@ -44,9 +44,9 @@ test('a renewed cluster has another id and nothing of what was written, on the s
   expect(after).not.toEqual(before);
 });
 
-test('a wrong option is told with the end of etcd’s log', async () => {
+test('the error for an invalid option contains the end of etcd’s log', async () => {
   await expect(startEtcd({ args: ['--no-such-option'] })).rejects.toThrow(
-    /ended before it was ready[\s\S]*no-such-option/,
+    /exited before it was ready[\s\S]*no-such-option/,
   );
 });
 

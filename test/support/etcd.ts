@@ -7,11 +7,11 @@ import { until } from './until.ts';
 export type { EtcdMember } from './etcd-member.ts';
 
 export interface EtcdOptions {
-  /** Appended to the command line; etcd lets the last one win. */
+  /** Appended to the command line; in etcd the last value of an option wins. */
   readonly args?: readonly string[];
   /** Further URLs a single member listens on, such as an https one. */
   readonly alsoListen?: readonly string[];
-  /** Tells the URLs a member gives out instead of those it listens on; asked again when its ports had to change. */
+  /** Returns the URLs a member advertises instead of those it listens on; called again when its ports had to change. */
   readonly advertise?: (listening: MemberUrls, index: number) => MemberUrls;
 }
 
@@ -23,12 +23,12 @@ export interface MemberUrls {
 export interface EtcdCluster {
   readonly members: readonly EtcdMember[];
   readonly urls: string[];
-  /** The member that a majority of the whole cluster names as leader; paused and stopped members have no say. */
+  /** Waits until a majority of the whole cluster reports the same leader; paused and stopped members do not count. */
   leader(): Promise<EtcdMember>;
   stop(): Promise<void>;
 }
 
-/** A single-member etcd of its own, ready for use. */
+/** Starts a single-member etcd and waits until it is ready. */
 export async function startEtcd(options: EtcdOptions = {}): Promise<EtcdMember> {
   const [member] = await startMembers(1, options);
   if (member === undefined) throw new Error('no member started');
@@ -45,7 +45,7 @@ export async function startCluster(size = 3, options: EtcdOptions = {}): Promise
   };
 }
 
-/** The members of one cluster, each ready for use. */
+/** Starts the members of one cluster and waits until each is ready. */
 export async function startMembers(size: number, options: EtcdOptions = {}): Promise<EtcdMember[]> {
   for (let attempt = 1; ; attempt++) {
     const members = await spawnMembers(size, options);
@@ -63,26 +63,26 @@ async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMem
   findEtcd();
   const ports = await freePorts(size * 2);
   const { advertise = (listening) => listening } = options;
-  const places = Array.from({ length: size }, (_, index) => {
+  const specs = Array.from({ length: size }, (_, index) => {
     const url = `http://127.0.0.1:${ports[2 * index]}`;
     const peerUrl = `http://127.0.0.1:${ports[2 * index + 1]}`;
     const advertised = advertise({ url, peerUrl }, index);
     return { name: `m${index + 1}`, url, peerUrl, advertised, dataDir: makeDataDir() };
   });
-  const cluster = places.map((place) => `${place.name}=${place.advertised.peerUrl}`).join(',');
+  const cluster = specs.map((spec) => `${spec.name}=${spec.advertised.peerUrl}`).join(',');
   const token = ownToken();
-  return places.map(
-    (place) =>
+  return specs.map(
+    (spec) =>
       new EtcdMember({
-        ...place,
+        ...spec,
         args: [
           '--enable-v2',
-          `--name=${place.name}`,
-          `--data-dir=${place.dataDir}`,
-          `--listen-client-urls=${[place.url, ...(options.alsoListen ?? [])].join(',')}`,
-          `--advertise-client-urls=${place.advertised.url}`,
-          `--listen-peer-urls=${place.peerUrl}`,
-          `--initial-advertise-peer-urls=${place.advertised.peerUrl}`,
+          `--name=${spec.name}`,
+          `--data-dir=${spec.dataDir}`,
+          `--listen-client-urls=${[spec.url, ...(options.alsoListen ?? [])].join(',')}`,
+          `--advertise-client-urls=${spec.advertised.url}`,
+          `--listen-peer-urls=${spec.peerUrl}`,
+          `--initial-advertise-peer-urls=${spec.advertised.peerUrl}`,
           `--initial-cluster=${cluster}`,
           token,
           ...(options.args ?? []),
@@ -91,33 +91,34 @@ async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMem
   );
 }
 
-/** Makes another cluster of these members, empty and with another id, on the same URLs. */
+/** Replaces the cluster of these members by an empty one with another id on the same URLs. */
 export async function renewCluster(members: readonly EtcdMember[]): Promise<void> {
   const token = ownToken();
   await Promise.all(members.map((member) => member.wipe([token])));
   await Promise.all(members.map((member) => member.restart()));
 }
 
-/** Each cluster has its own: a member never joins one that once used the same ports. */
+/** A token per cluster: a member never joins an earlier cluster that used the same ports. */
 const ownToken = (): string => `--initial-cluster-token=${randomUUID()}`;
 
-/** The data is thrown away, so there is nothing to hand over in order. */
+/** Kills the members first: their data is deleted, so they need no orderly shutdown. */
 export async function stopAll(members: readonly EtcdMember[]): Promise<void> {
   await Promise.all(members.map((member) => member.kill()));
   await Promise.all(members.map((member) => member.stop()));
 }
 
-/** What a member knows of raft: 64-bit numbers as decimal text. */
+/** A member's raft status: 64-bit numbers as decimal text. */
 interface RaftStatus {
   readonly id: string;
-  /** undefined while it knows of none. */
+  /** undefined while the member knows no leader. */
   readonly leader: string | undefined;
   readonly term: bigint;
 }
 
 /**
- * Whom a majority names in the latest term: a leader of an earlier one is about to step down, though others name it still.
- * @param reachable of the members; the others cannot be the leader, nor vote, nor do those that are paused or stopped
+ * Waits until a majority reports the same leader in the latest term: a leader of an earlier term is about to step down, although
+ * other members still report it.
+ * @param reachable the members to ask; other, paused and stopped members count neither as leader nor as vote
  */
 export async function findLeader(
   members: readonly EtcdMember[],
@@ -142,7 +143,7 @@ export async function findLeader(
   return leader;
 }
 
-/** By the v3 API, which tells the term. */
+/** Reads the status from the v3 API, because it includes the term. */
 async function raftStatus(member: EtcdMember): Promise<RaftStatus | undefined> {
   try {
     const signal = AbortSignal.timeout(2_000);

@@ -5,16 +5,16 @@ import { onTestFinished } from 'vitest';
 import { EtcdStaleToken, Fence } from '../../src/index.ts';
 
 export interface FencedResource {
-  /** Takes `POST <url>?token=<token>`: 200 when it let the write through, 409 when it refused. */
+  /** Accepts `POST <url>?token=<token>`: answers 200 for an accepted write, 409 for a stale token. */
   readonly url: string;
-  /** The tokens of the writes let through, in order. */
+  /** The tokens of the accepted writes, in order. */
   readonly written: readonly bigint[];
-  /** The tokens of the writes it refused. */
+  /** The tokens of the rejected writes. */
   readonly refused: readonly bigint[];
   write(token: bigint): Promise<void>;
 }
 
-/** A resource that other processes write to, guarded by a fence; gone when the test is over. */
+/** Starts a resource that other processes write to, guarded by a fence; the end of the test stops it. */
 export async function fencedResource(): Promise<FencedResource> {
   const fence = new Fence();
   const written: bigint[] = [];

@@ -4,7 +4,7 @@ import { startEtcd } from './etcd.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The url of the one server that all test files of a project share, etcd or EmbeddedEtcd: use lock names of your own. */
+    /** The URL of the server that all test files of a project share, etcd or EmbeddedEtcd: use unique lock names. */
     etcd: string;
   }
 }

@@ -8,7 +8,7 @@ declare module 'vitest' {
   }
 }
 
-/** The search runs programs one by one and blocks the event loop, so no test may do it while it holds a lock or runs a proxy. */
+/** Searches once, before the tests: the search blocks the event loop, which would disturb tests with locks or proxies. */
 export default function setup(project: TestProject): void {
   project.provide('python', findPython() ?? null);
 }

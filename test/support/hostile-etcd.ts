@@ -5,11 +5,11 @@ import { serveOpenly } from './open-server.ts';
 import type { ScriptResult } from './script.ts';
 
 export const TEXTS = [...Object.values(HOSTILE), HARMLESS];
-/** All in one that a command line can carry. */
+/** All texts that a command line can contain, in one. */
 export const ALL = TEXTS.filter((text) => !text.includes('\0')).join(' ');
 const OURS = /^(etcd-v2-lock: |usage: )/;
 
-/** An etcd where others wrote hostile names, keys and values: "queue" is taken, "free" is not, "empty" directories are left over. */
+/** Starts an etcd with hostile names, keys and values: "queue" is held, "free" is not, "empty" has leftover directories. */
 export async function useHostileEtcd(): Promise<string> {
   const { url } = await serveOpenly();
   const write = async (method: string, path: string, form?: Record<string, string>) => {
@@ -27,20 +27,20 @@ export async function useHostileEtcd(): Promise<string> {
   return url;
 }
 
-/** Every line on stderr is one of ours. */
+/** Expects printable output, and that every line on stderr is ours. */
 export function expectSafe({ stdout, stderr }: ScriptResult): void {
   expectPrintable(stdout);
   expectPrintable(stderr, OURS);
 }
 
-/** Every text in a JSON value, keys of objects too. */
+/** Every string in a JSON value, including the keys of objects. */
 const textsIn = (value: unknown): string[] => {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) => [key, ...textsIn(inner)]);
 };
 
-/** Texts in lines of JSON. */
+/** Every string in lines of JSON. */
 export const textsOf = (stdout: string): string[] =>
   textsIn(
     stdout

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** Texts that anyone can write into a queue, by what they do where they are printed as they are. */
+/** Texts that anyone can write into a queue, by what each does when printed unescaped. */
 export const HOSTILE: Readonly<Record<string, string>> = {
   'clears the screen': 'a\u001b[2Jb',
   'sets the clipboard': 'a\u001b]52;c;cm0gLXJm\u0007b',
@@ -8,16 +8,16 @@ export const HOSTILE: Readonly<Record<string, string>> = {
   'overwrites the line': 'a\rb',
   'has a NUL and a DEL': 'a\u0000\u007fb',
   'is an escape sequence of C1': 'a\u009b31m\u0085b',
-  'turns the text round': 'a\u202egnp\u202c\u2066b\u2069\u200e\u200f\u061c',
+  'reverses the text': 'a\u202egnp\u202c\u2066b\u2069\u200e\u200f\u061c',
   'hides in the text': 'a\u200b\u00ad\u2060\ufeff\u200db',
   'separates lines and paragraphs': 'a\u2028b\u2029c',
   'is a tag beyond U+FFFF': 'a\u{e0001}\u{e0041}b',
 };
 
-/** Letters of other scripts, marks and symbols: they stay as they are. */
+/** Letters of other scripts, marks and symbols: they are printed unchanged. */
 export const HARMLESS = 'umläut, e\u0301, 中文, ελληνικά, عربي, 🎉 ✔ "quoted" \\ back';
 
-/** As code points, so that the test does not share the pattern it tests. */
+/** Code points instead of the source's pattern, so that the test does not share what it tests. */
 const RANGES: readonly (readonly [from: number, to: number])[] = [
   [0x00, 0x1f],
   [0x7f, 0x9f],
@@ -32,14 +32,14 @@ const RANGES: readonly (readonly [from: number, to: number])[] = [
   [0xe0001, 0xe007f],
 ];
 
-/** The characters that must not be printed as they are, by their code points. */
+/** Returns the characters in the text that must not be printed unescaped, as `U+` code points. */
 export const unprintableIn = (text: string): string[] =>
   [...text]
     .map((character) => character.codePointAt(0) ?? 0)
     .filter((code) => RANGES.some(([from, to]) => from <= code && code <= to))
     .map((code) => `U+${code.toString(16)}`);
 
-/** Expects lines that each begin as ours do, if they have to. */
+/** Expects no unprintable characters, and that each line matches `begin`. */
 export function expectPrintable(text: string, begin = /^/): void {
   const lines = text.replace(/\n$/, '').split('\n');
   expect(unprintableIn(lines.join('')), text).toEqual([]);

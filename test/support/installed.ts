@@ -8,21 +8,21 @@ import { promisify } from 'node:util';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const execute = promisify(execFile);
 
-/** The package as a user gets it: packed, and installed in a project that was empty; besides, Node in several versions. */
+/** The package as a user gets it, packed and installed in an empty project, and several versions of Node. */
 export interface Installed {
   /** The user's project. */
   readonly dir: string;
   readonly tarball: string;
-  /** What is in the tarball. */
+  /** Paths of the files in the tarball. */
   readonly files: readonly string[];
-  /** What a command line of the user's needs to run on that Node. */
+  /** Directory and environment to run a user's command with that version of Node. */
   on(version: string): { readonly cwd: string; readonly env: NodeJS.ProcessEnv };
   remove(): void;
 }
 
 /**
- * Packs the package as it is built, and installs it with its dependencies from npm's registry.
- * @param versions of Node: numbers or ranges as npm takes them
+ * Packs the built package, and installs it with its dependencies from npm's registry.
+ * @param versions versions of Node: numbers or ranges as npm accepts them
  */
 export async function installPackage(versions: readonly string[]): Promise<Installed> {
   const dir = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-installed-'));
@@ -30,7 +30,7 @@ export async function installPackage(versions: readonly string[]): Promise<Insta
   const { filename, files } = await pack(dir);
   const tarball = join(dir, filename);
   await install(project, [tarball]);
-  // One package for each platform; `node` itself is a script that picks it.
+  // The package `node` only selects one of the packages per platform.
   const platform = `${process.platform}-${process.arch}`;
   await install(
     nodes,
@@ -50,7 +50,7 @@ export async function installPackage(versions: readonly string[]): Promise<Insta
 
 const nameOf = (version: string): string => `node-${version}`;
 
-/** Lets a project have one of our packages, too. */
+/** Links one of our installed packages into a project. */
 export function lend(project: string, name: string): void {
   const link = join(project, 'node_modules', name);
   mkdirSync(dirname(link), { recursive: true });
@@ -58,7 +58,7 @@ export function lend(project: string, name: string): void {
 }
 
 async function pack(into: string): Promise<{ filename: string; files: { path: string }[] }> {
-  // Without its scripts, which build again, under the feet of other tests.
+  // The package's scripts would build again while other tests use the build.
   const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', into];
   const { stdout } = await execute('npm', args, { cwd: ROOT, env: environment() });
   return JSON.parse(stdout)[0];
@@ -71,7 +71,7 @@ async function install(project: string, packages: readonly string[]): Promise<vo
   await execute('npm', args, { cwd: project, env: environment() });
 }
 
-/** As in a shell of the user's: neither `npm test` nor Vitest runs, and nothing tells of an etcd. */
+/** The environment of a user's shell: without the variables of npm, Vitest and etcd. */
 function environment(): NodeJS.ProcessEnv {
   const ours =
     /^(?:npm_(?:package|lifecycle)_|npm_config_local_prefix$|npm_command$|VITEST|NODE_(?:ENV|OPTIONS)$|ETCD)/;

@@ -3,7 +3,7 @@ import { Timeout } from '../../src/http/timeout.ts';
 import { atDeadline, Deadline } from '../../src/time.ts';
 import { trackTimers } from './leaks.ts';
 
-test('timers of the package count until they fire or are cleared, timers of others never', async () => {
+test('trackTimers() counts timers of the package until they fire or are cleared, and no other timers', async () => {
   const timers = trackTimers();
   onTestFinished(() => timers.stop());
   const own = setTimeout(() => {}, 60_000);

@@ -4,7 +4,7 @@ import { Scope, type Source } from '../../src/cancellation.ts';
 /** A frame of this package's source in a stack trace. */
 const OWN = /[/\\]src[/\\][^:]*\.ts:/;
 
-/** Timers that this package has started and that have neither fired nor been cleared, those that keep nothing alive included. */
+/** Counts the timers of this package that have neither fired nor been cleared, including unref'd ones. */
 export function trackTimers(): { readonly live: number; stop(): void } {
   const { setTimeout: realSet, clearTimeout: realClear } = globalThis;
   const live = new Set<unknown>();

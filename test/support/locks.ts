@@ -4,7 +4,7 @@ import { EtcdClient, type EtcdClientOptions, EtcdKeysLeft } from '../../src/inde
 import { type EtcdProxy, startProxy } from './proxy.ts';
 import { until } from './until.ts';
 
-/** A client on the shared server, closed when the test is over. */
+/** Returns a client of the shared server; the end of the test closes it. */
 export function useClient(options: EtcdClientOptions = {}): EtcdClient {
   const client = new EtcdClient({ endpoints: inject('etcd'), ...options });
   onTestFinished(() =>
@@ -15,7 +15,7 @@ export function useClient(options: EtcdClientOptions = {}): EtcdClient {
   return client;
 }
 
-/** A proxy in front of the shared server, stopped when the test is over. */
+/** Starts a proxy in front of the shared server; the end of the test stops it. */
 export async function useProxy(target = inject('etcd')): Promise<EtcdProxy> {
   const proxy = await startProxy(target);
   onTestFinished(() => proxy.stop());
@@ -34,7 +34,7 @@ export interface RawEntry {
   readonly modifiedIndex: number;
 }
 
-/** One plain request to the keys API, so that a test does not judge the client by itself. */
+/** Sends one plain request to the keys API, so that a test does not use the client to check the client. */
 export async function raw(
   method: string,
   path: string,
@@ -58,7 +58,7 @@ export async function entriesIn(directory: string, etcd = inject('etcd')): Promi
 /** The entries in the queue of a lock. */
 export const queueOn = (name: string, etcd = inject('etcd')): Promise<RawEntry[]> => entriesIn(`/_locks/${name}`, etcd);
 
-/** Looks at a key, and returns what waits for its end from then on: `expire`, or how it was removed. */
+/** Reads a key; returns a function that waits for its next event after this, and resolves to the action, such as `expire`. */
 export async function endOf(
   key: string,
   etcd = inject('etcd'),
@@ -83,7 +83,7 @@ export const untilEntries = (directory: string, count: number, etcd = inject('et
 export const untilQueued = (name: string, count: number, etcd = inject('etcd')): Promise<RawEntry[]> =>
   untilEntries(`/_locks/${name}`, count, etcd);
 
-/** Resolves when the next wait of this client begins: the queue has been read by then. */
+/** Resolves when this client begins its next watch: it has read the queue by then. */
 export function nextWatch(client: EtcdClient): Promise<void> {
   const watch = client.watch.bind(client);
   return new Promise((resolve) => {
@@ -95,7 +95,7 @@ export function nextWatch(client: EtcdClient): Promise<void> {
   });
 }
 
-/** What a promise rejected with; fails if it did not. */
+/** Returns what a promise rejected with; throws if it resolved. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;

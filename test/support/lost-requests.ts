@@ -1,9 +1,9 @@
 import type { Action, ProxiedRequest, Rule } from './proxy.ts';
 
-/** A request that is lost on a connection used before is sent again at once: for a failure that one has to be lost, too. */
+/** Requests to lose for one failure: the client repeats a request lost on a reused connection at once, so lose that one too. */
 export const LOST = 2;
 
-/** A rule that gives the action to the first requests that match, and lets all others through. */
+/** Returns a rule that applies the action to the first `count` matching requests and forwards all others. */
 export function first(count: number, match: (request: ProxiedRequest) => boolean, action: Action): Rule {
   let left = count;
   return (request) => {

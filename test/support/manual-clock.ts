@@ -5,7 +5,7 @@ interface Timer {
   readonly fn: () => void;
 }
 
-/** Time that passes when a test says so. */
+/** A clock whose time passes only when a test calls `advance()`. */
 export class ManualClock implements Clock {
   readonly #timers = new Set<Timer>();
   #now: number;
@@ -15,7 +15,7 @@ export class ManualClock implements Clock {
     this.#now = now;
   }
 
-  /** Timers that have neither rung nor been cancelled. */
+  /** Timers that have neither fired nor been cancelled. */
   get outstanding(): number {
     return this.#timers.size;
   }
@@ -33,7 +33,7 @@ export class ManualClock implements Clock {
     };
   }
 
-  /** Lets that many milliseconds pass: rings each timer at its time, also those that ringing sets. */
+  /** Advances the time by `ms` milliseconds and fires each timer at its time, including timers that fired ones set. */
   advance(ms: number): void {
     const end = this.#now + ms;
     for (let next = this.#earliest(end); next; next = this.#earliest(end)) {

@@ -1,6 +1,6 @@
 import { HUNG } from './until.ts';
 
-/** `headers`: etcd has begun to answer, so a long poll is in place. `answered`: etcd's answer is complete. */
+/** `headers`: etcd has begun to answer, so a long poll is registered. `answered`: etcd's answer is complete. */
 export type Stage = 'arrived' | 'forwarded' | 'headers' | 'answered';
 
 interface Waiter<T> {
@@ -9,7 +9,7 @@ interface Waiter<T> {
   readonly found: (item: T) => void;
 }
 
-/** Lets a test wait for "a request like this has come that far". */
+/** Lets a test wait until a matching request reaches a stage. */
 export class Milestones<T> {
   readonly #waiters = new Set<Waiter<T>>();
 
@@ -37,7 +37,7 @@ export class Milestones<T> {
       };
       this.#waiters.add(waiter);
     });
-    // A test that ends early must not fail a second time here.
+    // A test that ends early must not also fail with an unhandled rejection.
     reached.catch(() => {});
     return reached;
   }

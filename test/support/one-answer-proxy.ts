@@ -11,11 +11,11 @@ export interface OneAnswerProxy {
 }
 
 export interface OneAnswerOptions {
-  /** Closes each connection after one answer, which does not announce that. Default false. */
+  /** Closes each connection after one answer, without a `Connection: close` header. Default false. */
   readonly closes?: boolean;
 }
 
-/** Stands before etcd and takes one request at a time: ignores what is sent behind it on the same connection. */
+/** Starts a proxy that handles one request at a time, and ignores requests pipelined behind it on the same connection. */
 export async function useOneAnswerProxy({ closes = false }: OneAnswerOptions = {}): Promise<OneAnswerProxy> {
   const passed: string[] = [];
   const ignored: string[] = [];
@@ -47,7 +47,7 @@ async function pass(method: string, path: string, raw: string, socket: Socket): 
       signal: gone.signal,
     });
     const body = await response.text();
-    // What concerns one connection only is not passed on, as the length is of the encoded body.
+    // Hop-by-hop headers are not forwarded, nor the length, which is that of the encoded body.
     const kept = [...response.headers].filter(
       ([name]) => !/^(transfer-encoding|content-length|connection)$/.test(name),
     );

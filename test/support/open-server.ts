@@ -11,7 +11,7 @@ import { Store } from '../../src/server/store/store.ts';
 import { RawConnection, request } from './raw-connection.ts';
 import { until } from './until.ts';
 
-/** An embedded server that can be looked into. */
+/** An embedded server whose parts a test can inspect. */
 export interface OpenServer {
   readonly url: string;
   readonly store: Store;
@@ -19,7 +19,7 @@ export interface OpenServer {
   connections(): Promise<number>;
 }
 
-/** Made of the parts of `EmbeddedEtcd`; stopped when the test is over, which fails if anything went uncaught. */
+/** Starts a server from the parts of `EmbeddedEtcd`. The end of the test stops it and fails on uncaught errors and warnings. */
 export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServer> {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
@@ -43,21 +43,21 @@ export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServe
   return { url: `http://127.0.0.1:${port}`, store, server, connections };
 }
 
-/** Waits until nobody waits for an event and no connection is open. */
+/** Waits until there is no watcher and no open connection. */
 export const nothingLeft = ({ store, connections }: OpenServer): Promise<unknown> =>
   until(
     async () => ({ watchers: store.watchers, connections: await connections() }),
     ({ watchers, connections }) => watchers === 0 && connections === 0,
   );
 
-/** Waits until that many wait for an event. */
+/** Waits until there are `count` watchers. */
 export const waiting = ({ store }: OpenServer, count: number): Promise<number> =>
   until(
     () => store.watchers,
     (watchers) => watchers === count,
   );
 
-/** Waits for that many more requests. */
+/** Waits for `count` more requests. */
 export function requests({ server }: OpenServer, count: number): Promise<void> {
   return new Promise((resolve) => {
     let left = count;
@@ -68,7 +68,7 @@ export function requests({ server }: OpenServer, count: number): Promise<void> {
   });
 }
 
-/** What a server must be after any client: nothing of it is kept, and the next one is answered. */
+/** Expects that the server keeps nothing of earlier clients and answers the next one. */
 export async function expectUnharmed(etcd: OpenServer): Promise<void> {
   await nothingLeft(etcd);
   const next = await RawConnection.open(etcd.url);

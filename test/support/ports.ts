@@ -3,11 +3,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-// Below the range the kernel hands out to outgoing connections: a stopped server finds its port free when it restarts.
+// Below the kernel's range for outgoing connections, so that the port of a stopped server stays free for its restart.
 const lowest = 15_000;
 const highest = 30_000;
 
-/** A file for each port that a test process has: a server that is stopped for long finds its port free of other tests' servers. */
+/** One file per port reserved by a test process, so that no other test takes the port of a stopped server. */
 const taken = join(tmpdir(), 'etcd-v2-lock-ports');
 const mine = new Set<string>();
 process.on('exit', () => {
@@ -15,8 +15,8 @@ process.on('exit', () => {
 });
 
 /**
- * Distinct loopback ports that were free a moment ago, kept from other tests until this process ends. Something else may take one
- * meanwhile: be ready to ask again.
+ * Returns distinct loopback ports that were free when checked, reserved from other tests until this process exits. Another
+ * program may still take one: be ready to call again.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
@@ -42,7 +42,7 @@ function reserve(port: number): boolean {
     writeFileSync(file, String(process.pid), { flag: 'wx' });
   } catch {
     if (isRunning(ownerOf(file))) return false;
-    rmSync(file, { force: true }); // for the next one who draws it
+    rmSync(file, { force: true }); // the next caller that picks this port can reserve it
     return false;
   }
   mine.add(file);

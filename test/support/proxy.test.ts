@@ -23,7 +23,7 @@ afterEach(async () => {
 const isPut = (request: ProxiedRequest) => request.method === 'PUT';
 const isPoll = (request: ProxiedRequest) => request.query.has('wait');
 
-test('a plain request goes through both ways and is recorded', async () => {
+test('the proxy forwards and records a plain request, and returns its answer', async () => {
   const answer = await put(proxy.url, 'x');
   expect(answer.statusCode).toBe(201);
   expect(answer.headers['x-etcd-index']).toMatch(/^\d+$/);
@@ -31,7 +31,7 @@ test('a plain request goes through both ways and is recorded', async () => {
   expect(proxy.requests).toMatchObject([{ method: 'PUT', path: key, body: 'value=x', status: 201 }]);
 });
 
-test('a swallowed write is done by etcd, and its client sees a broken connection', async () => {
+test('etcd applies a swallowed write, and the client sees a broken connection', async () => {
   proxy.intercept((request) => (isPut(request) ? { swallow: true } : undefined));
   const answered = proxy.next(isPut, 'answered');
   await expect(put(proxy.url, 'x')).rejects.toThrow('socket hang up');
@@ -39,7 +39,7 @@ test('a swallowed write is done by etcd, and its client sees a broken connection
   expect(await stored()).toBe('x');
 });
 
-test('a held write happens once it is let go, although its client has gone', async () => {
+test('the proxy forwards a held write when its promise resolves, although the client has disconnected', async () => {
   let letGo = () => {};
   const hold = new Promise<void>((resolve) => {
     letGo = resolve;
@@ -59,12 +59,12 @@ test('a held write happens once it is let go, although its client has gone', asy
   expect(await stored()).toBe('x');
 });
 
-test('a held write is answered as usual where its client has waited', async () => {
+test('a client that waits for its held write gets the answer', async () => {
   proxy.intercept((request) => (isPut(request) ? { hold: Promise.resolve() } : undefined));
   expect((await put(proxy.url, 'x')).statusCode).toBe(201);
 });
 
-test('a late write is answered at once as told, and happens once it is let go', async () => {
+test('the proxy answers a late write at once as the rule says, and forwards it when the promise resolves', async () => {
   const { opened, open } = gate();
   proxy.intercept((request) => (isPut(request) ? { late: opened, status: 500, body: { errorCode: 300 } } : undefined));
   const answered = proxy.next(isPut, 'answered');
@@ -76,7 +76,7 @@ test('a late write is answered at once as told, and happens once it is let go', 
   expect(await stored()).toBe('late');
 });
 
-test('a refused request never reaches etcd, and a rule taken away no longer counts', async () => {
+test('a refused request never reaches etcd, and a removed rule no longer applies', async () => {
   const remove = proxy.intercept(() => ({ refuse: true }));
   await expect(put(proxy.url, 'x')).rejects.toThrow('socket hang up');
   expect(await stored()).toBeUndefined();
@@ -84,7 +84,7 @@ test('a refused request never reaches etcd, and a rule taken away no longer coun
   expect((await put(proxy.url, 'y')).statusCode).toBe(201);
 });
 
-test('a silenced request stays open and unanswered until its client leaves', async () => {
+test('a silenced request stays open and unanswered until its client disconnects', async () => {
   proxy.intercept(() => ({ silent: true }));
   const client = new AbortController();
   const arrived = proxy.next(isPut, 'arrived');
@@ -97,7 +97,7 @@ test('a silenced request stays open and unanswered until its client leaves', asy
   expect(await stored()).toBeUndefined();
 });
 
-test('a long poll streams its headers first and its event later', async () => {
+test('the proxy streams the headers of a long poll first and its event later', async () => {
   const headers = proxy.next(isPoll, 'headers');
   const poll = await fetch(`${proxy.url}${key}?wait=true`);
   await headers;
@@ -105,7 +105,7 @@ test('a long poll streams its headers first and its event later', async () => {
   expect(await poll.json()).toMatchObject({ action: 'set', node: { value: 'x' } });
 });
 
-test('a long poll whose client goes away is ended in etcd too', async () => {
+test('etcd ends a long poll whose client disconnects from the proxy', async () => {
   const before = await watchers();
   const client = new AbortController();
   const poll = await fetch(`${proxy.url}${key}?wait=true`, { signal: client.signal });
@@ -115,7 +115,7 @@ test('a long poll whose client goes away is ended in etcd too', async () => {
   await until(watchers, (count) => count <= before);
 });
 
-test('stop ends what is still open, and a write held until then is not forwarded', async () => {
+test('stop() closes open connections and does not forward held writes', async () => {
   let letGo = () => {};
   const hold = new Promise<void>((resolve) => {
     letGo = resolve;

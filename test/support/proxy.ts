@@ -18,34 +18,34 @@ export type Action =
   | 'forward'
   /** Forwards, waits for etcd's whole answer, then destroys the client's socket instead of answering. */
   | { swallow: true }
-  /** Forwards once this resolves, even if the client has gone away meanwhile; `cut` destroys its socket at once. */
+  /** Forwards once this resolves, even if the client has disconnected; `cut` destroys its socket at once. */
   | { hold: Promise<unknown>; cut?: true }
-  /** Answers this as JSON at once; forwards once `late` resolves, and loses etcd's answer. */
+  /** Answers with `status` and `body` as JSON at once; forwards once `late` resolves, and discards etcd's answer. */
   | { late: Promise<unknown>; status: number; body: unknown }
-  /** Forwards at once; passes etcd's answer on once this resolves. */
+  /** Forwards at once; returns etcd's answer once this resolves. */
   | { answerAfter: Promise<unknown> }
   /** Neither forwards nor answers. */
   | { silent: true }
   /** Destroys the client's socket at once. */
   | { refuse: true };
 
-/** The first rule that returns an action decides; without one the request is forwarded. */
+/** The first rule that returns an action decides; if none does, the request is forwarded. */
 export type Rule = (request: ProxiedRequest) => Action | undefined;
 
 export interface EtcdProxy {
   readonly url: string;
   readonly requests: readonly ProxiedRequest[];
-  /** Those that etcd has not answered and their client has not given up. */
+  /** Requests that etcd has not answered and the client has not aborted. */
   readonly open: ReadonlySet<ProxiedRequest>;
   readonly openSockets: number;
-  /** Returns a function that takes the rule away again. */
+  /** Adds a rule; returns a function that removes it. */
   intercept(rule: Rule): () => void;
-  /** The next matching request, counted from this call, that reaches the stage. */
+  /** Waits for the next matching request that reaches the stage after this call. */
   next(match: (request: ProxiedRequest) => boolean, stage: Stage): Promise<ProxiedRequest>;
   stop(): Promise<void>;
 }
 
-/** Stands before one etcd member and loses, delays or breaks what the rules say. */
+/** Starts a proxy for one etcd member that drops, delays or breaks requests by rules. */
 export async function startProxy(target: string): Promise<EtcdProxy> {
   const sockets = new Set<Socket>();
   const rules = new Set<Rule>();
@@ -56,7 +56,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
   const turns = new WeakMap<Socket, Promise<void>>();
 
   const server = http.createServer((incoming, outgoing) => {
-    // As etcd does, pipelined requests of one connection are taken strictly one after the other.
+    // Like etcd, handle pipelined requests of one connection strictly one after the other.
     const turn = (turns.get(incoming.socket) ?? Promise.resolve()).then(() => handle(incoming, outgoing));
     turns.set(incoming.socket, turn);
   });
@@ -76,7 +76,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
       milestones.reach(request, 'arrived');
       await perform(action, request, incoming, outgoing);
     } catch {
-      // The client went away or etcd cut the connection: so does the proxy.
+      // The client or etcd closed its connection: close the other one too.
       incoming.socket.destroy();
     } finally {
       if (request) open.delete(request);
@@ -104,7 +104,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
       await action.hold;
       await relay(request, incoming, outgoing, stopped.signal);
     } else if ('late' in action) {
-      // Its connection must not wait until then.
+      // Later requests must not wait for `late` on this connection.
       outgoing.writeHead(action.status, { connection: 'close' }).end(JSON.stringify(action.body));
       await action.late;
       await text(await ask(request, incoming, stopped.signal));
@@ -127,7 +127,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
     }
   }
 
-  /** Headers and body go through as they come, which is what a long poll needs. */
+  /** Streams headers and body as they arrive, as a long poll needs. */
   async function relay(
     request: ProxiedRequest,
     incoming: IncomingMessage,
@@ -161,7 +161,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
     });
     upstream.end(request.body, () => milestones.reach(request, 'forwarded'));
     const [answer] = (await once(upstream, 'response')) as [IncomingMessage];
-    // Aborted later than this, the request may say so again.
+    // An abort after the response headers may emit another error.
     upstream.on('error', () => {});
     request.status = answer.statusCode ?? 0;
     milestones.reach(request, 'headers');
@@ -200,7 +200,7 @@ export async function startProxy(target: string): Promise<EtcdProxy> {
       server.close();
       for (const socket of sockets) socket.destroy();
       await closed;
-      // Their own 'close' events come a little later.
+      // Their own 'close' events are emitted later.
       sockets.clear();
     },
   };
@@ -211,7 +211,7 @@ async function read(incoming: IncomingMessage): Promise<ProxiedRequest> {
   return { method: incoming.method ?? 'GET', path: pathname, query: searchParams, body: await text(incoming) };
 }
 
-// What concerns one connection only is not passed on.
+// Hop-by-hop headers are not forwarded.
 function endToEnd(answer: IncomingMessage): string[] {
   const pairs = answer.rawHeaders.flatMap((name, index) =>
     index % 2 === 0 && !/^(connection|keep-alive|transfer-encoding)$/i.test(name)

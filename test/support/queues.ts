@@ -5,7 +5,7 @@ import { freshName, raw } from './locks.ts';
 import type { ScriptResult } from './script.ts';
 import { type UntilOptions, until } from './until.ts';
 
-/** A lock name of this test's own; its directory goes when the test is over. */
+/** Returns a unique lock name; the end of the test removes its directory. */
 export function useLockName(etcd = inject('etcd')): string {
   const name = freshName();
   onTestFinished(async () => {
@@ -14,7 +14,7 @@ export function useLockName(etcd = inject('etcd')): string {
   return name;
 }
 
-/** Puts an entry into the queue of a lock, as anyone could; resolves to its key. */
+/** Appends an entry to the queue of a lock with a plain request; resolves to its key. */
 export async function enqueue(
   name: string,
   value: string = randomUUID(),
@@ -24,28 +24,28 @@ export async function enqueue(
   return body.node.key;
 }
 
-/** Runs the command line on this etcd. */
+/** Runs the CLI on this etcd. */
 export const ask = (args: readonly string[], etcd = inject('etcd')): Promise<ScriptResult> =>
   runCli(args, { ETCD_ENDPOINTS: etcd });
 
-/** Runs it with `--json`, which must go well without a word. */
+/** Runs the CLI with `--json`; throws unless it exits with 0 and prints nothing on stderr. */
 export async function askJson<T>(args: readonly string[], etcd = inject('etcd')): Promise<T> {
   const { code, stdout, stderr } = await ask([...args, '--json'], etcd);
-  if (code !== 0 || stderr !== '') throw new Error(`${args.join(' ')} ended with ${code}: ${stderr}`);
+  if (code !== 0 || stderr !== '') throw new Error(`${args.join(' ')} exited with ${code}: ${stderr}`);
   return JSON.parse(stdout) as T;
 }
 
 export interface Watch {
   readonly process: ReturnType<typeof startCli>['process'];
-  /** Waits until so many lines have come, and returns all there are. */
+  /** Waits until stdout has `count` lines, and returns all lines. */
   lines(count: number, options?: UntilOptions): Promise<string[]>;
-  /** Waits until stderr says it. */
+  /** Waits until stderr contains the words. */
   complains(words: string): Promise<unknown>;
-  /** Ends it by this signal. */
+  /** Sends the signal and waits for the exit. */
   end(signal: NodeJS.Signals): Promise<ScriptResult>;
 }
 
-/** `etcd-v2-lock watch`, ended with the test at the latest. */
+/** Starts `etcd-v2-lock watch`; the end of the test kills it. */
 export function startWatch(args: readonly string[], etcd = inject('etcd')): Watch {
   const { process, result } = startCli(['watch', ...args], { ETCD_ENDPOINTS: etcd });
   const said = { stdout: '', stderr: '' };

@@ -7,16 +7,16 @@ export interface RawAnswer {
   readonly status: number;
   /** By name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What has come of it. */
+  /** The part received so far. */
   readonly body: string;
-  /** Whether it has come to its end. */
+  /** Whether the body is complete. */
   readonly whole: boolean;
 }
 
-/** A client that sends any bytes, and may leave at any time. Its connection is gone when the test is over. */
+/** A client that sends any bytes and can disconnect at any time. The end of the test closes its connection. */
 export class RawConnection {
   readonly socket: Socket;
-  /** Everything the server has sent, a character a byte. */
+  /** Everything the server has sent, one character per byte. */
   text = '';
 
   private constructor(socket: Socket) {
@@ -24,7 +24,7 @@ export class RawConnection {
     socket.setEncoding('latin1').on('data', (text: string) => {
       this.text += text;
     });
-    // A server that cuts it off is what these tests are about.
+    // The tests make servers reset the connection.
     socket.on('error', () => {});
     onTestFinished(() => {
       socket.destroy();
@@ -38,25 +38,25 @@ export class RawConnection {
     return connection;
   }
 
-  /** @param text a character a byte */
+  /** @param text one character per byte */
   send(text: string): this {
     this.socket.write(text, 'latin1');
     return this;
   }
 
-  /** Waits until what was sent has left this process. */
+  /** Waits until everything sent has left this process. */
   flushed(): Promise<void> {
     return new Promise((resolve) => {
       this.socket.write('', () => resolve());
     });
   }
 
-  /** Every answer that has begun, but for those of the kind "100 Continue". */
+  /** Every answer that has begun, except informational ones such as "100 Continue". */
   get answers(): readonly RawAnswer[] {
     return answersIn(this.text).filter(({ status }) => status >= 200);
   }
 
-  /** Waits until that many answers are whole. */
+  /** Waits until `count` answers are complete. */
   wholeAnswers(count: number): Promise<readonly RawAnswer[]> {
     return until(
       () => this.answers.filter(({ whole }) => whole),
@@ -64,7 +64,7 @@ export class RawConnection {
     );
   }
 
-  /** Waits until the headers of that many answers have come. */
+  /** Waits until the headers of `count` answers have arrived. */
   begun(count: number): Promise<readonly RawAnswer[]> {
     return until(
       () => this.answers,
@@ -72,7 +72,7 @@ export class RawConnection {
     );
   }
 
-  /** Waits until the server has begun with this. */
+  /** Waits until the server's output begins with `start`. */
   async received(start: string): Promise<void> {
     await until(
       () => this.text,
@@ -80,7 +80,7 @@ export class RawConnection {
     );
   }
 
-  /** Waits until the server has closed the connection, and tells all it said before. */
+  /** Waits until the server has closed the connection; resolves to everything it sent. */
   async closed(): Promise<string> {
     await until(
       () => this.socket.closed,
@@ -89,7 +89,7 @@ export class RawConnection {
     return this.text;
   }
 
-  /** Says that nothing more will come, and goes on reading. */
+  /** Closes the sending direction and keeps reading. */
   halfClose(): void {
     this.socket.end();
   }
@@ -98,13 +98,13 @@ export class RawConnection {
     this.socket.destroy();
   }
 
-  /** Hangs up without a farewell. */
+  /** Resets the connection (RST instead of FIN). */
   reset(): void {
     this.socket.resetAndDestroy();
   }
 }
 
-/** Only what this server sends: bodies by length, in chunks, or none after a HEAD (which no test mixes with others). */
+/** Parses only what this server sends: bodies by length, in chunks, or none after a HEAD (which no test mixes with others). */
 function answersIn(text: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
   for (let rest = text; rest !== ''; ) {
@@ -147,7 +147,7 @@ function chunksIn(rest: string) {
   }
 }
 
-/** A whole request, its length counted. */
+/** A complete request with its Content-Length. */
 export function request(method: string, path: string, { form = '', headers = '' } = {}): string {
   const type = form === '' ? '' : 'Content-Type: application/x-www-form-urlencoded\r\n';
   const length = form === '' && ['GET', 'HEAD', 'DELETE'].includes(method) ? '' : `Content-Length: ${form.length}\r\n`;

@@ -11,7 +11,7 @@ export const packageJson = JSON.parse(read('package.json')) as {
   readonly files: readonly string[];
 };
 
-/** The snippets between fences. */
+/** The fenced code blocks. */
 export const blocks = [...readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = '', code = '']) => ({
   language,
   code,
@@ -19,7 +19,7 @@ export const blocks = [...readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map((
 
 export const exists = (file: string): boolean => existsSync(new URL(file, root));
 
-/** What stands between two headings, or other texts. */
+/** Returns the text from `begin` up to `end`. */
 export function between(begin: string, end: string): string {
   const from = readme.indexOf(begin);
   const to = readme.indexOf(end, from);
@@ -27,7 +27,7 @@ export function between(begin: string, end: string): string {
   return readme.slice(from, to);
 }
 
-/** The rows of the tables in a text, without their heads; a row is its cells. */
+/** The rows of the tables in a text, without header rows; a row is an array of cells. */
 export const rowsOf = (text: string): string[][] =>
   [...text.matchAll(/^\| --- .*\n((?:\|.*\n)*)/gm)]
     .flatMap(([, rows = '']) => rows.trimEnd().split('\n'))
@@ -38,5 +38,5 @@ export const rowsOf = (text: string): string[][] =>
         .map((cell) => cell.trim()),
     );
 
-/** What a text has in backquotes. */
+/** The parts of a text in backquotes. */
 export const quotedIn = (text = ''): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, quoted = '']) => quoted);

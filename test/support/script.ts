@@ -18,7 +18,7 @@ export interface RunningScript {
   readonly result: Promise<ScriptResult>;
 }
 
-/** Runs a module text in a plain Node process, with the package under its own name. */
+/** Starts the source of a module in a plain Node process, which can import the package by its name. */
 export const startScript = (source: string, env?: Record<string, string>): RunningScript =>
   startNode(['--input-type=module', '--eval', source], env);
 

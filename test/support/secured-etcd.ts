@@ -7,17 +7,17 @@ import { type EtcdMember, startEtcd } from './etcd.ts';
 import { freePorts } from './ports.ts';
 
 export interface TlsEtcd {
-  /** Its own URL is in clear text. */
+  /** The member; its own URL is without TLS. */
   readonly etcd: EtcdMember;
-  /** Where it listens in TLS. */
+  /** The https URL. */
   readonly url: string;
-  /** From now on it has this certificate for each connection that resumes no earlier one. */
+  /** Replaces the certificate for all connections that do not resume an earlier TLS session. */
   present(identity: Identity): void;
 }
 
 /**
- * A real etcd behind TLS, stopped when the test ends.
- * @param clients whose certificates it asks of clients; without, it asks for none
+ * Starts a real etcd with TLS; the end of the test stops it.
+ * @param clients authority whose certificates clients must present; by default they need none
  */
 export async function useTlsEtcd(identity: Identity, clients?: Authority): Promise<TlsEtcd> {
   const dir = makeDataDir();
@@ -38,16 +38,16 @@ export async function useTlsEtcd(identity: Identity, clients?: Authority): Promi
   return { etcd, url, present };
 }
 
-/** May do everything, and changes the other's password. */
+/** Has all permissions, and changes the password of `APP`. */
 export const ROOT = { username: 'root', password: 'root has one' };
-/** May do everything, too. */
+/** Has all permissions. */
 export const APP = { username: 'app', password: 'right' };
 
-/** The header these credentials make. */
+/** The `Authorization` header for these credentials. */
 export const basic = ({ username, password }: typeof ROOT): string =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
-/** Switches etcd's authentication on: nobody may do anything without a password. */
+/** Enables etcd's authentication and revokes all permissions of guests. */
 export async function guard(url: string): Promise<{ changePassword(password: string): Promise<void> }> {
   const authorization = basic(ROOT);
   const put = async (path: string, body: unknown): Promise<void> => {

@@ -1,11 +1,11 @@
 import type { LockMode } from '../../src/recipe/entry-value.ts';
 
-/** Something that breaks when one writes it while another uses it. */
+/** A resource that fails when one user writes it while another uses it. */
 export class SharedResource {
   #readers = 0;
   #writers = 0;
 
-  /** @throws {Error} when somebody uses it, or came meanwhile, whom this use does not bear */
+  /** @throws {Error} when another use that conflicts with this one overlaps with its start or its end */
   async use<T>(mode: LockMode, work: () => Promise<T>): Promise<T> {
     this.#add(mode, 1);
     try {

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const execute = promisify(execFile);
 
-/** Runs command lines in a shell that finds `etcd-v2-lock`; resolves to what they print, if all of them end well. */
+/** Runs a shell script with `etcd-v2-lock` on its PATH; resolves to its output, and rejects if a command fails. */
 export async function runInShell(
   script: string,
   env: Readonly<Record<string, string>>,

@@ -3,13 +3,13 @@ import { type MockInstance, vi } from 'vitest';
 export interface WatchedSignal {
   readonly controller: AbortController;
   readonly signal: AbortSignal;
-  /** How many listeners are on the signal right now. */
+  /** How many listeners the signal has now. */
   readonly listeners: number;
   /** How many were ever added. */
   readonly added: number;
 }
 
-/** A signal that tells whether somebody left a listener behind. One that has fired `once` counts as removed. */
+/** Returns a signal that counts its listeners, to detect leftover ones. After the abort none counts. */
 export function watchedSignal(): WatchedSignal {
   const controller = new AbortController();
   const { signal } = controller;

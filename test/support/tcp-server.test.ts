@@ -12,7 +12,7 @@ import {
 } from './tcp-server.ts';
 import { until } from './until.ts';
 
-test('it hands on each whole request, also pipelined ones, and answers in turn', async () => {
+test('the server passes each complete request to the next handler, also pipelined ones, and answers in order', async () => {
   const server = await serve(
     inTurn(answer(httpAnswer(201, {}, 'a')), answer(httpAnswer(200, { 'x-etcd-index': '7' }, 'b'))),
   );
@@ -36,14 +36,14 @@ test('it hands on each whole request, also pipelined ones, and answers in turn',
   );
 });
 
-test('a body can be cut off in its middle', async () => {
+test('answerThenCut() closes the connection in the middle of a body', async () => {
   const server = await serve(answerThenCut(httpAnswer(200, {}, '{"action":"get"}').slice(0, -4)));
   const response = await fetch(server.url);
   expect(response.status).toBe(200);
   await expect(response.text()).rejects.toThrow('terminated');
 });
 
-test('an answer can wait for a promise', async () => {
+test('answerAfter() delays the answer until a promise resolves', async () => {
   let letGo = () => {};
   const turn = new Promise<void>((resolve) => {
     letGo = resolve;
@@ -55,7 +55,7 @@ test('an answer can wait for a promise', async () => {
   expect(await (await response).text()).toBe('late');
 });
 
-test('silence lasts until the server stops, which closes what is open', async () => {
+test('a silent request stays unanswered until the server stops and closes its connection', async () => {
   const server = await serve(silent);
   const response = expect(fetch(server.url)).rejects.toThrow('fetch failed');
   await server.nextRequest();

@@ -10,12 +10,12 @@ export interface TcpServer {
   /** Every request so far: its raw head and body. */
   readonly requests: readonly string[];
   readonly openSockets: number;
-  /** The next request that no earlier call has returned. */
+  /** Waits for the next request that no earlier call has returned. */
   nextRequest(): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** A scripted server for what nock cannot do. The handler is called once per whole HTTP request and may write any bytes. */
+/** Starts a scripted server, for what nock cannot do. Calls the handler once per complete request; it may write any bytes. */
 export async function startTcpServer(handler: TcpHandler): Promise<TcpServer> {
   const sockets = new Set<Socket>();
   const requests: string[] = [];
@@ -24,7 +24,7 @@ export async function startTcpServer(handler: TcpHandler): Promise<TcpServer> {
     sockets.add(socket);
     let unread = '';
     socket.on('close', () => sockets.delete(socket));
-    // A client that resets its connection is what these tests are about.
+    // The tests make clients reset their connections.
     socket.on('error', () => {});
     socket.setEncoding('latin1').on('data', (text: string) => {
       unread += text;
@@ -59,13 +59,13 @@ export async function startTcpServer(handler: TcpHandler): Promise<TcpServer> {
       server.close();
       for (const socket of sockets) socket.destroy();
       await closed;
-      // Their own 'close' events come a little later.
+      // Their own 'close' events are emitted later.
       sockets.clear();
     },
   };
 }
 
-/** Undefined while the request is not complete. Knows Content-Length only, which is all our client sends. */
+/** Undefined while the request is incomplete. Supports only Content-Length, because our client never sends chunks. */
 function requestLength(text: string): number | undefined {
   const head = text.indexOf('\r\n\r\n');
   if (head < 0) return undefined;
@@ -81,7 +81,7 @@ export function httpAnswer(status: number, headers: Record<string, string>, body
   return `HTTP/1.1 ${status} Scripted\r\n${lines.join('')}\r\n${body}`;
 }
 
-/** Reads, never answers. */
+/** Never answers. */
 export const silent: TcpHandler = () => {};
 
 /** Ends the connection without a byte. */
@@ -95,7 +95,7 @@ export function answer(raw: string): TcpHandler {
   };
 }
 
-/** Sends these bytes, then cuts the connection: in mid-body where they are shorter than they promise. */
+/** Sends these bytes, then closes the connection: in mid-body if there are fewer bytes than the Content-Length. */
 export function answerThenCut(raw: string): TcpHandler {
   return (socket) => {
     socket.write(raw, () => socket.destroy());
@@ -109,7 +109,7 @@ export function answerAfter(turn: Promise<unknown>, raw: string): TcpHandler {
   };
 }
 
-/** The first request goes to the first handler and so on; the last handler keeps all later ones. */
+/** Passes the first request to the first handler and so on; the last handler gets all later requests. */
 export function inTurn(...handlers: [TcpHandler, ...TcpHandler[]]): TcpHandler {
   let count = 0;
   return (socket, request) => handlers[Math.min(count++, handlers.length - 1)]?.(socket, request);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A directory that is gone when the test is over. */
+/** Creates a directory; the end of the test removes it. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-test-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));

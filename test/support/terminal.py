@@ -1,7 +1,7 @@
 """Runs a command as the leader of a session on a new terminal: `terminal.py COMMAND ARGS...`.
 
-Types stdin on the terminal and writes what the terminal shows to stdout. Hangs up at the end of stdin. Exits with the
-command's exit code, or 128 + n if signal n ended it.
+Types stdin on the terminal and copies the terminal's output to stdout. Closes the terminal at the end of stdin. Exits with
+the command's exit code, or 128 + n if signal n ended the command.
 """
 
 import os

@@ -7,7 +7,7 @@ import { until } from './until.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface OnTerminal {
-  /** Everything that the terminal has shown. */
+  /** Everything the terminal has shown so far. */
   readonly shown: () => string;
   type(text: string): void;
   /** Waits until everything shown so far matches. */
@@ -33,7 +33,7 @@ export function startOnTerminal(command: readonly string[], env: Readonly<Record
   child.stdin.on('error', () => {}); // the command has ended
   const ended = once(child, 'exit').then(([code]) => code as number);
   onTestFinished(async () => {
-    // This also hangs up. Processes that ignore SIGHUP are ended elsewhere.
+    // This also closes the terminal. Tests that start processes which ignore SIGHUP kill them.
     child.kill('SIGKILL');
     await ended;
   });

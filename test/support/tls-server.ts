@@ -7,13 +7,13 @@ import { ANSWER_HEADERS, got } from './v2-answers.ts';
 export interface TlsServer {
   readonly port: number;
   readonly url: string;
-  /** How many were made so far, whatever became of them. */
+  /** Connections accepted so far, including failed ones. */
   readonly connections: number;
-  /** How many came through TLS. */
+  /** Requests received through TLS. */
   readonly requests: number;
 }
 
-/** Answers every request that comes through TLS as if it were a read, or an append where it is a POST. */
+/** Answers every request received through TLS: a POST like an append, others like a read. */
 export async function serveTls(options: ServerOptions): Promise<TlsServer> {
   let requests = 0;
   const server = createHttpsServer(options, ({ method, url = '' }, response) => {
@@ -24,7 +24,7 @@ export async function serveTls(options: ServerOptions): Promise<TlsServer> {
   return listen(server, () => requests);
 }
 
-/** Answers the first bytes of each connection, a handshake, with these and no more. */
+/** Answers the handshake of each connection with these bytes, then closes the connection. */
 export const serveBytes = (bytes: Uint8Array): Promise<TlsServer> =>
   listen(
     createServer((socket) => {
@@ -33,7 +33,7 @@ export const serveBytes = (bytes: Uint8Array): Promise<TlsServer> =>
     () => 0,
   );
 
-/** Takes requests through TLS, and answers them with bytes that are none of it. */
+/** Accepts requests through TLS, and answers them with bytes that are not TLS. */
 export async function serveGarbage(options: ServerOptions): Promise<TlsServer> {
   const behind = await listen(
     createHttpsServer(options, () => garble()),
@@ -52,10 +52,10 @@ export async function serveGarbage(options: ServerOptions): Promise<TlsServer> {
   return listen(front, () => requests);
 }
 
-/** What a TLS server says when it breaks a handshake off; the numbers are in RFC 8446, section 6. */
+/** The alert a TLS server sends when it aborts a handshake; RFC 8446, section 6 lists the numbers. */
 export const alert = (number: number): Uint8Array => Uint8Array.of(0x15, 3, 3, 0, 2, 2, number);
 
-/** It is stopped when the test ends. */
+/** Starts the server; the end of the test stops it. */
 async function listen(server: Server, requests: () => number): Promise<TlsServer> {
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -63,7 +63,7 @@ async function listen(server: Server, requests: () => number): Promise<TlsServer
     connections += 1;
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    // A client that goes away is what these tests are about.
+    // The tests make clients disconnect.
     socket.on('error', () => {});
   });
   server.listen(0, '127.0.0.1');

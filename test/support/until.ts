@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
 /**
- * Milliseconds after which a test gives up to wait for a state. Only a test that hangs takes so long, however busy the machine: a
- * bound on time that a test asserts is `elapsed` in stalls/.
+ * Milliseconds after which a test stops waiting for a state. Only a test that hangs takes that long, even on a busy machine. To
+ * assert an upper bound on time, use `elapsed` in stalls/.
  */
 export const HUNG = 60_000;
 
@@ -14,7 +14,7 @@ export interface UntilOptions {
   readonly every?: number;
 }
 
-/** Reads again and again until the value is accepted, and returns it. Throws what `read` throws. */
+/** Repeats `read` until `accept` accepts the value, and returns the value. Throws what `read` throws. */
 export async function until<T>(
   read: () => T | Promise<T>,
   accept: (value: T) => boolean,

@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What a user's project has among its packages, next to this one. */
+/** Packages a user's project has besides this one. */
 const PACKAGES = ['vitest', 'typescript', '@types/node'];
 
-/** The arguments that have Node compile a user's project. */
+/** Node's arguments to compile a user's project. */
 export const COMPILE = ['node_modules/typescript/bin/tsc', '-p', '.'];
 
-/** A user's tsconfig.json: as strict as it can be, with the package's own declarations looked at, too. */
+/** A user's tsconfig.json: as strict as possible; checks the package's declarations too. */
 export const strictTsconfig = (options: object = {}): string =>
   JSON.stringify({
     compilerOptions: {
@@ -33,13 +33,13 @@ export const strictTsconfig = (options: object = {}): string =>
 
 export interface CommandResult {
   readonly code: number | null;
-  /** What it said, then what it said on stderr. */
+  /** Its stdout, then its stderr. */
   readonly output: string;
 }
 
 /**
- * Runs Node in a project that has this package, Vitest and TypeScript among its own: once with each list of arguments,
- * which may name files of theirs, until a run fails. Tells of the last one.
+ * Runs Node in a new project that has this package, Vitest and TypeScript installed: once with each list of arguments, until a
+ * run fails. Returns the result of the last run.
  */
 export async function runInUserProject(
   files: Readonly<Record<string, string>>,
@@ -67,7 +67,7 @@ export async function runInUserProject(
 const packageOf = (name: string): string => join(ROOT, 'node_modules', name);
 
 async function runNode(cwd: string, args: readonly string[], env: Readonly<Record<string, string>>) {
-  // As a shell of the user's would start it, not one of Vitest's workers.
+  // The environment of a user's shell, without the variables of Vitest's workers.
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:VITEST|NODE_|TEST$|DEV$|PROD$)/.test(name));
   const child = spawn(process.execPath, args, {
     cwd,

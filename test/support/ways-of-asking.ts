@@ -1,17 +1,17 @@
 import { type EtcdClient, Lock, LockManager } from '../../src/index.ts';
 
-/** Asks for the lock of that name. */
+/** Requests the lock of that name. */
 type Ask = (client: EtcdClient, name: string) => Promise<unknown>;
 
-/** Every way to ask for a lock, waiting for it or not: where etcd refuses us, none of them may try again. */
+/** Every call that requests a lock, with and without waiting: none may retry when etcd denies access. */
 export const waysOfAsking: readonly (readonly [string, Ask])[] = [
   ['acquire()', (client, name) => new Lock(client, name).acquire()],
   ['acquire() with a timeout', (client, name) => new Lock(client, name).acquire({ timeout: 20 })],
-  ['acquire() that does not wait', (client, name) => new Lock(client, name).acquire({ blocking: false })],
+  ['acquire() without waiting', (client, name) => new Lock(client, name).acquire({ blocking: false })],
   ['request()', (client, name) => new LockManager(client).request(name, () => {})],
   ['request() with a timeout', (client, name) => new LockManager(client).request(name, { timeout: 20 }, () => {})],
   [
-    'request() that does not wait',
+    'request() without waiting',
     (client, name) => new LockManager(client).request(name, { ifAvailable: true }, () => {}),
   ],
 ];

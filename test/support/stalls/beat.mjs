@@ -1,17 +1,17 @@
-// From here, because a test may replace the global timers.
+// Imported, because a test may replace the global timers.
 import { setTimeout } from 'node:timers';
 
 /** Milliseconds between two beats. */
 const EVERY = 20;
-/** Milliseconds by which a timer is late even when the machine does nothing else. */
+/** Milliseconds by which a timer is late even on an idle machine. */
 const USUAL = 2;
 
 /** Milliseconds on the machine's monotonic clock, which all processes share. */
 export const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 /**
- * Counts the milliseconds since `begun` in which timers of this thread were on time, until the process ends.
- * @param counter one number, which another thread may read: -1 until the count begins
+ * Counts the milliseconds since `begun` in which timers of this thread were on time, until the process exits.
+ * @param counter array of one number, which another thread may read: -1 until the count begins
  */
 export function countOnTime(counter, begun, { ref }) {
   let last = now();

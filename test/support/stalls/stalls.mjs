@@ -1,19 +1,19 @@
-// How long the machine has stood still. Plain JavaScript, because contenders in processes of their own load it, too.
+// Measures how long the machine has stalled. Plain JavaScript, because contenders in other processes load this module too.
 import { Worker } from 'node:worker_threads';
 import { countOnTime, now } from './beat.mjs';
 
 export { now };
 
 const begun = now();
-/** The event loop of this process: late when the process computes, or waits for a processor. */
+/** On-time milliseconds of this process's event loop: late when the process computes, or waits for a processor. */
 const loop = new Float64Array([-1]);
 countOnTime(loop, begun, { ref: false });
-/** A thread that does nothing else: late when the machine is busy, so that servers wait for a processor, too. */
+/** On-time milliseconds of an otherwise idle thread: late when the machine is busy, so that servers wait for a processor too. */
 const thread = new Float64Array(new SharedArrayBuffer(8));
 thread[0] = -1;
 new Worker(new URL('thread.mjs', import.meta.url), { workerData: { counter: thread, begun }, execArgv: [] }).unref();
 
-/** Milliseconds that one of them was late in so many milliseconds. */
+/** Milliseconds for which one of the two was late, of `since` milliseconds. */
 const late = ([onTime], since) => (onTime < 0 ? 0 : Math.max(since - onTime, 0));
 
 export function moment() {

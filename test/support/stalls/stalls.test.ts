@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { until } from '../until.ts';
 import { elapsed, moment } from './stalls.mjs';
 
-test('a sleep counts, less what a busy machine takes away', async () => {
+test('elapsed() counts a sleep, without the time the machine stalled', async () => {
   const from = moment();
   await sleep(300);
   const to = moment();
@@ -11,7 +11,7 @@ test('a sleep counts, less what a busy machine takes away', async () => {
   expect(elapsed(from, to)).toBeLessThanOrEqual(to.at - from.at + 25);
 });
 
-test('nearly all of a quiet time counts', async () => {
+test('elapsed() counts nearly all of the time on an idle machine', async () => {
   const share = await until(
     async () => {
       const from = moment();
@@ -19,14 +19,14 @@ test('nearly all of a quiet time counts', async () => {
       const to = moment();
       return elapsed(from, to) / (to.at - from.at);
     },
-    // No machine is busy in every tenth of a second.
+    // Even a busy machine is idle in some tenth of a second.
     (counts) => counts > 0.7,
     { timeout: 60_000 },
   );
   expect(share).toBeLessThan(1.3);
 });
 
-test('time in which the event loop is blocked does not count, not even before its timers run', async () => {
+test('elapsed() does not count the time for which the event loop is blocked, even before its timers run', async () => {
   const from = moment();
   const end = from.at + 500;
   let to = moment();
