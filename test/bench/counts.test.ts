@@ -7,7 +7,7 @@ interface Cycle {
   readonly requests: number;
   readonly trips: number;
   readonly kinds: Kinds;
-  /** Made after the first cycle. */
+  /** Connections opened after the first cycle. */
   readonly further: number;
 }
 
@@ -37,33 +37,36 @@ beforeAll(async () => {
   counts = JSON.parse(stdout);
 }, 180_000);
 
-test.each(['lock', 'manager'])('an uncontended cycle is three requests of a %s on connections it has', (face) => {
-  expect(counts.cycles[face]).toMatchObject({
-    requests: 3,
-    trips: 2,
-    kinds: { append: 1, read: 1, removal: 1 },
-    further: 0,
-  });
-});
+test.each(['lock', 'manager'])(
+  'an uncontended cycle of a %s is three requests in two round trips on open connections',
+  (face) => {
+    expect(counts.cycles[face]).toMatchObject({
+      requests: 3,
+      trips: 2,
+      kinds: { append: 1, read: 1, removal: 1 },
+      further: 0,
+    });
+  },
+);
 
-test("python-etcd's cycle is four requests, each waiting for the one before", () => {
+test("python-etcd's cycle is four requests in four round trips", () => {
   expect(counts.cycles['python']).toMatchObject({ requests: 4, trips: 4 });
 });
 
-test('the floors are what their names say', () => {
+test('the floors send the requests in their names, each in its own round trip', () => {
   expect(counts.cycles['writes']).toMatchObject({ requests: 2, trips: 2, kinds: { append: 1, removal: 1 } });
   expect(counts.cycles['requests']).toMatchObject({ requests: 3, trips: 3 });
 });
 
-test.each(['lock', 'manager'])('a hand-over between two of a %s is a removal and one look at the queue', (face) => {
+test.each(['lock', 'manager'])('a hand-over between two clients of a %s is a removal and one listing', (face) => {
   expect(counts.handOver[face]?.kinds).toEqual({ removal: 1, read: 1 });
 });
 
-test.each([5, 30])('a queue of %i drains with a removal and one look at the queue for each', (size) => {
+test.each([5, 30])('a queue of %i drains with a removal and one listing per waiter', (size) => {
   expect(counts.drain['lock']?.[size]?.kinds).toEqual({ removal: size + 1, read: size });
 });
 
-test('many waiters of one manager are one key and few sockets, and are served in the order they came', () => {
+test('300 waiters of one manager share one key and at most two sockets, and get the lock in the order of arrival', () => {
   expect(counts.waiters).toMatchObject({ keys: 1, served: 300, inOrder: true });
   expect(counts.waiters.sockets).toBeLessThanOrEqual(2);
   expect(counts.waiters.requestsEach).toBeLessThanOrEqual(3.1);
@@ -73,12 +76,12 @@ test('a held lock costs one small request per TTL/3', () => {
   expect(counts.idle.holder.kinds).toEqual({ renewal: counts.idle.thirds });
 });
 
-test('a lock waited for costs a renewal per TTL/3, a poll per cap, and looks at the queue within it', () => {
+test('a waiting request costs a renewal and at most one poll per TTL/3, and at most four listings per TTL', () => {
   const { thirds, waiter } = counts.idle;
   const { renewal, poll = 0, read = 0, ...others } = waiter.kinds;
   expect(renewal).toBe(thirds);
   expect(others).toEqual({});
   expect(poll).toBeLessThanOrEqual(thirds);
-  // With such a TTL a look comes after three quarters of the cap.
+  // With this TTL, a listing is sent after three quarters of the longest poll (TTL/3).
   expect(read).toBeLessThanOrEqual(Math.ceil((thirds * 4) / 3) + 1);
 });

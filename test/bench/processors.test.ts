@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runScript } from '../support/script.ts';
 
-/** Tells the processors that it was kept to, those of a child, and those of a child that was to have the others. */
+/** Prints the allowed processors of this process before and after `keepApart()`, and those of children on each list. */
 const SCRIPT = `
   import { execFileSync } from 'node:child_process';
   import { readFileSync } from 'node:fs';
@@ -14,14 +14,14 @@ const SCRIPT = `
   console.log(JSON.stringify({ before, apart, own, child: listOf(), server: listOf(apart?.servers), onAll: listOf(apart?.all) }));
 `;
 
-/** What Linux writes as ranges, one by one. */
+/** Expands a list of ranges such as `0-3,8`. */
 const each = (list: string): number[] =>
   list.split(',').flatMap((range) => {
     const [first = 0, last = first] = range.split('-').map(Number);
     return Array.from({ length: last - first + 1 }, (_, i) => first + i);
   });
 
-test('etcd and its clients have halves of the processors; where there is one, they share it', async () => {
+test('etcd and its clients get half of the processors each, or share a single one', async () => {
   const { code, stdout, stderr } = await runScript(SCRIPT);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const { before, apart, own, child, server, onAll } = JSON.parse(stdout);

@@ -8,7 +8,7 @@ const DELETE = Buffer.from('DELETE /v2/keys/_locks/x/1 HTTP/1.1\r\nhost: a\r\n\r
 const ANSWER = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
 const BEGUN = Buffer.from('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
 
-test('a request sent after an answer is a round trip of its own', () => {
+test('a request after an answer begins a new round trip', () => {
   const tally = new Tally();
   const connection = tally.connection();
   for (const request of [POST, GET, DELETE]) {
@@ -18,7 +18,7 @@ test('a request sent after an answer is a round trip of its own', () => {
   expect(tally.take()).toMatchObject({ requests: 3, trips: 3, kinds: { append: 1, read: 1, removal: 1 } });
 });
 
-test('a request right behind another belongs to its round trip, on one connection or two', () => {
+test('requests without an answer in between belong to one round trip, on one connection or two', () => {
   const tally = new Tally();
   const [one, two] = [tally.connection(), tally.connection()];
   one.request(Buffer.concat([POST, GET]));
@@ -28,7 +28,7 @@ test('a request right behind another belongs to its round trip, on one connectio
   expect(tally.take()).toMatchObject({ requests: 3, trips: 1, connections: 2 });
 });
 
-test('messages are counted once, however their bytes are cut', () => {
+test('each message counts once, however its bytes are split', () => {
   const tally = new Tally();
   const connection = tally.connection();
   for (const byte of POST) connection.request(Buffer.of(byte));
@@ -37,7 +37,7 @@ test('messages are counted once, however their bytes are cut', () => {
   expect(tally.take()).toMatchObject({ requests: 2, trips: 2, kinds: { append: 1, removal: 1 } });
 });
 
-test('the headers of a long poll are no answer yet', () => {
+test('the headers of a long poll do not count as an answer', () => {
   const tally = new Tally();
   const [poll, call] = [tally.connection(), tally.connection()];
   poll.request(POLL);
@@ -49,7 +49,7 @@ test('the headers of a long poll are no answer yet', () => {
   expect(tally.take()).toMatchObject({ requests: 1, trips: 1 });
 });
 
-test('connections count when they are made, and as open until they are closed', () => {
+test('connections count once when opened, and as open until closed', () => {
   const tally = new Tally();
   const [first] = [tally.connection(), tally.connection()];
   first.closed();
@@ -57,7 +57,7 @@ test('connections count when they are made, and as open until they are closed', 
   expect(tally.take()).toMatchObject({ connections: 0, open: 1 });
 });
 
-test('a call over HTTP/2 is one request, whatever frames it takes', () => {
+test('a call over HTTP/2 counts as one request, whatever its frames', () => {
   const tally = new Tally();
   const connection = tally.connection();
   const [settings, headers, data, trailers] = [frame(4, 0, 0), frame(1, 4, 1), frame(0, 0, 1, 'x'), frame(1, 5, 1)];
