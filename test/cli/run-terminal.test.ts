@@ -26,7 +26,7 @@ const RUN = [process.execPath, 'dist/cli/main.js', 'run'];
 /** Starts `run` as the leader of the session, like a terminal emulator or `ssh -t`. */
 const runOnTerminal = (...args: readonly string[]): OnTerminal => startOnTerminal([...RUN, ...args], onEtcd());
 
-/** Starts a shell with job control. It starts each command line in a process group of its own. */
+/** Starts a shell with job control, which starts each command line in its own process group. */
 async function shellOnTerminal(): Promise<OnTerminal> {
   const shell = startOnTerminal(['bash', '--norc', '--noprofile', '-i'], { ...onEtcd(), PS1: 'shell> ' });
   await shell.shows(/shell> $/);
@@ -89,7 +89,7 @@ describe('on a terminal', () => {
     expect(await signalsBefore('SIGUSR1', job, runOf(pid))).toEqual([[signal], [signal]]);
   });
 
-  test('^C is relayed to a command that moved to a session of its own', async () => {
+  test('^C is relayed to a command that moved to its own session', async () => {
     const job = witness(1, '--stubborn');
     const terminal = runOnTerminal(freshName(), '--', 'setsid', ...job.command);
     const [pid] = await job.begun();

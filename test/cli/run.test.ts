@@ -108,7 +108,7 @@ describe('a command under a lock', () => {
 });
 
 describe('run does not start the command', () => {
-  test('if the lock is taken and --if-available is set: exit code 1, no output', async () => {
+  test('if the lock is held and --if-available is set: exit code 1, no output', async () => {
     const name = freshName();
     const job = witness(0);
     startRun(name, '--', ...job.command);
