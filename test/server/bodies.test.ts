@@ -40,19 +40,22 @@ describe.each(encodings)('a form sent %s', (_, encoded) => {
     await expectUnharmed(etcd);
   });
 
-  test.each(['PUT', 'POST'])('by %s is refused with one byte more, and the connection stays usable', async (method) => {
-    const etcd = await serveOpenly();
-    const client = await send(etcd, method, FORM, encoded(formOf(MIB + 1)));
-    client.send(get('/'));
-    const [refused, next] = await client.wholeAnswers(2);
-    expect([refused?.status, JSON.parse(refused?.body ?? '')]).toEqual([400, TOO_LARGE]);
-    expect(next?.status).toBe(200);
-    expect(etcd.store.index).toBe(3);
-    client.hangUp();
-    await expectUnharmed(etcd);
-  });
+  test.each(['PUT', 'POST'])(
+    'by %s is rejected with one byte more, and the connection stays usable',
+    async (method) => {
+      const etcd = await serveOpenly();
+      const client = await send(etcd, method, FORM, encoded(formOf(MIB + 1)));
+      client.send(get('/'));
+      const [refused, next] = await client.wholeAnswers(2);
+      expect([refused?.status, JSON.parse(refused?.body ?? '')]).toEqual([400, TOO_LARGE]);
+      expect(next?.status).toBe(200);
+      expect(etcd.store.index).toBe(3);
+      client.hangUp();
+      await expectUnharmed(etcd);
+    },
+  );
 
-  test('of 20 MiB is refused in the same way', async () => {
+  test('of 20 MiB is rejected in the same way', async () => {
     const etcd = await serveOpenly();
     const client = await send(etcd, 'PUT', FORM, encoded(formOf(20 * MIB)));
     const [refused] = await client.wholeAnswers(1);

@@ -11,7 +11,7 @@ function fresh() {
   return { clock, store: new Store(clock) };
 }
 
-test('ten thousand keys with different TTLs need one timer, and each expires in its turn', () => {
+test('ten thousand keys with different TTLs need one timer, and each expires at its time', () => {
   const { clock, store } = fresh();
   for (let i = 0; i < 10_000; i += 1) {
     store.set(`/d/${i}`, '', { ttl: 1 + ((i * 7919) % 10_000) });

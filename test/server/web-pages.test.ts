@@ -78,7 +78,7 @@ test.each([
   ['etcd', '172.18.0.2:2379', undefined],
   ['etcd', 'other:2379', 'host "other:2379" is not allowed'],
   ['0.0.0.0', 'etcd:2379', 'host "etcd:2379" is not allowed'],
-])('a server with the host %s that gets a request for %s refuses with %s', (ownHost, host, refusal) => {
+])('refusalOf() for a server with the host %s and a request for %s is %s', (ownHost, host, refusal) => {
   if (refusal === undefined) expect(refusalOf({ host }, ownHost)).toBeUndefined();
   else expect(refusalOf({ host }, ownHost)).toMatch(refusal);
 });
@@ -91,7 +91,7 @@ test('an HTTP/1.0 request without a host is answered', async () => {
   expect(client.answers).toMatchObject([{ status: 200 }]);
 });
 
-test('the client of this package is answered, and a refusal shows up in its error', async () => {
+test('the client of this package gets answers, and its error contains the reason of a 403', async () => {
   const etcd = await serveOpenly();
   const local = connect({ endpoints: etcd.url.replace('127.0.0.1', 'localhost') });
   await expect(local.set('/k', 'v')).resolves.toMatchObject({ action: 'set' });
