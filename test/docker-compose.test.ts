@@ -1,4 +1,4 @@
-// Without Docker: the same command lines run with the local etcd, only ports, host names and directories replaced.
+// Without Docker: runs the command lines with the local etcd; only ports, host names and directories are replaced.
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -20,10 +20,10 @@ const clusterNames = names.filter((name) => service(name).profiles.includes('clu
 const members = new Map<string, EtcdMember>();
 
 beforeAll(async () => {
-  // Two ports for each service: clients' and peers'.
+  // Two ports per service: for clients and for peers.
   const ports = await freePorts(names.length * 2);
-  const places = new Map<string, number>();
-  for (const name of names) members.set(name, start(name, places, ports));
+  const mapped = new Map<string, number>();
+  for (const name of names) members.set(name, start(name, mapped, ports));
   await Promise.all([...members.values()].map((member) => member.ready()));
 });
 
@@ -32,7 +32,7 @@ afterAll(async () => {
   await Promise.all([...members.values()].map((member) => member.stop()));
 });
 
-test('there is a single member on its own and a cluster of three, on the same release of etcd 3.4', () => {
+test('the file defines a single member and a cluster of three, on the same release of etcd 3.4', () => {
   expect(names.map((name) => [name, service(name).profiles])).toEqual([
     ['etcd', ['single']],
     ['etcd1', ['cluster']],
@@ -43,7 +43,7 @@ test('there is a single member on its own and a cluster of three, on the same re
   expect(service('etcd').image).toMatch(/etcd:v3\.4\.\d+$/);
 });
 
-test.each(names)('%s publishes the port it listens on and advertises, on loopback only', (name) => {
+test.each(names)('%s publishes its listening port as the advertised one, on loopback only', (name) => {
   const advertised = new URL(option(service(name).command, '--advertise-client-urls'));
   const listening = new URL(option(service(name).command, '--listen-client-urls'));
   expect(advertised.hostname).toBe('127.0.0.1');
@@ -55,7 +55,7 @@ test('the published ports are 2379 and, for the cluster, 12379, 22379 and 32379'
   expect(published).toEqual(['2379', '12379', '22379', '32379']);
 });
 
-test.each(names)('%s answers on the v2 keys API: an in-order key can be written and read', async (name) => {
+test.each(names)('%s creates and reads an in-order key with the v2 keys API', async (name) => {
   const { url } = member(name);
   const body = new URLSearchParams({ value: 'me', ttl: '60' });
   const created = await fetch(`${url}/v2/keys/_locks/compose-${name}`, { method: 'POST', body });
@@ -66,7 +66,7 @@ test.each(names)('%s answers on the v2 keys API: an in-order key can be written 
   expect(await read.json()).toMatchObject({ node: { key: node.key, value: 'me' } });
 });
 
-test('the three members are one cluster, the single one is another', async () => {
+test('the three members form one cluster, and the single one another', async () => {
   const cluster = await Promise.all(clusterNames.map((name) => membersSeenBy(name)));
   for (const seen of cluster) expect(seen).toEqual(clusterNames);
   expect(await membersSeenBy('etcd')).toEqual(['etcd']);
@@ -90,8 +90,8 @@ function option(command: readonly string[], name: string): string {
   return found.slice(name.length + 1);
 }
 
-/** `places` remembers which free port stands for which port of which service. */
-function start(name: string, places: Map<string, number>, free: number[]): EtcdMember {
+/** Starts a member; `mapped` maps `service:port` to the local port that replaces it. */
+function start(name: string, mapped: Map<string, number>, free: number[]): EtcdMember {
   const dataDir = makeDataDir();
   const args = service(name)
     .command.slice(1)
@@ -99,10 +99,10 @@ function start(name: string, places: Map<string, number>, free: number[]): EtcdM
     .map((word) => word.replace(/http:\/\/([\w.]+):(\d+)/g, (_, host: string, port: string) => local(host, port)));
 
   function local(host: string, port: string): string {
-    const place = `${names.includes(host) ? host : name}:${port}`;
-    const here = places.get(place) ?? free.pop();
-    if (here === undefined) throw new Error(`${place} is a third port of its service`);
-    places.set(place, here);
+    const published = `${names.includes(host) ? host : name}:${port}`;
+    const here = mapped.get(published) ?? free.pop();
+    if (here === undefined) throw new Error(`${published} is a third port of its service`);
+    mapped.set(published, here);
     return `http://127.0.0.1:${here}`;
   }
 

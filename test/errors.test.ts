@@ -35,7 +35,7 @@ const classes: [keyof typeof errors, string, new (...args: never[]) => Error][] 
 
 const byName = new Map<string, unknown>(Object.entries(errors));
 
-test('every class is in this table', () => {
+test('the table above has every exported error class', () => {
   const made = [...byName].filter(([, value]) => value === EtcdException || isSubclass(value));
   expect(made.map(([name]) => name).sort()).toEqual(classes.map(([name]) => name).sort());
 });
@@ -60,14 +60,14 @@ test('an error without fields has defaults', () => {
   expect('cause' in error).toBe(false);
 });
 
-test('an error keeps the given fields', () => {
+test('an error has the given fields', () => {
   const cause = new Error('the cause');
   const failures = [{ endpoint: 'http://a:2379', error: cause }];
   const fields = { errorCode: 300, index: 6, status: 500, outcomeUnknown: true, failures, cause };
   expect(new errors.EtcdConnectionFailed('why', fields)).toMatchObject(fields);
 });
 
-test('errors about a lock have its holder if known', () => {
+test('errors about a lock have the holder of the lock if it is known', () => {
   const holder = { key: '/_locks/x/1', value: 'u1', ttl: 5 };
   expect(new errors.EtcdWatchTimedOut('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why', { holder }).holder).toBe(holder);
@@ -78,7 +78,7 @@ test('the error for a stale token has that token and the highest one', () => {
   expect(new errors.EtcdStaleToken('why', { token: 3n, highest: 5n })).toMatchObject({ token: 3n, highest: 5n });
 });
 
-test('the error for keys left behind has the keys', () => {
+test('the error for leftover keys has the keys', () => {
   expect(new errors.EtcdKeysLeft('why', ['/a', '/b']).keys).toEqual(['/a', '/b']);
 });
 
@@ -88,7 +88,7 @@ test('an unknown error code becomes an error of the base class', () => {
   expect(error).toMatchObject({ errorCode: 999, status: 400, message: 'new in etcd' });
 });
 
-const passing = new Set<string>([
+const transient = new Set<string>([
   'EtcdConnectionFailed',
   'EtcdLeaderElectionInProgress',
   'EtcdWatcherCleared',
@@ -96,7 +96,7 @@ const passing = new Set<string>([
 ]);
 
 test.each(classes)('%s is transient only if the same call may succeed later', (name) => {
-  expect(errors.isTransient(make(name))).toBe(passing.has(name));
+  expect(errors.isTransient(make(name))).toBe(transient.has(name));
 });
 
 test.each([

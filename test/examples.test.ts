@@ -13,7 +13,7 @@ const here = { ETCD_ENDPOINTS: inject('etcd') };
 
 const start = (file: string, ...args: string[]): RunningScript => startNode([`examples/${file}`, ...args], here);
 
-/** Has ended as it should; resolves to the lines it printed. */
+/** Expects this exit code and no output on stderr; resolves to the lines on stdout. */
 async function linesOf(result: Promise<ScriptResult>, code = 0): Promise<string[]> {
   const { stdout, ...rest } = await result;
   expect(rest).toEqual({ code, signal: null, stderr: '' });
@@ -22,7 +22,7 @@ async function linesOf(result: Promise<ScriptResult>, code = 0): Promise<string[
 
 const run = (file: string): Promise<string[]> => linesOf(start(file).result);
 
-/** Waits until it has printed the line. */
+/** Waits until the example has printed the line. */
 function untilPrinted({ process }: RunningScript, line: string): Promise<string> {
   let printed = '';
   process.stdout.on('data', (chunk) => {
@@ -34,14 +34,14 @@ function untilPrinted({ process }: RunningScript, line: string): Promise<string>
   );
 }
 
-test('each example is run here', () => {
+test('this file runs each example', () => {
   const source = readFileSync(new URL(import.meta.url), 'utf8');
   const examples = readdirSync(EXAMPLES);
   expect(examples.length).toBeGreaterThan(5);
   expect(examples.filter((file) => !source.includes(file.replace('.mts', '.mjs')))).toEqual([]);
 });
 
-test('the recommended use prints its report and leaves nothing in the queue', async () => {
+test('recommended.mjs prints its report and leaves no entry in the queue', async () => {
   expect(await run('recommended.mjs')).toEqual([
     expect.stringMatching(/^report, written with token \d+$/),
     'nobody else held examples/report',
@@ -49,7 +49,7 @@ test('the recommended use prints its report and leaves nothing in the queue', as
   expect(await queueOn('examples/report')).toEqual([]);
 });
 
-test('the three ways not to wait for ever leave nothing in the queue', async () => {
+test('cancellation.mjs ends three waits and leaves no entry in the queue', async () => {
   expect(await run('cancellation.mjs')).toEqual([
     'no longer waiting: the user left',
     'not within 0.2 s: held by us',
@@ -58,11 +58,11 @@ test('the three ways not to wait for ever leave nothing in the queue', async () 
   ]);
 });
 
-test('the long job does all its steps', async () => {
+test('long-job.mjs runs all its steps', async () => {
   expect(await run('long-job.mjs')).toEqual(['step 1', 'step 2', 'step 3', 'step 4', 'step 5', 'done']);
 });
 
-test('the long job stops when it has lost the lock', async () => {
+test('long-job.mjs stops when it loses the lock', async () => {
   const job = start('long-job.mjs', '100000');
   await untilPrinted(job, 'step 1');
   const [entry] = await queueOn('examples/long-job');
@@ -75,14 +75,14 @@ test('the long job stops when it has lost the lock', async () => {
   );
 });
 
-test('the database refuses the holder that lost the lock without knowing', async () => {
+test('the database in fencing.mjs rejects a holder that has not noticed the loss of its lock', async () => {
   const [refusal = '', ...result] = await run('fencing.mjs');
   const [, highest, token] = /^refused: report was written with token (\d+) already, got (\d+)$/.exec(refusal) ?? [];
   expect(Number(highest)).toBeGreaterThan(Number(token));
   expect(result).toEqual(['the report was written by the next holder']);
 });
 
-test('the writer writes alone, after the readers that came first and before the one that came later', async () => {
+test('the writer in readers-and-writers.mjs runs alone, after the earlier readers and before the later one', async () => {
   const lines = await run('readers-and-writers.mjs');
   expect(lines.slice(0, 4).sort()).toEqual([
     'Ada begins to read',
@@ -98,7 +98,7 @@ test('the writer writes alone, after the readers that came first and before the 
   ]);
 });
 
-test('the worker that is told to end while it holds the lock gives it back and exits', async () => {
+test('shutdown.mjs releases its lock and exits on SIGTERM', async () => {
   const worker = start('shutdown.mjs');
   await untilPrinted(worker, 'working');
   expect(await queueOn('examples/worker')).toHaveLength(1);
@@ -107,7 +107,7 @@ test('the worker that is told to end while it holds the lock gives it back and e
   expect(await queueOn('examples/worker')).toEqual([]);
 });
 
-test('the worker that is told to end while it waits leaves the queue and exits', async () => {
+test('shutdown.mjs removes its entry and exits on SIGTERM while it waits', async () => {
   const other = new Lock(useClient(), 'examples/worker');
   await other.acquire();
   const worker = start('shutdown.mjs');
@@ -118,7 +118,7 @@ test('the worker that is told to end while it waits leaves the queue and exits',
   await other.release();
 });
 
-test('the worker that loses the lock fails', async () => {
+test('shutdown.mjs exits with 1 when it loses the lock', async () => {
   const worker = start('shutdown.mjs');
   await untilPrinted(worker, 'working');
   const [entry] = await queueOn('examples/worker');
@@ -128,12 +128,12 @@ test('the worker that loses the lock fails', async () => {
   await raw('DELETE', entry?.key ?? '');
 });
 
-test('a lock that is released in a finally block was held to the end', async () => {
+test('try-finally.mjs holds the lock to the end and releases it in its finally block', async () => {
   expect(await run('try-finally.mjs')).toEqual(['examples/open is held', 'held to the end']);
   expect(await queueOn('examples/open')).toEqual([]);
 });
 
-test('the numbers for metrics tell of a hold and of a loss', async () => {
+test('metrics.mjs reports the times of a hold and of a loss', async () => {
   const lines = (await run('metrics.mjs')).map((line) => line.replaceAll(/\d+(?:\.\d+)?(?:e-\d+)?/g, '<n>'));
   const begin = ['wait: examples/metrics, exclusive', 'held: examples/metrics after <n> s, token <n>'];
   const released = 'released: examples/metrics after <n> s, undefined';
@@ -148,11 +148,11 @@ test('the numbers for metrics tell of a hold and of a loss', async () => {
   ]);
 });
 
-test('the examples, TypeScript or not, satisfy a strict compiler, and `await using` releases', async () => {
+test('all examples compile in strict mode, and await-using.mts releases its lock at the end of the block', async () => {
   const files = readdirSync(EXAMPLES).map((file) => [file, read(file)] as const);
   const project = {
     ...Object.fromEntries(files),
-    // It has no types of its own.
+    // sql.js has no type declarations.
     'sql.d.ts': "declare module 'sql.js';",
     'tsconfig.json': strictTsconfig({
       allowJs: true,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from './support/temporary.ts';
 
-// `biome ci` applies the rules to the source itself. Here they are applied to files that break them.
+// `biome ci` checks the source itself. These tests apply its import rules to files that break them.
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
@@ -15,10 +15,10 @@ interface Report {
   readonly diagnostics: readonly { readonly category: string; readonly location: { readonly path: string } }[];
 }
 
-/** A file, and its imports. */
+/** A file and its source. */
 type Arrow = readonly [file: string, source: string];
 
-/** Runs Biome, as configured for the repository, on these files alone. Returns the import rules that each file breaks. */
+/** Runs Biome with the repository's configuration on these files. Returns the import rules that each file breaks. */
 function brokenRules(files: readonly Arrow[]): string[][] {
   const directory = temporaryDirectory();
   for (const name of ['biome.json', 'package.json']) cpSync(join(root, name), join(directory, name));
@@ -82,7 +82,7 @@ const forbidden: readonly Arrow[] = [
   ['src/tools/probe.ts', "import { now } from '../time.ts';"],
 ];
 
-test('forbidden imports of every kind are errors', () => {
+test('Biome rejects forbidden imports of every kind', () => {
   expect(checked(forbidden)).toEqual(forbidden.map((arrow) => [...arrow, ['noRestrictedImports']]));
 });
 
@@ -108,11 +108,11 @@ const allowed: readonly Arrow[] = [
   ['test/probe.test.ts', "import { Endpoint } from '../src/http/endpoint.ts';\nimport { test } from 'vitest';"],
 ];
 
-test('allowed imports are no errors', () => {
+test('Biome accepts allowed imports', () => {
   expect(checked(allowed)).toEqual(allowed.map((arrow) => [...arrow, []]));
 });
 
-test('two files that import each other are an error', () => {
+test('Biome rejects two files that import each other', () => {
   const circle: Arrow[] = [
     ['src/recipe/a.ts', "import { b } from './b.ts';\nexport const a = b;"],
     ['src/recipe/b.ts', "import { a } from './a.ts';\nexport const b = a;"],
@@ -129,7 +129,7 @@ test.each([
   ],
   ['a development dependency in src', 'src/cli/probe.ts', "import { test } from 'vitest';", 'noUndeclaredDependencies'],
   ['require()', 'src/http/probe.ts', "const { connect } = require('node:net');", 'noCommonJs'],
-])('%s is an error', (_, file, source, rule) => {
+])('Biome rejects %s', (_, file, source, rule) => {
   expect(brokenRules([[file, source]])[0]).toContain(rule);
 });
 
@@ -139,7 +139,7 @@ const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .sort();
 const read = (file: string) => readFileSync(join(src, file), 'utf8');
 
-/** Whether a file does nothing but re-export. */
+/** Whether a file only re-exports. */
 function onlyReExports(source: string): boolean {
   const rest = source
     .replace(/\/\*[\s\S]*?\*\//g, '')
@@ -148,7 +148,7 @@ function onlyReExports(source: string): boolean {
   return rest.trim() === '';
 }
 
-test('index.ts re-exports and does nothing else', () => {
+test('index.ts only re-exports', () => {
   expect(onlyReExports(read('index.ts'))).toBe(true);
 });
 
@@ -160,11 +160,11 @@ test.each([
     "/** Doc. */\nexport { y, type Z } from './y.ts';\nexport type * from './z.ts'; // why\nexport * as w from './w.ts';",
     true,
   ],
-])('%j re-exports and does nothing else: %s', (source, only) => {
+])('onlyReExports() of %j is %s', (source, only) => {
   expect(onlyReExports(source)).toBe(only);
 });
 
-test('the commands print by streams.ts alone, which escapes', () => {
+test('only streams.ts, which escapes, writes to stdout and stderr', () => {
   const printing = sources.filter((file) => /\bstd(out|err)\.write\b|\bconsole\./.test(read(file)));
   expect(printing).toEqual(['cli/streams.ts']);
 });

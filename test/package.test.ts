@@ -1,4 +1,4 @@
-// The package as a user gets it, from a tarball, on each Node it promises to work on.
+// The package as a user gets it, from a tarball, on every supported line of Node.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { freshName, raw } from './support/locks.ts';
 import { packageJson } from './support/readme.ts';
 import { COMPILE, strictTsconfig } from './support/user-project.ts';
 
-/** The oldest that package.json promises, and the newest of the lines that users have. */
+/** The oldest version that package.json supports, and the newest of the later lines. */
 const versions = ['20.19.0', '22', '24'];
 const execute = promisify(execFile);
 let installed: Installed;
@@ -21,10 +21,10 @@ beforeAll(async () => {
 
 afterAll(() => installed.remove());
 
-/** One of our own programs, on the tarball. */
+/** Runs a program of our development dependencies. */
 const check = (program: string, ...args: string[]) => execute(join('node_modules/.bin', program), args);
 
-test('the tarball has what is built and what is to be read, and nothing of the making', () => {
+test('the tarball has the build, the docs and the examples, and no development files', () => {
   const tops = new Set(installed.files.map((file) => file.split('/')[0]));
   expect([...tops].sort()).toEqual([
     'CHANGELOG.md',
@@ -38,18 +38,18 @@ test('the tarball has what is built and what is to be read, and nothing of the m
   expect(installed.files).toEqual(expect.arrayContaining(['dist/cli/main.js', 'dist/index.d.ts', 'docs/cli.md']));
 });
 
-test('publint finds nothing to say', async () => {
+test('publint reports no problems', async () => {
   const { stdout } = await check('publint', 'run', installed.tarball, '--strict');
   expect(stdout).toContain('All good!');
 });
 
-test('its types are right for all who import it', async () => {
+test('attw reports no problems with the types of the entry points', async () => {
   const { stdout } = await check('attw', installed.tarball, '--profile', 'esm-only', '--format', 'json');
   const { analysis } = JSON.parse(stdout) as { analysis: { entrypoints: Record<string, unknown> } };
   expect(Object.keys(analysis.entrypoints)).toEqual(expect.arrayContaining(['.', './server']));
 });
 
-test('its declarations, and those they are made of, satisfy the strictest compiler', async () => {
+test('the type declarations of both entry points compile in strict mode without skipLibCheck', async () => {
   for (const name of ['typescript', '@types/node']) lend(installed.dir, name);
   const source = "export * from 'etcd-v2-lock'; export { EmbeddedEtcd } from 'etcd-v2-lock/server';";
   writeFileSync(join(installed.dir, 'all.mts'), source);
@@ -58,7 +58,7 @@ test('its declarations, and those they are made of, satisfy the strictest compil
 });
 
 describe.each(versions)('on Node %s', (version) => {
-  /** What it printed; it must have ended well. */
+  /** Runs a program; resolves to its stdout, and rejects if it fails. */
   const run = async (program: string, ...args: string[]): Promise<string> => {
     const { cwd, env } = installed.on(version);
     const { stdout } = await execute(program, args, { cwd, env: { ...env, ETCD_ENDPOINTS: inject('etcd') } });
@@ -76,7 +76,7 @@ describe.each(versions)('on Node %s', (version) => {
     expect(types).toEqual(['function', 'function']);
   });
 
-  test('npx finds the command, which knows its version', async () => {
+  test('npx runs the command, which prints its version', async () => {
     expect(await run('npx', 'etcd-v2-lock', '--version')).toBe(`${packageJson.version}\n`);
   });
 
@@ -89,11 +89,13 @@ describe.each(versions)('on Node %s', (version) => {
   });
 
   test('npx runs a command under a lock', async () => {
-    const tell = 'console.log(process.version, process.env.ETCD_LOCK_NAME)';
+    const script = 'console.log(process.version, process.env.ETCD_LOCK_NAME)';
     const name = freshName();
-    const [node, told] = (await run('npx', 'etcd-v2-lock', 'run', name, '--', 'node', '-e', tell)).trim().split(' ');
+    const [node, lockName] = (await run('npx', 'etcd-v2-lock', 'run', name, '--', 'node', '-e', script))
+      .trim()
+      .split(' ');
     expect(`${node}.`).toMatch(`v${version}.`);
-    expect(told).toBe(name);
+    expect(lockName).toBe(name);
   });
 
   test('the command serves an etcd', async () => {

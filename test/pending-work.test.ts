@@ -13,11 +13,11 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('without pending work, settling ends at once', async () => {
+test('settle() resolves at once without pending work', async () => {
   expect(await new PendingWork(() => reason).settle(5)).toEqual([]);
 });
 
-test('settling aborts `closing` with the given reason', async () => {
+test('settle() aborts `closing` with the given reason', async () => {
   const cleanups = new PendingWork(() => reason);
   expect(cleanups.closing.aborted).toBe(false);
   const ends = new Promise<void>((resolve) => addAbortListener(cleanups.closing, () => resolve()));
@@ -26,7 +26,7 @@ test('settling aborts `closing` with the given reason', async () => {
   expect(cleanups.closing.reason).toBe(reason);
 });
 
-test('settling also waits for work that is added in the meantime', async () => {
+test('settle() also waits for work that is added while it waits', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add(
     '/a',
@@ -37,7 +37,7 @@ test('settling also waits for work that is added in the meantime', async () => {
   expect(await settled).toEqual([]);
 });
 
-test('settling resolves to the keys of unfinished work: each key once, in order', async () => {
+test('settle() resolves to the sorted keys of unfinished work, each key once', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add('/done', after(500));
   for (const key of ['/b', '/a', '/b']) cleanups.add(key, after(10_000));
@@ -47,7 +47,7 @@ test('settling resolves to the keys of unfinished work: each key once, in order'
   await vi.advanceTimersByTimeAsync(5000);
 });
 
-test('a key is named until all of its work has ended', async () => {
+test('settle() reports a key until all of its work has ended', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add('/a', after(100));
   cleanups.add('/a', after(10_000));
@@ -58,7 +58,7 @@ test('a key is named until all of its work has ended', async () => {
   expect(await cleanups.settle(1)).toEqual([]);
 });
 
-test('settling with a timeout of 0 resolves to the pending keys', async () => {
+test('settle() with a timeout of 0 resolves to the pending keys', async () => {
   const cleanups = new PendingWork(() => reason);
   cleanups.add('/a', after(10));
   const settled = cleanups.settle(0);

@@ -3,7 +3,7 @@ import * as api from '../src/index.ts';
 import * as server from '../src/server/index.ts';
 import { runScript } from './support/script.ts';
 
-test('the package exports exactly this', () => {
+test('etcd-v2-lock exports exactly these values', () => {
   expect(Object.keys(api).sort()).toEqual([
     'EtcdAlreadyExist',
     'EtcdClient',
@@ -37,7 +37,7 @@ test('the package exports exactly this', () => {
   ]);
 });
 
-test('the package exports exactly this from /server', () => {
+test('etcd-v2-lock/server exports exactly EmbeddedEtcd', () => {
   expect(Object.keys(server)).toEqual(['EmbeddedEtcd']);
 });
 
@@ -48,7 +48,7 @@ test.each([
     `import { createRequire } from 'node:module';
      const [api, server] = ['etcd-v2-lock', 'etcd-v2-lock/server'].map(createRequire(import.meta.url));`,
   ],
-])('both can be %s', async (_, loading) => {
+])('both entry points can be %s', async (_, loading) => {
   const { stdout, stderr } = await runScript(
     `${loading} console.log(typeof api.Lock, typeof server.EmbeddedEtcd.start);`,
   );

@@ -1,4 +1,4 @@
-// What the README names is there under that name, and nothing is missing from its tables.
+// Every name in the README exists, and its tables are complete.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import * as api from '../src/index.ts';
@@ -7,13 +7,13 @@ import { between, exists, packageJson, quotedIn, readme, rowsOf } from './suppor
 
 const { Lock, LockManager } = api;
 
-/** Names of the properties one can use. */
+/** Names of an object's own properties and of its class's members. */
 const membersOf = (object: object): string[] => [
   ...Object.keys(object),
   ...Object.getOwnPropertyNames(Object.getPrototypeOf(object)).filter((name) => name !== 'constructor'),
 ];
 
-test('the files it links to are there, also in the package', () => {
+test('the files the README links to exist, and are in the package', () => {
   const links = [...readme.matchAll(/\]\(([^)#]+)\)/g)].map(([, link = '']) => link);
   expect(links.length).toBeGreaterThan(5);
   for (const link of links) {
@@ -22,7 +22,7 @@ test('the files it links to are there, also in the package', () => {
   }
 });
 
-test('the sections it links to are there', () => {
+test('the sections the README links to exist', () => {
   const anchors = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
     title
       .toLowerCase()
@@ -34,13 +34,13 @@ test('the sections it links to are there', () => {
   expect(anchors).toEqual(expect.arrayContaining(links));
 });
 
-test('the errors it names are exported', () => {
+test('the package exports the errors the README names', () => {
   const errors = [...readme.matchAll(/`(Etcd\w+)`/g)].map(([, name]) => name);
   expect(new Set(errors).size).toBeGreaterThan(10);
   expect(Object.keys(api)).toEqual(expect.arrayContaining(errors));
 });
 
-test('the members of Lock it names exist', () => {
+test('the members of Lock that the README names exist', () => {
   const lock = new Lock(useClient(), freshName());
   const rows = between('## If you come', '### `blocking');
   const named = [...rows.matchAll(/`(?:await )?lock\.([a-z]\w*)(?:\(.*?\))?`/g)].map(([, name = '']) => name);
@@ -49,42 +49,42 @@ test('the members of Lock it names exist', () => {
   expect(membersOf(lock)).toEqual(expect.arrayContaining(ours));
 });
 
-describe('LockManager:', () => {
+describe('in the section on LockManager', () => {
   const options = rowsOf(between('## LockManager', 'The callback gets'));
   const nameOf = ([cell]: readonly string[]): string => quotedIn(cell)[0] ?? '';
   const isStarred = ([cell = '']: readonly string[]): boolean => cell.endsWith('*');
   const byRequest = options.filter((row) => !isStarred(row)).map(nameOf);
   const byManager = options.filter(isStarred).map(nameOf);
 
-  test.each(byRequest)('a request looks at %s', async (option) => {
+  test.each(byRequest)('request() checks its option %s', async (option) => {
     const locks = new LockManager(useClient(), { [option]: Symbol('bad') });
     await expect(locks.request('x', { [option]: Symbol('bad') }, () => {})).rejects.toThrow(`${option} must be`);
   });
 
-  test.each(byManager)('a manager looks at %s', (option) => {
+  test.each(byManager)('the constructor checks its option %s', (option) => {
     const client = useClient();
     expect(() => new LockManager(client, { [option]: Symbol('bad') })).toThrow(`${option} must be`);
   });
 
-  test('the options are these', () => {
+  test('the table of options lists those of a request and those of the manager alone', () => {
     expect(byRequest).toEqual(['mode', 'ifAvailable', 'signal', 'reentrant']);
     expect(byManager).toEqual(['timeout', 'ttl', 'identity', 'margin']);
   });
 
-  test('the members it names exist', () => {
+  test('the members of LockManager that the README names exist', () => {
     const named = [...readme.matchAll(/\blocks\.(\w+)\(/g)].map(([, name]) => name);
     expect(named.length).toBeGreaterThan(2);
     expect(membersOf(new LockManager(useClient()))).toEqual(expect.arrayContaining(named));
   });
 
-  test('`held` has the members it names, and no more', async () => {
+  test('the table of the members of `held` is complete', async () => {
     const rows = rowsOf(between('The callback gets', '### When the lock is lost'));
     const named = rows.flatMap(([cell]) => quotedIn(cell)).map((text) => text.replace('held.', '').replace('()', ''));
     const members = await new LockManager(useClient()).request(freshName(), membersOf);
     expect(named.sort()).toEqual(members.sort());
   });
 
-  test('the entries that query() lists have the fields it names', async () => {
+  test('the entries of query() have the fields the README names', async () => {
     const [, fields = ''] = /for \(const \{ (.*) \} of \[\.\.\.held/.exec(readme) ?? [];
     const name = freshName();
     const locks = new LockManager(useClient());
@@ -92,7 +92,7 @@ describe('LockManager:', () => {
     expect(held.map(membersOf)).toEqual([expect.arrayContaining(fields.split(', '))]);
   });
 
-  test('a hold and a loss are told on all channels it names, with the fields it names, and no more', async () => {
+  test('a hold and a loss publish messages on all listed channels, with exactly the listed fields', async () => {
     const [channels = [], fields = []] = ['| channel', '| field'].map((head) =>
       rowsOf(between(head, '\n\n')).flatMap(([cell]) => quotedIn(cell)),
     );

@@ -9,14 +9,14 @@ import { APP, guard, useTlsEtcd } from './support/secured-etcd.ts';
 import { runInShell } from './support/shell.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
 
-/** The file a snippet says it is. */
+/** The file name in the first line of a snippet. */
 const nameOf = (code: string): string | undefined =>
   /^\/\/ (\S+\.js)$/m.exec(code.slice(0, code.indexOf('\n') + 1))?.[1];
 
 const codeIn = (wanted: string): string[] =>
   blocks.filter(({ language }) => language === wanted).map(({ code }) => code);
 
-/** Only the address is not the reader's own. */
+/** Replaces the endpoint in a snippet by that of the shared server. */
 const here = (code: string): string =>
   code
     .replaceAll('http://127.0.0.1:2379', inject('etcd'))
@@ -28,23 +28,20 @@ describe('the README', () => {
   const js = codeIn('js');
   const snippets = js.filter((code) => !nameOf(code));
 
-  test.each(numbered(snippets))('snippet $n runs as it is, and ends by itself', async ({ code }) => {
+  test.each(numbered(snippets))('JavaScript snippet $n runs unchanged and exits with 0', async ({ code }) => {
     const { code: exit, stderr } = await runScript(here(code));
     expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
   });
 
-  test.each(numbered(codeIn('ts')))(
-    'TypeScript snippet $n compiles as strictly as can be, and runs',
-    async ({ code }) => {
-      // So that the declarations of both entry points are looked at.
-      const server = "export { EmbeddedEtcd } from 'etcd-v2-lock/server';";
-      const files = { 'snippet.ts': here(code), 'server.ts': server, 'tsconfig.json': strictTsconfig() };
-      const { code: exit, output } = await runInUserProject(files, [COMPILE, ['out/snippet.js']]);
-      expect({ exit, output }).toEqual({ exit: 0, output: expect.stringMatching(/^mine, with token \d+n\n$/) });
-    },
-  );
+  test.each(numbered(codeIn('ts')))('TypeScript snippet $n compiles in strict mode and runs', async ({ code }) => {
+    // Compiles the declarations of the other entry point too.
+    const server = "export { EmbeddedEtcd } from 'etcd-v2-lock/server';";
+    const files = { 'snippet.ts': here(code), 'server.ts': server, 'tsconfig.json': strictTsconfig() };
+    const { code: exit, output } = await runInUserProject(files, [COMPILE, ['out/snippet.js']]);
+    expect({ exit, output }).toEqual({ exit: 0, output: expect.stringMatching(/^mine, with token \d+n\n$/) });
+  });
 
-  test('the example with TLS and a password takes the lock of an etcd that asks for both', async () => {
+  test('the example with TLS and a password acquires a lock on an etcd that requires both', async () => {
     const [snippet = ''] = js.filter((code) => nameOf(code) === 'locked.js');
     const authority = makeAuthority();
     const { etcd, url } = await useTlsEtcd(authority.issue(), authority);
@@ -65,7 +62,7 @@ describe('the README', () => {
   test.each([
     ['Vitest', 'vitest', ['node_modules/vitest/vitest.mjs', 'run']],
     ['node:test', 'node:test', ['--test']],
-  ])('the example of a test with %s passes as it is', async (_, runner, args) => {
+  ])('the example of a test with %s passes unchanged', async (_, runner, args) => {
     const tests = itsTests.filter((code) => code.includes(`from '${runner}'`));
     expect(tests.map(nameOf)).toEqual(['report.test.js']);
     const files = Object.fromEntries([underTest, ...tests].map((code) => [nameOf(code), code]));
@@ -77,7 +74,7 @@ describe('the README', () => {
   });
 
   test.each(numbered(codeIn('sh').filter((code) => code.startsWith('etcd-v2-lock'))))(
-    'the command lines of snippet $n end well, and tell of who holds the lock',
+    'the commands of shell snippet $n succeed and print the holder of the lock',
     async ({ code }) => {
       const etcd = await EmbeddedEtcd.start();
       onTestFinished(() => etcd.stop());
@@ -89,7 +86,7 @@ describe('the README', () => {
     },
   );
 
-  test('has only snippets that are run, and two commands that exist', () => {
+  test('has only snippets that these tests run, and two npm commands, which exist', () => {
     expect(new Set(blocks.map(({ language }) => language))).toEqual(new Set(['sh', 'js', 'ts']));
     expect(snippets.length).toBeGreaterThan(2);
     const commands = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm) ?? []);

@@ -13,7 +13,7 @@ afterEach(() => {
 });
 
 describe('Scope', () => {
-  test('aborts with the reason of whichever signal is first, and with no later one', () => {
+  test('aborts with the reason of the first signal that aborts, and ignores later ones', () => {
     const [first, second] = [new AbortController(), new AbortController()];
     const scope = new Scope(first.signal, undefined, second.signal);
     second.abort('second');
@@ -22,26 +22,26 @@ describe('Scope', () => {
     scope.dispose();
   });
 
-  test('has aborted from the start when one of its signals has', () => {
+  test('is aborted from the start when one of its signals is', () => {
     const scope = new Scope(new AbortController().signal, AbortSignal.abort('before'));
     expect(scope.signal.reason).toBe('before');
     scope.dispose();
   });
 
-  test('may follow one signal many times over without a warning of a leak', async () => {
+  test('can follow one signal many times without a leak warning', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
     const { signal } = new AbortController();
     const scopes = Array.from({ length: 20 }, () => new Scope(signal));
-    // Warnings are told at the next tick.
+    // Warnings are emitted at the next tick.
     await new Promise(process.nextTick);
     process.off('warning', onWarning);
     expect(warnings).toEqual([]);
     for (const scope of scopes) scope.dispose();
   });
 
-  test('has one signal, whether that is asked for before it aborts or after', () => {
+  test('has one signal, whether it is first read before or after the abort', () => {
     const [before, after] = [new Scope(), new Scope()];
     const { signal } = before;
     for (const scope of [before, after]) scope.abort('over');
@@ -50,7 +50,7 @@ describe('Scope', () => {
     for (const scope of [before, after]) expect(scope.signal).toMatchObject({ aborted: true, reason: 'over' });
   });
 
-  test('follows another scope as it does a signal, until it is disposed of', () => {
+  test('follows another scope like a signal, until dispose()', () => {
     const outer = new Scope();
     const [inner, gone] = [new Scope(outer), new Scope(outer)];
     gone.dispose();
@@ -61,7 +61,7 @@ describe('Scope', () => {
     expect(() => inner.throwIfAborted()).toThrow('outer');
   });
 
-  test('follows a signal given later', () => {
+  test('follows a signal added later by abortWith()', () => {
     const later = watchedSignal();
     const scope = new Scope().abortWith(later.signal);
     expect(scope.signal.aborted).toBe(false);
@@ -70,7 +70,7 @@ describe('Scope', () => {
     scope.dispose();
   });
 
-  test('aborts at its deadline with a reason made then', () => {
+  test('aborts at its deadline with a reason created at that time', () => {
     const scope = new Scope().abortAt(Deadline.after(1), () => now());
     const startedAt = now();
     vi.advanceTimersByTime(1000);
@@ -78,7 +78,7 @@ describe('Scope', () => {
     scope.dispose();
   });
 
-  test('disposed of, has no listener and no timer left, and follows nothing any more', () => {
+  test('has no listener and no timer after dispose(), and no longer follows its signals', () => {
     const watched = [watchedSignal(), watchedSignal()];
     const scope = new Scope(...watched.map(({ signal }) => signal)).abortAt(Deadline.after(1), () => 'late');
     expect(watched.map(({ listeners }) => listeners)).toEqual([1, 1]);
@@ -90,7 +90,7 @@ describe('Scope', () => {
     expect(scope.signal.aborted).toBe(false);
   });
 
-  test('follows the same signal many times over without a listener left', () => {
+  test('leaves no listener after following the same signal many times', () => {
     const watched = watchedSignal();
     for (let i = 0; i < 50; i += 1) new Scope(watched.signal, watched.signal).dispose();
     expect(watched.added).toBe(50);
@@ -98,7 +98,7 @@ describe('Scope', () => {
   });
 });
 
-test('a shared signal may be followed by any number of scopes without a warning', () => {
+test('any number of scopes can follow a shared signal without a leak warning', () => {
   const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const { signal } = sharedAbortController();
   const scopes = Array.from({ length: 40 }, () => new Scope(signal));
@@ -108,7 +108,7 @@ test('a shared signal may be followed by any number of scopes without a warning'
 });
 
 describe('orAborted', () => {
-  test('settles like its promise and leaves no listener behind', async () => {
+  test('settles like its promise and leaves no listener', async () => {
     const watched = watchedSignal();
     await expect(orAborted(Promise.resolve(1), watched.signal)).resolves.toBe(1);
     await expect(orAborted(Promise.reject(new Error('x')), watched.signal)).rejects.toThrow('x');
@@ -116,7 +116,7 @@ describe('orAborted', () => {
     expect(watched.listeners).toBe(0);
   });
 
-  test('rejects with the signal’s reason while the promise goes on alone, whatever becomes of it', async () => {
+  test('rejects with the reason of the signal, and handles a later rejection of the promise', async () => {
     const watched = watchedSignal();
     let fail = (_: Error) => {};
     const work = new Promise<void>((_, reject) => {
@@ -125,11 +125,11 @@ describe('orAborted', () => {
     const raced = orAborted(work, watched.signal);
     watched.controller.abort('enough');
     await expect(raced).rejects.toBe('enough');
-    fail(new Error('later, and unhandled if nobody caught it'));
+    fail(new Error('later, and unhandled if nothing caught it'));
     await expect(work).rejects.toThrow('later');
   });
 
-  test('an aborted signal comes before a promise that has settled', async () => {
+  test('prefers an aborted signal to a settled promise', async () => {
     const signal = AbortSignal.abort('before');
     await expect(orAborted(Promise.resolve(1), signal)).rejects.toBe('before');
     await expect(orAborted(Promise.reject(new Error('x')), signal)).rejects.toBe('before');

@@ -29,18 +29,18 @@ describe('Deadline', () => {
     expect(deadline.remaining).toBe(0);
   });
 
-  test('does not move with the wall clock', () => {
+  test('does not change with the wall clock', () => {
     const deadline = Deadline.after(2);
     vi.setSystemTime(Date.now() + day * 1000);
     expect(deadline.remaining).toBe(2000);
   });
 
-  test('never passes when it is never', () => {
+  test('Deadline.never never passes', () => {
     expect(Deadline.never.passed).toBe(false);
     expect(Deadline.never.remaining).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('has passed at once when it lies behind', () => {
+  test('has passed at once when created in the past', () => {
     expect(new Deadline(now() - 1).passed).toBe(true);
     expect(Deadline.after(0).passed).toBe(true);
   });
@@ -58,7 +58,7 @@ describe('atDeadline', () => {
     expect(fired).toHaveBeenCalledTimes(1);
   });
 
-  test('fires at the end of a fraction of a millisecond, never before it', () => {
+  test('does not fire early when the deadline is a fraction of a millisecond away', () => {
     const deadline = new Deadline(now() + 0.4);
     let early = true;
     atDeadline(deadline, () => {
@@ -68,7 +68,7 @@ describe('atDeadline', () => {
     expect(early).toBe(false);
   });
 
-  test('fires for a deadline that has passed, but later than the call', () => {
+  test('fires for a passed deadline, but not during the call', () => {
     const fired = vi.fn();
     atDeadline(new Deadline(now() - 5000), fired);
     expect(fired).not.toHaveBeenCalled();
@@ -76,7 +76,7 @@ describe('atDeadline', () => {
     expect(fired).toHaveBeenCalledTimes(1);
   });
 
-  test('waits through more than the 2^31 ms that one timer can', () => {
+  test('waits longer than the 2^31 ms limit of one timer', () => {
     const fired = vi.fn();
     atDeadline(Deadline.after(60 * day), fired);
     vi.advanceTimersByTime(59 * day * 1000);
@@ -86,7 +86,7 @@ describe('atDeadline', () => {
     expect(fired).toHaveBeenCalledTimes(1);
   });
 
-  test('is cancelled in each of the timers it is made of', () => {
+  test('can be cancelled during each of its consecutive timers', () => {
     const fired = vi.fn();
     const cancel = atDeadline(Deadline.after(60 * day), fired);
     vi.advanceTimersByTime(30 * day * 1000);
@@ -97,7 +97,7 @@ describe('atDeadline', () => {
     expect(fired).not.toHaveBeenCalled();
   });
 
-  test('needs no timer for never', () => {
+  test('sets no timer for Deadline.never', () => {
     const cancel = atDeadline(Deadline.never, () => expect.unreachable());
     expect(vi.getTimerCount()).toBe(0);
     cancel();
@@ -107,7 +107,7 @@ describe('atDeadline', () => {
     [{}, true],
     [{ ref: true }, true],
     [{ ref: false }, false],
-  ])('with %o keeps the process alive: %s, also in its second timer', (options, kept) => {
+  ])('with %o keeps the process alive: %s, with each of its timers', (options, kept) => {
     const timers = vi.spyOn(globalThis, 'setTimeout');
     const cancel = atDeadline(Deadline.after(60 * day), () => {}, options);
     vi.advanceTimersByTime(30 * day * 1000);
@@ -119,7 +119,7 @@ describe('atDeadline', () => {
 });
 
 describe('sleep', () => {
-  test('resolves after its time and leaves nothing behind', async () => {
+  test('resolves after its time and leaves no listener', async () => {
     const watched = watchedSignal();
     const slept = sleep(1000, watched.signal);
     expect(watched.listeners).toBe(1);
@@ -128,7 +128,7 @@ describe('sleep', () => {
     expect(watched.listeners).toBe(0);
   });
 
-  test('rejects with the signal’s own reason at once, and its timer is gone', async () => {
+  test('rejects with the reason of the signal at once, and clears its timer', async () => {
     const watched = watchedSignal();
     const slept = sleep(1000, watched.signal);
     const reason = { any: 'thing' };
@@ -137,14 +137,14 @@ describe('sleep', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('does not begin when the signal has aborted already', async () => {
+  test('rejects at once when the signal is already aborted', async () => {
     const watched = watchedSignal();
     watched.controller.abort('before');
     await expect(sleep(1000, watched.signal)).rejects.toBe('before');
     expect(watched.added).toBe(0);
   });
 
-  test('of a negative time wakes at once', async () => {
+  test('of a negative time resolves at once', async () => {
     const slept = sleep(-5);
     await vi.runAllTimersAsync();
     await slept;
@@ -152,7 +152,7 @@ describe('sleep', () => {
 });
 
 describe('pause', () => {
-  test('ends after its time without keeping the process alive', async () => {
+  test('resolves after its time without keeping the process alive', async () => {
     const timers = vi.spyOn(globalThis, 'setTimeout');
     const watched = watchedSignal();
     const paused = pause(1000, watched.signal);
@@ -163,7 +163,7 @@ describe('pause', () => {
     expect(watched.listeners).toBe(0);
   });
 
-  test('ends early without an error when any of its signals aborts', async () => {
+  test('resolves early, without an error, when any of its signals aborts', async () => {
     const [first, second] = [watchedSignal(), watchedSignal()];
     const paused = pause(1000, first.signal, second.signal);
     second.controller.abort(new Error('woken'));
@@ -171,13 +171,13 @@ describe('pause', () => {
     expect(first.listeners).toBe(0);
   });
 
-  test('does not begin when a signal has aborted already', async () => {
+  test('resolves at once when a signal is already aborted', async () => {
     await pause(1000, new AbortController().signal, AbortSignal.abort());
   });
 });
 
 describe('Backoff', () => {
-  test('doubles from the first to the most, each wait between its half and its whole', () => {
+  test('doubles its limit from `first` to `most`, each wait between half the limit and the limit', () => {
     const options = fc.record({ first: fc.integer({ min: 1, max: 1000 }), factor: fc.integer({ min: 1, max: 100 }) });
     fc.assert(
       fc.property(options, fc.integer({ min: 1, max: 20 }), ({ first, factor }, tries) => {
@@ -195,7 +195,7 @@ describe('Backoff', () => {
     );
   });
 
-  test('goes from 100 to 500 ms unless told otherwise', () => {
+  test('waits from 100 to 500 ms by default', () => {
     const backoff = new Backoff();
     const random = vi.spyOn(Math, 'random').mockReturnValue(1);
     expect(Array.from({ length: 5 }, () => backoff.next())).toEqual([100, 200, 400, 500, 500]);
