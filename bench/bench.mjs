@@ -1,4 +1,4 @@
-// `npm run bench`: this package against what people would use instead, in one run on one real etcd.
+// `npm run bench`: compares this package with its alternatives, in one run on one real etcd.
 import { parseArgs } from 'node:util';
 import { machine } from './report/machine.mjs';
 import { text, write } from './report/report.mjs';
@@ -15,9 +15,9 @@ import { startProxy } from './setting/proxy.mjs';
 
 const USAGE = `npm run bench -- [--short]
 Writes bench/report.md and its plots.
-  --short  a minute's try: few and short rounds, small queues; prints only`;
+  --short  run for about a minute: fewer and shorter rounds, small queues; print the results only`;
 
-/** Rounds are many and short: a machine that slows down for a second then does so to all contestants of a round. */
+/** Many short rounds: a slowdown of the machine for a second then affects all contestants of a round alike. */
 const FULL = {
   cycles: { rounds: 84, times: 50 },
   farCycles: { rounds: 14, times: 50 },
@@ -48,7 +48,7 @@ const FAR_SIZES = 100;
 
 const print = (line) => process.stdout.write(`${line}\n`);
 
-// Whatever was started is stopped when this process exits; a signal alone would not have it do so.
+// The exit handlers stop all started processes; they do not run when a signal ends this process.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
 process.exitCode = await main();
@@ -126,7 +126,7 @@ async function timed({ etcd, unsynced, near, far }, plan, apart) {
   };
 }
 
-/** With etcd on all processors, too: where as many processes as these are busy, halves would be left idle in turn. */
+/** Runs the work with etcd on all processors: with this many busy processes, each half would be idle at times. */
 async function onAll({ pid }, apart, work) {
   if (apart) keepTo(apart.all, pid);
   const result = await work();
@@ -138,15 +138,15 @@ async function costs(etcd, plan) {
   return {
     waiters: [
       await step('local waiters', () => waiters(etcd, 'manager', plan.waiters)),
-      await step('waiters with entries of their own', () => waiters(etcd, 'lock', plan.alone)),
+      await step('waiters with one entry each', () => waiters(etcd, 'lock', plan.alone)),
       await step("python-etcd's waiters", () => waiters(etcd, 'python', plan.alone)),
     ],
-    idle: await step('at rest', () => idle(etcd, plan.idle)),
+    idle: await step('idle', () => idle(etcd, plan.idle)),
     debug: await step('debug', () => debugCost(etcd.url, plan.debug)),
   };
 }
 
-/** Tells on stderr what goes on, for a run takes minutes. */
+/** Prints the progress on stderr, because a run takes minutes. */
 async function step(name, work) {
   const start = performance.now();
   const result = await work();

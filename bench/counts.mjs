@@ -1,4 +1,4 @@
-// Everything that can be counted, as JSON: `node bench/counts.mjs ETCD_URL`. The same numbers at any speed.
+// Prints all counts as JSON: `node bench/counts.mjs ETCD_URL`. They do not depend on the speed of the machine.
 import { countDrain } from './sections/drain.mjs';
 import { countHandOver } from './sections/hand-over.mjs';
 import { idle } from './sections/idle.mjs';

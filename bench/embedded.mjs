@@ -1,5 +1,5 @@
-// What the embedded server costs, and whether that grows faster than the work: `npm run build && node bench/embedded.mjs`.
-// Each figure is per item; `ratio` is that figure by the one for half as many, about 1 where the cost is linear.
+// Costs of the embedded server, and whether they grow faster than the work: `npm run build && node bench/embedded.mjs`.
+// Each figure is per item; `ratio` is the figure ÷ the figure for half as many items, about 1 if the cost is linear.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { EmbeddedEtcd } from 'etcd-v2-lock/server';
@@ -16,7 +16,7 @@ const print = (text = '') => process.stdout.write(`${text}\n`);
 async function table(title, sizes, measure) {
   print(title);
   let before;
-  // One round for the compiler.
+  // Warm up.
   await measure(sizes[0]);
   for (const size of sizes) {
     const figures = await median(() => measure(size));
@@ -30,7 +30,7 @@ async function table(title, sizes, measure) {
   print();
 }
 
-/** Of three rounds, figure by figure. */
+/** Returns the median of three rounds for each figure. */
 async function median(round) {
   const rounds = [await round(), await round(), await round()];
   return Object.fromEntries(
@@ -46,7 +46,7 @@ async function heap() {
   return process.memoryUsage().heapUsed;
 }
 
-/** A server, and what asks it: up to 64 connections that are used again, or one for each of any number of polls. */
+/** Runs the work with a server and clients for it: up to 64 reused connections, and one further connection per poll. */
 async function withEtcd(work) {
   const etcd = await EmbeddedEtcd.start();
   const busy = new Agent({ connections: 64, pipelining: 1 });
@@ -70,7 +70,7 @@ async function withEtcd(work) {
 
 const times = (n, fn) => Promise.all(Array.from({ length: n }, (_, i) => fn(i)));
 
-/** Calls for 0 to n - 1, 64 at a time. */
+/** Calls `fn` with 0 to n - 1, 64 calls at a time. */
 async function inBurst(n, fn) {
   let next = 0;
   await times(64, async () => {
@@ -84,7 +84,7 @@ async function clocked(work) {
   return performance.now() - start;
 }
 
-/** Both ends are in this process: a waiter costs its client, too. */
+/** The figures include the clients, which run in this process too. */
 const polls = (keyOf, wake) => (n) =>
   withEtcd(async ({ write, poll }) => {
     await write('/warm', 'value=1');
@@ -105,7 +105,7 @@ const polls = (keyOf, wake) => (n) =>
     };
   });
 
-/** What is left once all is over, by how much each round adds to it. */
+/** Prints how much heap each round leaves behind. */
 async function leftOver(n, measure) {
   const heaps = [];
   for (let i = 0; i < 4; i += 1) {
@@ -161,7 +161,7 @@ const listing = (n) =>
 
 await table('a recursive sorted listing', [1000, 2000, 4000], listing);
 
-/** How many timers of this package are set, also those that keep nothing alive. */
+/** Returns a function that counts the active timers of this package, including unref'd ones. */
 function countTimers() {
   const { setTimeout: set, clearTimeout: clear } = globalThis;
   const live = new Set();

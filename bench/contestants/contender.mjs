@@ -1,4 +1,4 @@
-// One of several processes that want the same lock: `contender.mjs URL`, asked by JSON lines.
+// One of several processes that contend for one lock: `contender.mjs URL`, controlled by JSON lines.
 import { EtcdClient, Lock } from 'etcd-v2-lock';
 import { answerLines } from '../setting/answering.mjs';
 

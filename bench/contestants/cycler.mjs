@@ -1,4 +1,4 @@
-// One contestant of the uncontended cycle in a process of its own: `cycler.mjs ID URL`, asked by JSON lines.
+// One contestant of the uncontended cycle in its own process: `cycler.mjs ID URL`, controlled by JSON lines.
 import { answerLines } from '../setting/answering.mjs';
 import { clocked } from '../setting/clock.mjs';
 import { npmEtcd3 } from './etcd3.mjs';
@@ -24,5 +24,5 @@ await answerLines({
   },
 });
 await contestant.stop();
-// npm etcd3 leaves something open.
+// npm etcd3 leaves handles open.
 process.exit();

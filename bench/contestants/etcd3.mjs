@@ -1,6 +1,6 @@
 import { Etcd3 } from 'etcd3';
 
-/** On the v3 API of the same server. Its lock does not wait: it is a lease and a key, both thrown away. */
+/** npm etcd3, on the v3 API of the same server. Its lock does not wait: it creates a lease and a key, and removes both. */
 export function npmEtcd3(url) {
   const client = new Etcd3({ hosts: url });
   return {

@@ -5,8 +5,8 @@ import { onPath } from '../../scripts/find.mjs';
 import { clocked } from '../setting/clock.mjs';
 
 /**
- * `etcdctl lock`, on the v3 API of the same server. Each contender is a process that waits from before the clock runs,
- * tells of the lock by printing its key, and gives it back when asked to end.
+ * `etcdctl lock`, on the v3 API of the same server. Each contender is a process that waits before the clock starts, prints its
+ * key when it holds the lock, and releases the lock on SIGTERM.
  */
 export function etcdctl(url) {
   const [program] = onPath('etcdctl');
@@ -19,7 +19,7 @@ export function etcdctl(url) {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { PATH: process.env.PATH, ETCDCTL_API: '3' },
     });
-    // A contender that is left behind would wait for a server that is gone.
+    // A leftover contender would wait for a stopped server.
     const kill = () => child.kill('SIGKILL');
     process.once('exit', kill);
     child.once('exit', () => process.off('exit', kill));

@@ -4,7 +4,7 @@ import { clocked } from '../setting/clock.mjs';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-/** Bare requests by undici, for want of which no lock on the v2 API can do. */
+/** The bare undici requests that every lock on the v2 API needs. */
 class Bare {
   #client;
 
@@ -27,7 +27,7 @@ class Bare {
     await body.dump();
   }
 
-  /** Resolves once the key has changed after that index. */
+  /** Resolves when the entry changes after its `modifiedIndex`. */
   async changed({ key, modifiedIndex }) {
     const path = `/v2/keys${key}?wait=true&waitIndex=${modifiedIndex + 1}`;
     return (await this.#client.request({ method: 'GET', path })).body.json();
@@ -64,7 +64,7 @@ export function threeRequests(url) {
   };
 }
 
-/** What a hand-over cannot do without: a bare DELETE that a bare long poll sees, plus one read by whoever waited. */
+/** The minimum of a hand-over: a bare DELETE, the bare long poll it ends, and one listing by the waiter. */
 export function bareHandOver(url) {
   const [holder, waiter] = [new Bare(url), new Bare(url)];
   const name = `floor-${randomUUID()}`;

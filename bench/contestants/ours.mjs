@@ -4,7 +4,7 @@ import { clocked } from '../setting/clock.mjs';
 
 const TTL = 600;
 
-/** Two faces of this package, so far as a contestant sees: take it, and get something to give it back with. */
+/** The two APIs of this package behind one function: acquires a lock by name, returns an object with `release()`. */
 const faces = {
   lock: {
     title: 'this package, `Lock`',
@@ -40,7 +40,7 @@ export function ours(face, url) {
   };
 }
 
-/** The lock goes to and fro between two clients, as between two processes, but on one clock. */
+/** The lock alternates between two clients, as between two processes, but on one clock. */
 function handOver(take, takeElsewhere) {
   const name = `hand-over-${randomUUID()}`;
   let takers = [take, takeElsewhere];

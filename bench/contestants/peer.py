@@ -1,4 +1,4 @@
-"""python-etcd's Lock, driven by JSON lines and timed in here, so that the pipe to it costs nothing.
+"""python-etcd's Lock, controlled by JSON lines and timed in this process, so that the times exclude the pipe.
 
     peer.py HOST PORT
 
@@ -49,13 +49,13 @@ class Peer:
         self.expect()
 
     def expect(self):
-        """Contenders that `queue` from now on; they give the lock back at once, but for one that `pass_on` lets keep it."""
+        """Prepares for contenders started by `queue`; they release the lock at once, unless `pass_on` lets one keep it."""
         self.draining = True
         self.served = []
         self.waiters = []
 
     def queue(self, name):
-        """One more contender; the caller sees in etcd that it waits."""
+        """Starts one more contender; the caller checks in etcd that it waits."""
         lock = etcd.Lock(connect(), name)
 
         def wait():
@@ -69,7 +69,7 @@ class Peer:
         self.waiters.append((lock, thread))
 
     def pass_on(self):
-        """Milliseconds from the call of release to the acquire of the one waiter, who holds it afterwards."""
+        """Returns milliseconds from the call of release to the acquire of the one waiter, the new holder."""
         self.draining = False
         start = time.monotonic()
         self.holder.release()
@@ -83,20 +83,20 @@ class Peer:
         self.holder.release()
 
     def drain(self):
-        """Milliseconds until the last waiter had the lock."""
+        """Returns milliseconds from the release until the last waiter has acquired the lock."""
         start = time.monotonic()
         self.holder.release()
         self.join()
         return (self.served[-1] - start) * 1000
 
     def join(self):
-        """How many were served once all are."""
+        """Waits for all contenders; returns how many acquired the lock."""
         for _, thread in self.waiters:
             thread.join()
         return len(self.served)
 
     def usage(self):
-        """Milliseconds of CPU time and bytes of resident memory so far."""
+        """Returns milliseconds of CPU time and bytes of resident memory so far."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         with open("/proc/self/statm") as statm:
             resident = int(statm.read().split()[1]) * resource.getpagesize()

@@ -7,8 +7,8 @@ import { runOn } from '../setting/processors.mjs';
 const PEER = fileURLToPath(new URL('peer.py', import.meta.url));
 
 /**
- * A process with python-etcd in it.
- * @param processors those it may run on; by default those of this process
+ * Starts a process with python-etcd.
+ * @param processors the processors it may run on; by default those of this process
  */
 export function startPython(url, processors) {
   const python = findPython();
@@ -23,7 +23,7 @@ export function pythonEtcd(url) {
   return {
     id: 'python',
     title: 'python-etcd `Lock`',
-    /** Timed over there. */
+    /** Timed in that process. */
     cycles: (lock, times) => peer.ask('cycles', { name: lock, times }),
     hold: () => peer.ask('hold', { name }),
     queue: () => peer.ask('queue', { name }),

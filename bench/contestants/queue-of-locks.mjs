@@ -1,4 +1,4 @@
-// A queue of `Lock`s, as if each came from another process: `queue-of-locks.mjs URL`, asked by JSON lines.
+// A queue of `Lock`s, one entry each, as from separate processes: `queue-of-locks.mjs URL`, controlled by JSON lines.
 import { EtcdClient, Lock } from 'etcd-v2-lock';
 import { answerLines } from '../setting/answering.mjs';
 
@@ -23,7 +23,7 @@ await answerLines({
       }),
     );
   },
-  /** Milliseconds from the release until the last one held it. */
+  /** Returns milliseconds from the release until the last waiter has acquired the lock. */
   async drain() {
     const start = performance.now();
     await holder.release();

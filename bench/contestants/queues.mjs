@@ -4,16 +4,16 @@ import { startPython } from './python.mjs';
 
 const LOCKS = fileURLToPath(new URL('queue-of-locks.mjs', import.meta.url));
 
-/** A queue of `Lock`s in which everyone has an entry, in a process of its own. */
+/** Starts a process with a queue of `Lock`s, each with its own entry. */
 export function queueOfLocks(url) {
   const locks = new JsonProcess(process.execPath, [LOCKS, url]);
   return queueIn(locks, { id: 'lock', title: 'this package, `Lock`' });
 }
 
-/** The same of python-etcd's: a thread and a connection for each. */
+/** The same with python-etcd's locks: one thread and one connection each. */
 export const queueOfPython = (url) => queueIn(startPython(url), { id: 'python', title: 'python-etcd `Lock`' });
 
-/** Timed over there. */
+/** Drains are timed in that process. */
 function queueIn(crowd, named) {
   let name;
   return {

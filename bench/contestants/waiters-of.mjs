@@ -5,7 +5,7 @@ import { startPython } from './python.mjs';
 const WAITERS = fileURLToPath(new URL('waiters.mjs', import.meta.url));
 const TITLES = { manager: 'this package, `LockManager`', lock: 'this package, `Lock`' };
 
-/** A process with waiters of this package. */
+/** Starts a process for waiters of this package. */
 export function waitersOfOurs(face, url) {
   const crowd = new JsonProcess(process.execPath, ['--expose-gc', WAITERS, url]);
   return {
@@ -15,14 +15,14 @@ export function waitersOfOurs(face, url) {
     usage: () => crowd.ask('usage'),
     async served() {
       const { inOrder, ...others } = await crowd.ask('served');
-      // Appends that go out together may arrive in any order.
+      // Concurrent appends may arrive in any order.
       return face === 'manager' ? { inOrder, ...others } : others;
     },
     stop: () => crowd.stop(),
   };
 }
 
-/** A process with waiters of python-etcd's, whose heap cannot be told from the rest of its memory. */
+/** Starts a process for python-etcd's waiters. Its heap cannot be measured apart from the rest of its memory. */
 export function waitersOfPython(url) {
   const crowd = startPython(url);
   let before;

@@ -1,4 +1,4 @@
-// A process full of waiters: `node --expose-gc waiters.mjs URL`, asked by JSON lines.
+// A process with many waiters: `node --expose-gc waiters.mjs URL`, controlled by JSON lines.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, Lock, LockManager } from 'etcd-v2-lock';
 import { answerLines } from '../setting/answering.mjs';
@@ -35,21 +35,21 @@ const operations = {
       );
     }
   },
-  /** Bytes of heap and of resident memory, and milliseconds of CPU time, since `settle`. */
+  /** Returns bytes of heap and of resident memory, and milliseconds of CPU time, since `settle`. */
   async usage() {
     const used = cpu() - before.cpu;
     const live = await heap();
     before.cpu = cpu();
     return { heap: live - before.heap, resident: process.memoryUsage.rss() - before.resident, cpu: used };
   },
-  /** CPU time since `usage`. */
+  /** Waits until all waiters have held the lock; returns their number and order, and the CPU time since `usage`. */
   async served() {
     await Promise.all(waiting);
-    return { served: order.length, inOrder: order.every((place, i) => place === i), cpu: cpu() - before.cpu };
+    return { served: order.length, inOrder: order.every((index, i) => index === i), cpu: cpu() - before.cpu };
   },
 };
 
-/** What is left after garbage is gone, that of finalizers too. */
+/** Returns the used bytes after garbage collection, repeated for objects with finalizers. */
 async function heap() {
   for (let i = 0; i < 3; i += 1) {
     gc();

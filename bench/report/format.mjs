@@ -9,7 +9,7 @@ export function number(value) {
 
 export const span = ({ low, high }) => `${number(low)} – ${number(high)}`;
 
-/** @param columns each a heading and what stands under it in a row; numbers are set to the right */
+/** @param columns pairs of a heading and a function from a row to its cell; columns of numbers are aligned right */
 export function table(columns, rows) {
   const body = rows.map((row) => columns.map(([, cell]) => String(cell(row))));
   const align = columns.map((_, column) =>

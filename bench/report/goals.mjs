@@ -2,12 +2,12 @@ import { number, span, table } from './format.mjs';
 import { WHY_NOT } from './prose.mjs';
 import { median, ratio, spread, summary } from './stats.mjs';
 
-/** What was set out to be reached, and what was: a row each of goal, measured, and whether that is enough. */
+/** Returns a row per goal: the goal, the measured value, and whether it is reached. */
 export function goals(results) {
   return [...speedGoals(results), ...scaleGoals(results)];
 }
 
-/** With the reason below for what was not reached. */
+/** Returns the table of goals, and below it the reasons for those not reached. */
 export function goalTable(rows) {
   const shown = table(
     [
@@ -42,7 +42,7 @@ function speedGoals({ uncontended: { direct, near, far, counts }, handOver }) {
     against("npm etcd3's", etcd3, 2.5),
     exactly('uncontended: requests and round trips', `${counts.lock.requests} and ${counts.lock.trips}`, '3 and 2'),
     within(
-      'uncontended: round trips by what 2 ms each way add ÷ 4 ms',
+      'uncontended: round trips, as time added by 2 ms each way ÷ 4 ms',
       `${shown(trips)}; two bare writes: ${shown(added('writes'))}`,
       trips.median,
       2.15,
@@ -84,14 +84,14 @@ function scaleGoals({ drain, waiters, idle, debug }) {
     exactly(`${many}: served in order`, inOrder, true),
     idleGoal('a held lock: one request per TTL/3', idle.holder, { renewal: idle.thirds }),
     idleGoal(
-      'a lock waited for: one renewal and one poll per TTL/3',
+      'a waiting request: one renewal and one poll per TTL/3',
       idle.waiter,
       { renewal: idle.thirds, poll: idle.thirds },
       ['read'],
     ),
     {
-      goal: '`debug` off: CPU time per cycle ÷ that without the calls, no more than between two copies alike',
-      measured: `${shown(ratio(debug.cpu.with, debug.cpu.without))}; alike: ${shown(alike)}`,
+      goal: '`debug` off: CPU time per cycle ÷ that without the calls, no more than that of identical copies',
+      measured: `${shown(ratio(debug.cpu.with, debug.cpu.without))}; identical: ${shown(alike)}`,
       reached: ratio(debug.cpu.with, debug.cpu.without).median <= alike.high,
     },
   ];
@@ -118,14 +118,14 @@ const within = (goal, measured, value, limit, why) => ({
 });
 const exactly = (goal, measured, wanted) => ({ goal: `${goal}: ${wanted}`, measured, reached: measured === wanted });
 
-/** @param read kinds of requests that come with the others, as a look at the queue does with each poll */
+/** @param besides kinds of requests without a limit, such as the listings that come with polls */
 function idleGoal(goal, { kinds }, most, besides = []) {
   const reached = Object.entries(kinds).every(([kind, count]) => besides.includes(kind) || count <= (most[kind] ?? 0));
   const per = Object.entries(kinds).map(([kind, count]) => `${number(count / most.renewal)} × ${kind}`);
   return { goal, measured: per.join(', '), reached };
 }
 
-/** Peers that took less time than `Lock`: by leg and section. */
+/** Returns the peers that took less time than `Lock`. */
 export function lostTo({ titles, rounds }) {
   const mine = rounds.lock.map(median);
   return Object.entries(rounds)

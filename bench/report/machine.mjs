@@ -5,16 +5,16 @@ import { findPython, onPath } from '../../scripts/find.mjs';
 
 const require = createRequire(import.meta.url);
 
-/** What the figures were measured on and of what versions, as a list of lines. */
+/** Returns lines that describe the machine and the versions of the measured programs. */
 export async function machine(etcd, apart) {
   const { etcdserver } = await (await fetch(`${etcd.url}/version`)).json();
   const [cpu] = os.cpus();
   const memory = Math.round(os.totalmem() / 1024 ** 3);
   return [
-    `${new Date().toISOString().slice(0, 10)}, ${os.cpus().length} × ${cpu.model.trim()}, ${memory} GiB, ${os.type()} ${os.release()}; load ${os.loadavg()[0].toFixed(1)} when it began`,
+    `${new Date().toISOString().slice(0, 10)}, ${os.cpus().length} × ${cpu.model.trim()}, ${memory} GiB, ${os.type()} ${os.release()}; load ${os.loadavg()[0].toFixed(1)} at the start`,
     apart
       ? `etcd on processor ${apart.servers}, its clients on processor ${apart.clients}; 8 contenders and their etcd on ${apart.all}`
-      : 'etcd and everything else on the same processors, as the scheduler has it',
+      : 'etcd and its clients on the same processors',
     `Node ${process.versions.node}, undici ${versionOf('undici')}, etcd ${etcdserver} with its data on disk`,
     `python-etcd ${pythonEtcdVersion()}, npm etcd3 ${versionOf('etcd3')}, ${etcdctlVersion()}`,
   ];

@@ -3,7 +3,7 @@ import { compile } from 'vega-lite';
 import { summary } from './stats.mjs';
 
 const LEGS = { direct: 'one machine', far: '2 ms added each way' };
-/** One above the other, each under its name. */
+/** Legs are stacked vertically, each with its name as heading. */
 const LEG = {
   field: 'leg',
   title: null,
@@ -12,7 +12,7 @@ const LEG = {
 };
 const plain = (title) => title.replaceAll('`', '');
 
-/** A dot for the median of each contestant, a line from the lowest to the highest median of a round. */
+/** Draws a dot for the median of each contestant, and a line from the lowest to the highest median of a round. */
 export function ranges(title, sections) {
   const values = Object.entries(sections).flatMap(([leg, { titles, rounds }]) =>
     Object.entries(rounds).map(([id, own]) => ({ leg: LEGS[leg], who: plain(titles[id]), ...summary(own) })),
@@ -41,7 +41,7 @@ export function ranges(title, sections) {
   });
 }
 
-/** Time per hand-over over the length of the queue. */
+/** Draws time per hand-over against the length of the queue. */
 export function growth(title, sections) {
   const values = Object.entries(sections).flatMap(([leg, { titles, bySize }]) =>
     Object.entries(bySize).flatMap(([size, rounds]) =>

@@ -8,17 +8,17 @@ import { drains, idleCosts, timings, waiterCosts } from './timings.mjs';
 
 const LEGS = {
   direct: 'One machine',
-  memory: 'One machine, the data of etcd in memory, so that a write costs it nothing',
+  memory: "One machine, with etcd's data in memory, so that writes wait for no disk",
   near: 'Through the proxy, nothing added',
   far: '2 ms added each way',
 };
 const legsOf = (section) => Object.entries(LEGS).filter(([leg]) => section[leg]);
 
-/** The whole of it, as text that also reads well on a terminal. */
+/** Returns the sections of the report as pairs of heading and text, also readable on a terminal. */
 export function text(results) {
   return [
     ['Goals', goalTable(goals(results))],
-    ['Where a peer wins, and why', losses(results)],
+    ['Where a peer is faster, and why', losses(results)],
     [
       'Uncontended: acquire + release',
       legs(results.uncontended, { floor: 'writes', counts: results.uncontended.counts }),
@@ -31,8 +31,8 @@ export function text(results) {
     ['Draining a queue', drainLegs(results.drain)],
     ['Waiters of one process', waiterCosts(results.waiters)],
     [
-      'At rest',
-      `TTL ${results.idle.ttl} s, so that a wait whose connection died silently has to go on within ${number(results.idle.ttl / 3)} s. A look at the queue comes a little earlier, in time for three members to be asked; the poll goes on meanwhile, for all of that time.\n\n${idleCosts(results.idle)}`,
+      'Idle',
+      `TTL ${results.idle.ttl} s: a waiting request notices a dead connection within ${number(results.idle.ttl / 3)} s. It reads the queue a little earlier, in time to ask three members, while its poll stays open.\n\n${idleCosts(results.idle)}`,
     ],
     ['`debug` off', debugText(results.debug)],
   ];
@@ -80,7 +80,7 @@ const fairness = ({ direct: { titles, fairness } }) =>
   Object.entries(fairness)
     .map(
       ([id, shares]) =>
-        `- ${titles[id]}: whoever had the fewest turns had ${shares.map((share) => `${Math.round(share * 100)} %`).join(', ')} of those of whoever had the most`,
+        `- ${titles[id]}: fewest ÷ most turns of a process, per round: ${shares.map((share) => `${Math.round(share * 100)} %`).join(', ')}`,
     )
     .join('\n');
 
@@ -88,10 +88,10 @@ function debugText({ cut, rounds, cpu }) {
   const shown = (of) => `${number(of.median)} (${number(of.low)} – ${number(of.high)})`;
   const besides = (id) =>
     `time per cycle ${shown(ratio(rounds.with, rounds[id]))}, CPU time per cycle ${shown(ratio(cpu.with, cpu[id]))}`;
-  return `The package as it is, in alternating rounds with two copies of it:
+  return `The package, in alternating rounds with two copies:
 
-- ÷ a copy from which its ${cut} calls of \`debug\` were cut out: ${besides('without')}
-- ÷ a copy that is just the same: ${besides('alike')}`;
+- ÷ a copy without its ${cut} calls of \`debug\`: ${besides('without')}
+- ÷ an identical copy: ${besides('alike')}`;
 }
 
 function losses({ uncontended, handOver, contenders, drain }) {
@@ -120,5 +120,5 @@ function losses({ uncontended, handOver, contenders, drain }) {
         ),
       ),
   );
-  return all.length > 0 ? all.join('\n') : 'Nowhere, in this run.';
+  return all.length > 0 ? all.join('\n') : 'No peer was faster in this run.';
 }

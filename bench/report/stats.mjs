@@ -1,4 +1,4 @@
-/** The nearest-rank percentile, of numbers in any order. */
+/** The nearest-rank percentile of numbers in any order. */
 export function percentile(numbers, share) {
   const sorted = [...numbers].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
@@ -10,11 +10,11 @@ export function median(numbers) {
   return sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Of the numbers, each of which comes from one round. */
+/** Median, lowest and highest of numbers, one per round. */
 export const spread = (numbers) => ({ median: median(numbers), low: Math.min(...numbers), high: Math.max(...numbers) });
 
-/** The median of the rounds' medians and how far these go, and the 99th percentile of all samples. */
+/** Median, lowest and highest of the medians of the rounds, and the 99th percentile of all samples. */
 export const summary = (rounds) => ({ ...spread(rounds.map(median)), p99: percentile(rounds.flat(), 0.99) });
 
-/** Ratios hold within a round, whatever the machine was at: one of each, and their spread. */
+/** Spread of the ratios of medians within each round: load on the machine affects both sides of a round alike. */
 export const ratio = (over, under) => spread(over.map((samples, round) => median(samples) / median(under[round])));

@@ -2,8 +2,8 @@ import { number, span, table } from './format.mjs';
 import { ratio, summary } from './stats.mjs';
 
 /**
- * A table of contestants.
- * @param floor id of the one that the others cannot beat
+ * Returns a table of contestants.
+ * @param floor id of the contestant that is the lower bound for the others
  * @param counts requests and round trips by id, if counted
  */
 export function timings({ titles, rounds }, { floor, counts, unit = 'cycle' }) {
@@ -27,7 +27,7 @@ export function timings({ titles, rounds }, { floor, counts, unit = 'cycle' }) {
 
 const withSpan = (of) => `${number(of.median)} (${span(of)})`;
 
-/** By the size of the queue. */
+/** Returns a table by the size of the queue. */
 export function drains({ titles, bySize }, counts) {
   const rows = Object.entries(bySize).flatMap(([size, rounds]) =>
     Object.entries(rounds).map(([id, own]) => ({ size, id, ...summary(own), counted: counts?.[id]?.[size] })),
@@ -67,6 +67,6 @@ export function idleCosts({ holder, waiter }) {
   const row = (title, { perThird }) => [title, perThird];
   return table(
     [['requests per TTL/3', ([title]) => title], ...kinds.map((kind) => [kind, ([, per]) => number(per[kind] ?? 0)])],
-    [row('a held lock', holder), row('a lock waited for', waiter)],
+    [row('a held lock', holder), row('a waiting request', waiter)],
   );
 }

@@ -9,8 +9,8 @@ const CONTENDER = fileURLToPath(new URL('../contestants/contender.mjs', import.m
 const PROCESSES = 8;
 
 /**
- * Milliseconds per cycle of 8 processes on one lock, and how evenly it went round.
- * @param processors those they may run on
+ * Measures milliseconds per cycle of 8 processes on one lock, and the fairness: fewest ÷ most turns of a process.
+ * @param processors the processors the processes may run on
  */
 export async function contenders(url, { rounds, seconds }, processors) {
   const teams = [

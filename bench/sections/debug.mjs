@@ -6,13 +6,13 @@ import { clocked } from '../setting/clock.mjs';
 import { alternate, WARM_UP } from './rounds.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** In here, so that copies find the same dependencies. */
+/** Inside node_modules, so that the copies find the same dependencies. */
 const COPIES = join(ROOT, 'node_modules/.cache/etcd-v2-lock-bench');
-/** Two of them are alike: what lies between these is the machine's. */
+/** Two of the copies are identical: their difference is noise of the machine. */
 const IDS = ['with', 'alike', 'without'];
 const CALL = /^\s*debug\(.*\);$/gm;
 
-/** The package as it is, `debug` being off, next to a copy from which its calls were cut out. */
+/** Compares the package, with `debug` off, with an identical copy and with a copy without calls of `debug`. */
 export async function debugCost(url, { rounds, times }) {
   const copies = join(COPIES, String(process.pid));
   try {
@@ -29,7 +29,7 @@ export async function debugCost(url, { rounds, times }) {
   }
 }
 
-/** How many calls were cut out. */
+/** Creates the copies; returns how many calls of `debug` were removed. */
 function makeCopies(directory) {
   mkdirSync(directory, { recursive: true });
   for (const copy of IDS) cpSync(join(ROOT, 'dist'), join(directory, copy), { recursive: true });
@@ -50,7 +50,7 @@ async function load(directory, id, url) {
   return { id, Lock, client: new EtcdClient({ endpoints: [url] }) };
 }
 
-/** Milliseconds of each cycle, and of CPU time per cycle. */
+/** Returns milliseconds of each cycle, and milliseconds of CPU time per cycle. */
 async function cycles({ client, Lock }, times) {
   const name = `debug-${randomUUID()}`;
   const took = [];

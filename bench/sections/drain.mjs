@@ -5,13 +5,13 @@ import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
 import { alternate, among, titlesOf } from './rounds.mjs';
 
-/** So many hand-overs make a round of a small queue: one drain of ten is over before anything is warm. */
+/** Minimum hand-overs per round: one drain of a queue of ten ends before anything is warm. */
 const HAND_OVERS = 200;
 
-/** So many appends and listings at once, while a queue is made. */
+/** Number of concurrent appends and listings while a queue is filled. */
 const AT_ONCE = 50;
 
-/** Milliseconds per hand-over while a queue of so many entries empties, for each size. */
+/** Measures milliseconds per hand-over while a queue drains, for each size of the queue. */
 export function drain(etcd, url, sizes, rounds) {
   return among([queueOfLocks(url), queueOfPython(url)], async (queues) => {
     for (const queue of queues) await drainTimes(etcd, queue, sizes[0]);
@@ -21,7 +21,7 @@ export function drain(etcd, url, sizes, rounds) {
   });
 }
 
-/** Requests per hand-over, by the size of the queue. */
+/** Counts requests per hand-over, by the size of the queue. */
 export async function countDrain(etcd, sizes) {
   const proxy = await startProxy(etcd.url);
   try {
@@ -41,7 +41,7 @@ export async function countDrain(etcd, sizes) {
   }
 }
 
-/** Milliseconds per hand-over of each drain. */
+/** Returns the milliseconds per hand-over of each drain in a round. */
 async function drainTimes(etcd, queue, size) {
   const took = [];
   for (let drained = 0; drained < HAND_OVERS; drained += size)

@@ -15,7 +15,7 @@ const contestants = (url) => [
   etcdctl(url),
 ];
 
-/** Milliseconds from the call of release to the acquire of the one who waits, who is in etcd's books by then. */
+/** Measures milliseconds from the call of release until the acquire of a waiter, whose watch etcd has registered before. */
 export function handOver(etcd, url, { rounds, times }) {
   return among(contestants(url), async (all) => {
     for (const contestant of all) if (!contestant.startsAnew) await passOnTimes(etcd, contestant, WARM_UP * times);
@@ -26,10 +26,10 @@ export function handOver(etcd, url, { rounds, times }) {
   });
 }
 
-/** Of one that is a new process each time, some are enough, and none to warm up: that takes long, and it gets no faster. */
+/** Fewer samples, without a warm-up, for a contestant that starts a process per hand-over: it is slow and does not get faster. */
 const timesOf = ({ startsAnew }, times) => (startsAnew ? Math.ceil(times / 20) : times);
 
-/** Requests by kind from the call of release until all is at rest again, with one waiter. */
+/** Counts requests by kind from the call of release until the waiter holds the lock. */
 export async function countHandOver(etcd) {
   const proxy = await startProxy(etcd.url);
   try {

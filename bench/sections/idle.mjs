@@ -5,9 +5,9 @@ import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
 
 /**
- * Requests by kind per TTL/3, counted over several of them, of a lock that is held and of one that is waited for.
+ * Counts requests by kind per TTL/3 of a holder and of a waiter.
  * @param ttl seconds
- * @param thirds for how many times TTL/3; looks at the queue do not go in step with these, so that few of them prove little
+ * @param thirds how many times TTL/3 to count; listings have another period, so a small number says little about them
  */
 export async function idle(etcd, { ttl, thirds }) {
   const proxies = [await startProxy(etcd.url), await startProxy(etcd.url)];
@@ -16,10 +16,10 @@ export async function idle(etcd, { ttl, thirds }) {
   const name = `idle-${randomUUID()}`;
   try {
     const held = await holding.acquire(name);
-    const asked = waiting.acquire(name);
+    const pending = waiting.acquire(name);
     const [holder, waiter] = await Promise.all(proxies.map((proxy) => perThirdOfTtl(proxy, { ttl, thirds })));
     await held.release();
-    await (await asked).release();
+    await (await pending).release();
     return { ttl, thirds, holder, waiter };
   } finally {
     await Promise.all(clients.map((client) => client.close()));
@@ -27,7 +27,7 @@ export async function idle(etcd, { ttl, thirds }) {
   }
 }
 
-/** From between two renewals to between two later ones: polls begin and end with renewals, or nearly so. */
+/** Counts between midpoints of two renewals each, because polls begin and end close to renewals. */
 async function perThirdOfTtl(proxy, { ttl, thirds }) {
   const kinds = {};
   const taken = async () => {
@@ -39,7 +39,7 @@ async function perThirdOfTtl(proxy, { ttl, thirds }) {
     await sleep((ttl * 1000) / 6);
     await taken();
   };
-  await between(1); // which asks for the version, too
+  await between(1); // includes the initial request for the version
   for (const kind of Object.keys(kinds)) delete kinds[kind];
   const start = performance.now();
   await between(thirds);

@@ -1,10 +1,10 @@
-/** Rounds before the first that counts: locks are taken by processes that have long been running. */
+/** Number of warm-up rounds: in production, processes that acquire locks have been running for long. */
 export const WARM_UP = 24;
 
 /**
- * Rounds in which each contestant has its turn, in an order of their own: whatever else goes on at the machine meets them
- * all alike, and what one does to the machine meets not always the same other one.
- * @returns for each id the samples of each round
+ * Runs rounds in which each contestant takes one turn, in random order: other load on the machine affects all contestants alike,
+ * and the after-effects of one contestant do not always affect the same other one.
+ * @returns the samples of each round, by id
  */
 export async function alternate(contestants, rounds, sample) {
   const results = Object.fromEntries(contestants.map(({ id }) => [id, []]));
@@ -22,7 +22,7 @@ function shuffled(all) {
   return list;
 }
 
-/** The work with these contestants, which are stopped after it. */
+/** Runs the work with these contestants, then stops them. */
 export async function among(contestants, work) {
   try {
     return await work(contestants);

@@ -4,7 +4,7 @@ import { pythonEtcd } from '../contestants/python.mjs';
 import { startProxy } from '../setting/proxy.mjs';
 import { alternate, among, titlesOf, WARM_UP } from './rounds.mjs';
 
-/** Longer than any answer takes: whatever is sent without waiting is seen to be. */
+/** Milliseconds, longer than any answer takes: shows which requests are sent without waiting for an answer. */
 const COUNTING_DELAY = 20;
 
 const contestants = async (url) => [
@@ -17,9 +17,9 @@ const contestants = async (url) => [
 ];
 
 /**
- * Milliseconds per acquire and release of a lock that nobody else wants, by leg. All have their turns in the same rounds, so
- * that what lies between two legs is no drift of the machine.
- * @param urls by leg
+ * Measures milliseconds per acquire and release of an uncontended lock, by leg. All legs share the same rounds, so that a slow
+ * drift of the machine's speed does not affect the difference between two legs.
+ * @param urls URLs of etcd, by leg
  */
 export async function uncontended(urls, { rounds, times }) {
   const legs = [];
@@ -38,7 +38,7 @@ export async function uncontended(urls, { rounds, times }) {
   });
 }
 
-/** Requests, round trips and connections of a cycle, all connections being open already, and of the first one. */
+/** Counts requests, round trips and new connections of the second cycle, and the connections of the first one. */
 export async function countCycles(etcd) {
   const proxy = await startProxy(etcd.url, { delay: COUNTING_DELAY });
   try {

@@ -5,7 +5,7 @@ import { entriesOf, pollsAt } from '../setting/etcd.mjs';
 import { startProxy } from '../setting/proxy.mjs';
 import { until } from '../setting/until.mjs';
 
-/** What is compiled and connected once is no waiter's. */
+/** Number of warm-up waiters: one-time compilation and connections are no cost of a waiter. */
 const WARM = 20;
 
 const makers = {
@@ -15,8 +15,8 @@ const makers = {
 };
 
 /**
- * What waiters of one process cost while another process holds the lock, and when all are served.
- * @param face 'manager', of whose waiters one at a time stands in etcd's queue; 'lock' or 'python', where each does
+ * Measures the cost of the waiters of one process while another client holds the lock, and until all of them have held it.
+ * @param face 'manager', whose waiters share one entry in etcd's queue; 'lock' or 'python', whose waiters have one entry each
  */
 export async function waiters(etcd, face, count) {
   const proxy = await startProxy(etcd.url);

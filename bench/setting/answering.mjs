@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 
-/** The other end of a `JsonProcess`: does one operation after the other until its input ends. */
+/** The child's side of a `JsonProcess`: runs one operation after the other until stdin ends. */
 export async function answerLines(operations) {
   for await (const line of createInterface(process.stdin)) {
     const { id, op, ...args } = JSON.parse(line);

@@ -1,4 +1,4 @@
-/** Milliseconds that the work takes, on the monotonic clock. */
+/** Runs the work; returns its duration in milliseconds, on the monotonic clock. */
 export async function clocked(work) {
   const start = performance.now();
   await work();

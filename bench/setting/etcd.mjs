@@ -10,13 +10,13 @@ import { until } from './until.mjs';
 
 const MEMORY = '/dev/shm';
 const ROOM_NEEDED = 1024 ** 3;
-/** What Linux calls a file system in memory. */
+/** Linux's magic number of tmpfs, a file system in memory. */
 const TMPFS = 0x01021994;
 
 /**
- * One real etcd with an empty store, on a disk as in production, where each write is synced.
- * @param inMemory on none; undefined where there is no room for that
- * @param processors those it may run on; any by default
+ * Starts a real etcd with an empty store on a disk, as in production, so that each write is synced.
+ * @param inMemory keep the data in memory instead; returns undefined if there is too little memory
+ * @param processors the processors etcd may run on; any by default
  */
 export async function startEtcd({ inMemory = false, processors } = {}) {
   const [etcd] = onPath('etcd');
@@ -61,7 +61,7 @@ const commandLine = ({ dataDir, url, peerUrl }) => [
 ];
 
 async function answers(url, server) {
-  if (server.exitCode !== null) throw new Error(`etcd ended with ${server.exitCode} before it was ready`);
+  if (server.exitCode !== null) throw new Error(`etcd exited with ${server.exitCode} before it was ready`);
   try {
     const answer = await fetch(`${url}/v2/keys/_ready`, { method: 'PUT', body: new URLSearchParams({ value: '1' }) });
     await answer.text();
@@ -71,13 +71,13 @@ async function answers(url, server) {
   }
 }
 
-/** Long polls of the v2 API that etcd knows of: a state to wait for instead of a time. */
+/** Returns the number of registered long polls of the v2 API: a state to wait for, instead of a fixed time. */
 export async function pollsAt(url) {
   const { watchers } = await (await fetch(`${url}/v2/stats/store`)).json();
   return watchers;
 }
 
-/** The same for watches of the v3 API. */
+/** Returns the number of registered watches of the v3 API. */
 export async function watchesAt(url) {
   const metrics = await (await fetch(`${url}/metrics`)).text();
   return Number(/^etcd_debugging_mvcc_watcher_total (\S+)$/m.exec(metrics)?.[1]);

@@ -4,7 +4,7 @@ const HEAD = 9;
 const HEADERS = 1;
 const END_STREAM = 1;
 
-/** Sees the streams of one way of an HTTP/2 connection begin and end: a gRPC call is one stream. */
+/** Detects the begin and end of the streams in one direction of an HTTP/2 connection: a gRPC call is one stream. */
 export class Http2Frames {
   #rest = Buffer.alloc(0);
   #begun = 0;
@@ -32,12 +32,12 @@ export class Http2Frames {
   }
 
   #frame(type, flags, stream) {
-    // Ids grow, and trailers come under the id of their stream.
+    // The ids of streams increase; trailers are HEADERS frames with the id of their stream.
     if (type === HEADERS && stream > this.#begun) {
       this.#begun = stream;
       this.#onStreamBegun();
     }
-    // 0 is data and 1 is headers; elsewhere this bit means something else.
+    // Only in DATA (0) and HEADERS (1) frames does this bit mean END_STREAM.
     if (type <= HEADERS && flags & END_STREAM) this.#onStreamEnded();
   }
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
-/** A long-lived process that answers JSON lines: `{"id": 1, "op": …}` by `{"id": 1, "result": …}` or `{"id": 1, "error": "…"}`. */
+/** A long-lived process. Answers `{"id": 1, "op": …}` with `{"id": 1, "result": …}` or `{"id": 1, "error": …}`, one per line. */
 export class JsonProcess {
   #child;
   #asked = new Map();
@@ -18,7 +18,7 @@ export class JsonProcess {
       else reject(new Error(`${program} ${args.join(' ')}: ${error}`));
     });
     this.#child.once('exit', (code, signal) => {
-      for (const { reject } of this.#asked.values()) reject(new Error(`${program} ended with ${code ?? signal}`));
+      for (const { reject } of this.#asked.values()) reject(new Error(`${program} exited with ${code ?? signal}`));
     });
   }
 

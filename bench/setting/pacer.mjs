@@ -1,13 +1,13 @@
-/** Timers end up to this many milliseconds late. */
+/** Timers fire up to this many milliseconds late. */
 const TIMER_SLACK = 1.2;
 
-/** Does each thing a fixed time after it was given, in order, any number at a time. */
+/** Runs each action a fixed time after `pass()`, in order, without a limit on the number of pending actions. */
 export class Pacer {
   #delay;
   #due = [];
   #running = false;
 
-  /** @param delay milliseconds; 0 does it at once */
+  /** @param delay milliseconds; 0 runs each action at once */
   constructor(delay) {
     this.#delay = delay;
   }
@@ -28,7 +28,7 @@ export class Pacer {
     const [next] = this.#due;
     this.#running = next !== undefined;
     if (next === undefined) return;
-    // No timer is exact to less than a millisecond: the last one is spun through.
+    // Timers are not exact to less than a millisecond: poll through the last one.
     if (next.at - performance.now() > TIMER_SLACK) setTimeout(this.#run, 1);
     else setImmediate(this.#run);
   };

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { onPath } from '../../scripts/find.mjs';
 
 /**
- * Leaves half of the processors to etcd and keeps this process, with all it starts, to the others, as if on two machines:
- * else it is the scheduler who decides in each round whether etcd and its client take turns on one processor or not.
- * @returns both lists, and that of all, as `taskset` takes them; undefined where there is one processor only, or no `taskset`
+ * Restricts this process and its children to half of the processors and leaves the others to etcd, as if on two machines.
+ * Without this, the scheduler decides in each round whether etcd and its client share one processor.
+ * @returns both lists, and that of all processors, as `taskset` accepts them; undefined with one processor or without `taskset`
  */
 export function keepApart() {
   const allowed = allowedProcessors();
@@ -16,17 +16,17 @@ export function keepApart() {
   return { servers, clients, all };
 }
 
-/** Keeps a process that runs already, with all its threads, to these processors. */
+/** Restricts a running process with all its threads to these processors. */
 export function keepTo(processors, pid) {
   const { status, stderr } = spawnSync('taskset', ['-acp', processors, String(pid)], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`taskset: ${stderr}`);
 }
 
-/** Program and arguments, such that it runs on these processors only. */
+/** Returns program and arguments of a command that runs the program on these processors only. */
 export const runOn = (processors, program, args) =>
   processors === undefined ? [program, args] : ['taskset', ['-c', processors, program, ...args]];
 
-/** Linux tells a list such as `0-3,8`; nothing is known elsewhere. */
+/** Returns the processors of this process on Linux, which has a list such as `0-3,8`; [0] elsewhere. */
 function allowedProcessors() {
   const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(statusOfThis())?.[1] ?? '';
   return list.split(',').flatMap((range) => {

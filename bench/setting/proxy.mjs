@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 const RELAY = fileURLToPath(new URL('relay.mjs', import.meta.url));
 
 /**
- * A byte-level proxy in a process of its own, so that it takes no turn on the event loop of what is measured.
+ * Starts a byte-level proxy in its own process, so that the proxy does not use the event loop of the measured process.
  * @param delay milliseconds added to each direction
  */
 export async function startProxy(target, { delay = 0 } = {}) {
@@ -14,7 +14,7 @@ export async function startProxy(target, { delay = 0 } = {}) {
   const [hello] = await once(relay, 'message');
   return {
     url: `http://127.0.0.1:${hello.port}`,
-    /** What passed since the last call: see `Tally.take`. */
+    /** Returns the counts since the last call: see `Tally.take`. */
     async take() {
       relay.send('take');
       const [{ taken }] = await once(relay, 'message');

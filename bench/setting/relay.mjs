@@ -1,4 +1,4 @@
-// The proxy's process: `relay.mjs HOST PORT DELAY_MS`. Passes bytes on in order, each way DELAY_MS later, and counts.
+// The proxy's process: `relay.mjs HOST PORT DELAY_MS`. Forwards bytes in order, DELAY_MS later in each direction, and counts.
 import { connect, createServer } from 'node:net';
 import { Pacer } from './pacer.mjs';
 import { Tally } from './tally.mjs';
@@ -27,12 +27,12 @@ const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => 
     pacer.pass(() => etcd.destroy());
   });
   etcd.on('close', () => pacer.pass(() => client.destroy()));
-  // A reset by one side ends the other in 'close'.
+  // After a reset by one side, 'close' closes the other.
   client.on('error', () => {});
   etcd.on('error', () => {});
 });
 
 server.listen(0, '127.0.0.1', 4096, () => process.send({ port: server.address().port }));
 process.on('message', () => process.send({ taken: tally.take() }));
-// With its parent gone it has nobody to serve.
+// The parent has exited.
 process.on('disconnect', () => process.exit());

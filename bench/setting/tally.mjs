@@ -1,7 +1,7 @@
 import { HTTPParser } from 'http-parser-js';
 import { Http2Frames, PREFACE } from './http2-frames.mjs';
 
-/** Counts what passes a proxy. */
+/** Counts the requests and answers that pass through a proxy. */
 export class Tally {
   #kinds = {};
   #trips = 0;
@@ -10,7 +10,8 @@ export class Tally {
   #answered = true;
 
   /**
-   * The ways of one connection: each takes every chunk, requests as they arrive, answers as they are passed on.
+   * Adds a connection. Call `request` with every chunk from the client on arrival, and `answer` with every chunk from etcd when
+   * it is forwarded.
    */
   connection() {
     this.#connections += 1;
@@ -28,7 +29,7 @@ export class Tally {
     };
   }
 
-  /** Requests by kind, round trips and connections since the last call, and the connections open now. */
+  /** Returns requests by kind, round trips and new connections since the last call, and the number of open connections. */
   take() {
     const kinds = this.#kinds;
     const requests = Object.values(kinds).reduce((sum, count) => sum + count, 0);
@@ -40,8 +41,8 @@ export class Tally {
     return taken;
   }
 
-  /** What arrives before any answer to the requests of a trip belongs to that trip. */
-  #asked(kind) {
+  /** Counts a request. A request before the first answer of the current round trip belongs to that round trip. */
+  #requested(kind) {
     this.#kinds[kind] = (this.#kinds[kind] ?? 0) + 1;
     if (this.#answered) this.#trips += 1;
     this.#answered = false;
@@ -49,7 +50,9 @@ export class Tally {
 
   #http1() {
     return {
-      request: parser(HTTPParser.REQUEST, ({ method, url }) => this.#asked(kindOf(HTTPParser.methods[method], url))),
+      request: parser(HTTPParser.REQUEST, ({ method, url }) =>
+        this.#requested(kindOf(HTTPParser.methods[method], url)),
+      ),
       answer: parser(HTTPParser.RESPONSE, () => {
         this.#answered = true;
       }),
@@ -57,7 +60,7 @@ export class Tally {
   }
 
   #http2() {
-    const asked = new Http2Frames({ skip: PREFACE.length, onStreamBegun: () => this.#asked('rpc') });
+    const asked = new Http2Frames({ skip: PREFACE.length, onStreamBegun: () => this.#requested('rpc') });
     const answered = new Http2Frames({
       skip: 0,
       onStreamEnded: () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Reads again and again until the value is accepted, and returns it. Times are milliseconds. */
+/** Repeats `read` until `accept` accepts the value, and returns the value. Times are in milliseconds. */
 export async function until(read, accept, { timeout = 60_000, every = 5 } = {}) {
   const end = performance.now() + timeout;
   for (;;) {
