@@ -1,5 +1,5 @@
-// Released at the end of the block, whichever way out. TypeScript compiles this for every Node; as it stands here it takes
-// Node 24: older ones know no `await using`. See try-finally.mjs for the same without.
+// Every exit path of the block releases the lock. TypeScript compiles this file for every supported version of Node. Without
+// compilation, `await using` needs Node 24; see try-finally.mjs for the same without it.
 import { EtcdClient, LockManager } from 'etcd-v2-lock';
 
 await using client = new EtcdClient({
@@ -11,11 +11,11 @@ const locks = new LockManager(client);
   await using held = await locks.acquire('examples/open');
   console.log(`${held.name} is held`);
   // … the work
-  held.assertHeld(); // at the end, since a release hides no error, and so tells of no loss by one
+  held.assertHeld(); // at the end: throws if the lock was lost, which the release does not
 }
 
 {
-  // Null where it is taken: then there is nothing to release.
+  // Null if somebody else holds the lock: then there is nothing to release.
   await using held = await locks.acquire('examples/open', { ifAvailable: true });
   console.log(held === null ? 'taken' : 'held again');
 }

@@ -1,4 +1,4 @@
-// The database itself refuses whoever lost the lock without knowing. (SQLite here; in PostgreSQL max() is greatest().)
+// The database rejects writes of a process that has not noticed the loss of its lock. (SQLite; PostgreSQL's max() is greatest().)
 import { EtcdClient, EtcdStaleToken, Fence, LockManager } from 'etcd-v2-lock';
 import initSqlJs from 'sql.js';
 
@@ -7,8 +7,8 @@ const db = new Database();
 db.run('CREATE TABLE fences (resource TEXT PRIMARY KEY, token INTEGER NOT NULL)');
 db.run('CREATE TABLE reports (name TEXT PRIMARY KEY, text TEXT NOT NULL)');
 
-// Raises the highest token seen, and answers with it: one statement, in the transaction of the write. Where transactions
-// have a connection each, make the Fence inside: it is no more than this function.
+// Raises the stored token to the given one if that is higher, and returns the stored token: one statement, in the transaction
+// of the write. If each transaction has its own connection, create the Fence in the transaction: it only wraps this function.
 const fence = new Fence((resource, token) => {
   const raise = `INSERT INTO fences VALUES (?, ?)
     ON CONFLICT (resource) DO UPDATE SET token = max(fences.token, excluded.token) RETURNING token`;
@@ -31,7 +31,7 @@ const endpoints = process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:23
 const [client, another] = [new EtcdClient({ endpoints }), new EtcdClient({ endpoints })];
 
 const sleeper = await new LockManager(client).acquire('examples/fencing');
-await client.delete(sleeper.key); // as etcd does when a process was stopped for longer than its TTL
+await client.delete(sleeper.key); // as etcd does when a process is suspended for longer than its TTL
 await new LockManager(another).request('examples/fencing', (held) => write('by the next holder', held.fencingToken));
 
 await write('by the sleeper', sleeper.fencingToken).catch((error) => {

@@ -1,25 +1,25 @@
-// A job of many steps, which ends between two of them when the lock is lost.
+// A job of many steps, which stops between two steps when the lock is lost.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, EtcdLockLost, LockManager } from 'etcd-v2-lock';
 
 const steps = Number(process.argv[2] ?? 5);
 const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379' });
-// Not the length of the job: how soon others go on after this process has died.
+// Lease in seconds: how long a crashed holder blocks others. It does not limit the job, because the lock is renewed.
 const locks = new LockManager(client, { ttl: 6 });
 
 try {
   await locks.request('examples/long-job', async (held) => {
     for (let step = 1; step <= steps; step += 1) {
-      // What takes a signal ends at once …
+      // Calls that accept a signal end at once when the lock is lost.
       await sleep(100, undefined, { signal: held.signal });
-      // … and before what must not happen without the lock, ask. This is right even where the process was stopped just now.
+      // Check before each write that needs the lock. The check is correct even if the process was suspended until now.
       held.assertHeld();
       console.log(`step ${step}`);
     }
   });
   console.log('done');
 } catch (error) {
-  // The job's own error comes first (here perhaps an AbortError); it then carries what happened to the lock.
+  // The request rejects with the job's own error, such as an AbortError; its `lockError` is the loss of the lock.
   const loss = error.lockError ?? error;
   if (!(loss instanceof EtcdLockLost)) throw error;
   console.log(`stopped: ${loss.message}`);

@@ -1,4 +1,4 @@
-// Numbers for your metrics, from the channels of `node:diagnostics_channel`.
+// Times for your metrics, from the channels of `node:diagnostics_channel`.
 import { subscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, LockManager } from 'etcd-v2-lock';
@@ -10,7 +10,7 @@ on('wait', ({ name, mode }) => console.log(`wait: ${name}, ${mode}`));
 on('held', ({ name, waited, fencingToken }) => console.log(`held: ${name} after ${waited} s, token ${fencingToken}`));
 on('lost', ({ name, held, lost }) => console.log(`lost: ${name} after ${held} s, ${lost.code}`));
 on('released', ({ name, held, cleanupError }) => console.log(`released: ${name} after ${held} s, ${cleanupError}`));
-// What the request was rejected with: a loss, a timeout, or what the callback threw.
+// The error the request rejected with: a loss, a timeout, or an error of the callback.
 on('error', ({ name, error }) => console.log(`error: ${name}, ${error.code}`));
 
 const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379' });
@@ -18,7 +18,7 @@ const locks = new LockManager(client, { ttl: 3 });
 
 await locks.request('examples/metrics', async () => {});
 
-// Somebody removes the key of a lock while it is held: the next renewal finds out.
+// Somebody removes the key of a held lock: the next renewal detects the loss.
 const work = locks.request('examples/metrics', async (held) => {
   await client.delete(held.key);
   await sleep(60_000, undefined, { signal: held.signal });

@@ -1,4 +1,4 @@
-// Readers hold a lock together, a writer holds it alone. First come, first served: a writer that waits is not overtaken.
+// Readers hold a lock together, a writer holds it alone. First come, first served: no reader overtakes a waiting writer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, LockManager } from 'etcd-v2-lock';
 
@@ -13,7 +13,7 @@ const read = (who) =>
     console.log(`${who} has read ${config}`);
   });
 
-// python-etcd's locks are writers, too.
+// python-etcd's locks count as writers.
 const write = (who) =>
   locks.request('examples/config', async () => {
     console.log(`${who} begins to write`);

@@ -1,4 +1,4 @@
-// The recommended use: the lock is held from the call of the function to its end, and kept alive meanwhile.
+// The recommended use: the lock is held, and renewed, until the callback returns.
 import { EtcdClient, LockManager } from 'etcd-v2-lock';
 
 // One client and one manager per process, shared by all its locks.
@@ -6,14 +6,14 @@ const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(','
 const locks = new LockManager(client, { ttl: 30, timeout: 60 });
 
 async function writeReport({ fencingToken, signal }) {
-  signal.throwIfAborted(); // hand it on to `fetch`, timers, your database …: it aborts as soon as the lock is lost
+  signal.throwIfAborted(); // pass it to `fetch`, timers, your database …: it aborts as soon as the lock is lost
   return `report, written with token ${fencingToken}`;
 }
 
 try {
   console.log(await locks.request('examples/report', (held) => writeReport(held)));
 
-  // Only if nobody else is at it: the callback then gets null, and nothing is left in the queue.
+  // Without waiting: if somebody else holds the lock, the callback gets null, and no entry is left in the queue.
   await locks.request('examples/report', { ifAvailable: true }, async (held) => {
     if (held === null) return;
     console.log(`nobody else held ${held.name}`);

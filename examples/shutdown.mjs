@@ -1,4 +1,4 @@
-// A worker that ends well: on SIGTERM it stops its work, gives the lock back and leaves nothing behind.
+// A worker that shuts down cleanly: on SIGTERM it stops its work, releases the lock and leaves no entry in the queue.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, LockManager } from 'etcd-v2-lock';
 
@@ -9,17 +9,17 @@ const stop = new AbortController();
 for (const name of ['SIGTERM', 'SIGINT']) process.once(name, () => stop.abort(new Error(name)));
 
 try {
-  // The same signal ends the wait for the lock …
+  // One signal ends the wait for the lock, and the work.
   await locks.request('examples/worker', { signal: stop.signal }, async (held) => {
     console.log('working');
-    // … and the work, which a loss ends, too.
+    // A loss of the lock ends the work too.
     const signal = AbortSignal.any([stop.signal, held.signal]);
     while (!signal.aborted) await sleep(60_000, undefined, { signal }).catch(() => {});
   });
 } catch (error) {
   if (error !== stop.signal.reason) throw error;
 } finally {
-  // Last of all. Were the work still under way, it would be told by `held.signal` and get five seconds to end.
+  // Close last: close() aborts `held.signal` of work that is still running, and waits up to five seconds for it.
   await client.close();
 }
 console.log('stopped');
