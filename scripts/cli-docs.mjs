@@ -1,4 +1,4 @@
-// `npm run docs`: writes docs/cli.md, or the given file, from the help texts of the built command line.
+// `npm run docs`: writes docs/cli.md, or the given file, from the help texts of the built CLI.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CONNECTION_OPTIONS, connectionSettings } from '../dist/cli/connection.js';

@@ -1,4 +1,4 @@
-// `npm run demo` on a bare clone: installs what is missing, builds, and runs the demo. No dependencies.
+// `npm run demo` on a fresh clone: installs missing packages, builds, and runs the demo. No dependencies.
 import { ensurePackages } from './packages.mjs';
 import { run, runPackage } from './run.mjs';
 import { ensurePython } from './system.mjs';
@@ -12,12 +12,12 @@ function demo() {
     console.error(error.message);
     return 1;
   }
-  invitePython();
+  tryPython();
   return runPackage('tsc', ['-p', 'tsconfig.build.json']) || run(process.execPath, ['scripts/demo/main.mjs']);
 }
 
-/** python-etcd only makes the queue more mixed. */
-function invitePython() {
+/** Installs python-etcd if possible: the demo also runs without a Python contender. */
+function tryPython() {
   if (process.env.ETCD_ENDPOINTS) return;
   try {
     ensurePython();

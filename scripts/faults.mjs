@@ -1,5 +1,4 @@
-// `npm run faults -- --repeat 20`: every named fault on a real cluster, as often as wanted, until one fails; then how
-// long recoveries took.
+// `npm run faults -- --repeat 20`: repeats every named fault on a real cluster until one fails, then prints recovery times.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,7 +46,7 @@ function misuse(problem) {
   return 2;
 }
 
-/** What each test told, or else the output of a run that failed. */
+/** Returns the outcome of each test, or the output of a failed run. */
 function runOnce() {
   const directory = mkdtempSync(join(tmpdir(), 'faults-'));
   try {
@@ -62,7 +61,7 @@ function runOnce() {
     if (status !== 0) return { output: `${stdout}${stderr}` };
     const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
     const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
-    // Skipped and todo prove nothing.
+    // Skipped and todo tests count as failures.
     if (tests.length === 0 || tests.some((test) => test.status !== 'passed'))
       return { output: `${stdout}${stderr}\nnot every test was run` };
     return { tests: tests.map(outcome) };

@@ -1,16 +1,16 @@
-// Runs on a bare clone, so it has no dependencies.
+// No dependencies: this runs on a fresh clone.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run } from './run.mjs';
 
-/** Installs the packages of package-lock.json unless exactly these are there already. */
+/** Installs the packages of package-lock.json, unless exactly these are installed. */
 export function ensurePackages() {
   if (packagesMatch()) return;
   if (run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund']) !== 0) throw new Error('npm ci failed');
 }
 
-// npm writes what it has installed into node_modules/.package-lock.json; unlike times and hashes of our own this is
-// right after `npm ci`, `npm install --omit=dev`, a checkout of another commit and an install that was interrupted.
+// npm lists the installed packages in node_modules/.package-lock.json. Unlike timestamps or hashes of our own, that file is
+// correct after `npm ci`, `npm install --omit=dev`, a checkout of another commit and an interrupted installation.
 function packagesMatch() {
   const wanted = packagesOf('package-lock.json');
   const installed = packagesOf('node_modules/.package-lock.json');
@@ -18,7 +18,7 @@ function packagesMatch() {
   return Object.entries(wanted).every(([path, { version, integrity, optional, devOptional }]) => {
     if (path === '') return true;
     const there = installed[path];
-    // Optional ones are binaries for other platforms.
+    // Optional packages are binaries for other platforms.
     if (there === undefined) return Boolean(optional || devOptional);
     return there.version === version && there.integrity === integrity && existsSync(join(root, path, 'package.json'));
   });

@@ -1,5 +1,5 @@
-// `npm run repeat -- FILE N`: a test that depends on luck shows itself when it runs often on a busy machine. Each round
-// runs the file in every project that has it.
+// `npm run repeat -- FILE N`: finds flaky tests by running a test file N times on a busy machine. Each round runs the file in
+// every project that includes it.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -13,7 +13,7 @@ if (problem !== undefined) {
   process.exit(2);
 }
 
-// Ends by itself should this process be killed.
+// Exits when this process has been killed.
 const spin = `while (process.ppid === ${process.pid});`;
 const busy = cpus().map(() => spawn(process.execPath, ['-e', spin], { stdio: 'ignore' }));
 process.on('exit', () => {

@@ -1,4 +1,4 @@
-// `npm run soak -- --minutes 10 --seed N`: a campaign of random faults on a real cluster, as long as wanted.
+// `npm run soak -- --minutes 10 --seed N`: injects random faults into a real cluster for some minutes.
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { run } from './run.mjs';

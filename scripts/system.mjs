@@ -1,4 +1,4 @@
-// The programs that tests start: real etcd servers, and python-etcd to prove that both share a queue.
+// Installs the programs that the tests start: etcd, etcdctl and python-etcd.
 import { spawnSync } from 'node:child_process';
 import { findPython, onPath } from './find.mjs';
 import { run } from './run.mjs';
@@ -14,7 +14,7 @@ const NEEDS = [
   PYTHON,
 ];
 
-/** Installs by apt what is missing, where it may; throws a sentence that says what to install where it may not. */
+/** Installs missing programs with apt if it has the permission; otherwise throws an error that says what to install. */
 export function ensureSystem() {
   ensure(NEEDS);
   const version = /etcd Version: (\d+)\.(\d+)/.exec(
@@ -25,7 +25,7 @@ export function ensureSystem() {
   }
 }
 
-/** The same for python-etcd alone. */
+/** The same for python-etcd only. */
 export function ensurePython() {
   ensure([PYTHON]);
 }
@@ -38,13 +38,13 @@ function ensure(needs) {
   const still = missing();
   if (still.length === 0) return;
   const names = still.map((need) => need.what).join(', ');
-  throw new Error(`${names} not found. Install by hand: apt-get install ${still.map((need) => need.from).join(' ')}`);
+  throw new Error(`${names} not found: apt-get install ${still.map((need) => need.from).join(' ')}`);
 }
 
 function install(packages) {
   const asRoot = rootPrefix();
   if (asRoot === undefined || onPath('apt-get').length === 0) return;
-  // Debian may start an etcd of its own on 2379; tests use other ports, so it does not matter.
+  // Debian may start an etcd on port 2379; the tests use other ports.
   const apt = (...args) => {
     const [program, ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args];
     return run(program, rest);

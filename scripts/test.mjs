@@ -1,4 +1,4 @@
-// `npm test`: everything there is to check. What cannot run is a failure, never a silent skip.
+// `npm test`: runs all checks. A check that cannot run is a failure, never silently skipped.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensurePackages } from './packages.mjs';
@@ -21,7 +21,7 @@ const failed = counts.reduce((sum, count) => sum + count.failed, 0);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
 
-// Preparations count only where they fail.
+// Preparations count only if they fail.
 function attempt(name, prepare) {
   try {
     prepare();
@@ -45,7 +45,7 @@ function vitest() {
   const code = runPackage('vitest', ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${results}`]);
   const { passed, failed } = readResults(file);
   rmSync(file, { force: true });
-  // A file that cannot be loaded, an unhandled error, or no test at all.
+  // A test file that cannot be loaded, an unhandled error, or no test.
   const broken = failed === 0 && (code !== 0 || passed === 0);
   return { passed, failed: broken ? 1 : failed };
 }
@@ -58,7 +58,7 @@ function readResults(file) {
     const unloadable = testResults.filter(
       (result) => result.status === 'failed' && result.assertionResults.length === 0,
     );
-    // Skipped and todo count as failed.
+    // Skipped and todo tests count as failed.
     return { passed, failed: tests.length - passed + unloadable.length };
   } catch (error) {
     console.error(`no results from vitest: ${error.message}`);

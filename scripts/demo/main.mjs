@@ -1,4 +1,4 @@
-// Three contenders take one lock in the order they came; each holds it for longer than its TTL.
+// Three contenders hold one lock in the order of arrival, each for longer than its TTL.
 import { randomUUID } from 'node:crypto';
 import { EtcdClient, Lock } from 'etcd-v2-lock';
 import { EmbeddedEtcd } from 'etcd-v2-lock/server';
@@ -16,7 +16,7 @@ const client = new EtcdClient({ endpoints });
 const queue = new Lock(client, name);
 const timeline = openTimeline();
 const server = embedded ? `the embedded server (${embedded.url})` : endpoints.join(', ');
-console.log(`\nlock ${queue.path} on ${server}; TTL ${TTL} s, held for ${HOLD} s each\n`);
+console.log(`\nlock ${queue.path} on ${server}; TTL ${TTL} s, each contender holds it for ${HOLD} s\n`);
 
 const python = findPython();
 const contenders = [node('node-1'), python ? pythonEtcd('python-etcd') : node('node-2'), node('node-3')];
@@ -26,7 +26,7 @@ const names = [];
 const turns = [];
 for (const [i, contender] of contenders.entries()) {
   names.push(contender.name);
-  timeline.add(contender.name, 'comes');
+  timeline.add(contender.name, 'enqueued');
   turns.push(contender.run());
   await queued(i + 1);
 }
@@ -35,9 +35,9 @@ await Promise.all(turns);
 const order = timeline.order('held');
 const alone = timeline.neverTwoAtOnce();
 console.log(
-  `\ntook turns in the order they came: ${order.join(', ') === names.join(', ') ? 'yes' : `NO, ${order.join(', ')}`}`,
+  `\nheld in the order of arrival: ${order.join(', ') === names.join(', ') ? 'yes' : `NO, ${order.join(', ')}`}`,
 );
-console.log(`held by one at a time: ${alone ? 'yes' : 'NO'}`);
+console.log(`never two holders at once: ${alone ? 'yes' : 'NO'}`);
 await client.close();
 await embedded?.stop();
 process.exitCode = order.join() === names.join() && alone ? 0 : 1;
@@ -49,7 +49,7 @@ function node(contender) {
     await lock.acquire({ lockTtl: TTL, keepAlive: true, timeout: 60 });
     timeline.add(contender, 'held', `fencing token ${lock.fencingToken}, kept alive`);
     await new Promise((resolve) => setTimeout(resolve, HOLD * 1000));
-    timeline.add(contender, 'released', lock.isTaken ? 'still its own' : 'LOST');
+    timeline.add(contender, 'released', lock.isTaken ? 'still held' : 'LOST');
     await lock.release();
     await own.close();
   };
@@ -59,12 +59,12 @@ function node(contender) {
 function pythonEtcd(contender) {
   const run = () =>
     startPythonContender(python, { url: endpoints[0], lock: name, ttl: TTL, hold: HOLD }, (event) =>
-      timeline.add(contender, event, event === 'held' ? 'renews by acquire() as python-etcd does' : ''),
+      timeline.add(contender, event, event === 'held' ? 'renews with acquire(), as python-etcd does' : ''),
     );
   return { name: contender, run };
 }
 
-/** Waits until that many have come, counting those that have gone again. */
+/** Waits until `count` contenders have entered the queue, including those that have released the lock. */
 async function queued(count) {
   const gone = () => timeline.order('released').length;
   while ((await queue.contenders()).length + gone() < count) await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,4 +1,4 @@
-/** Prints what happens as it happens, and remembers it. */
+/** Returns a timeline that prints and records events. */
 export function openTimeline() {
   const start = performance.now();
   const events = [];
@@ -8,7 +8,7 @@ export function openTimeline() {
       const at = ((performance.now() - start) / 1000).toFixed(2).padStart(6);
       console.log(`${at} s  ${who.padEnd(12)} ${what.padEnd(9)}${more && ` ${more}`}`);
     },
-    /** Who did this, first one first. */
+    /** Returns the contenders with this event, in its order. */
     order: (what) => events.filter((event) => event.what === what).map(({ who }) => who),
     neverTwoAtOnce() {
       let holder;
