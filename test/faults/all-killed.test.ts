@@ -1,6 +1,6 @@
 import { noQuorum } from './no-quorum.ts';
 
-noQuorum('all members are killed for 15 s', {
+noQuorum('all members are killed and restarted after 15 s', {
   members: 3,
   begin: ({ etcd }) => etcd.kill(),
   end: ({ etcd }) => etcd.restart({ wait: false }),

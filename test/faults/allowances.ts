@@ -1,19 +1,22 @@
 import type { Stop } from './checker.ts';
 import type { Fault, FaultKind, Span } from './history.ts';
 
-/** Milliseconds a waiter has where nothing, or what the socket shows, stands in the way. */
+/** Milliseconds that a waiter has without a fault, or after a fault that ends its socket. */
 export const AT_ONCE = 1000;
-/** After the cluster can write again. */
+/** Milliseconds after the cluster can write again. */
 const AFTER_OUTAGE = 5000;
 
-/** Why a wait may take longer: it began before the wait was due, and its effects lasted into it. */
+/** A reason for a longer wait: it counts if it began before the wait was due and lasted into the wait. */
 export interface Allowance extends Span {
   readonly why: string;
-  /** When a wait that began then is due. */
+  /** When a wait that began at `since` is due. */
   readonly due: (since: number) => number;
 }
 
-/** How a waiter comes to know: a socket that ends, nothing at all, or later than usual. Of contenders it is the fault of some only. */
+/**
+ * How a waiter notices the fault: its socket ends (`loud`), it gets no sign (`silent`), or answers are late (`slow`). A fault of
+ * one contender concerns no other (`none`).
+ */
 const SIGNS: Readonly<Record<FaultKind, 'loud' | 'silent' | 'slow' | 'none'>> = {
   'member killed': 'loud',
   'leader killed': 'loud',
@@ -35,10 +38,10 @@ const SIGNS: Readonly<Record<FaultKind, 'loud' | 'silent' | 'slow' | 'none'>> = 
   'holder killed': 'none',
 };
 
-/** Seconds a poll lasts at most: what ends the wait on a connection that died silently. */
+/** Maximum seconds of one poll: a connection that died silently is noticed within that time. */
 const pollCap = (ttl: number): number => Math.min(ttl / 3, 20);
 
-/** What a fault allows a waiter with this TTL, whichever member it is connected to: that is not known from outside. */
+/** Returns what a fault allows any waiter with this TTL in seconds: the member that a waiter is connected to is not known. */
 export function forFault({ kind, targets, from, to }: Fault, ttl: number): Allowance[] {
   const why = `${kind} (${targets.join(', ')})`;
   const silent = pollCap(ttl) * 1000;
@@ -46,7 +49,7 @@ export function forFault({ kind, targets, from, to }: Fault, ttl: number): Allow
     case 'loud':
       return [{ why, from, to: Number.POSITIVE_INFINITY, due: () => from + AT_ONCE }];
     case 'silent':
-      // A poll that began just before the end hears nothing for all its time.
+      // A poll that began just before the end of the fault gets no event until its cap.
       return [{ why, from, to: to + silent, due: (since) => Math.max(since, from) + silent }];
     case 'slow':
       return [{ why, from, to, due: (since) => Math.max(since, from) + 2 * AT_ONCE }];
@@ -55,7 +58,7 @@ export function forFault({ kind, targets, from, to }: Fault, ttl: number): Allow
   }
 }
 
-/** The cluster could not write: there was no leader, or no member with a quorum was reached. */
+/** Returns what an outage allows: there was no leader, or clients reached no member with a quorum. */
 export const forOutage = ({ from, to }: Span): Allowance => ({
   why: `no write for ${Math.round(to - from)} ms`,
   from,
@@ -63,7 +66,7 @@ export const forOutage = ({ from, to }: Span): Allowance => ({
   due: () => to + AFTER_OUTAGE,
 });
 
-/** The waiter itself was stopped: its connections may have died meanwhile. */
+/** Returns what a stop of the waiter itself allows: its connections may have died during the stop. */
 export const forOwnStop = ({ who, from, to }: Stop, ttl: number): Allowance => ({
   why: `${who} was stopped`,
   from,

@@ -10,10 +10,10 @@ import { brokenIn, judgeLock } from './verdict.ts';
 /** `npm run soak` sets both. */
 const SEED = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 31));
 const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 60);
-/** Seconds to start a cluster, and to let all waiters finish. */
+/** Seconds beside the campaign: to start a cluster, and for all contenders to finish. */
 const AROUND = 240;
 
-/** Where a failure leaves all that is known of it. */
+/** Writes the outcome to a file and returns the path of the file. */
 function keep(outcome: Outcome): string {
   const file = join(tmpdir(), `etcd-v2-lock-campaign-${outcome.seed}.json`);
   const plain = (_: string, value: unknown) =>
@@ -28,7 +28,7 @@ test(
     const outcome = await runCampaign(SEED, SECONDS);
     const locks = outcome.locks.map(judgeLock);
     const broken = brokenIn(outcome, locks);
-    // biome-ignore lint/suspicious/noConsole: how long waiters waited for what is seen here only.
+    // biome-ignore lint/suspicious/noConsole: no other output shows the waits.
     console.info(reportOn(outcome, locks).join('\n'));
     if (broken.length > 0) expect.fail([`broken promises (see ${keep(outcome)}):`, ...broken].join('\n'));
   },

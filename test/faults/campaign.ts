@@ -15,11 +15,11 @@ import type { Trial } from './waits.ts';
 
 const TRACKS: readonly TrackName[] = ['members', 'network', 'contenders'];
 
-/** What became of one lock. */
+/** The outcome of a campaign for one lock. */
 export interface LockOutcome extends Trial {
   readonly lock: string;
   readonly sets: Readonly<Record<'fenced' | 'plain', ReturnType<GuardedSets['result']>>>;
-  /** Keys that nobody wants any more. */
+  /** Keys that should have been removed. */
   readonly leftovers: readonly string[];
 }
 
@@ -28,13 +28,13 @@ export interface Outcome {
   readonly seconds: number;
   readonly locks: readonly LockOutcome[];
   readonly kinds: ReadonlyMap<string, ContenderKind>;
-  /** Contenders that did not end when told to. */
+  /** Contenders that did not end when asked to quit. */
   readonly stuck: readonly string[];
-  /** Why contenders ended that nobody had killed. */
+  /** Exit codes and output of contenders that failed without being killed. */
   readonly crashes: readonly string[];
 }
 
-/** Contenders take turns for that many seconds on a cluster to which all that the seed says is done. */
+/** Runs contenders on a cluster for that many seconds, with the faults that the seed gives. */
 export async function runCampaign(seed: number, seconds: number): Promise<Outcome> {
   const cluster = await startFaultCluster();
   const sets = await startGuardedSets();
@@ -51,7 +51,7 @@ export async function runCampaign(seed: number, seconds: number): Promise<Outcom
     const begin = now();
     const plan = schedule(seed, seconds);
     const tracks = await Promise.allSettled(TRACKS.map((track) => follow(plan, track, begin, crew)));
-    // Not before all have ended: none is to touch a cluster that is gone.
+    // Throws only after all tracks have ended: none may touch a cluster that has been stopped.
     for (const track of tracks) if (track.status === 'rejected') throw track.reason;
     await sleep(begin + seconds * 1000 - now());
     await cluster.leader();
@@ -86,7 +86,7 @@ async function follow(plan: readonly Planned[], track: TrackName, begin: number,
   }
 }
 
-/** Keys of contenders of this package that ended as they should, and all that are there when their TTL has passed. */
+/** Returns keys left by contenders of this package that ended normally, and all keys that outlive their TTL. */
 async function leftoversOf(
   { lock, ttl }: Arena,
   { cluster, recorder, kinds }: Crew,
@@ -104,7 +104,7 @@ async function leftoversOf(
     (queue) => queue.length === 0,
     { timeout: (ttl + 2) * 1000, every: 100 },
   ).catch(() => queueOn(lock, url));
-  // The log has all there was to see once it knows of the last removal, too.
+  // The log is complete once it contains the last removal.
   await until(
     () => queues.events().filter((event) => event.lock === lock),
     (events) => events.filter(({ action }) => action === 'queued').length * 2 - events.length === later.length,

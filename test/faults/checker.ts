@@ -1,23 +1,23 @@
 import type { Event, Span } from './history.ts';
 import { type Hold, holdsIn } from './holds.ts';
 
-/** When a contender was stopped: it could not know then that its hold was over. */
+/** A period in which a contender was stopped, so that it could not notice the end of its hold. */
 export interface Stop extends Span {
   readonly who: string;
 }
 
 export interface Verdict {
-  /** Pairs of holds that ran side by side though nothing excuses it. */
+  /** Pairs of holds that overlap without an excuse. */
   readonly overlaps: readonly (readonly [Hold, Hold])[];
-  /** Holds that began later than another one, with a token that is not greater. */
+  /** Pairs of holds of which the later one has no greater token. */
   readonly disorder: readonly (readonly [Hold, Hold])[];
-  /** Contenders that asked last and were never answered. */
+  /** Contenders whose last request has no outcome. */
   readonly waiting: readonly string[];
 }
 
-/** Judges what the contenders of one lock have told. */
+/** Checks the events that the contenders of one lock have reported. */
 export function judge(history: readonly Event[], stops: readonly Stop[] = []): Verdict {
-  // What was over when it became known was never a hold.
+  // A hold that was over before its contender learned of it does not count.
   const holds = holdsIn(history).filter(({ from, to }) => from < to);
   const overlaps: [Hold, Hold][] = [];
   const disorder: [Hold, Hold][] = [];
@@ -31,14 +31,14 @@ export function judge(history: readonly Event[], stops: readonly Stop[] = []): V
   return { overlaps, disorder, waiting: stillWaiting(history) };
 }
 
-/** Milliseconds until a contender that runs again must have noticed. */
+/** Milliseconds within which a resumed contender must notice that its hold is over. */
 const NOTICE = 1000;
 
-/** It was stopped then, or had just begun to run again. */
+/** Returns whether the contender was stopped at that time, or had only just been resumed. */
 const wasStopped = (who: string, at: number, stops: readonly Stop[]): boolean =>
   stops.some((stop) => stop.who === who && stop.from <= at && at <= stop.to + NOTICE);
 
-/** It had its turn before the other one, but was stopped before it could tell. */
+/** Returns whether `hold` came first in the queue, but its contender was stopped before it could report the hold. */
 const cameLate = (hold: Hold, other: Hold, stops: readonly Stop[]): boolean =>
   hold.token < other.token && wasStopped(hold.who, hold.from, stops);
 

@@ -6,25 +6,25 @@ import { raw, rejection } from '../support/locks.ts';
 import { Contest, isPoll, OURS, type Taken } from './contest.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: much longer than it takes to start another cluster, so that no lease runs out before it is seen. */
+/** Seconds: much longer than another cluster takes to start, so that no lease expires before the change is noticed. */
 const TTL = 30;
 
 describe('the whole cluster is replaced by another', () => {
   const cluster = useCluster();
   const changed = expect.any(EtcdClusterIdChanged);
 
-  test('a hold of Lock is lost by the change, and it can be had on the new cluster', async () => {
+  test('Lock loses its hold with EtcdClusterIdChanged and works on the new cluster', async () => {
     const { leader } = await roles(cluster());
     const contest = new Contest(cluster());
     const held = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
     await cluster().wipe();
     expect(await aborted(held.signal)).toEqual(changed);
     await held.give();
-    await takenAnew(contest);
+    await expectAcquirable(contest);
     await contest.end();
   });
 
-  test('a hold of LockManager is lost with the change as the cause, and it can be had on the new cluster', async () => {
+  test('LockManager loses its hold with EtcdClusterIdChanged as the cause and works on the new cluster', async () => {
     const { leader } = await roles(cluster());
     const contest = new Contest(cluster());
     const held = await contest.take('LockManager.request', { by: servedBy(leader, cluster()), ttl: TTL });
@@ -33,11 +33,11 @@ describe('the whole cluster is replaced by another', () => {
     expect(reason).toBeInstanceOf(EtcdLockLost);
     expect(reason).toHaveProperty('cause', changed);
     expect(await rejection(held.give())).toBe(reason);
-    await takenAnew(contest);
+    await expectAcquirable(contest);
     await contest.end();
   });
 
-  test.for(OURS)('a wait of %s ends by the change, and leaves no key on the new cluster', async (kind) => {
+  test.for(OURS)('a wait of %s fails with EtcdClusterIdChanged and leaves no key on the new cluster', async (kind) => {
     const { leader, follower } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
@@ -48,14 +48,14 @@ describe('the whole cluster is replaced by another', () => {
     expect(await contest.queue()).toEqual([]);
     await aborted(holder.signal);
     await holder.give();
-    await takenAnew(contest);
+    await expectAcquirable(contest);
     await contest.end();
   });
 
-  test('tokens begin anew: a fence refuses those of the new cluster, and takes them once made anew', async () => {
+  test('a fence of the old cluster refuses tokens of the new cluster, and a new fence accepts them', async () => {
     const { leader } = await roles(cluster());
     const [before, after] = [new Contest(cluster()), new Contest(cluster())];
-    // The old cluster has counted further than the new one will have.
+    // Raises the index of the old cluster above any index that the new one reaches here.
     for (let write = 0; write < 100; write += 1) await raw('PUT', '/counted', { value: '1' }, leader.etcd.url);
     const old = await before.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
     const fence = new Fence();
@@ -71,7 +71,7 @@ describe('the whole cluster is replaced by another', () => {
     await after.end();
   });
 
-  async function takenAnew(contest: Contest): Promise<void> {
+  async function expectAcquirable(contest: Contest): Promise<void> {
     const { leader } = await roles(cluster());
     for (const kind of OURS) {
       const held = await contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL });

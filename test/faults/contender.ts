@@ -8,35 +8,35 @@ import type { Event } from './history.ts';
 export type ContenderKind = 'lock' | 'manager' | 'python';
 
 export interface Orders {
-  /** Unique among all contenders there ever were. */
+  /** Name of the contender, unique in its campaign. */
   readonly who: string;
   /** The name of the lock. */
   readonly lock: string;
   /** Seconds. */
   readonly ttl: number;
-  /** In the order of preference. */
+  /** In order of preference. */
   readonly endpoints: readonly string[];
-  /** Where the guarded sets are. */
+  /** URL of the guarded sets. */
   readonly resource: string;
-  /** Seconds to wait for the lock; absent: no limit. python-etcd has no such thing. */
+  /** Seconds to wait for the lock; absent: no limit. The python-etcd contender ignores it. */
   readonly timeout?: number;
-  /** Whether it writes without looking whether it still holds the lock. */
+  /** Whether it writes without checking that it still holds the lock. */
   readonly trusting?: boolean;
-  /** Seconds that some holds last, at most; absent: all are short. */
+  /** Maximum seconds of the occasional long hold; absent: all holds are short. */
   readonly longHold?: number;
 }
 
-/** A process that takes turns until told to quit, or killed. */
+/** A process that acquires and releases a lock again and again until `quit()` or `kill()`. */
 export class Contender {
   readonly kind: ContenderKind;
   readonly orders: Orders;
-  /** Resolves once it has ended and all it told is known: to why it should not have, if so. */
+  /** Resolves once the process has ended and all its events have been read: to a description of its failure, if it failed. */
   readonly ended: Promise<string | undefined>;
   readonly #process: ChildProcess;
   #killed = false;
   #log = '';
 
-  constructor(kind: ContenderKind, orders: Orders, tell: (event: Event) => void) {
+  constructor(kind: ContenderKind, orders: Orders, report: (event: Event) => void) {
     this.kind = kind;
     this.orders = orders;
     const child = spawn(...programs[kind](), {
@@ -47,12 +47,12 @@ export class Contender {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#log = (this.#log + text).slice(-4000);
     });
-    // Told to quit when it has just ended.
+    // `quit()` may write to a process that has just ended.
     child.stdin.on('error', () => {});
-    createInterface({ input: child.stdout }).on('line', (line) => tell(JSON.parse(line) as Event));
+    createInterface({ input: child.stdout }).on('line', (line) => report(JSON.parse(line) as Event));
     this.ended = once(child, 'close').then(([code]) => {
       if (this.#killed || (code === 0 && this.#log === '')) return undefined;
-      return `${orders.who} ended with ${code}\n${this.#log}`;
+      return `${orders.who} exited with code ${code}\n${this.#log}`;
     });
   }
 
@@ -60,7 +60,7 @@ export class Contender {
     return this.orders.who;
   }
 
-  /** Stops it in the middle of whatever it does. */
+  /** Stops the process with SIGSTOP until `goOn()`. */
   stop(): void {
     this.#process.kill('SIGSTOP');
   }
@@ -74,7 +74,7 @@ export class Contender {
     this.#process.kill('SIGKILL');
   }
 
-  /** Lets it finish its turn. */
+  /** Asks the process to finish its turn and exit. */
   quit(): void {
     this.#process.stdin?.write('quit\n');
   }

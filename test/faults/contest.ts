@@ -13,7 +13,7 @@ export const KINDS = [...OURS, 'python-etcd'] as const;
 export type Kind = (typeof KINDS)[number];
 
 export interface Take {
-  /** Members it knows, in the order of preference. python-etcd is told the first, and asks that one for the others. */
+  /** Members that the client knows, in order of preference. python-etcd gets the first one and asks it for the others. */
   readonly by: readonly FaultMember[];
   /** Seconds. */
   readonly ttl: number;
@@ -26,13 +26,13 @@ export interface Taken {
   /** When the waiter was notified. */
   readonly at: Moment;
   readonly key: string;
-  /** Aborts when it is lost. python-etcd is not told. */
+  /** Aborts when the hold is lost. Never aborts for python-etcd, which does not notice a loss. */
   readonly signal: AbortSignal;
-  /** Gives it back. Rejects with the loss where it is told at the end. */
+  /** Releases the lock. `LockManager.request` makes it reject if the hold was lost. */
   give(): Promise<void>;
 }
 
-/** Those who want one lock of a cluster, each by a client of its own. A second holder beside a live one is a failure. */
+/** Contenders for one lock of a cluster, each with its own client. Fails if two of them hold the lock at a time. */
 export class Contest {
   readonly name = freshName();
   readonly #cluster: FaultCluster;
@@ -43,15 +43,15 @@ export class Contest {
     this.#cluster = cluster;
   }
 
-  /** Waits for the lock; ours renew their entries all the time. */
+  /** Waits for the lock. `Lock` and `LockManager` renew their entries, python-etcd does not. */
   take(kind: Kind, options: Take): Promise<Taken> {
     const taken = this.#take(kind, options);
-    // Awaited later.
+    // The caller awaits the promise later: until then a rejection is not unhandled.
     taken.catch(() => {});
     return taken;
   }
 
-  /** The queue by quorum, first in line first. */
+  /** Reads the queue in order, by quorum. */
   async queue(): Promise<RawEntry[]> {
     const { etcd } = await this.#cluster.leader();
     return queueOn(this.name, etcd.url);
@@ -64,7 +64,7 @@ export class Contest {
     );
   }
 
-  /** Resolves once the members have been asked by so many such requests, those asked already included. */
+  /** Resolves once the members have received `count` matching requests for this lock, earlier ones included. */
   async untilAsked(members: readonly FaultMember[], asks: (request: RequestHead) => boolean, count = 1): Promise<void> {
     const about = `/_locks/${this.name}`;
     await until(
@@ -76,7 +76,7 @@ export class Contest {
     );
   }
 
-  /** Resolves once the first in line has renewed its entry again. */
+  /** Resolves once the first entry of the queue has been renewed or replaced. */
   async untilRenewed(): Promise<void> {
     const [before] = await this.queue();
     await until(
@@ -85,7 +85,7 @@ export class Contest {
     );
   }
 
-  /** Closes what everyone used, and fails where they have left a key. */
+  /** Closes all clients, and fails if a key is left. */
   async end(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.close()));
     expect(await this.queue()).toEqual([]);
@@ -119,7 +119,7 @@ export class Contest {
   }
 
   async #byPython({ by: [member], ttl }: Take): Promise<Taken> {
-    if (member === undefined) throw new Error('no member to tell python-etcd');
+    if (member === undefined) throw new Error('python-etcd needs a member to connect to');
     const python = await startPython(member.url, { allowReconnect: true });
     onTestFinished(() => python.stop());
     const lock = await python.lock(this.name);
@@ -135,7 +135,7 @@ export class Contest {
   }
 
   #hold(key: string, signal: AbortSignal, release: () => Promise<void>): Taken {
-    if (this.#holders.size > 0) throw new Error(`${key} is held beside ${[...this.#holders]}`);
+    if (this.#holders.size > 0) throw new Error(`${key} is held while ${[...this.#holders]} is still held`);
     this.#holders.add(key);
     const end = () => this.#holders.delete(key);
     signal.addEventListener('abort', end, { once: true });
@@ -147,14 +147,14 @@ export class Contest {
   }
 }
 
-/** Where etcd cannot be reached now, the removal goes on in the background, as promised. */
+/** Releases the lock. Ignores an unreachable etcd: the removal is then retried in the background. */
 export async function release(lock: Lock): Promise<void> {
   await lock.release().catch((error) => {
     if (!(error instanceof EtcdConnectionFailed)) throw error;
   });
 }
 
-/** A wait for an event. */
+/** Matches long polls. */
 export const isPoll = ({ path }: RequestHead): boolean => path.includes('wait=true');
 export const isAppend = ({ method }: RequestHead): boolean => method === 'POST';
 export const isRenewal = ({ method }: RequestHead): boolean => method === 'PUT';

@@ -6,15 +6,15 @@ import type { FaultKind } from './history.ts';
 import type { World } from './inflict.ts';
 import { Recorder } from './recorder.ts';
 
-/** A lock of its own for each TTL, so that it is clear how long a wait may take. */
+/** One lock and its contenders. All have the same TTL, which decides how long a wait may take. */
 export interface Arena {
   readonly lock: string;
   /** Seconds. */
   readonly ttl: number;
   readonly contenders: readonly ContenderKind[];
-  /** What all contenders are told. */
+  /** Further orders for all contenders. */
   readonly orders: Pick<Orders, 'longHold'>;
-  /** What every other contender is told beside. */
+  /** Further orders for every second contender. */
   readonly others: Pick<Orders, 'timeout' | 'trusting'>;
   /** Whether its contenders are stopped and killed. */
   readonly rough: boolean;
@@ -30,7 +30,7 @@ export const ARENAS: readonly Arena[] = [
     others: {},
     rough: false,
   },
-  // A short TTL, so that not all the time is spent on waiting for the dead.
+  // A short TTL, so that waits for the expiry of killed contenders do not take most of the time.
   {
     lock: 'rough',
     ttl: 5,
@@ -41,7 +41,7 @@ export const ARENAS: readonly Arena[] = [
   },
 ];
 
-/** All contenders, with those that come in the place of the killed. */
+/** All contenders, including those that replace killed ones. */
 export class Crew implements World {
   readonly cluster: FaultCluster;
   readonly recorder = new Recorder();
@@ -70,7 +70,7 @@ export class Crew implements World {
 
   replace(kind: FaultKind, contender: Contender): void {
     const arena = ARENAS.find(({ lock }) => lock === contender.orders.lock);
-    if (arena === undefined) throw new Error(`nobody knows the lock of ${contender.who}`);
+    if (arena === undefined) throw new Error(`no arena has the lock of contender ${contender.who}`);
     const over = this.recorder.begin(kind, [contender.who]);
     contender.kill();
     this.recorder.listener(arena.lock)({ at: now(), who: contender.who, kind: 'died' });
@@ -78,9 +78,9 @@ export class Crew implements World {
     this.#add(arena, contender.kind);
   }
 
-  /** Lets all finish their turns. Resolves to those that did not. */
+  /** Asks all contenders to finish their turns, and kills those that do not. Resolves to the names of the killed ones. */
   async quit(): Promise<string[]> {
-    // Each in line may have a python-etcd before it that only its TTL removes.
+    // Each entry may be behind one of python-etcd that only expires.
     const patience = Math.max(...ARENAS.map(({ ttl, contenders }) => ttl * contenders.length)) * 1000;
     const ended = [...this.#present].map((contender) => contender.ended);
     for (const contender of this.#present) contender.quit();

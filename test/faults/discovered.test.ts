@@ -23,7 +23,7 @@ afterEach(() => {
   vi.mocked(resolveSrv).mockReset();
 });
 
-/** In the order in which they are to be asked. */
+/** SRV records of these URLs, in order of preference. */
 const records = (...urls: readonly string[]): SrvRecord[] =>
   urls.map((url, index) => {
     const { hostname: name, port } = new URL(url);
@@ -31,9 +31,10 @@ const records = (...urls: readonly string[]): SrvRecord[] =>
   });
 
 const unknown = () => Object.assign(new Error('querySrv ESERVFAIL'), { code: 'ESERVFAIL' });
-const dead = () => Promise.all(['a name that is not there', 'a closed port'].map((what) => IMPOSTORS[what]?.() ?? ''));
+const dead = () =>
+  Promise.all(['a host name that does not exist', 'a closed port'].map((what) => IMPOSTORS[what]?.() ?? ''));
 
-test('of members found by DNS those that answer serve, though names do not resolve and ports are closed', async (context) => {
+test('a client uses the members from DNS that answer, and skips names that do not resolve and closed ports', async (context) => {
   const { follower, other } = await roles(cluster());
   vi.mocked(resolveSrv).mockResolvedValue(records(...(await dead()), follower.url, other.url));
   const contest = new Contest(cluster());
@@ -51,7 +52,7 @@ test('of members found by DNS those that answer serve, though names do not resol
   await contest.end();
 });
 
-test('a call with a timeout goes on once DNS answers', async (context) => {
+test('a call with a timeout acquires the lock once DNS answers', async (context) => {
   const { follower } = await roles(cluster());
   vi.mocked(resolveSrv).mockRejectedValue(unknown());
   const contest = new Contest(cluster());
@@ -69,7 +70,7 @@ test('a call with a timeout goes on once DNS answers', async (context) => {
   await contest.end();
 });
 
-test('while DNS fails, a call ends by its timeout, and one without soon; both say what was looked up', async () => {
+test('while DNS fails, a call ends by its timeout, or soon without one, and the error names the SRV record', async () => {
   vi.mocked(resolveSrv).mockRejectedValue(unknown());
   const [late, soon] = await Promise.all(
     [1, 0].map((timeout) => rejection(new Lock(connect({ srvDomain: DOMAIN }), 'x').acquire({ timeout }))),
@@ -80,7 +81,7 @@ test('while DNS fails, a call ends by its timeout, and one without soon; both sa
     expect(error).toHaveProperty('message', expect.stringContaining(`_etcd._tcp.${DOMAIN}`));
 });
 
-test('while DNS says nothing, a call ends by its timeout', async () => {
+test('while DNS does not answer, a call ends by its timeout', async () => {
   vi.mocked(resolveSrv).mockReturnValue(new Promise(() => {}));
   const acquiring = new Lock(connect({ srvDomain: DOMAIN }), 'x').acquire({ timeout: 1 });
   expect(await rejection(acquiring)).toBeInstanceOf(EtcdWatchTimedOut);

@@ -19,7 +19,7 @@ afterEach(async () => {
   await Promise.all(cluster.members.map(({ etcd }) => etcd.ready()));
 });
 
-test('clients reach every member through its proxy, and etcd gives out the proxies’ urls', async () => {
+test('clients reach every member through its proxy, and etcd advertises the proxy URLs', async () => {
   const [first] = cluster.members as [FaultMember];
   const key = await write(first);
   for (const member of cluster.members) expect((await read(member, key, 'quorum=true')).value).toBe('1');
@@ -28,7 +28,7 @@ test('clients reach every member through its proxy, and etcd gives out the proxi
   expect(machines.split(', ').sort()).toEqual([...cluster.urls].sort());
 });
 
-test('an isolated leader is succeeded, still serves plain reads, and agrees again once it has rejoined', async () => {
+test('the others replace an isolated leader, which still serves plain reads and catches up after it has rejoined', async () => {
   const old = await cluster.leader();
   const key = await write(old);
   old.isolate();
@@ -48,7 +48,7 @@ test('an isolated leader is succeeded, still serves plain reads, and agrees agai
   for (const member of cluster.members) expect((await read(member, later, 'quorum=true')).value).toBe('1');
 });
 
-test('an isolated follower leaves the others a quorum, and learns later what it has missed', async () => {
+test('the others keep a quorum without an isolated follower, which catches up after it has rejoined', async () => {
   const [isolated] = (await cluster.followers()) as [FaultMember];
   isolated.isolate();
   const key = await write(await cluster.leader());
@@ -61,7 +61,7 @@ test('an isolated follower leaves the others a quorum, and learns later what it 
   );
 });
 
-test('of two isolated members one can rejoin alone', async () => {
+test('one of two isolated members can rejoin alone', async () => {
   const [first, second] = (await cluster.followers()) as [FaultMember, FaultMember];
   const third = await cluster.leader();
   first.isolate();
@@ -77,7 +77,7 @@ test('of two isolated members one can rejoin alone', async () => {
   expect(await cluster.followers()).not.toContain(first);
 });
 
-test('a leader that is killed or paused is succeeded, and comes back with its data', async () => {
+test('the others replace a leader that is killed or paused, and the old leader comes back with its data', async () => {
   for (const fault of ['kill', 'pause'] as const) {
     const old = await cluster.leader();
     const key = await write(old);
@@ -95,7 +95,7 @@ test('a leader that is killed or paused is succeeded, and comes back with its da
   }
 });
 
-test('wiped, it is another cluster on the same urls, with no one isolated', async () => {
+test('wipe() starts another cluster on the same URLs, with no member isolated', async () => {
   const [first, second] = cluster.members as [FaultMember, FaultMember];
   const key = await write(first);
   const urls = [...cluster.urls];

@@ -8,40 +8,40 @@ export interface FaultClusterOptions {
   /** Appended to the command line of every member. */
   readonly args?: readonly string[];
   /**
-   * Whether the leader stays although a busy machine delays its heartbeats, which pass through the test's own process. For
-   * tests whose faults leave the leader alone. Default false: etcd's own timeout of a second.
+   * Whether the election timeout is so long that a busy machine, which delays heartbeats, causes no election: heartbeats pass
+   * through the test's own process. For tests whose faults do not affect the leader. Default false: etcd's own timeout of 1 s.
    */
   readonly steady?: boolean;
 }
 
-/** Longer than any machine stands still. */
+/** Longer than any stall of the machine. */
 const STEADY = ['--election-timeout=10000'];
 
 export interface FaultMember {
-  /** The process; its own URL passes by the proxy. */
+  /** The process; its own URL bypasses the proxy. */
   readonly etcd: EtcdMember;
   readonly proxy: TcpProxy;
-  /** The proxy's, for clients. */
+  /** The URL of the proxy, for clients. */
   readonly url: string;
-  /** What this member and the others say to each other vanishes silently from now on; clients still reach it. */
+  /** Silently drops everything between this member and the others from now on; clients still reach the member. */
   isolate(): void;
   rejoin(): void;
 }
 
 export interface FaultCluster {
   readonly members: readonly FaultMember[];
-  /** The proxies', for clients. */
+  /** The URLs of the proxies, for clients. */
   readonly urls: string[];
-  /** The one that most members name, as seen by those that run and are not isolated. */
+  /** Resolves to the member that a majority names as leader; asks only members that run and are not isolated. */
   leader(): Promise<FaultMember>;
-  /** Those that follow it: neither stopped, paused nor isolated. */
+  /** Resolves to the members that follow the leader: they run, and are neither paused nor isolated. */
   followers(): Promise<FaultMember[]>;
-  /** Kills all; in their place stands an empty cluster with another id, healthy between its members. */
+  /** Kills all members and starts an empty cluster with another id on the same URLs, with no member isolated. */
   wipe(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A real cluster on loopback, every connection to it and within it open to faults. */
+/** Starts a real cluster on loopback, with a proxy for every connection to it and within it. */
 export async function startFaultCluster({
   args = [],
   steady = false,

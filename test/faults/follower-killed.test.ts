@@ -9,23 +9,26 @@ const TTL = 15;
 describe('the follower that serves a client is killed', () => {
   const cluster = useCluster({ steady: true });
 
-  test.for(KINDS)('a lock released at once goes to its waiter: %s', async (kind, context) => {
-    const { leader, follower } = await roles(cluster());
-    const contest = new Contest(cluster());
-    const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
-    await follower.etcd.kill();
-    await holder.give();
-    const released = moment();
-    const next = await waiting;
-    recovered(context, { from: released, to: next.at, limit: SHOWN });
-    await next.give();
-    await contest.end();
-  });
+  test.for(KINDS)(
+    'a lock that is released right after the kill goes to a waiter that the follower served: %s',
+    async (kind, context) => {
+      const { leader, follower } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
+      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+      await contest.untilAsked([follower], isPoll);
+      await follower.etcd.kill();
+      await holder.give();
+      const released = moment();
+      const next = await waiting;
+      recovered(context, { from: released, to: next.at, limit: SHOWN });
+      await next.give();
+      await contest.end();
+    },
+  );
 
   test.for(OURS.flatMap((kind) => [[kind, 'carried out'] as const, [kind, 'lost'] as const]))(
-    'a waiter goes on though the follower dies over the release by %s: %s',
+    'a waiter acquires the lock although the follower is killed during the release by %s (request %s)',
     async ([kind, fate], context) => {
       const { leader, follower } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -49,7 +52,7 @@ describe('the follower that serves a client is killed', () => {
   );
 
   test.for(OURS.flatMap((kind) => [[kind, 'carried out'] as const, [kind, 'lost'] as const]))(
-    '%s queues up once though the follower dies over the request: %s',
+    '%s makes one entry although the follower is killed during the append (request %s)',
     async ([kind, fate], context) => {
       const { follower } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -69,7 +72,7 @@ describe('the follower that serves a client is killed', () => {
     },
   );
 
-  test('no hold is lost that is renewed', async () => {
+  test('a hold that is renewed is not lost', async () => {
     const { follower } = await roles(cluster());
     const contests = OURS.map((kind) => ({ kind, contest: new Contest(cluster()) }));
     const holds = await Promise.all(
@@ -82,7 +85,7 @@ describe('the follower that serves a client is killed', () => {
     await Promise.all(contests.map(({ contest }) => contest.end()));
   });
 
-  test('restarted, it serves those who know no other, in the order they came', async (context) => {
+  test('after its restart the follower serves a waiter that knows no other member, in queue order', async (context) => {
     const { leader, follower } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });

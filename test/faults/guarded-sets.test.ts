@@ -14,7 +14,7 @@ async function useSets() {
   return { sets, ask };
 }
 
-/** One reads, another one reads and writes, then the first one writes. */
+/** The earlier holder reads, the later holder reads and writes, then the earlier holder writes. */
 async function interleave(set: 'fenced' | 'plain') {
   const { sets, ask } = await useSets();
   const early = await ask('GET', set, { token: 9 });
@@ -24,15 +24,15 @@ async function interleave(set: 'fenced' | 'plain') {
   return { status, result: sets.result('x', set) };
 }
 
-test('a set without a fence loses what a late writer has not read', async () => {
+test('a plain set loses an addition that an earlier holder overwrites', async () => {
   expect(await interleave('plain')).toEqual({ status: 200, result: { written: 2, lost: ['late'] } });
 });
 
-test('a fenced set refuses the late writer', async () => {
+test('a fenced set refuses a write of an earlier holder', async () => {
   expect(await interleave('fenced')).toEqual({ status: 409, result: { written: 1, lost: [] } });
 });
 
-test('a fenced set refuses a writer that a later holder has read past', async () => {
+test('a fenced set refuses a write of an earlier holder once a later holder has read the set', async () => {
   const { sets, ask } = await useSets();
   const early = await ask('GET', 'fenced', { token: 9 });
   await ask('GET', 'fenced', { token: 10 });
@@ -40,7 +40,7 @@ test('a fenced set refuses a writer that a later holder has read past', async ()
   expect(sets.result('x', 'fenced')).toEqual({ written: 0, lost: [] });
 });
 
-test('what is written in turn is all there', async () => {
+test('a fenced set keeps all additions that holders write one after the other', async () => {
   const { sets, ask } = await useSets();
   for (const token of [1, 2, 3]) {
     const { text } = await ask('GET', 'fenced', { token });

@@ -4,13 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { EtcdStaleToken, Fence } from '../../src/index.ts';
 
 /**
- * A set that is only ever written as a whole: what one has read, and an addition. So whoever writes what it read too long
- * ago takes away what others have added since.
+ * A set that is only written as a whole: the version that the writer has read, and one addition. A writer that has read an
+ * old version therefore removes what others have added since.
  */
 class WholeSet {
   readonly #states: { readonly of: number; readonly addition: string }[] = [];
 
-  /** Of the present state. */
+  /** Version of the current state. */
   get version(): number {
     return this.#states.length;
   }
@@ -19,7 +19,7 @@ class WholeSet {
     this.#states.push({ of, addition });
   }
 
-  /** Additions that were written, but are not in the set. */
+  /** Returns additions that were written, but are not in the set. */
   lost(): string[] {
     const there = new Set<string>();
     for (let at = this.version; at > 0; ) {
@@ -33,15 +33,15 @@ class WholeSet {
 
 export interface GuardedSets {
   readonly url: string;
-  /** How many additions were written to the set of that lock, and which of them were lost. */
+  /** Returns how many additions were written to the set of that lock, and which of them were lost. */
   result(lock: string, set: 'fenced' | 'plain'): { readonly written: number; readonly lost: readonly string[] };
   stop(): Promise<void>;
 }
 
 /**
- * Two sets for each lock. `plain` trusts whoever comes; `fenced` lets nobody read or write with a token lower than one it
- * has seen. `GET <url>/<lock>/<set>?token=<token>` answers with a version, and
- * `POST <url>/<lock>/<set>?token=<token>&of=<version>&addition=<text>` writes; 409 where the fence refuses.
+ * Starts a server with two sets for each lock. `plain` accepts every request; `fenced` refuses reads and writes with a token
+ * lower than one it has seen. `GET <url>/<lock>/<set>?token=<token>` answers with a version, and
+ * `POST <url>/<lock>/<set>?token=<token>&of=<version>&addition=<text>` writes. The status is 409 if the fence refuses.
  */
 export async function startGuardedSets(): Promise<GuardedSets> {
   const fence = new Fence();
@@ -65,7 +65,7 @@ export async function startGuardedSets(): Promise<GuardedSets> {
       (error: unknown) => answer.writeHead(error instanceof EtcdStaleToken ? 409 : 500).end(String(error)),
     );
   });
-  // A contender that was stopped finds its connection as it left it.
+  // A contender that was stopped must find its connection still open.
   server.keepAliveTimeout = 0;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,54 +1,54 @@
-/** A time from one moment to another, on the machine's monotonic clock. */
+/** A period, in milliseconds on the machine's monotonic clock. */
 export interface Span {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * What a contender tells of itself. Where a moment has two sides, it is the one that makes a hold look longest: `held` once
- * it is known, `released` before the release is sent.
+ * What a contender reports of itself. A hold is the time in which the contender may act as the holder: `held` has the time
+ * at which it learned of the hold, `released` the time before it sends the release.
  */
 export type Event = {
   readonly at: number;
   readonly who: string;
-  /** Milliseconds for which the contender had stood still by then; python-etcd does not measure them. */
+  /** Milliseconds for which the contender had been stalled by then; the python-etcd contender does not measure them. */
   readonly stalled?: number;
 } & (
   | {
       readonly kind: 'asks';
-      /** What its entry will carry, where that is known. */
+      /** The value of its entry, if it is known before the append. */
       readonly uuid?: string;
-      /** Seconds it is ready to wait. */
+      /** Timeout of the call in seconds. */
       readonly timeout?: number;
     }
   | {
       readonly kind: 'held';
       readonly token: string;
       readonly mode?: 'exclusive' | 'shared';
-      /** When its hold ends by itself, for one that is never told of a loss. */
+      /** Deadline of the hold, for a contender that does not notice a loss. */
       readonly until?: number;
     }
-  /** The contender knows: by its signal, or by looking. */
+  /** The contender has been notified of the loss by its signal. */
   | { readonly kind: 'lost'; readonly token: string; readonly why?: string }
   | { readonly kind: 'released'; readonly token: string }
   /** The wait ended without a hold. */
   | { readonly kind: 'failed'; readonly why: string }
-  /** The resource let it do nothing: a later holder was there before. */
+  /** The resource refused a request, because a later holder had used the resource before. */
   | { readonly kind: 'refused'; readonly token: string }
-  /** Told of it by whoever killed it. */
+  /** Reported by the process that killed the contender. */
   | { readonly kind: 'died' }
 );
 
 /** One change of a queue, as etcd carried it out. */
 export interface QueueEvent {
   readonly at: number;
-  /** etcd's index: the order in which things happened, whenever they became known. */
+  /** etcd's index: the order of the changes, whenever they were seen. */
   readonly index: number;
   readonly lock: string;
-  /** The number its key is named by. */
+  /** The number that names the key of the entry. */
   readonly token: bigint;
   readonly action: 'queued' | 'removed' | 'expired';
-  /** What the entry carries, or carried. */
+  /** The value of the entry, or its last value. */
   readonly value: string;
 }
 
@@ -72,7 +72,7 @@ export type FaultKind =
   | 'holder stopped'
   | 'holder killed';
 
-/** Something that was done to members, to the network before them, or to contenders. */
+/** A fault of members, of the network in front of them, or of contenders. */
 export interface Fault extends Span {
   readonly kind: FaultKind;
   /** Names of members or contenders. */

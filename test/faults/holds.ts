@@ -1,19 +1,19 @@
 import type { Event, Span } from './history.ts';
 
-/** One hold of the lock, from the moment its contender knew of it to the moment it knew of the end; Infinity when the history ends first. */
+/** One hold of the lock, from when its contender learned of it to when it learned of the end; Infinity if there is no end. */
 export interface Hold extends Span {
   readonly who: string;
   readonly token: bigint;
   readonly shared: boolean;
-  /** How it ended, if it did before the history: `expired` where that was known from its beginning. */
+  /** How the hold ended, if it did; `expired`: by the deadline that was reported with it. */
   readonly end: 'released' | 'lost' | 'died' | 'expired' | undefined;
 }
 
-/** Reads the holds out of a history, in the order they began. */
+/** Returns the holds of a history, in the order they began. */
 export function holdsIn(history: readonly Event[]): Hold[] {
   const ends = new Map<string, End>();
   const holds: Hold[] = [];
-  // Backwards, so that each meets the end that comes next; of what happens at once the ends first.
+  // Backwards, so that each hold finds the next end; an end at the same time as a hold comes first.
   for (const event of history.toSorted((a, b) => b.at - a.at || Number(isBegin(a)) - Number(isBegin(b)))) {
     if (event.kind === 'died') ends.set(event.who, event);
     else if (event.kind === 'lost' || event.kind === 'released') ends.set(`${event.who} ${event.token}`, event);
@@ -33,7 +33,7 @@ function holdOf(
 ): Hold {
   const hold = { who, token: BigInt(token), shared: mode === 'shared', from: at };
   const end = ends.get(`${who} ${token}`) ?? ends.get(who);
-  const told = end?.at ?? Number.POSITIVE_INFINITY;
-  if (until < told) return { ...hold, to: Math.max(until, at), end: 'expired' };
-  return { ...hold, to: told, end: end?.kind };
+  const reported = end?.at ?? Number.POSITIVE_INFINITY;
+  if (until < reported) return { ...hold, to: Math.max(until, at), end: 'expired' };
+  return { ...hold, to: reported, end: end?.kind };
 }

@@ -7,9 +7,9 @@ import { IMPOSTORS, portal } from './impostors.ts';
 import { recovered, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: the cap of a poll is 2. */
+/** Seconds: the poll cap is 2 s. */
 const TTL = 6;
-/** Seconds, of holds whose renewals ask three members one after the other: on a busy machine that takes seconds. */
+/** Seconds, for holds whose renewals try three endpoints in turn: on a busy machine that takes seconds. */
 const LONG_TTL = 15;
 /** Seconds: long enough for one address to fail, however busy the machine. */
 const TIMEOUT = 10;
@@ -17,7 +17,7 @@ const TIMEOUT = 10;
 const cluster = useCluster({ steady: true });
 
 describe.for(Object.entries(IMPOSTORS))('the first endpoint is %s', ([, start]) => {
-  test('a waiter queues up once by another member, and acquires the lock', async (context) => {
+  test('a waiter makes one entry through another member and acquires the lock', async (context) => {
     const { follower, other } = await roles(cluster());
     const by = [{ ...follower, url: await start() }, ...servedBy(follower, cluster())];
     const turns = OURS.map(async (kind) => {
@@ -37,8 +37,8 @@ describe.for(Object.entries(IMPOSTORS))('the first endpoint is %s', ([, start]) 
   });
 });
 
-describe('a member begins to refuse its clients, and their next endpoint is none', () => {
-  test('holders renew and waiters acquire by the third, whatever the second is', async (context) => {
+describe('a member refuses its clients, and their next endpoint is no etcd member', () => {
+  test('holders renew and waiters acquire through the third endpoint, whatever the second is', async (context) => {
     const { follower, other } = await roles(cluster());
     const turns: { what: string; contest: Contest; holder: Taken; waiting: Promise<Taken> }[] = [];
     for (const [what, start] of Object.entries(IMPOSTORS)) {
@@ -48,14 +48,14 @@ describe('a member begins to refuse its clients, and their next endpoint is none
         const holder = await contest.take(kind, { by, ttl: LONG_TTL });
         const waiting = contest.take(kind, { by, ttl: LONG_TTL });
         await contest.untilQueued(2);
-        // On a busy machine a client may find the first one slow, and leave it by itself.
+        // On a busy machine a client may fail over from a slow first member before the fault.
         await contest.untilAsked([follower, other], isPoll);
         turns.push({ what, contest, holder, waiting });
       }
     }
     follower.proxy.refuse();
     follower.proxy.cut();
-    const handedOn = turns.map(async ({ what, contest, holder, waiting }) => {
+    const handovers = turns.map(async ({ what, contest, holder, waiting }) => {
       for (let renewals = 0; renewals < 2; renewals += 1) await contest.untilRenewed();
       expect(holder.signal.aborted, what).toBe(false);
       await holder.give();
@@ -65,11 +65,11 @@ describe('a member begins to refuse its clients, and their next endpoint is none
       await next.give();
       await contest.end();
     });
-    await Promise.all(handedOn);
+    await Promise.all(handovers);
   });
 });
 
-test('a client that knows no member fails with the address, by its timeout at the latest', async () => {
+test('a client without any etcd member fails by its timeout at the latest, and the error names the address', async () => {
   const { follower } = await roles(cluster());
   const contest = new Contest(cluster());
   const failures = Object.values({ ...IMPOSTORS, portal }).flatMap((start) =>
@@ -84,7 +84,7 @@ test('a client that knows no member fails with the address, by its timeout at th
   expect(await contest.queue()).toEqual([]);
 });
 
-test('a client whose first endpoint is a page that answers 200 to everything fails, leaves no key, and then acquires the lock', async () => {
+test('acquire() fails and leaves no key if the first endpoint answers 200 to everything, and then succeeds', async () => {
   const { follower, other } = await roles(cluster());
   const url = await portal();
   const lock = new Lock(useClient({ endpoints: [url, follower.url, other.url] }), new Contest(cluster()).name);

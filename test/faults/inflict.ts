@@ -7,22 +7,22 @@ import type { Recorder } from './recorder.ts';
 import type { Planned } from './schedule.ts';
 import type { RequestHead } from './tcp-proxy.ts';
 
-/** What faults are inflicted on. */
+/** The targets of faults. */
 export interface World {
   readonly cluster: FaultCluster;
   readonly recorder: Recorder;
-  /** Those that may be stopped or killed. */
+  /** Contenders that may be stopped or killed. */
   victims(): readonly Contender[];
-  /** The one of them that holds the lock, if any does. */
+  /** The victim that holds the lock, if any does. */
   holder(): Contender | undefined;
-  /** Kills it, and has another come in its place. */
+  /** Kills the contender and starts another one instead. */
   replace(kind: FaultKind, contender: Contender): void;
 }
 
-/** Milliseconds each way. */
+/** Milliseconds in each direction. */
 const SLOW = 100;
 
-/** Does what is planned, and undoes it once it has lasted long enough. */
+/** Inflicts the planned fault, and ends it after the planned time. */
 export async function inflict(planned: Planned, world: World): Promise<void> {
   const { kind, target, lasting } = planned;
   const { cluster, recorder } = world;
@@ -31,7 +31,6 @@ export async function inflict(planned: Planned, world: World): Promise<void> {
   const during = async (members: readonly FaultMember[], begin: () => unknown, end: () => unknown): Promise<void> => {
     const over = recorder.begin(kind, members.map(name));
     await begin();
-    // A fault lasts as long as it is planned to.
     await sleep(lasting);
     await end();
     over();
@@ -107,7 +106,7 @@ export async function inflict(planned: Planned, world: World): Promise<void> {
   }
 }
 
-/** The next write of that kind, by any way, is carried out and not answered. */
+/** Loses the answer to the next write with the chosen method, through whichever member. */
 async function swallowed({ kind, target, lasting }: Planned, { cluster, recorder }: World): Promise<void> {
   const method = pick(['POST', 'PUT', 'DELETE'], target);
   let wanted = true;
@@ -130,7 +129,7 @@ async function stopped({ kind, lasting }: Planned, contender: Contender, recorde
   over();
 }
 
-/** Milliseconds: an outage, and then the TTL of one that was killed. */
+/** Milliseconds until there must be a holder: an outage, then the TTL of a killed holder. */
 const SOME_HOLD = 60_000;
 
 async function holder(world: World): Promise<Contender> {
@@ -139,12 +138,12 @@ async function holder(world: World): Promise<Contender> {
     (contender) => contender !== undefined,
     { timeout: SOME_HOLD },
   );
-  if (found === undefined) throw new Error('nobody holds the lock');
+  if (found === undefined) throw new Error('no contender holds the lock');
   return found;
 }
 
 function pick<T>(all: readonly T[], target: number): T {
   const one = all[target % all.length];
-  if (one === undefined) throw new Error('there is none to choose from');
+  if (one === undefined) throw new Error('the fault has no possible target');
   return one;
 }

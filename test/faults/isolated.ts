@@ -7,23 +7,23 @@ import type { FaultMember } from './fault-cluster.ts';
 import { died, ELECTED, recovered, SHOWN, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds, of holds that have to last. */
+/** Seconds, for holds that must outlast the fault. */
 const TTL = 15;
-/** Seconds, of waits: their poll cap is a third. */
+/** Seconds, for waits: the poll cap is a third of it. */
 const SHORT_TTL = 6;
 
-/** What holds when a member that serves clients cannot reach the others, nor they it. */
+/** Tests of a member that clients reach, but that is isolated from the other members. */
 export const isolated = (role: 'leader' | 'follower') =>
-  describe(`the ${role} that serves a client is cut off from the others`, () => {
+  describe(`the ${role} that serves a client is isolated from the other members`, () => {
     const cluster = useCluster();
 
-    /** Isolates it once it serves somebody; resolves when the others have a leader. */
+    /** Isolates the member; resolves when the others have a leader. */
     async function isolate(member: FaultMember): Promise<void> {
       member.isolate();
       await cluster().leader();
     }
 
-    test.for(OURS)('a lock released elsewhere goes to %s within a poll', async (kind, context) => {
+    test.for(OURS)('a lock released through another member goes to %s within a poll cap', async (kind, context) => {
       const { [role]: member, other } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take('LockManager.request', { by: servedBy(other, cluster()), ttl: TTL });
@@ -39,26 +39,29 @@ export const isolated = (role: 'leader' | 'follower') =>
       await contest.end();
     });
 
-    test.for(OURS)('a lock that %s releases through it goes on', async (kind, context) => {
-      const { [role]: member, other } = await roles(cluster());
-      const contest = new Contest(cluster());
-      const holder = await contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL });
-      const waiting = contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
-      await contest.untilAsked([other], isPoll);
-      await isolate(member);
-      const elected = moment();
-      const releasing = holder.give();
-      await contest.untilAsked([member], isRemoval);
-      const next = await waiting;
-      recovered(context, { from: elected, to: next.at, limit: role === 'leader' ? ELECTED : SHOWN });
-      await releasing;
-      member.rejoin();
-      await member.etcd.ready();
-      await next.give();
-      await contest.end();
-    });
+    test.for(OURS)(
+      'a lock that %s releases through the isolated member goes to the next waiter',
+      async (kind, context) => {
+        const { [role]: member, other } = await roles(cluster());
+        const contest = new Contest(cluster());
+        const holder = await contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL });
+        const waiting = contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
+        await contest.untilAsked([other], isPoll);
+        await isolate(member);
+        const elected = moment();
+        const releasing = holder.give();
+        await contest.untilAsked([member], isRemoval);
+        const next = await waiting;
+        recovered(context, { from: elected, to: next.at, limit: role === 'leader' ? ELECTED : SHOWN });
+        await releasing;
+        member.rejoin();
+        await member.etcd.ready();
+        await next.give();
+        await contest.end();
+      },
+    );
 
-    test('no hold is lost that knows another member; one that does not is told before its successor holds', async (context) => {
+    test('a holder keeps its hold if it knows another member; otherwise it is notified of the loss in time', async (context) => {
       const { [role]: member, other } = await roles(cluster());
       const [kept, gone] = [new Contest(cluster()), new Contest(cluster())];
       const held = await kept.take('LockManager.request', { by: servedBy(member, cluster()), ttl: TTL });
@@ -80,24 +83,27 @@ export const isolated = (role: 'leader' | 'follower') =>
       await gone.end();
     });
 
-    test.for(OURS)('%s queues up once though it is asked first', async (kind, context) => {
-      const { [role]: member } = await roles(cluster());
-      const contest = new Contest(cluster());
-      await isolate(member);
-      const elected = moment();
-      const taking = contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL, timeout: 15 });
-      await contest.untilAsked([member], isAppend);
-      const held = await taking;
-      recovered(context, { from: elected, to: held.at, limit: ELECTED });
-      member.rejoin();
-      // It may carry out now what it was asked then.
-      await member.etcd.ready();
-      await held.give();
-      await contest.end();
-    });
+    test.for(OURS)(
+      '%s makes one entry although it sends the append to the isolated member first',
+      async (kind, context) => {
+        const { [role]: member } = await roles(cluster());
+        const contest = new Contest(cluster());
+        await isolate(member);
+        const elected = moment();
+        const taking = contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL, timeout: 15 });
+        await contest.untilAsked([member], isAppend);
+        const held = await taking;
+        recovered(context, { from: elected, to: held.at, limit: ELECTED });
+        member.rejoin();
+        // The member may now carry out the append that it received while it was isolated.
+        await member.etcd.ready();
+        await held.give();
+        await contest.end();
+      },
+    );
 
     test.for(OURS)(
-      '%s, which knows no other member, loses its place and does not hold by a stale answer',
+      '%s, which knows no other member, loses its entry and does not hold by a stale answer',
       async (kind) => {
         const { [role]: member, other } = await roles(cluster());
         const contest = new Contest(cluster());

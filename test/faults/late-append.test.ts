@@ -10,12 +10,12 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 /** Seconds. */
 const TTL = 15;
-/** What etcd answers after seven seconds without a quorum. */
+/** etcd's answer after seven seconds without a quorum. */
 const GIVEN_UP = { status: 500, body: failed(300, 'Raft Internal Error', 'etcdserver: request timed out') };
 
 const cluster = useCluster();
 
-test('an append that etcd gives up for lack of a quorum, and yet commits later, makes one place', async (context) => {
+test('an append that fails for lack of a quorum and is committed later leaves one entry', async (context) => {
   const { leader, follower, other } = await roles(cluster());
   follower.isolate();
   other.isolate();
@@ -24,11 +24,11 @@ test('an append that etcd gives up for lack of a quorum, and yet commits later, 
     return { contest, taking: contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 30 }) };
   });
   for (const { contest } of takes) await contest.untilAsked([leader], isAppend);
-  // Ours do not wait for the answer to theirs; this one does.
+  // The clients above may not wait for etcd's answer; this append does, so etcd has given up by then.
   const { name } = new Contest(cluster());
   const { status, body } = await raw('POST', `/_locks/${name}`, { value: 'late', ttl: '60' }, leader.etcd.url);
   expect([status, body['errorCode']]).toEqual([500, 300]);
-  // Only the old leader can win with this one: its log is the longer one, by these appends.
+  // Only the old leader can win this election: the appends make its log longer than the follower's.
   follower.rejoin();
   expect(await cluster().leader()).toBe(leader);
   const elected = moment();
@@ -42,7 +42,7 @@ test('an append that etcd gives up for lack of a quorum, and yet commits later, 
   }
 });
 
-describe('an append answered with code 300 is committed only after a second one', () => {
+describe('an append answered with code 300 is committed only after a second append', () => {
   async function queuedTwice(kind: Kind, contest: Contest) {
     const { follower } = await roles(cluster());
     const { opened: late, open } = gate();
@@ -64,7 +64,7 @@ describe('an append answered with code 300 is committed only after a second one'
     return { taking, commit };
   }
 
-  test.for(OURS)('while %s holds: its release removes both', async (kind) => {
+  test.for(OURS)('while %s holds the lock: its release removes both entries', async (kind) => {
     const contest = new Contest(cluster());
     const { taking, commit } = await queuedTwice(kind, contest);
     const held = await taking;
@@ -75,16 +75,19 @@ describe('an append answered with code 300 is committed only after a second one'
     await contest.end();
   });
 
-  test.for(OURS)('after %s has released: it is removed long before its TTL has passed', async (kind) => {
-    const contest = new Contest(cluster());
-    const { taking, commit } = await queuedTwice(kind, contest);
-    await (await taking).give();
-    await commit();
-    await contest.untilQueued(0);
-    await contest.end();
-  });
+  test.for(OURS)(
+    'after %s has released the lock: the late entry is removed long before its TTL has passed',
+    async (kind) => {
+      const contest = new Contest(cluster());
+      const { taking, commit } = await queuedTwice(kind, contest);
+      await (await taking).give();
+      await commit();
+      await contest.untilQueued(0);
+      await contest.end();
+    },
+  );
 
-  test.for(OURS)('while %s waits: it holds by one of them, and keeps no other', async (kind) => {
+  test.for(OURS)('while %s waits: it acquires the lock with one entry and removes the other', async (kind) => {
     const { other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });

@@ -10,7 +10,7 @@ describe('the leader is killed', () => {
   const cluster = useCluster();
 
   test.for([...KINDS.map((waiter) => ['LockManager.request', waiter] as const), ['python-etcd', 'Lock'] as const])(
-    'a lock that %s releases afterwards goes to %s, whom the dead one had served',
+    'a lock that %s releases after the election goes to %s, a waiter that the killed leader had served',
     async ([first, second], context) => {
       const { leader, follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -30,7 +30,7 @@ describe('the leader is killed', () => {
     },
   );
 
-  test.for(OURS)('a lock released before there is another leader goes to %s once there is', async (kind, context) => {
+  test.for(OURS)('a lock released before the election of a new leader goes to %s after it', async (kind, context) => {
     const { leader, follower } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('LockManager.request', { by: servedBy(leader, cluster()), ttl: TTL });
@@ -47,7 +47,7 @@ describe('the leader is killed', () => {
     await contest.end();
   });
 
-  test('no hold is lost that is renewed, whoever served it', async () => {
+  test('a hold that is renewed is not lost, whichever member served the holder', async () => {
     const { leader, follower } = await roles(cluster());
     const contests = await Promise.all(
       [leader, follower].flatMap((member) =>
@@ -68,7 +68,7 @@ describe('the leader is killed', () => {
   });
 
   test.for(OURS.flatMap((kind) => [[kind, 'carried out'] as const, [kind, 'lost'] as const]))(
-    '%s queues up once though its member, the leader, dies over the request: %s',
+    '%s makes one entry although the leader is killed during the append (request %s)',
     async ([kind, fate], context) => {
       const { leader } = await roles(cluster());
       const contest = new Contest(cluster());

@@ -7,34 +7,37 @@ import { Contest, isAppend, isPoll, isRemoval, OURS } from './contest.ts';
 import { ELECTED, recovered, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Milliseconds: the fault, by its definition. */
-const STOPPED = 10_000;
-/** Seconds, of holds that have to last. */
+/** Milliseconds. */
+const PAUSE = 10_000;
+/** Seconds, for holds that must outlast the fault. */
 const TTL = 15;
-/** Seconds, of waits: their poll cap is a third. */
+/** Seconds, for waits: the poll cap is a third of it. */
 const SHORT_TTL = 6;
 
-describe('the leader is stopped for 10 s', () => {
+describe('the leader is paused', () => {
   const cluster = useCluster();
 
-  test.for(OURS)('a lock released meanwhile goes to %s, whom it served', async (kind, context) => {
-    const { leader, follower } = await roles(cluster());
-    const contest = new Contest(cluster());
-    const holder = await contest.take('LockManager.request', { by: servedBy(follower, cluster()), ttl: TTL });
-    const waiting = contest.take(kind, { by: servedBy(leader, cluster()), ttl: SHORT_TTL });
-    await contest.untilAsked([leader], isPoll);
-    await leader.etcd.pause();
-    await cluster().leader();
-    await holder.give();
-    const released = moment();
-    const next = await waiting;
-    recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
-    leader.etcd.resume();
-    await next.give();
-    await contest.end();
-  });
+  test.for(OURS)(
+    'a lock released during the pause goes to %s, a waiter that the leader served',
+    async (kind, context) => {
+      const { leader, follower } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take('LockManager.request', { by: servedBy(follower, cluster()), ttl: TTL });
+      const waiting = contest.take(kind, { by: servedBy(leader, cluster()), ttl: SHORT_TTL });
+      await contest.untilAsked([leader], isPoll);
+      await leader.etcd.pause();
+      await cluster().leader();
+      await holder.give();
+      const released = moment();
+      const next = await waiting;
+      recovered(context, { from: released, to: next.at, limit: silent(SHORT_TTL) });
+      leader.etcd.resume();
+      await next.give();
+      await contest.end();
+    },
+  );
 
-  test.for(OURS)('a lock that %s, whom it served, releases at once goes on', async (kind, context) => {
+  test.for(OURS)('a lock that %s releases through the paused leader goes to the next waiter', async (kind, context) => {
     const { leader, follower } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL });
@@ -54,7 +57,7 @@ describe('the leader is stopped for 10 s', () => {
     await contest.end();
   });
 
-  test('no hold is lost that is renewed, whoever served it', async () => {
+  test('a hold that is renewed survives a pause of 10 s, whichever member served the holder', async () => {
     const { leader, follower } = await roles(cluster());
     const contests = [leader, follower].flatMap((member) =>
       OURS.map((kind) => ({ contest: new Contest(cluster()), kind, member })),
@@ -63,7 +66,7 @@ describe('the leader is stopped for 10 s', () => {
       contests.map(({ contest, kind, member }) => contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL })),
     );
     await leader.etcd.pause();
-    await sleep(STOPPED);
+    await sleep(PAUSE);
     leader.etcd.resume();
     await Promise.all(contests.map(({ contest }) => contest.untilRenewed()));
     expect(holds.filter(({ signal }) => signal.aborted)).toEqual([]);
@@ -71,38 +74,44 @@ describe('the leader is stopped for 10 s', () => {
     await Promise.all(contests.map(({ contest }) => contest.end()));
   });
 
-  test.for(OURS)('who asks it first queues up once: %s', async (kind, context) => {
-    const { leader } = await roles(cluster());
-    const contest = new Contest(cluster());
-    await leader.etcd.pause();
-    const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
-    await contest.untilAsked([leader], isAppend);
-    await cluster().leader();
-    const elected = moment();
-    const held = await taking;
-    recovered(context, { from: elected, to: held.at, limit: ELECTED });
-    leader.etcd.resume();
-    // It may carry out now what it was asked then.
-    await leader.etcd.ready();
-    await held.give();
-    await contest.end();
-  });
+  test.for(OURS)(
+    '%s makes one entry although it sends the append to the paused leader first',
+    async (kind, context) => {
+      const { leader } = await roles(cluster());
+      const contest = new Contest(cluster());
+      await leader.etcd.pause();
+      const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
+      await contest.untilAsked([leader], isAppend);
+      await cluster().leader();
+      const elected = moment();
+      const held = await taking;
+      recovered(context, { from: elected, to: held.at, limit: ELECTED });
+      leader.etcd.resume();
+      // The resumed leader may now carry out the append that it received during the pause.
+      await leader.etcd.ready();
+      await held.give();
+      await contest.end();
+    },
+  );
 
-  test.for(OURS)('%s, which knows no other member, loses its place and does not hold later', async (kind) => {
-    const { leader, follower } = await roles(cluster());
-    const contest = new Contest(cluster());
-    const holder = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
-    const waiting = contest.take(kind, { by: [leader], ttl: 3 });
-    await contest.untilAsked([leader], isPoll);
-    await leader.etcd.pause();
-    await cluster().leader();
-    await contest.untilQueued(1);
-    await holder.give();
-    const next = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
-    leader.etcd.resume();
-    expect(await rejection(waiting)).toBeInstanceOf(EtcdLockExpired);
-    expect(await contest.queue()).toMatchObject([{ key: next.key }]);
-    await next.give();
-    await contest.end();
-  });
+  test.for(OURS)(
+    '%s, which knows no other member, loses its entry and does not acquire the lock later',
+    async (kind) => {
+      const { leader, follower } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
+      const waiting = contest.take(kind, { by: [leader], ttl: 3 });
+      await contest.untilAsked([leader], isPoll);
+      await leader.etcd.pause();
+      await cluster().leader();
+      await contest.untilQueued(1);
+      await holder.give();
+      const next = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
+      leader.etcd.resume();
+      expect(await rejection(waiting)).toBeInstanceOf(EtcdLockExpired);
+      expect(await contest.queue()).toMatchObject([{ key: next.key }]);
+      await next.give();
+      await contest.end();
+    },
+  );
 });

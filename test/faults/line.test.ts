@@ -8,7 +8,7 @@ function change(at: number, action: QueueEvent['action'], token: bigint, value: 
   return { at, index, lock: 'x', token, action, value };
 }
 
-test('who is first in line follows from what is queued and removed', () => {
+test('headsIn() derives the heads of the queue from appends and removals', () => {
   const queue = [
     change(1, 'queued', 5n, 'a'),
     change(2, 'queued', 6n, 'b'),
@@ -25,7 +25,7 @@ test('who is first in line follows from what is queued and removed', () => {
   ]);
 });
 
-test('what became known late still counts in the order in which it happened', () => {
+test('headsIn() orders events by etcd index, even if they were seen in another order', () => {
   const queued = change(5, 'queued', 5n, 'a');
   const second = change(2, 'queued', 6n, 'b');
   const removed = change(7, 'removed', 5n, 'a');
@@ -35,7 +35,7 @@ test('what became known late still counts in the order in which it happened', ()
   ]);
 });
 
-test('an entry belongs to who told its uuid, or has it as identity', () => {
+test('ownersIn() finds the owner of an entry by the reported uuid or by the identity in the entry', () => {
   const ownerOf = ownersIn([{ at: 0, who: 'steady-lock-1', kind: 'asks', uuid: 'abc' }]);
   expect([ownerOf('abc'), ownerOf('id:rough-manager-7:def'), ownerOf('def')]).toEqual([
     'steady-lock-1',

@@ -5,17 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Direction = 'requests' | 'answers';
 
 export interface LinkOptions {
-  /** Directions that carry nothing from the start. Without requests the server is not even dialled. */
+  /** Directions that are lost from the start. If requests are lost, the link does not connect to the server. */
   readonly lost?: readonly Direction[];
-  /** Milliseconds that what comes now takes to the other side. */
+  /** Milliseconds by which bytes that arrive now are delayed. */
   readonly delay?: () => number;
-  /** Looks at what has come, before it goes on; may lose it by `lose`. */
+  /** Gets bytes that have arrived before they are forwarded; a call of `lose()` drops them. */
   readonly look?: (direction: Direction, bytes: Buffer) => void;
 }
 
 /**
- * One client's connection and the one made for it to the server. Where a direction is lost its bytes vanish for good,
- * and so does the news that its sender has closed or died: the receiver sees silence.
+ * The connection of one client and the one made for it to the server. A lost direction drops all bytes, and also the end
+ * of the connection when its sender closes or dies: the receiver sees silence.
  */
 export class Link {
   readonly #client: Socket;
@@ -31,7 +31,7 @@ export class Link {
     client.on('data', (bytes: Buffer) => look('requests', bytes));
     client.on('error', () => {});
     client.on('close', () => this.#server?.destroy());
-    // A client that has closed and one that only says no more look alike here: a broken link takes it for gone.
+    // A closed client and a half-closed one look alike here: a broken link treats both as closed.
     client.on('end', () => {
       if (this.#lost.size > 0) this.destroy();
     });
@@ -42,7 +42,7 @@ export class Link {
     server.on('error', () => {
       if (!this.#lost.has('answers')) this.reset();
     });
-    // What waited for it to read more waits no longer.
+    // The client may be paused until this socket drains, which it never will.
     server.on('close', () => client.resume());
     server.on('data', (bytes: Buffer) => look('answers', bytes));
     this.#pass('requests', client, server);
@@ -55,12 +55,12 @@ export class Link {
 
   lose(...directions: readonly Direction[]): void {
     for (const direction of directions) this.#lost.add(direction);
-    // What is lost waits for nobody to read it.
+    // A side may be paused until the other one reads, which a lost direction never does.
     this.#client.resume();
     this.#server?.resume();
   }
 
-  /** The client sees a reset. */
+  /** Resets the connection of the client and closes the one to the server. */
   reset(): void {
     this.#client.resetAndDestroy();
     this.#server?.destroy();

@@ -10,24 +10,24 @@ import type { FaultMember } from './fault-cluster.ts';
 import { recovered, SHOWN, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: the cap of a poll is 5. */
+/** Seconds: the poll cap is 5 s. */
 const TTL = 15;
-/** Seconds, of waits whose poll is not to end by itself. */
+/** Seconds, for waits whose poll must not reach its cap. */
 const LONG_TTL = 60;
-/** Events that etcd remembers, of the whole cluster. */
+/** Number of events in etcd's history, which all keys share. */
 const HISTORY = 1000;
-/** Entries that a leader keeps in its log for those who lag behind; beyond, they get a snapshot. */
+/** Log entries that a leader keeps for members that lag behind; a member that lags further gets a snapshot. */
 const LOG = 5000;
 const SNAPSHOT_EVERY = 200;
-/** etcd 3.4 sends it to nobody: see the snapshot below. */
+/** etcd 3.4 never sends this answer itself, not even after a snapshot. */
 const CLEARED = failed(400, 'watcher is cleared due to etcd recovery', '');
 const isWait = ({ query }: ProxiedRequest): boolean => query.has('wait');
 
 const cluster = useCluster({ steady: true, args: [`--snapshot-count=${SNAPSHOT_EVERY}`] });
 
-describe('more happens elsewhere than etcd remembers', () => {
+describe('later events push the release out of the history of etcd', () => {
   test.for(OURS)(
-    'while the poll of %s dies silently: it goes on within a poll of the release',
+    '%s, whose poll died silently, acquires the lock within a poll cap of the release',
     async (kind, context) => {
       const { leader, follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -46,7 +46,7 @@ describe('more happens elsewhere than etcd remembers', () => {
   );
 
   test.for(OURS)(
-    'before the poll of %s comes: it goes on as soon as that is answered with code 401',
+    '%s, whose poll arrives later, acquires the lock as soon as the poll is answered with code 401',
     async (kind, context) => {
       const { leader, follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -59,22 +59,22 @@ describe('more happens elsewhere than etcd remembers', () => {
       const poll = await polling;
       await holder.give();
       await write(leader, HISTORY + 1);
-      // By quorum: the follower has them all, too.
+      // A quorum read: after it the follower has all events, too.
       await queueOn(freshName(), follower.etcd.url);
       const answered = proxy.next((request) => request === poll, 'answered');
       allow();
       open();
       expect((await answered).status).toBe(400);
-      const told = moment();
+      const cleared = moment();
       const next = await waiting;
-      recovered(context, { from: told, to: next.at, limit: SHOWN });
+      recovered(context, { from: cleared, to: next.at, limit: SHOWN });
       await next.give();
       await contest.end();
     },
   );
 });
 
-test('waits go on within a poll of the release where their member catches up by a snapshot, which tells of no events', async (context) => {
+test('waiters acquire the lock within a poll cap if their member catches up by a snapshot without events', async (context) => {
   const { leader, follower, other } = await roles(cluster());
   const waits = await Promise.all(
     OURS.map(async (kind) => {
@@ -104,7 +104,7 @@ test('waits go on within a poll of the release where their member catches up by 
 });
 
 test.for(OURS)(
-  '%s goes on at once where its poll is answered with code 400, again and again',
+  '%s acquires the lock at once after its release although earlier polls were answered with code 400',
   async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
@@ -128,21 +128,21 @@ test.for(OURS)(
   },
 );
 
-/** How many the member has been sent. */
+/** Number of snapshots that the member has received. */
 async function snapshotsOf({ etcd }: FaultMember): Promise<number> {
   const metrics = await (await fetch(`${etcd.url}/metrics`)).text();
   const counts = [...metrics.matchAll(/^etcd_network_snapshot_receive_success\{.*\} (\d+)$/gm)];
   return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-/** Writes to another key so many times at least. */
+/** Writes to another key at least this many times. */
 async function write({ etcd }: FaultMember, times: number): Promise<void> {
   let left = times;
   const lane = async () => {
     while (left > 0) {
       left -= 1;
       const { status } = await raw('PUT', '/elsewhere', { value: String(left) }, etcd.url);
-      // Where etcd takes too long, it may have done it or not.
+      // After a timeout of etcd the write may or may not have happened: it does not count.
       if (status !== 200 && status !== 201) left += 1;
     }
   };

@@ -10,24 +10,24 @@ import type { FaultMember } from './fault-cluster.ts';
 import { ELECTED, recovered } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Milliseconds: the fault, by its definition. */
+/** Milliseconds. */
 const OUTAGE = 15_000;
-/** Seconds, of what has to last longer than that. */
+/** Seconds, for what must outlast the outage. */
 const LONG_TTL = 40;
 /** Seconds: shorter than the outage. */
 const TTL = 12;
-/** Seconds, of an acquire in vain: and how late its end may come. On the way out there may be a second for its key. */
+/** Seconds: the timeout of an acquire that fails, and how late it may end. The removal of its key may take a second. */
 const TIMEOUT = 5;
 const LATE = 1.5;
 
 export interface Outage {
-  /** Who fails: the leader is always among them. */
+  /** How many members fail: the leader is always one of them. */
   readonly members: 2 | 3;
   begin(member: FaultMember): Promise<void>;
   end(member: FaultMember): Promise<void>;
 }
 
-/** What holds when so many members fail that the others cannot write, and come back after 15 s. */
+/** Tests of a cluster of which so many members fail that it cannot write, and come back after 15 s. */
 export const noQuorum = (what: string, { members, begin, end }: Outage) =>
   describe(what, () => {
     const cluster = useCluster();
@@ -35,11 +35,11 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
     async function begun() {
       const { leader, follower, other } = await roles(cluster());
       const failing = [leader, follower, other].slice(0, members);
-      /** Resolves once there is a leader again, to when that was seen. */
-      const outage = async (meanwhile: () => Promise<void> | void): Promise<Moment> => {
+      /** Runs the outage; resolves once there is a leader again, to the moment at which that was seen. */
+      const outage = async (during: () => Promise<void> | void): Promise<Moment> => {
         const began = moment();
         await Promise.all(failing.map(begin));
-        await meanwhile();
+        await during();
         await sleep(began.at + OUTAGE - now());
         await Promise.all(failing.map(end));
         await untilAgreed(other);
@@ -48,7 +48,7 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
       return { outage, byLeader: servedBy(leader, cluster()), byOther: servedBy(other, cluster()), other };
     }
 
-    test.for(OURS)('whoever waited behind %s goes on after it, in the order they came', async (kind, context) => {
+    test.for(OURS)('waiters behind %s acquire the lock after the outage, in queue order', async (kind, context) => {
       const { outage, byLeader, byOther } = await begun();
       const contest = new Contest(cluster());
       const holder = await contest.take(kind, { by: byLeader, ttl: LONG_TTL });
@@ -69,7 +69,7 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
       await contest.end();
     });
 
-    test('a hold that outlasts it is kept, one that does not is told lost in time', async (context) => {
+    test('a hold whose TTL exceeds the outage is kept; the holder of a shorter one is notified in time', async (context) => {
       const { outage, byLeader, byOther, other } = await begun();
       const [kept, gone] = [new Contest(cluster()), new Contest(cluster())];
       const held = await kept.take('LockManager.request', { by: byLeader, ttl: LONG_TTL });
@@ -90,7 +90,7 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
       await gone.end();
     });
 
-    test('who comes meanwhile gets the lock after it, by one key, or gives up on time, by none', async (context) => {
+    test('a call during the outage acquires the lock later with one key, or ends by its timeout with none', async (context) => {
       const { outage, byOther } = await begun();
       const patient = OURS.map((kind) => ({ kind, contest: new Contest(cluster()) }));
       const impatient = new Contest(cluster());
@@ -100,10 +100,10 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
           contest.take(kind, { by: byOther, ttl: LONG_TTL, timeout: LONG_TTL }),
         );
         const began = moment();
-        const inVain = OURS.map((kind) =>
+        const failures = OURS.map((kind) =>
           rejection(impatient.take(kind, { by: byOther, ttl: LONG_TTL, timeout: TIMEOUT })),
         );
-        for (const error of await Promise.all(inVain)) expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+        for (const error of await Promise.all(failures)) expect(error).toBeInstanceOf(EtcdWatchTimedOut);
         expect(elapsed(began) / 1000).toBeLessThan(TIMEOUT + LATE);
       });
       for (const [index, { contest }] of patient.entries()) {
@@ -117,7 +117,7 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
     });
   });
 
-/** Resolves once there is a leader, as the member that did not fail knows: a stopped one that goes on names its old one first. */
+/** Resolves once this member reads by quorum, so that there is a leader: a resumed member may still name the old leader. */
 const untilAgreed = ({ etcd }: FaultMember): Promise<boolean> =>
   until(
     async () => {

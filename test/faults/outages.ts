@@ -17,11 +17,11 @@ const on = (members: readonly FaultMember[], begin: Act, end: Act): Outage => ({
   },
 });
 
-const stop: Act = ({ etcd }) => etcd.pause();
-const goOn: Act = ({ etcd }) => etcd.resume();
+const pause: Act = ({ etcd }) => etcd.pause();
+const resume: Act = ({ etcd }) => etcd.resume();
 const heal: Act = ({ proxy }) => proxy.heal();
 
-/** Ways for a cluster to be down, as clients see it: no write succeeds. */
+/** Outages in which no write of a client succeeds. */
 export const outages: Readonly<Record<string, (cluster: FaultCluster) => Outage | Promise<Outage>>> = {
   'connections to all members are refused': ({ members }) =>
     on(
@@ -32,10 +32,10 @@ export const outages: Readonly<Record<string, (cluster: FaultCluster) => Outage 
       },
       heal,
     ),
-  'all members are silently out of reach': ({ members }) => on(members, ({ proxy }) => proxy.blackHole('both'), heal),
-  'all members are stopped': ({ members }) => on(members, stop, goOn),
-  async 'the leader and another member are stopped'(cluster) {
+  'all members are silently unreachable': ({ members }) => on(members, ({ proxy }) => proxy.blackHole('both'), heal),
+  'all members are paused': ({ members }) => on(members, pause, resume),
+  async 'the leader and another member are paused'(cluster) {
     const { leader, follower } = await roles(cluster);
-    return on([leader, follower], stop, goOn);
+    return on([leader, follower], pause, resume);
   },
 };

@@ -1,15 +1,15 @@
 import { Link, type LinkOptions } from './link.ts';
 import { type Relay, startRelay } from './relay.ts';
 
-/** What the members of one cluster say to each other, each reached through a relay of its own. */
+/** The network between the members of one cluster: each is reached through its own relay. */
 export interface PeerNetwork {
-  /** The peer URLs to give out, in the order of the members. */
+  /** The peer URLs to advertise, in the order of the members. */
   readonly urls: readonly string[];
-  /** Where a member really listens to the others. */
+  /** Sets the URL at which a member listens to the others. */
   connect(index: number, peerUrl: string): void;
-  /** From now on nothing goes from or to this member, and nobody is told. */
+  /** Silently drops everything from and to this member from now on. */
   isolate(index: number): void;
-  /** Its new connections work again; those that were silent are reset, so that there will be new ones. */
+  /** Lets new connections of this member work, and resets the silent ones, so that members connect again. */
   rejoin(index: number): void;
   isIsolated(index: number): boolean;
   stop(): Promise<void>;
@@ -18,7 +18,7 @@ export interface PeerNetwork {
 /** One peer's connection to another. */
 class PeerLink extends Link {
   readonly to: string;
-  /** Unknown until it has said so. */
+  /** Unknown until the peer has named itself. */
   from: string | undefined;
 
   constructor(to: string, ...[client, target, options]: ConstructorParameters<typeof Link>) {
@@ -31,7 +31,7 @@ export async function startPeerNetwork(size: number): Promise<PeerNetwork> {
   const targets = new Map<string, string>();
   const isolated = new Set<string>();
 
-  /** While anyone is isolated, who does not say where it comes from (such as a probe) may be the one. */
+  /** While a member is isolated, a connection without a known sender (such as a probe) may come from that member. */
   const isBlocked = ({ from, to }: PeerLink) =>
     isolated.has(to) || (from === undefined ? isolated.size > 0 : isolated.has(from));
 
@@ -67,7 +67,7 @@ export async function startPeerNetwork(size: number): Promise<PeerNetwork> {
     },
     isolate(index) {
       isolated.add(urlOf(index));
-      // One whose sender is unknown may have it in its next request.
+      // A link with an unknown sender is checked at its next request, which may name the sender.
       const known = links().filter((link) => isolated.has(link.to) || (link.from !== undefined && isBlocked(link)));
       for (const link of known) link.lose('requests', 'answers');
     },
@@ -82,6 +82,6 @@ export async function startPeerNetwork(size: number): Promise<PeerNetwork> {
   };
 }
 
-/** The peer URL of the member that sent this request: etcd tells it whenever it opens a stream or posts a message. */
+/** The peer URL of the member that sent this request: etcd sends the URL when it opens a stream or posts a message. */
 const senderIn = (bytes: Buffer): string | undefined =>
   /^(?:GET|POST) [\s\S]*?\r\nx-peerurls: *([^\s,]+)/i.exec(bytes.toString('latin1', 0, 4096))?.[1];

@@ -3,15 +3,15 @@ import type { Stop } from './checker.ts';
 import type { Event, Span } from './history.ts';
 import type { Hold } from './holds.ts';
 
-/** A hold of this TTL survives an outage of that length, in milliseconds. */
+/** A hold with this TTL in seconds survives any shorter outage, in milliseconds. */
 export const KEPT = { ttl: 15, outage: 5000 } as const;
 
-/** An attempt between two outages may come too late for the one and too early for the other: the longest pause between two. */
+/** Milliseconds. Outages that are closer together count as one, because no attempt may fall between them. */
 const PAUSE = 2000;
 
 /**
- * Holds with a TTL of `KEPT.ttl` seconds that were lost though their contender was not stopped and no outage as long as
- * `KEPT.outage` was in their last TTL.
+ * Returns holds with a TTL of `KEPT.ttl` seconds that were lost although their contender was not stopped and no outage of
+ * `KEPT.outage` or longer was in their last TTL.
  */
 export function lostEarly(holds: readonly Hold[], outages: readonly Span[], stops: readonly Stop[]): Hold[] {
   const long = merged(outages).filter(({ from, to }) => to - from >= KEPT.outage);
@@ -35,7 +35,7 @@ function merged(outages: readonly Span[]): Span[] {
 
 const overlap = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
 
-/** Milliseconds after its timeout by which a call has ended, the removal of its entry included. */
+/** Milliseconds after its timeout within which a call must end, the removal of its entry included. */
 const ENDING = 500;
 
 /** A call with a timeout, and when it ended. */
@@ -47,8 +47,8 @@ export interface Answer extends Span {
 const momentOf = ({ at, stalled = 0 }: Event): Moment => ({ at, stalled });
 
 /**
- * Calls that ended later than their timeout allows, although their contender was neither stopped nor killed. The time for which
- * the contender stood still does not count.
+ * Returns calls that ended later than their timeout allows, although their contender was neither stopped nor killed. The time
+ * for which the contender was stalled does not count.
  */
 export function answeredLate(history: readonly Event[], stops: readonly Stop[]): Answer[] {
   const asked = new Map<string, Event & { readonly kind: 'asks' }>();
@@ -56,13 +56,13 @@ export function answeredLate(history: readonly Event[], stops: readonly Stop[]):
     .toSorted((a, b) => a.at - b.at)
     .flatMap((event) => {
       const { who, kind, at } = event;
-      const question = asked.get(who);
+      const request = asked.get(who);
       asked.delete(who);
       if (kind === 'asks') asked.set(who, event);
-      if (kind === 'died' || question?.timeout === undefined) return [];
-      const { timeout } = question;
-      const answer = { who, timeout, from: question.at, to: at };
+      if (kind === 'died' || request?.timeout === undefined) return [];
+      const { timeout } = request;
+      const answer = { who, timeout, from: request.at, to: at };
       const stopped = stops.some((stop) => stop.who === who && overlap(stop, answer));
-      return stopped || elapsed(momentOf(question), momentOf(event)) <= timeout * 1000 + ENDING ? [] : answer;
+      return stopped || elapsed(momentOf(request), momentOf(event)) <= timeout * 1000 + ENDING ? [] : answer;
     });
 }

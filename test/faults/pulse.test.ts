@@ -4,7 +4,7 @@ import { until } from '../support/until.ts';
 import { startFaultCluster } from './fault-cluster.ts';
 import { gapsIn, startPulse } from './pulse.ts';
 
-test('gaps last from the last question that was answered before to the next answer', () => {
+test('a gap lasts from the start of the last read that was answered before it to the next answer', () => {
   const answered = [
     { from: 0, to: 10 },
     { from: 200, to: 210 },
@@ -17,7 +17,7 @@ test('gaps last from the last question that was answered before to the next answ
   expect(gapsIn(answered, 1900)).toEqual([]);
 });
 
-test('a cluster without a quorum has an outage, one with two members of three has none', async () => {
+test('a cluster without a quorum has an outage, and a cluster with two of three members has none', async () => {
   const cluster = await startFaultCluster();
   onTestFinished(() => cluster.stop());
   const pulse = startPulse(cluster.urls);
@@ -25,7 +25,7 @@ test('a cluster without a quorum has an outage, one with two members of three ha
   const [one, two] = await cluster.followers();
   await one?.etcd.pause();
   const paused = now();
-  // As long as an outage would have to be to count.
+  // Longer than the shortest outage that counts.
   await until(now, (time) => time > paused + 1500);
   expect(pulse.outages().filter(({ to }) => to > paused)).toEqual([]);
   await two?.etcd.pause();

@@ -23,10 +23,10 @@ interface KeyState {
 }
 
 const CLEARED = 401;
-/** Milliseconds until a member that does not answer is asked again. */
+/** Milliseconds before a failed request to a member is retried. */
 const AGAIN = 100;
 
-/** Follows the queues on each member, past every proxy. A change counts from the moment the first of them told of it. */
+/** Watches the queues on each member, past the proxies. The time of a change is when the first member reported it. */
 export async function watchQueues(urls: readonly string[]): Promise<QueueLog> {
   const events = new Map<number, QueueEvent>();
   const stopped = new AbortController();
@@ -39,13 +39,15 @@ export async function watchQueues(urls: readonly string[]): Promise<QueueLog> {
     let waitIndex = first;
     while (!signal.aborted) {
       try {
-        const answer = await fetch(`${url}/v2/keys/_locks?wait=true&recursive=true&waitIndex=${waitIndex}`, { signal });
-        const told = (await answer.json()) as WatchAnswer;
+        const response = await fetch(`${url}/v2/keys/_locks?wait=true&recursive=true&waitIndex=${waitIndex}`, {
+          signal,
+        });
+        const answer = (await response.json()) as WatchAnswer;
         const at = now();
-        if (told.errorCode === CLEARED) waitIndex = (told.index ?? waitIndex) + 1;
-        if (told.node === undefined) continue;
-        waitIndex = told.node.modifiedIndex + 1;
-        const event = read(told, at);
+        if (answer.errorCode === CLEARED) waitIndex = (answer.index ?? waitIndex) + 1;
+        if (answer.node === undefined) continue;
+        waitIndex = answer.node.modifiedIndex + 1;
+        const event = read(answer, at);
         if (event && !events.has(event.index)) events.set(event.index, event);
       } catch {
         await sleep(AGAIN, undefined, { signal }).catch(() => {});
@@ -63,7 +65,7 @@ export async function watchQueues(urls: readonly string[]): Promise<QueueLog> {
   };
 }
 
-/** Nothing, where an entry was only renewed. */
+/** Returns undefined if no entry was appended or removed, such as for a renewal. */
 function read({ action, node, prevNode }: WatchAnswer, at: number): QueueEvent | undefined {
   const [, lock, token] = /^\/_locks\/([^/]+)\/(\d+)$/.exec(node?.key ?? '') ?? [];
   const kind = kinds[action ?? ''];

@@ -2,25 +2,25 @@ import { now } from '../support/stalls/stalls.mjs';
 import type { Stop } from './checker.ts';
 import type { Event, Fault, FaultKind } from './history.ts';
 
-/** Gathers what contenders tell, and what is done to them and to the cluster. */
+/** Collects the events that contenders report, and all faults. */
 export class Recorder {
   readonly #histories = new Map<string, Event[]>();
   readonly #faults: Fault[] = [];
   readonly #present = new Map<object, Omit<Fault, 'to'>>();
 
-  /** Takes what contenders of that lock tell. */
+  /** Returns a listener for events of contenders of that lock. */
   listener(lock: string): (event: Event) => void {
     const history = this.#histories.get(lock) ?? [];
     this.#histories.set(lock, history);
     return (event) => history.push(event);
   }
 
-  /** What the contenders of that lock have told. */
+  /** Returns the events of contenders of that lock. */
   history(lock: string): readonly Event[] {
     return this.#histories.get(lock) ?? [];
   }
 
-  /** Who holds that lock, as far as anyone has told. */
+  /** Returns the holder of that lock, according to the events so far. */
   holder(lock: string): string | undefined {
     const history = this.history(lock);
     const begin = history.findLastIndex(({ kind }) => kind === 'held');
@@ -28,7 +28,7 @@ export class Recorder {
     return history.slice(begin + 1).some((event) => event.who === who) ? undefined : who;
   }
 
-  /** Call it before the fault begins; it returns what is to be called once that is over. */
+  /** Records the beginning of a fault; call it before the fault. Call the function that it returns once the fault is over. */
   begin(kind: FaultKind, targets: readonly string[]): () => void {
     const fault = { kind, targets, from: now() };
     this.#present.set(fault, fault);
@@ -38,7 +38,7 @@ export class Recorder {
     };
   }
 
-  /** All faults, in the order they began; those that are not over last for ever. */
+  /** All faults, in the order they began; the end of a fault that is not over is Infinity. */
   get faults(): readonly Fault[] {
     const present = [...this.#present.values()].map((fault) => ({ ...fault, to: Number.POSITIVE_INFINITY }));
     return [...this.#faults, ...present].sort((a, b) => a.from - b.from);

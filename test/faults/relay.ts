@@ -4,13 +4,13 @@ import type { Link } from './link.ts';
 
 export interface Relay<L extends Link> {
   readonly url: string;
-  /** Those whose client is still connected. */
+  /** Links whose client is still connected. */
   readonly links: ReadonlySet<L>;
-  /** Leaves no socket behind on either side. */
+  /** Stops listening and closes all sockets on both sides. */
   stop(): Promise<void>;
 }
 
-/** Listens on a loopback port of its own; what comes is made into a link, or dealt with otherwise. */
+/** Listens on its own loopback port. `accept` makes a link for a new client, or returns undefined and handles it itself. */
 export async function startRelay<L extends Link>(accept: (client: Socket) => L | undefined): Promise<Relay<L>> {
   const links = new Set<L>();
   const server = createServer({ allowHalfOpen: true }, (client) => {

@@ -2,10 +2,10 @@ import type { Outcome } from './campaign.ts';
 import { type JudgedLock, ms, wordsFor } from './verdict.ts';
 import type { Wait } from './waits.ts';
 
-/** Milliseconds: waits longer than nothing in the way would allow are told one by one. */
+/** Milliseconds: the limit of a wait without faults. Longer waits are listed one by one. */
 const LONG = 1000;
 
-/** What a campaign showed, one line each. */
+/** Returns the results of a campaign, one line each. */
 export function reportOn({ seed, seconds, kinds, stuck }: Outcome, locks: readonly JudgedLock[]): string[] {
   const words = wordsFor(locks);
   const outcomes = locks.map(({ outcome }) => outcome);
@@ -23,16 +23,16 @@ export function reportOn({ seed, seconds, kinds, stuck }: Outcome, locks: readon
     `seed ${seed}, ${seconds} s`,
     `acquisitions: ${counted(holders)}`,
     `faults: ${counted(faults.map(({ kind }) => kind))}`,
-    `outages of the cluster: ${outages.length}, the longest ${ms(Math.max(0, ...outages.map(lasting)))}`,
+    `cluster outages: ${outages.length}, longest ${ms(Math.max(0, ...outages.map(lasting)))}`,
     ...waits.slice(0, 1).map((wait) => `longest wait: ${words.wait(wait)}`),
     `waits longer than ${ms(LONG)}: ${long.length} of ${waits.length}`,
     ...long.map((wait) => `  ${words.wait(wait)}`),
-    `holds lost: ${happened('lost')}; waits that failed: ${happened('failed')}; writes a fence refused: ${happened('refused')}`,
+    `holds lost: ${happened('lost')}; waits failed: ${happened('failed')}; requests refused by a fence: ${happened('refused')}`,
     `lost updates: ${lost('fenced')} with fencing, ${lost('plain')} without`,
     `overlaps: ${sum(locks.map(({ overlaps }) => overlaps.length))}`,
-    `stuck waiters: ${stuck.length}`,
-    `keys left over: ${sum(outcomes.map(({ leftovers }) => leftovers.length))}`,
-    `holds that ended too early: ${sum(locks.map(({ early }) => early.length))}`,
+    `contenders that did not quit: ${stuck.length}`,
+    `leftover keys: ${sum(outcomes.map(({ leftovers }) => leftovers.length))}`,
+    `holds lost too early: ${sum(locks.map(({ early }) => early.length))}`,
   ];
 }
 

@@ -7,29 +7,29 @@ import { elapsed, moment, now } from '../support/stalls/stalls.mjs';
 import { outages } from './outages.ts';
 import { useCluster } from './use-cluster.ts';
 
-/** Seconds: a hold lasts for nine tenths of it after a write, so that holder and waiter ask until the end. */
+/** Seconds. A hold lasts for nine tenths of it after a write, so holder and waiter send requests until the fault ends. */
 const TTL = 15;
 const LASTS = TTL * 900;
-/** Milliseconds from a write to the worst moment: right before the renewal that is due TTL/3 after it. */
+/** Milliseconds from a write to the worst moment for a fault: right before the renewal that is due after TTL/3. */
 const UNTIL_DUE = (TTL / 3) * 1000 - 100;
-/** Milliseconds: the fault, by its definition. */
+/** Milliseconds. */
 const OUTAGE = 8000;
-/** In any second. */
+/** Requests in any second. */
 const MOST = 5;
-/** Seconds, of an acquire in vain. */
+/** Seconds, for an acquire that fails. */
 const TIMEOUT = 3;
-/** Seconds that its end may be late by. */
+/** Seconds by which that acquire may end late. */
 const LATE = 0.5;
 
 describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
   const cluster = useCluster();
 
-  test('a process that holds and waits sends five requests a second at most, and an acquire ends on time', async () => {
+  test('a process that holds and waits sends at most five requests per second, and an acquire ends on time', async () => {
     const outage = await prepare(cluster());
     const proxies = cluster().members.map(({ proxy }) => proxy);
     const arrived = () => proxies.map(({ requests, accepted }) => Math.max(requests.length, accepted));
     const before = sum(arrived());
-    const sent = noteRequests(cluster().urls);
+    const sent = recordRequests(cluster().urls);
     const client = useClient({ endpoints: cluster().urls });
     const name = freshName();
     const locks = new LockManager(client, { ttl: TTL });
@@ -46,12 +46,12 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
     const during = sent.filter((at) => at >= began && at <= ended);
     expect(mostInASecond(during)).toBeLessThanOrEqual(MOST);
     expect(sum(arrived()) - before).toBeLessThanOrEqual(sent.length);
-    // Otherwise they have given up.
+    // Fewer requests would mean that holder and waiter had stopped retrying.
     expect(during.length).toBeGreaterThan(OUTAGE / 1000);
     if (ended - written < LASTS) expect(aborted).toBe(false);
     const asked = moment();
-    const inVain = rejection(new Lock(client, freshName()).acquire({ lockTtl: TTL, timeout: TIMEOUT }));
-    expect(await inVain).toBeInstanceOf(EtcdWatchTimedOut);
+    const failure = rejection(new Lock(client, freshName()).acquire({ lockTtl: TTL, timeout: TIMEOUT }));
+    expect(await failure).toBeInstanceOf(EtcdWatchTimedOut);
     expect(elapsed(asked)).toBeLessThanOrEqual((TIMEOUT + LATE) * 1000);
     outage.end();
     giveUp.abort();
@@ -60,8 +60,8 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
   });
 });
 
-/** Notes when clients of this process send a request to one of these, however late the machine delivers it. */
-function noteRequests(urls: readonly string[]): readonly number[] {
+/** Records when clients of this process send a request to one of these URLs, however late the machine delivers it. */
+function recordRequests(urls: readonly string[]): readonly number[] {
   const times: number[] = [];
   const onRequest = (message: unknown): void => {
     const { origin } = (message as { readonly request: { readonly origin: string } }).request;
@@ -74,7 +74,7 @@ function noteRequests(urls: readonly string[]): readonly number[] {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
-/** In whatever second has the most of them. */
+/** Returns the highest count within one second. */
 function mostInASecond(times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b);
   return Math.max(0, ...sorted.map((from) => sorted.filter((at) => at >= from && at < from + 1000).length));

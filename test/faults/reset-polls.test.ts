@@ -8,14 +8,14 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 const TTL = 15;
 
-/** How often the line is reset under one wait. */
+/** How often the connection is reset during one wait. */
 const RESETS = 10;
 
 const cluster = useCluster({ steady: true });
 
 describe('the connection of a long poll is reset', () => {
   test.for(OURS.flatMap((waiter) => KINDS.map((holder) => [holder, waiter] as const)))(
-    'a lock that %s releases at that moment goes to %s',
+    'a lock that %s releases right after the reset goes to %s',
     async ([first, second], context) => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -32,14 +32,14 @@ describe('the connection of a long poll is reset', () => {
     },
   );
 
-  test.for(OURS)('%s keeps its place however often that happens', async (kind, context) => {
+  test.for(OURS)('%s keeps its entry however often its poll is reset', async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('python-etcd', { by: [direct(other)], ttl: 60 });
     const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    const [, place] = await contest.untilQueued(2);
+    const [, entry] = await contest.untilQueued(2);
     for (let reset = 1; reset <= RESETS; reset += 1) {
-      // By whichever member it goes on.
+      // After a reset the next poll may go to any member.
       await contest.untilAsked(cluster().members, isPoll, reset);
       for (const { proxy } of cluster().members) proxy.cut();
     }
@@ -47,12 +47,12 @@ describe('the connection of a long poll is reset', () => {
     const released = moment();
     const next = await waiting;
     recovered(context, { from: released, to: next.at, limit: SHOWN });
-    expect(next.key).toBe(place?.key);
+    expect(next.key).toBe(entry?.key);
     await next.give();
     await contest.end();
   });
 
-  test.for(OURS)('%s goes on by a member that does not refuse it', async (kind, context) => {
+  test.for(OURS)('%s acquires the lock through a member that does not refuse connections', async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: [other], ttl: TTL });
@@ -70,28 +70,31 @@ describe('the connection of a long poll is reset', () => {
     await contest.end();
   });
 
-  test.for(OURS)('%s goes on where it was once one of its members accepts it again', async (kind, context) => {
-    const { follower, other } = await roles(cluster());
-    const contest = new Contest(cluster());
-    const holder = await contest.take('python-etcd', { by: [direct(other)], ttl: 60 });
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    const [, place] = await contest.untilQueued(2);
-    await contest.untilAsked([follower], isPoll);
-    for (const { proxy } of cluster().members) {
-      proxy.refuse();
-      proxy.cut();
-    }
-    await holder.give();
-    await untilRefused();
-    other.proxy.heal();
-    // The end of an outage, as an election is.
-    const healed = moment();
-    const next = await waiting;
-    recovered(context, { from: healed, to: next.at, limit: ELECTED });
-    expect(next.key).toBe(place?.key);
-    await next.give();
-    await contest.end();
-  });
+  test.for(OURS)(
+    '%s keeps its entry and acquires the lock once one member accepts connections again',
+    async (kind, context) => {
+      const { follower, other } = await roles(cluster());
+      const contest = new Contest(cluster());
+      const holder = await contest.take('python-etcd', { by: [direct(other)], ttl: 60 });
+      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+      const [, entry] = await contest.untilQueued(2);
+      await contest.untilAsked([follower], isPoll);
+      for (const { proxy } of cluster().members) {
+        proxy.refuse();
+        proxy.cut();
+      }
+      await holder.give();
+      await untilRefused();
+      other.proxy.heal();
+      // This ends an outage, so the limit after an election applies.
+      const healed = moment();
+      const next = await waiting;
+      recovered(context, { from: healed, to: next.at, limit: ELECTED });
+      expect(next.key).toBe(entry?.key);
+      await next.give();
+      await contest.end();
+    },
+  );
 });
 
 /** Resolves once every member has refused a few more connections. */

@@ -11,21 +11,21 @@ import { servedBy, useCluster } from './use-cluster.ts';
 
 /** Seconds. */
 const TTL = 15;
-/** Seconds. python-etcd may leave a key where its request was cut off, which then holds up everyone for so long. */
+/** Seconds. python-etcd may leave a key when its request is cut off; that key blocks everyone for this long. */
 const PYTHON_TTL = 6;
-/** Seconds before its TTL has passed in which a python-etcd, which does not renew, had better not begin. */
-const TOO_LATE = 2;
-/** What python-etcd calls it when there is nothing to release. */
+/** Seconds of the TTL that must be left when a python-etcd holder, which does not renew, starts its work. */
+const LEFT = 2;
+/** The error of python-etcd when there is nothing to release. */
 const NO_KEY = 'ValueError';
-/** Milliseconds between reading and writing: an update of somebody else's in between would be lost. */
+/** Milliseconds between reading and writing: an update by another contender in between would be lost. */
 const WORK = 10;
 
-/** A turn with the lock; resolves to whether there was one. */
+/** Acquires the lock, does the work and releases it; resolves to whether the work was done. */
 type Turn = (work: () => Promise<void>) => Promise<boolean>;
 
 const ways = {
-  'in an orderly way': ({ etcd }: FaultMember) => etcd.restart(),
-  async 'after a crash'({ etcd }: FaultMember) {
+  'each with a clean shutdown': ({ etcd }: FaultMember) => etcd.restart(),
+  async 'each after a kill'({ etcd }: FaultMember) {
     await etcd.kill();
     await etcd.restart();
   },
@@ -34,7 +34,9 @@ const ways = {
 describe.for(Object.entries(ways))('all members are restarted one after the other, %s', ([, restart]) => {
   const cluster = useCluster();
 
-  test('contenders of every kind go on, without an overlap or a lost update', { timeout: 300_000 }, async () => {
+  test('contenders of every kind keep acquiring the lock, without an overlap or a lost update', {
+    timeout: 300_000,
+  }, async () => {
     const name = freshName();
     const [first, second, third] = cluster().members as [FaultMember, FaultMember, FaultMember];
     const contenders = await Promise.all([
@@ -58,19 +60,19 @@ describe.for(Object.entries(ways))('all members are restarted one after the othe
     const running = contenders.map(async (turn, index) => {
       while (!over) if (await turn(addOne)) turns[index] = (turns[index] ?? 0) + 1;
     });
-    const everyoneGoesOn = async (): Promise<void> => {
+    const everyoneTakesTurn = async (): Promise<void> => {
       const before = [...turns];
-      const goesOn = until(
+      const allMoved = until(
         () => turns.filter((taken, index) => taken > (before[index] ?? 0)).length,
         (moved) => moved === turns.length,
       );
-      // Who fails ends the test at once.
-      await Promise.race([goesOn, Promise.all(running)]);
+      // A contender that fails ends the test at once.
+      await Promise.race([allMoved, Promise.all(running)]);
     };
-    await everyoneGoesOn();
+    await everyoneTakesTurn();
     for (const member of cluster().members) {
       await restart(member);
-      await everyoneGoesOn();
+      await everyoneTakesTurn();
     }
     over = true;
     await Promise.all(running);
@@ -109,8 +111,8 @@ describe.for(Object.entries(ways))('all members are restarted one after the othe
     const lock = await python.lock(name);
     return async (work) => {
       const began = performance.now();
-      const acquired = await lock.acquire({ lockTtl: PYTHON_TTL }).catch((error) => told(error) && false);
-      const inTime = performance.now() - began < (PYTHON_TTL - TOO_LATE) * 1000;
+      const acquired = await lock.acquire({ lockTtl: PYTHON_TTL }).catch((error) => pythonError(error) && false);
+      const inTime = performance.now() - began < (PYTHON_TTL - LEFT) * 1000;
       if (acquired && inTime) await work();
       await released(lock);
       return acquired && inTime;
@@ -118,19 +120,19 @@ describe.for(Object.entries(ways))('all members are restarted one after the othe
   }
 });
 
-/** What became of it is python-etcd's caller to deal with, by another try. */
-function told(error: unknown): PythonError {
+/** Returns an error of python-etcd, which its caller handles by a retry; throws any other error. */
+function pythonError(error: unknown): PythonError {
   if (error instanceof PythonError) return error;
   throw error;
 }
 
-/** Resolves once there is no key of this lock that it knows of. */
+/** Retries the release until python-etcd knows of no key of this lock. */
 async function released(lock: PythonLock): Promise<void> {
   await until(
     () =>
       lock.release().then(
         () => true,
-        (error) => told(error).type === NO_KEY,
+        (error) => pythonError(error).type === NO_KEY,
       ),
     (done) => done,
   );

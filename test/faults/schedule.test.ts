@@ -13,12 +13,12 @@ test('the same seed gives the same schedule', () => {
   );
 });
 
-test('other seeds give other schedules', () => {
+test('different seeds give different schedules', () => {
   const plans = new Set([1, 2, 3, 4, 5].map((seed) => JSON.stringify(schedule(seed, 60))));
   expect(plans.size).toBe(5);
 });
 
-test('it comes in order, ends in time, and does one thing at a time on each track', () => {
+test('faults are in order, end within the campaign, and do not overlap on one track', () => {
   fc.assert(
     fc.property(SEEDS, (seed) => {
       const plan = schedule(seed, 120);
@@ -34,7 +34,7 @@ test('it comes in order, ends in time, and does one thing at a time on each trac
   );
 });
 
-test('ten minutes have every kind of fault', () => {
+test('a schedule of ten minutes contains every kind of fault', () => {
   const kinds = new Set(schedule(1, 600).map(({ kind }) => kind));
   expect([...kinds].sort()).toEqual([
     'answer swallowed',

@@ -3,24 +3,24 @@ import type { FaultKind } from './history.ts';
 
 export type TrackName = 'members' | 'network' | 'contenders';
 
-/** One thing to do to the cluster, the network or a contender. */
+/** One planned fault of the cluster, the network or a contender. */
 export interface Planned {
-  /** What is done on one track comes one after the other. */
+  /** Faults on one track do not overlap. */
   readonly track: TrackName;
-  /** Milliseconds from the beginning. */
+  /** Milliseconds from the start of the campaign. */
   readonly at: number;
   readonly kind: FaultKind;
-  /** Which one, as a number to be taken modulo how many there are; whose kind names the leader, that. */
+  /** Chooses one of the candidates, modulo their number; ignored if the kind names the leader or the holder. */
   readonly target: number;
-  /** Milliseconds. */
+  /** Duration in milliseconds. */
   readonly lasting: number;
 }
 
-/** Faults that come one after the other, so that the cluster as a whole mostly keeps a quorum. */
+/** Faults that do not overlap, so that the cluster mostly keeps a quorum. */
 interface Track {
-  /** Milliseconds between two of them. */
+  /** Milliseconds between two faults. */
   readonly pause: readonly [least: number, most: number];
-  /** How long each kind lasts, and how often it comes beside the others. */
+  /** The duration of each kind in milliseconds, and its weight in the random choice. */
   readonly kinds: readonly (readonly [kind: FaultKind, least: number, most: number, weight: number])[];
 }
 
@@ -63,7 +63,7 @@ const TRACKS: Readonly<Record<TrackName, Track>> = {
   },
 };
 
-/** What to do in that many seconds, in order; the same seed gives the same. */
+/** Returns the faults of that many seconds in order; the same seed gives the same faults. */
 export function schedule(seed: number, seconds: number): Planned[] {
   const end = seconds * 1000;
   const tracks = fc.tuple(planned('members', end), planned('network', end), planned('contenders', end));
@@ -71,7 +71,7 @@ export function schedule(seed: number, seconds: number): Planned[] {
   return plan.flat().sort((a, b) => a.at - b.at);
 }
 
-/** All of a track begins and ends before the end. */
+/** The faults of one track, which all begin and end before `end`. */
 function planned(track: TrackName, end: number): fc.Arbitrary<Planned[]> {
   const {
     pause: [least, most],

@@ -6,15 +6,15 @@ import { useCluster } from './use-cluster.ts';
 
 /** Seconds. */
 const TTL = 15;
-/** Milliseconds from a write to the worst moment: right before the renewal that is due TTL/3 after it. */
+/** Milliseconds from a write to the worst moment for a fault: right before the renewal that is due after TTL/3. */
 const UNTIL_DUE = 4900;
-/** Milliseconds: what a hold of this TTL bears, by its promise. */
+/** Milliseconds: an outage that a hold with this TTL is promised to survive. */
 const OUTAGE = 5000;
 
-describe.for(Object.entries(outages))('for 5 s %s', ([, prepare]) => {
+describe.for(Object.entries(outages))('%s for 5 s', ([, prepare]) => {
   const cluster = useCluster();
 
-  test(`no hold with a TTL of ${TTL} s is lost, even if a renewal was due`, async () => {
+  test(`a hold with a TTL of ${TTL} s is not lost, even if its renewal was due`, async () => {
     const outage = await prepare(cluster());
     const holds = await Promise.all(
       OURS.map(async (kind) => {

@@ -5,13 +5,13 @@ import { direct, WAYS } from './lines.ts';
 import { died, recovered, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: renewals come every two. */
+/** Seconds: a renewal is sent every 2 s. */
 const TTL = 6;
 
 const cluster = useCluster({ steady: true });
 
-describe.for(WAYS)('a line silently loses this way: %s', (way) => {
-  test('holds are renewed by another member', async () => {
+describe.for(WAYS)('the network to a member dies silently (lost: %s)', (way) => {
+  test('holders renew through another member', async () => {
     const { follower } = await roles(cluster());
     const holds = await Promise.all(
       OURS.map(async (kind) => {
@@ -20,7 +20,7 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
       }),
     );
     follower.proxy.blackHole(way);
-    // The first one may still have been carried out by the old line.
+    // The first renewal may still have been carried out over the old connection.
     for (let renewals = 0; renewals < 2; renewals += 1)
       await Promise.all(holds.map(({ contest }) => contest.untilRenewed()));
     for (const { contest, held } of holds) {
@@ -31,7 +31,7 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
   });
 
   test.for([...OURS.map((kind) => [kind, 'Lock'] as const), ['LockManager.request', 'python-etcd'] as const])(
-    'a lock that %s releases by it goes to %s',
+    'a lock that %s releases through that member goes to %s',
     async ([first, second], context) => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -49,7 +49,7 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
     },
   );
 
-  test.for(OURS)('%s queues up once by another member', async (kind) => {
+  test.for(OURS)('%s makes one entry and acquires the lock with it', async (kind) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
@@ -57,16 +57,16 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
     follower.proxy.blackHole(way);
     await contest.untilAsked([follower], isAppend);
     await contest.untilAsked(cluster().members, isPoll);
-    const [, place, ...more] = await contest.queue();
+    const [, entry, ...more] = await contest.queue();
     expect(more).toEqual([]);
     await holder.give();
     const next = await waiting;
-    expect(next.key).toBe(place?.key);
+    expect(next.key).toBe(entry?.key);
     await next.give();
     await contest.end();
   });
 
-  test('holders of whom every line is like that are told lost before another can hold', async (context) => {
+  test('holders without a working connection are notified of the loss before another client holds', async (context) => {
     const { members } = cluster();
     const contests = await Promise.all(
       OURS.map(async (kind) => {
@@ -79,19 +79,19 @@ describe.for(WAYS)('a line silently loses this way: %s', (way) => {
     );
     const cut = moment();
     for (const { proxy } of members) proxy.blackHole(way);
-    const givings: Promise<void>[] = [];
+    const releases: Promise<void>[] = [];
     const successions = contests.map(async ({ holder, waiting }) => {
       const lost = new Promise((resolve) => holder.signal.addEventListener('abort', resolve, { once: true }));
-      // `Contest` fails where the next one holds before the loss is told.
-      givings.push(lost.then(() => holder.give()).catch(() => {}));
+      // `Contest` fails if the next waiter holds before the holder is notified of the loss.
+      releases.push(lost.then(() => holder.give()).catch(() => {}));
       const next = await waiting;
-      // Where only the answers are lost, the next renewal is carried out, and the TTL counts from it.
+      // If only the answers are lost, etcd carries out the next renewal, and the TTL counts from it.
       recovered(context, { from: cut, to: next.at, limit: died(TTL) + (way === 'answers' ? TTL / 3 : 0) });
       await next.give();
     });
     await Promise.all(successions);
     for (const { proxy } of members) proxy.heal();
-    await Promise.all(givings);
+    await Promise.all(releases);
     for (const { contest } of contests) await contest.end();
   });
 });

@@ -8,19 +8,19 @@ import { direct, WAYS } from './lines.ts';
 import { recovered, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: the cap of a poll is a third. */
+/** Seconds: the poll cap is a third of it. */
 const TTL = 6;
-/** Seconds, of those whose poll ends before its cap. */
+/** Seconds, for waits whose poll is answered before its cap. */
 const SHORT_TTL = 3;
-/** Seconds, of waits that have to outlast their line. */
+/** Seconds, for waits that must outlast the fault. */
 const LONG_TTL = 15;
-/** Milliseconds: the fault lasts over a renewal, which comes after five seconds and may take two and a half. */
+/** Milliseconds: the fault outlasts a renewal, which starts after five seconds and may take two and a half. */
 const PAST_RENEWAL = 7500;
 
 const cluster = useCluster({ steady: true });
 
-describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => {
-  test.for(OURS)('a lock released elsewhere goes to %s within a poll', async (kind, context) => {
+describe.for(WAYS)('the network between a waiter and its member dies silently (lost: %s)', (way) => {
+  test.for(OURS)('a lock released through another member goes to %s within a poll cap', async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
@@ -35,16 +35,16 @@ describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => 
     await contest.end();
   });
 
-  test('waiters who know that line only go on where they were once it works again', async (context) => {
+  test('waiters that know no other member keep their entries and acquire the lock after the fault', async (context) => {
     const { follower } = await roles(cluster());
     const waits = await Promise.all(
       OURS.map(async (kind) => {
         const contest = new Contest(cluster());
         const holder = await contest.take('Lock', { by: [direct(follower)], ttl: LONG_TTL });
         const waiting = contest.take(kind, { by: [follower], ttl: LONG_TTL });
-        const [, place] = await contest.untilQueued(2);
+        const [, entry] = await contest.untilQueued(2);
         await contest.untilAsked([follower], isPoll);
-        return { contest, holder, waiting, place };
+        return { contest, holder, waiting, entry };
       }),
     );
     follower.proxy.blackHole(way);
@@ -52,10 +52,10 @@ describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => 
     await Promise.all(waits.map(({ holder }) => holder.give()));
     follower.proxy.heal();
     const healed = moment();
-    for (const { contest, waiting, place } of waits) {
+    for (const { contest, waiting, entry } of waits) {
       const next = await waiting;
       recovered(context, { from: healed, to: next.at, limit: silent(LONG_TTL) });
-      expect(next.key).toBe(place?.key);
+      expect(next.key).toBe(entry?.key);
       await next.give();
       await contest.end();
     }
@@ -63,7 +63,7 @@ describe.for(WAYS)('the line of a waiter silently loses this way: %s', (way) => 
 });
 
 test.for(OURS)(
-  '%s hears of a release by a line that carries no requests any more, and goes on',
+  '%s acquires the lock after a release event on a connection that has lost its requests',
   async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
@@ -80,17 +80,20 @@ test.for(OURS)(
   },
 );
 
-test.for(WAYS)('calls begun while the line is silent (%s) end by their timeout and leave no key', async (way) => {
-  const { follower } = await roles(cluster());
-  const contest = new Contest(cluster());
-  follower.proxy.blackHole(way);
-  for (const error of await Promise.all(
-    OURS.map((kind) => rejection(contest.take(kind, { by: [follower], ttl: 60, timeout: 3 }))),
-  ))
-    expect(error).toBeInstanceOf(EtcdWatchTimedOut);
-  await contest.untilAsked([follower], isAppend, 2);
-  follower.proxy.heal();
-  // Long before the TTL has passed.
-  await contest.untilQueued(0);
-  await contest.end();
-});
+test.for(WAYS)(
+  'calls that begin while the network is silent (lost: %s) end by their timeout and leave no key',
+  async (way) => {
+    const { follower } = await roles(cluster());
+    const contest = new Contest(cluster());
+    follower.proxy.blackHole(way);
+    for (const error of await Promise.all(
+      OURS.map((kind) => rejection(contest.take(kind, { by: [follower], ttl: 60, timeout: 3 }))),
+    ))
+      expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+    await contest.untilAsked([follower], isAppend, 2);
+    follower.proxy.heal();
+    // Long before the TTL has passed.
+    await contest.untilQueued(0);
+    await contest.end();
+  },
+);

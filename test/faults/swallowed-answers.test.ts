@@ -6,15 +6,15 @@ import { recovered, SHOWN, silent } from './recovered.ts';
 import type { RequestHead } from './tcp-proxy.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: the cap of a poll is 2. */
+/** Seconds: the poll cap is 2 s. */
 const TTL = 6;
-/** Seconds, of entries that have to outlast a machine that is busy: a third of it may pass until a renewal, and a tenth is margin. */
+/** Seconds, for entries that must survive on a busy machine: a third may pass before a renewal, and a tenth is margin. */
 const LONG_TTL = 15;
 
 const cluster = useCluster({ steady: true });
 
 describe('etcd carries a request out, but its answer is lost', () => {
-  test.for(OURS)('%s keeps the entry that it did not hear of, before those that came later', async (kind) => {
+  test.for(OURS)('%s keeps the entry whose append was not answered, ahead of later entries', async (kind) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: [other], ttl: 60 });
@@ -75,7 +75,7 @@ describe('etcd carries a request out, but its answer is lost', () => {
   );
 
   test.for(OURS.flatMap((kind) => [[kind, 'event', isPoll] as const, [kind, 'listing', isListing] as const]))(
-    '%s acquires the lock within a poll although this answer is lost: the %s',
+    '%s acquires the lock within a poll cap although an answer is lost: the %s',
     async ([kind, , missed], context) => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
@@ -96,7 +96,7 @@ describe('etcd carries a request out, but its answer is lost', () => {
 
 const isListing = ({ method, path }: RequestHead): boolean => method === 'GET' && path.includes('recursive=true');
 
-/** How many appends the proxies of the members have seen. */
+/** Number of appends for this lock that the proxies have received. */
 const appends = ({ name }: Contest): number =>
   cluster()
     .members.flatMap(({ proxy }) => proxy.requests)

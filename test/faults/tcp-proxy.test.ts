@@ -11,10 +11,10 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const echo: TcpHandler = (socket, request) => void socket.write(httpAnswer(200, {}, request.split(' ')[1] ?? ''));
 
-/** Milliseconds in which a silent side would have spoken: each answer here takes a few. */
+/** Milliseconds to wait for bytes that must not come; an answer takes only a few. */
 const SILENCE = 300;
 
-/** Silence is all there is to see, and it can only be seen by listening for a while. */
+/** Fails if bytes arrive or the connection ends within `SILENCE`: silence has no event to wait for. */
 async function expectSilence(connection: RawConnection, before = connection.text): Promise<void> {
   await sleep(SILENCE);
   expect(connection.text).toBe(before);
@@ -22,7 +22,7 @@ async function expectSilence(connection: RawConnection, before = connection.text
   expect(connection.socket.readableEnded).toBe(false);
 }
 
-test('requests and answers go through both ways, and the heads are listed', async () => {
+test('the proxy forwards requests and answers, and lists the request heads', async () => {
   const { proxy, server } = await scene(echo);
   const connection = await RawConnection.open(proxy.url);
   expect((await connection.send(put('/a', '1')).wholeAnswers(1))[0]?.body).toBe('/v2/keys/a');
@@ -35,7 +35,7 @@ test('requests and answers go through both ways, and the heads are listed', asyn
   expect([proxy.connections, proxy.accepted]).toEqual([1, 1]);
 });
 
-test('a big answer comes whole, however slowly it is read', async () => {
+test('a big answer arrives complete, however slowly the client reads', async () => {
   const body = randomUUID().repeat(200_000);
   const { proxy } = await scene(answer(httpAnswer(200, {}, body)));
   const connection = await RawConnection.open(proxy.url);
@@ -54,7 +54,7 @@ test('a big answer comes whole, however slowly it is read', async () => {
   expect(connection.text.endsWith(body)).toBe(true);
 });
 
-test('a client that says it sends no more still gets its answer, and then the end', async () => {
+test('a client that half-closes its connection still gets the answer and then the end', async () => {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => {}).resume();
     socket.once('end', () => socket.end('bye'));
@@ -70,7 +70,7 @@ test('a client that says it sends no more still gets its answer, and then the en
   await noConnections(proxy);
 });
 
-test('a delay counts each way and keeps the order, also when it ends', async () => {
+test('a delay keeps the order of requests and answers, even when it ends', async () => {
   const { proxy } = await scene(echo);
   const connection = await RawConnection.open(proxy.url);
   proxy.delay(100);
@@ -84,11 +84,11 @@ test('a delay counts each way and keeps the order, also when it ends', async () 
   connection.send(get('/fast'));
   const answers = await connection.wholeAnswers(2);
   expect(answers.map(({ body }) => body)).toEqual(['/v2/keys/slow', '/v2/keys/fast']);
-  // A lower bound: nothing about speed. A timer may fire a millisecond early.
+  // Only a lower bound, so a slow machine cannot fail it. A timer may fire a millisecond early.
   expect(performance.now() - start).toBeGreaterThan(98);
 });
 
-test('a cut resets every open connection once, towards the server too', async () => {
+test('cut() resets every open connection once, and closes the connections to the server', async () => {
   const { proxy, server } = await scene(echo);
   const [one, two] = [await RawConnection.open(proxy.url), await RawConnection.open(proxy.url)];
   await one.send(get('/a')).wholeAnswers(1);
@@ -103,7 +103,7 @@ test('a cut resets every open connection once, towards the server too', async ()
   await three.send(get('/b')).wholeAnswers(1);
 });
 
-test('while it refuses, new connections are reset and open ones go on', async () => {
+test('after refuse() new connections are reset and open ones still work', async () => {
   const { proxy } = await scene(echo);
   const before = await RawConnection.open(proxy.url);
   proxy.refuse();
@@ -114,7 +114,7 @@ test('while it refuses, new connections are reset and open ones go on', async ()
   expect(proxy.accepted).toBe(3);
 });
 
-test('in a black hole of requests nothing reaches the server, and nobody is told', async () => {
+test('a black hole of requests keeps them from the server, and the client sees no error', async () => {
   const { proxy, server } = await scene(echo);
   const open = await RawConnection.open(proxy.url);
   await open.send(get('/before')).wholeAnswers(1);
@@ -128,7 +128,7 @@ test('in a black hole of requests nothing reaches the server, and nobody is told
   expect(proxy.requests.map(({ path }) => path).sort()).toEqual(['/v2/keys/before', '/v2/keys/fresh', '/v2/keys/open']);
 });
 
-test('in a black hole of answers the server does what it is asked, and nobody hears of it', async () => {
+test('a black hole of answers lets the server carry out requests, and the client gets no answer', async () => {
   const { proxy, server } = await scene(echo);
   const open = await RawConnection.open(proxy.url);
   await open.send(get('/before')).wholeAnswers(1);
@@ -144,7 +144,7 @@ test('in a black hole of answers the server does what it is asked, and nobody he
   await expectSilence(fresh, '');
 });
 
-test('a healed path brings nothing back: old connections stay silent, new ones work', async () => {
+test('after heal() old connections stay silent and new ones work', async () => {
   const { proxy, server } = await scene(echo);
   const open = await RawConnection.open(proxy.url);
   await open.send(get('/before')).wholeAnswers(1);
@@ -166,7 +166,7 @@ test('a healed path brings nothing back: old connections stay silent, new ones w
   );
 });
 
-test('the death of the server is not seen through a black hole', async () => {
+test('a client behind a black hole does not notice that the server has died', async () => {
   const { proxy, server } = await scene(silent);
   const polling = await RawConnection.open(proxy.url);
   polling.send(poll('/x'));
@@ -176,7 +176,7 @@ test('the death of the server is not seen through a black hole', async () => {
   await expectSilence(polling, '');
 });
 
-test('one answer is swallowed: etcd has done what it was asked, the others go on', async () => {
+test('swallow() loses one answer after etcd has carried out the request, and other connections still work', async () => {
   const key = `/proxy-${randomUUID()}`;
   const proxy = await useProxy(inject('etcd'));
   const swallowed = proxy.swallow(({ method, path }) => method === 'PUT' && path.endsWith(key));
@@ -192,7 +192,7 @@ test('one answer is swallowed: etcd has done what it was asked, the others go on
   expect((await again.send(put(key, 'twice')).wholeAnswers(1))[0]?.status).toBe(200);
 });
 
-test('the port stays over a crash of etcd; while it is down a connection is reset', async () => {
+test('the proxy keeps its port when etcd is killed, and resets connections until etcd has restarted', async () => {
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const proxy = await useProxy(etcd.url);
@@ -210,7 +210,7 @@ test('the port stays over a crash of etcd; while it is down a connection is rese
   expect(answered?.status).toBe(200);
 });
 
-test('stopping leaves no socket on either side, whatever state they are in', async () => {
+test('stop() leaves no socket on either side, whatever state the connections are in', async () => {
   const { proxy, server } = await scene(silent);
   const connections = [await RawConnection.open(proxy.url), await RawConnection.open(proxy.url)];
   for (const connection of connections) connection.send(poll('/x'));
@@ -240,7 +240,7 @@ async function useProxy(target: string) {
   return proxy;
 }
 
-/** How a new connection ends, which may be before it is made. */
+/** Resolves to the error code of a new connection, which may end before it is established. */
 const refusal = ({ url }: TcpProxy) => errorOf(connect(Number(new URL(url).port), '127.0.0.1'));
 
 async function errorOf(socket: Socket): Promise<string | undefined> {

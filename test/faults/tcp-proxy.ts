@@ -6,41 +6,41 @@ export interface RequestHead {
   readonly method: string;
   /** With the query. */
   readonly path: string;
-  /** When it came, on the machine's monotonic clock. */
+  /** When the request arrived, on the machine's monotonic clock. */
   readonly at: number;
 }
 
 export interface TcpProxy {
   readonly url: string;
-  /** Where new connections go to; without it they are reset. */
+  /** URL of the server for new connections; without it they are reset. */
   target: string | undefined;
-  /** Clients connected now. */
+  /** Number of clients connected now. */
   readonly connections: number;
-  /** Connections so far, the refused ones too. */
+  /** Number of connections so far, including refused ones. */
   readonly accepted: number;
-  /** When each of them came, on the machine's monotonic clock. */
+  /** When each connection arrived, on the machine's monotonic clock. */
   readonly acceptedAt: readonly number[];
-  /** Every request that has come so far, also those that were lost. TLS shows none. */
+  /** Every request so far, including lost ones. Empty for TLS. */
   readonly requests: readonly RequestHead[];
-  /** Everything takes this long from now on, each way. */
+  /** Delays everything from now on by this long, in each direction. */
   delay(ms: number): void;
   /** Resets every open connection, once. */
   cut(): void;
   /** Resets new connections until `heal()`. */
   refuse(): void;
   /**
-   * What goes that way vanishes until `heal()`: nothing is reset or closed, and new connections are accepted in silence.
-   * A connection that was open meanwhile has lost that direction for ever.
+   * Drops everything in that direction until `heal()`: nothing is reset or closed, and new connections are accepted. A
+   * connection that is open during the fault loses that direction for ever.
    */
   blackHole(way: Direction | 'both'): void;
   /**
-   * The next request that matches goes through, and its connection answers nothing from then on. Resolves to the
-   * answer's status once the server has begun with it.
+   * Forwards the next request that matches, and drops the answer and all later ones on its connection. Resolves to the
+   * status of the answer once the server has begun to send it.
    */
   swallow(match: (request: RequestHead) => boolean): Promise<number>;
-  /** New connections work again, without delay. */
+  /** Lets new connections work again, and ends the delay. */
   heal(): void;
-  /** Leaves no socket behind on either side. */
+  /** Stops listening and closes all sockets on both sides. */
   stop(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ interface Swallow {
   readonly answered: (status: number) => void;
 }
 
-/** Stands before one server and breaks the network to it as told; knows bytes, and of HTTP how a message begins. */
+/** Starts a proxy before one server that can break the network to it. It reads only the first line of HTTP messages. */
 export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   const requests: RequestHead[] = [];
   const swallows = new Set<Swallow>();
@@ -82,12 +82,12 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
     return link;
   });
 
-  /** Notes a request, and takes the order to swallow its answer, where there is one. */
-  function request(bytes: Buffer, goesOn: boolean): Swallow | undefined {
+  /** Records a request, and takes the first `swallow()` that matches it, if any. */
+  function request(bytes: Buffer, forwarded: boolean): Swallow | undefined {
     const head = headIn(bytes);
     if (head === undefined) return undefined;
     requests.push(head);
-    if (!goesOn) return undefined;
+    if (!forwarded) return undefined;
     const swallow = [...swallows].find(({ match }) => match(head));
     if (swallow !== undefined) swallows.delete(swallow);
     return swallow;
@@ -128,7 +128,7 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   return proxy;
 }
 
-/** Clients send one request at a time, so that each begins a chunk. */
+/** Clients send one request at a time, so each request begins a chunk. */
 function headIn(bytes: Buffer): RequestHead | undefined {
   const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r\n/.exec(bytes.toString('latin1', 0, 4096)) ?? [];
   return method === undefined || path === undefined ? undefined : { method, path, at: now() };

@@ -5,23 +5,23 @@ import { direct } from './lines.ts';
 import { recovered, silent } from './recovered.ts';
 import { roles, useCluster } from './use-cluster.ts';
 
-/** Seconds: the cap of a poll is a third. */
+/** Seconds: the poll cap is a third of it. */
 const TTL = 6;
 
 const cluster = useCluster({ steady: true });
 
 describe.for<[string, { readonly reset: boolean }]>([
-  ['while the poll hears nothing, and the next member is silent, too', { reset: false }],
-  ['as the poll is reset, and the next two members are silent', { reset: true }],
-])('a lock is released %s', ([, { reset }]) => {
-  test.for(OURS)('and goes to %s within a poll', async (kind, context) => {
+  ['the polled member is isolated, and the next member is silent', { reset: false }],
+  ['the poll is reset, one of the next two members is isolated, and the other is silent', { reset: true }],
+])('%s', ([, { reset }]) => {
+  test.for(OURS)('a released lock goes to %s within a poll cap', async (kind, context) => {
     const { leader, follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: [direct(leader)], ttl: 60 });
     const by = reset ? [leader, follower, other] : [follower, other, leader];
     const waiting = contest.take(kind, { by, ttl: TTL });
     await contest.untilAsked(by.slice(0, 1), isPoll);
-    // Two answer no more, each in its way: only the leader is left.
+    // Two members fail, each in another way: only the leader still works.
     follower.isolate();
     other.proxy.blackHole('both');
     if (reset) leader.proxy.cut();
@@ -35,7 +35,7 @@ describe.for<[string, { readonly reset: boolean }]>([
 });
 
 test.for(OURS)(
-  'a lock nobody holds goes to %s within a poll, though its first look is never answered and the next member is silent',
+  '%s acquires a free lock within a poll cap although its first read is never answered and the next member is silent',
   async (kind, context) => {
     const { leader, follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
@@ -51,7 +51,7 @@ test.for(OURS)(
 );
 
 test.for(OURS)(
-  '%s holds a lock within a poll that it queued for without an answer, though the next member is silent, too',
+  '%s acquires a free lock within a poll cap although its append is never answered and the next member is silent',
   async (kind, context) => {
     const { leader, follower, other } = await roles(cluster());
     const contest = new Contest(cluster());

@@ -1,6 +1,6 @@
 import { noQuorum } from './no-quorum.ts';
 
-noQuorum('two members, the leader among them, are stopped for 15 s', {
+noQuorum('two members, including the leader, are paused for 15 s', {
   members: 2,
   begin: async ({ etcd }) => etcd.pause(),
   end: async ({ etcd }) => etcd.resume(),

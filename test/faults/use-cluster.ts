@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type FaultCluster, type FaultClusterOptions, type FaultMember, startFaultCluster } from './fault-cluster.ts';
 
-/** A cluster for the tests of one file, which finds every test's faults gone by the next one. */
+/** Starts a cluster for the tests of one file, and ends all faults after each test. */
 export function useCluster(options: FaultClusterOptions = {}): () => FaultCluster {
   let cluster: FaultCluster | undefined;
   const started = (): FaultCluster => {
-    if (cluster === undefined) throw new Error('no cluster before the tests begin');
+    if (cluster === undefined) throw new Error('the cluster is not available before the tests begin');
     return cluster;
   };
   beforeAll(async () => {
@@ -16,7 +16,7 @@ export function useCluster(options: FaultClusterOptions = {}): () => FaultCluste
   return started;
 }
 
-/** Resolves once every member takes part again. */
+/** Ends all faults; resolves once every member is ready. */
 export async function recover(cluster: FaultCluster): Promise<void> {
   for (const { etcd, proxy, rejoin } of cluster.members) {
     proxy.heal();
@@ -27,16 +27,16 @@ export async function recover(cluster: FaultCluster): Promise<void> {
   await Promise.all(cluster.members.map(({ etcd }) => etcd.ready()));
 }
 
-/** All members, that one first: clients stay with the first that answers. */
+/** All members, this one first: a client stays with the first member that answers. */
 export const servedBy = (member: FaultMember, { members }: FaultCluster): FaultMember[] => [
   member,
   ...members.filter((other) => other !== member),
 ];
 
-/** Of a member that has just done something to the others: the leader and those that follow it. */
+/** Resolves to the leader and the two other members. */
 export async function roles(cluster: FaultCluster) {
   const leader = await cluster.leader();
   const [follower, other] = cluster.members.filter((member) => member !== leader);
-  if (follower === undefined || other === undefined) throw new Error('a cluster has three members');
+  if (follower === undefined || other === undefined) throw new Error('the cluster needs three members');
   return { leader, follower, other };
 }

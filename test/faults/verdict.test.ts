@@ -23,7 +23,7 @@ const good: LockOutcome = {
   leftovers: [],
 };
 
-/** Two that hold at a time, the later one with the lower number; one of them loses it, the other one is slow, twice. */
+/** Two holds overlap, the later one with the lower token; `a` loses its hold too early, `b` waits too long and ends too late. */
 const bad: LockOutcome = {
   ...good,
   history: [
@@ -53,39 +53,39 @@ const outcomeOf = (lock: LockOutcome, more: Partial<Outcome> = {}): Outcome => (
   ...more,
 });
 
-test('a good campaign breaks nothing', () => {
+test('a good campaign breaks no promise', () => {
   expect(brokenIn(outcomeOf(good), [judgeLock(good)])).toEqual([]);
 });
 
-test('a campaign tells of each thing it broke', () => {
-  expect(brokenIn(outcomeOf(bad, { stuck: ['a'], crashes: ['b ended with 1'] }), [judgeLock(bad)])).toEqual([
-    'crashed: b ended with 1',
-    'stuck: a',
-    'overlap: a with 2 from 0.02 s to 5.00 s, b with 1 from 4.00 s to 6.00 s',
-    'out of order: a with 2 from 0.02 s to 5.00 s, b with 1 from 4.00 s to 6.00 s',
-    'waits at the end: a',
-    'lost too early: a with 2 from 0.02 s to 5.00 s',
-    'too late: b with 1 for 3975 ms from 0.03 s, due after 1000 ms: nothing in the way',
-    'answered too late: b after 3970 ms at 4.00 s, for 1 s',
-    'lost in spite of fencing: a 1',
-    'left over: /_locks/steady/1',
+test('brokenIn() lists each broken promise', () => {
+  expect(brokenIn(outcomeOf(bad, { stuck: ['a'], crashes: ['b exited with code 1'] }), [judgeLock(bad)])).toEqual([
+    'crashed: b exited with code 1',
+    'did not quit: a',
+    'overlap: a with token 2 from 0.02 s to 5.00 s, b with token 1 from 4.00 s to 6.00 s',
+    'token not greater: a with token 2 from 0.02 s to 5.00 s, b with token 1 from 4.00 s to 6.00 s',
+    'still waiting at the end: a',
+    'hold lost too early: a with token 2 from 0.02 s to 5.00 s',
+    'waited too long: b with token 1 for 3975 ms from 0.03 s, due after 1000 ms: no relevant fault',
+    'call ended too late: b after 3970 ms at 4.00 s, timeout 1 s',
+    'update lost despite fencing: a 1',
+    'leftover key: /_locks/steady/1',
   ]);
 });
 
-test('a report has a line for each figure', () => {
+test('reportOn() returns one line for each figure', () => {
   expect(reportOn(outcomeOf(bad), [judgeLock(bad)])).toEqual([
     'seed 7, 60 s',
     'acquisitions: steady lock 1, steady manager 1',
     'faults: connections cut 1',
-    'outages of the cluster: 0, the longest 0 ms',
-    'longest wait: b with 1 for 3975 ms from 0.03 s, due after 1000 ms: nothing in the way',
+    'cluster outages: 0, longest 0 ms',
+    'longest wait: b with token 1 for 3975 ms from 0.03 s, due after 1000 ms: no relevant fault',
     'waits longer than 1000 ms: 1 of 1',
-    '  b with 1 for 3975 ms from 0.03 s, due after 1000 ms: nothing in the way',
-    'holds lost: 1; waits that failed: 0; writes a fence refused: 0',
+    '  b with token 1 for 3975 ms from 0.03 s, due after 1000 ms: no relevant fault',
+    'holds lost: 1; waits failed: 0; requests refused by a fence: 0',
     'lost updates: 1 of 5 with fencing, 2 of 5 without',
     'overlaps: 1',
-    'stuck waiters: 0',
-    'keys left over: 1',
-    'holds that ended too early: 1',
+    'contenders that did not quit: 0',
+    'leftover keys: 1',
+    'holds lost too early: 1',
   ]);
 });

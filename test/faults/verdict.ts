@@ -4,12 +4,12 @@ import { type Hold, holdsIn } from './holds.ts';
 import { type Answer, answeredLate, KEPT, lostEarly } from './promises.ts';
 import { type Wait, waitsIn } from './waits.ts';
 
-/** One lock of a campaign, judged. */
+/** One lock of a campaign with its verdict. */
 export interface JudgedLock extends Verdict {
   readonly outcome: LockOutcome;
   readonly holds: readonly Hold[];
   readonly waits: readonly Wait[];
-  /** Holds that ended too early. */
+  /** Holds that were lost too early. */
   readonly early: readonly Hold[];
   /** Calls that ended too late. */
   readonly late: readonly Answer[];
@@ -35,37 +35,37 @@ export function judgeLock(outcome: LockOutcome): JudgedLock {
   };
 }
 
-/** What a campaign broke, one line each. */
+/** Returns the promises that a campaign broke, one line each. */
 export function brokenIn({ crashes, stuck }: Outcome, locks: readonly JudgedLock[]): string[] {
   const words = wordsFor(locks);
   return [
     ...crashes.map((crash) => `crashed: ${crash}`),
-    ...stuck.map((who) => `stuck: ${who}`),
+    ...stuck.map((who) => `did not quit: ${who}`),
     ...locks.flatMap(({ outcome: { sets, leftovers }, ...found }) => [
       ...found.overlaps.map(([first, second]) => `overlap: ${words.hold(first)}, ${words.hold(second)}`),
-      ...found.disorder.map(([first, second]) => `out of order: ${words.hold(first)}, ${words.hold(second)}`),
-      ...found.waiting.map((who) => `waits at the end: ${who}`),
-      ...found.early.map((hold) => `lost too early: ${words.hold(hold)}`),
-      ...found.waits.filter(({ to, due }) => to > due).map((wait) => `too late: ${words.wait(wait)}`),
-      ...found.late.map((answer) => `answered too late: ${words.answer(answer)}`),
-      ...sets.fenced.lost.map((addition) => `lost in spite of fencing: ${addition}`),
-      ...leftovers.map((key) => `left over: ${key}`),
+      ...found.disorder.map(([first, second]) => `token not greater: ${words.hold(first)}, ${words.hold(second)}`),
+      ...found.waiting.map((who) => `still waiting at the end: ${who}`),
+      ...found.early.map((hold) => `hold lost too early: ${words.hold(hold)}`),
+      ...found.waits.filter(({ to, due }) => to > due).map((wait) => `waited too long: ${words.wait(wait)}`),
+      ...found.late.map((answer) => `call ended too late: ${words.answer(answer)}`),
+      ...sets.fenced.lost.map((addition) => `update lost despite fencing: ${addition}`),
+      ...leftovers.map((key) => `leftover key: ${key}`),
     ]),
   ];
 }
 
-/** Times count from the first thing that anyone told. */
+/** Returns texts for holds, waits and calls. Times count from the first event. */
 export function wordsFor(locks: readonly JudgedLock[]) {
   const start = Math.min(...locks.flatMap(({ outcome }) => outcome.history.map(({ at }) => at)));
   const at = (moment: number): string => `${((moment - start) / 1000).toFixed(2)} s`;
   return {
-    hold: ({ who, token, from, to }: Hold): string => `${who} with ${token} from ${at(from)} to ${at(to)}`,
+    hold: ({ who, token, from, to }: Hold): string => `${who} with token ${token} from ${at(from)} to ${at(to)}`,
     wait: ({ who, token, from, to, due, why }: Wait): string => {
-      const reasons = why.length === 0 ? 'nothing in the way' : why.join('; ');
-      return `${who} with ${token} for ${ms(to - from)} from ${at(from)}, due after ${ms(due - from)}: ${reasons}`;
+      const reasons = why.length === 0 ? 'no relevant fault' : why.join('; ');
+      return `${who} with token ${token} for ${ms(to - from)} from ${at(from)}, due after ${ms(due - from)}: ${reasons}`;
     },
     answer: ({ who, timeout, from, to }: Answer): string =>
-      `${who} after ${ms(to - from)} at ${at(to)}, for ${timeout} s`,
+      `${who} after ${ms(to - from)} at ${at(to)}, timeout ${timeout} s`,
   };
 }
 

@@ -3,7 +3,7 @@ import type { Stop } from './checker.ts';
 import type { Event, Fault, QueueEvent, Span } from './history.ts';
 import { headsIn, ownersIn } from './line.ts';
 
-/** All that is known of one lock and of what was done meanwhile. */
+/** The events of one lock, and all faults, outages and stops of the campaign. */
 export interface Trial {
   /** Seconds. */
   readonly ttl: number;
@@ -12,17 +12,17 @@ export interface Trial {
   readonly faults: readonly Fault[];
   readonly outages: readonly Span[];
   readonly stops: readonly Stop[];
-  /** Whether its waits are judged: python-etcd keeps none of these limits. */
+  /** Whether the waits of a contender are judged: python-etcd keeps none of these limits. */
   readonly judged: (who: string) => boolean;
 }
 
-/** How long the first in line took to go on: until it held the lock, or else until its place was gone. */
+/** The time from when an entry was at the head of its queue until its contender held the lock, or the entry was removed. */
 export interface Wait extends Span {
   readonly who: string;
   readonly token: bigint;
-  /** When it should have gone on by. */
+  /** When the wait had to end at the latest. */
   readonly due: number;
-  /** What moved that past a second. */
+  /** The reasons why the wait was due later than after a second. */
   readonly why: readonly string[];
 }
 
@@ -30,13 +30,13 @@ export interface Wait extends Span {
 const AFTER_DEATH = 2000;
 
 /**
- * Reads the waits out of a trial. A wait begins when etcd made its entry the first in line, and is due a second later.
+ * Returns the waits of a trial. A wait begins when its entry reaches the head of the queue, and is due a second later.
  *
- * Where the entry before it expired because its contender was killed or stopped, it begins a TTL after that already, and is
- * due two seconds later. Faults move it on (see `allowances.ts`), each for itself, the latest counts: but only those that
- * had begun before it was due by then. One that comes when the waiter is late already is no excuse.
+ * If the entry before it expired because its contender was killed or stopped, the wait begins one TTL after that, and is due
+ * two seconds later. Faults make it due later (see `allowances.ts`); the latest due time counts. A fault counts only if it
+ * began before the wait was due by the others: a fault that begins when the waiter is already late is no excuse.
  *
- * A wait also ends where its contender is killed.
+ * A wait also ends when its contender is killed.
  */
 export function waitsIn(trial: Trial): Wait[] {
   const { ttl, history, faults, outages, stops, judged } = trial;
@@ -49,7 +49,7 @@ export function waitsIn(trial: Trial): Wait[] {
 
   return headsIn(trial.queue).flatMap((head) => {
     const who = ownerOf(head.value);
-    if (who === undefined) throw new Error(`nobody asked for the entry ${head.token}, which carries ${head.value}`);
+    if (who === undefined) throw new Error(`no contender asked for entry ${head.token} with value ${head.value}`);
     if (!judged(who)) return [];
     const death = deaths.get(who) ?? Number.POSITIVE_INFINITY;
     if (death <= head.from) return [];
@@ -83,8 +83,8 @@ function dueOf({ from: since, to: end }: Span, first: Due, allowances: readonly 
 }
 
 /**
- * When the contender of an entry that expired can have renewed it last, where it was killed or stopped. What it had sent to
- * a member that was paused is carried out when that one goes on.
+ * Returns the last time at which a contender that was killed or stopped can have renewed its expired entry; undefined if it was
+ * neither. A paused member carries out a renewal that it has received once it is resumed.
  */
 function lastSeen(
   who: string,

@@ -8,20 +8,20 @@ import type { FaultCluster, FaultMember } from './fault-cluster.ts';
 import { recovered, SHOWN } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: renewals come every two. */
+/** Seconds: a renewal is sent every 2 s. */
 const TTL = 6;
 
 const cluster = useCluster({ steady: true });
 
-describe('a member is started again without --enable-v2', () => {
-  test('those it had served keep their places and their holds, by other members', async (context) => {
+describe('a member is restarted without --enable-v2', () => {
+  test('holders and waiters that it served keep their entries through other members', async (context) => {
     const { follower, other } = await roles(cluster());
     const by = servedBy(follower, cluster());
     const turns = await Promise.all(
       OURS.flatMap((kind) =>
         KINDS.map(async (first) => {
           const contest = new Contest(askedBy(other));
-          // python-etcd does not pass over such a member.
+          // python-etcd does not skip such a member.
           const holder = await contest.take(
             first,
             first === 'python-etcd' ? { by: [other], ttl: 60 } : { by, ttl: TTL },
@@ -36,7 +36,7 @@ describe('a member is started again without --enable-v2', () => {
       await Promise.all(
         turns.map(({ contest, first }) => (first === 'python-etcd' ? undefined : contest.untilRenewed())),
       );
-      const handedOn = turns.map(async ({ contest, holder, waiting }) => {
+      const handovers = turns.map(async ({ contest, holder, waiting }) => {
         expect(holder.signal.aborted).toBe(false);
         await holder.give();
         const released = moment();
@@ -45,12 +45,12 @@ describe('a member is started again without --enable-v2', () => {
         await next.give();
         await contest.end();
       });
-      await Promise.all(handedOn);
+      await Promise.all(handovers);
     });
   });
 
   test.for(OURS)(
-    '%s, who knows it first, gets the lock by another, and without another is told of the flag',
+    '%s acquires the lock through the next endpoint; without another endpoint the error names the flag',
     async (kind, context) => {
       const { follower, other } = await roles(cluster());
       await withoutV2(follower, async () => {
@@ -72,7 +72,7 @@ describe('a member is started again without --enable-v2', () => {
   );
 });
 
-/** Its queues are read by that member: the leader may be the one that cannot tell. */
+/** The cluster with its queues read through this member: the leader may be the one without v2. */
 const askedBy = (member: FaultMember): FaultCluster => ({ ...cluster(), leader: async () => member });
 
 async function withoutV2({ etcd }: FaultMember, work: () => Promise<void>): Promise<void> {
@@ -88,7 +88,7 @@ async function withoutV2({ etcd }: FaultMember, work: () => Promise<void>): Prom
   }
 }
 
-/** Of an answer to a look at its keys; undefined without one. */
+/** HTTP status of a read of its keys; undefined without an answer. */
 async function statusOf(url: string): Promise<number | undefined> {
   return fetch(`${url}/v2/keys/`).then(
     ({ status }) => status,

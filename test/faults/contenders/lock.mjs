@@ -29,7 +29,7 @@ await takeTurns(async () => {
   });
   if (isMine()) tell('released', { token });
   signal.removeEventListener('abort', lose);
-  // What etcd cannot be told now goes on in the background; the next acquire() waits for it.
+  // If etcd cannot be reached, the removal is retried in the background; the next acquire() waits for it.
   await lock.release().catch(() => {});
 });
 await client.close();

@@ -3,7 +3,7 @@ import { guardedStep, orders, takeTurns, tell } from './turns.mjs';
 
 const { who, lock, endpoints, ttl, timeout } = orders;
 const client = new EtcdClient({ endpoints });
-// The identity says in etcd whose entry it is. No two processes of a campaign have the same.
+// The identity names the owner of an entry. It is unique among the processes of a campaign.
 const locks = new LockManager(client, { ttl, identity: who });
 
 await takeTurns(async () => {

@@ -1,8 +1,8 @@
-"""The python-etcd contender: takes turns as turns.mjs does, with the same orders and the same story.
+"""The python-etcd contender: runs the loop of turns.mjs, with the same orders and the same events.
 
-python-etcd renews nothing and never learns of a loss, so a hold counts until its deadline at most: from the moment before
-the entry was queued to that + TTL - margin. A lock and a client are used for one turn only: a client that has met a
-fault too often has no members left, and a lock whose entry expired would make it again under its old number.
+python-etcd does not renew and never notices a loss, so a hold counts until its deadline at most: the time before the append
++ TTL - margin. Each turn has its own lock and client: a client has no members left after too many faults, and a lock
+re-creates an expired entry under its old number.
 """
 import json
 import logging
@@ -23,7 +23,7 @@ hosts = [(url.hostname, url.port) for url in map(urllib.parse.urlparse, orders["
 quitting = threading.Event()
 steps = 0
 
-# It logs each failure it meets, with a stack trace.
+# python-etcd logs each failure with a stack trace.
 logging.disable(logging.CRITICAL)
 
 
@@ -34,7 +34,7 @@ def tell(kind, **more):
 
 def wait_for_quit():
     if sys.stdin.readline() == "":
-        os._exit(1)  # whoever started this one has died
+        os._exit(1)  # the parent process has died
     quitting.set()
 
 
@@ -65,14 +65,14 @@ def guarded_step(token, deadline):
 
 def turn():
     start = random.randrange(len(hosts))
-    # Each failure takes one from the list for good.
+    # python-etcd removes a host from its list for good after each failure.
     several = tuple((hosts[start:] + hosts[:start]) * 100)
     client = etcd.Client(host=several, allow_reconnect=True, use_proxies=True, read_timeout=3)
     lock = etcd.Lock(client, lock_name)
     tell("asks", uuid=lock.uuid)
     deadline = time.monotonic() + ttl * 0.9
     try:
-        # The timeout is one of each watch, after which it watches again.
+        # The timeout limits each watch, not the call: python-etcd then watches again.
         lock.acquire(lock_ttl=ttl, timeout=3)
         token = str(int(lock._sequence))
         tell("held", token=token, until=deadline * 1000)
@@ -85,7 +85,7 @@ def turn():
 
 
 def give_up(lock, deadline):
-    """Removes the entry, as long as there may be one."""
+    """Retries the release until it succeeds, there is no entry, or the deadline has passed."""
     while True:
         try:
             return lock.release()
@@ -101,5 +101,5 @@ threading.Thread(target=wait_for_quit, daemon=True).start()
 while not quitting.is_set():
     turn()
     quitting.wait(random.random() * 0.15)
-# Without waiting for the thread that reads stdin.
+# Exits without waiting for the thread that reads stdin.
 os._exit(0)

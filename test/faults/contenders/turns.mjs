@@ -1,5 +1,5 @@
-// What every Node contender does, whichever way it locks: ask, hold, do one guarded step, release, and again, until told to
-// quit by a line on stdin. Its orders come in the environment, its story goes to stdout, a line of JSON an event.
+// The loop of every Node contender: request the lock, hold it, do one guarded step, release, and repeat until a line on stdin
+// asks it to quit. Its orders come in the environment; its events go to stdout, one line of JSON each.
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { moment } from '../../support/stalls/stalls.mjs';
@@ -17,10 +17,10 @@ input.once('line', () => {
   input.close();
   process.stdin.destroy();
 });
-// Whoever started this one has died.
+// The parent process has died.
 process.stdin.once('end', () => process.exit(1));
 
-/** Takes turns until told to quit. A turn that fails has told so. */
+/** Repeats `turn`, which reports its own failures, until the process is asked to quit. */
 export async function takeTurns(turn) {
   while (!quit.signal.aborted) {
     await turn();
@@ -31,8 +31,8 @@ export async function takeTurns(turn) {
 let steps = 0;
 
 /**
- * Adds to both sets under the lock; `check` throws where it is not held any more, but who is trusting does not look.
- * Resolves also where the fence refused.
+ * Adds to both sets under the lock. `check` throws if the lock is no longer held; a trusting contender skips it. Resolves even
+ * if the fence refused.
  */
 export async function guardedStep(token, check) {
   steps += 1;
@@ -45,7 +45,7 @@ export async function guardedStep(token, check) {
   await ask('POST', 'plain', { token, of: plain, addition });
 }
 
-/** Milliseconds: mostly short, and now and then, where that is ordered, long enough for an outage to fall into it. */
+/** Milliseconds: mostly short; if `longHold` is set, sometimes so long that an outage can fall into the hold. */
 const holdTime = () => {
   if (orders.longHold && Math.random() < 0.15) return orders.longHold * 1000 * (0.7 + 0.3 * Math.random());
   return 20 + Math.random() * 230;
