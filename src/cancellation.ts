@@ -7,7 +7,7 @@ export function ignore(): void {}
 /** Anything that can cancel work: a caller's signal, or a scope of this package. */
 export type Source = AbortSignal | Scope;
 
-/** Called with the reason of the abort. */
+/** Called with the abort reason. */
 export type AbortListener = (reason: unknown) => void;
 
 /** All listeners of this package on one signal; the signal itself has one listener, `onAbort`. */
@@ -58,10 +58,10 @@ export function sharedAbortController(): AbortController {
  * Combines several causes of an abort into one. `dispose()` removes every listener and timer it added.
  *
  * Used instead of `AbortSignal.any`, which keeps its listeners until the sources are garbage-collected, and instead of an
- * `AbortController`, which costs a third of an uncontended acquire and release.
+ * `AbortController`, which takes a third of the time of an uncontended acquire and release.
  */
 export class Scope {
-  /** The only listener; most scopes never have a second one, so they need no set. */
+  /** The first listener. Most scopes have only this one, so a set is created only for further ones. */
   #listener: AbortListener | undefined;
   #listeners: Set<AbortListener> | undefined;
   readonly #onSourceAbort = (reason: unknown): void => this.abort(reason);
@@ -71,7 +71,7 @@ export class Scope {
   #reason: unknown;
   #controller: AbortController | undefined;
 
-  /** Aborts when the first of `sources` does, with its reason. */
+  /** Creates a scope that aborts when the first of `sources` does, with the reason of that source. */
   constructor(...sources: readonly (Source | undefined)[]) {
     for (const source of sources) if (source) this.abortWith(source);
   }
@@ -84,7 +84,7 @@ export class Scope {
     return this.#reason;
   }
 
-  /** The same as an `AbortSignal`. Created when first read. */
+  /** An `AbortSignal` that aborts with this scope, for the same reason. Created when first read. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = sharedAbortController();
@@ -93,7 +93,7 @@ export class Scope {
     return this.#controller.signal;
   }
 
-  /** How many listeners are called when this scope aborts. */
+  /** Number of listeners. Tests use it to find leaks. */
   get listenerCount(): number {
     return (this.#listener ? 1 : 0) + (this.#listeners?.size ?? 0);
   }
@@ -103,7 +103,7 @@ export class Scope {
     if (this.#aborted) throw this.#reason;
   }
 
-  /** Calls all listeners with the reason. Does nothing if already aborted. */
+  /** Aborts this scope and calls all listeners with the reason. Does nothing if already aborted. */
   abort(reason: unknown): void {
     if (this.#aborted) return;
     this.#aborted = true;
@@ -115,7 +115,7 @@ export class Scope {
     this.#listeners = undefined;
   }
 
-  /** Makes this scope abort when `source` does, with its reason. */
+  /** Makes this scope abort when `source` does, with the reason of `source`. */
   abortWith(source: Source): this {
     addAbortListener(source, this.#onSourceAbort);
     this.#sources ??= [];
@@ -123,14 +123,14 @@ export class Scope {
     return this;
   }
 
-  /** Makes this scope abort at the deadline, with the reason that `reason` returns then. */
+  /** Makes this scope abort at the deadline. `reason` is called at that time and returns the abort reason. */
   abortAt(deadline: Deadline, reason: () => unknown, options?: TimerOptions): this {
     this.#cancelTimers ??= [];
     this.#cancelTimers.push(atDeadline(deadline, () => this.abort(reason()), options));
     return this;
   }
 
-  /** For {@link addAbortListener}, which also calls a listener that comes too late. */
+  /** Called by {@link addAbortListener} only, which checks first whether this scope is already aborted. */
   addListener(listener: AbortListener): void {
     if (this.#listener === undefined && !this.#listeners) this.#listener = listener;
     else if (this.#listener !== listener) {
@@ -139,7 +139,7 @@ export class Scope {
     }
   }
 
-  /** For {@link removeAbortListener}. */
+  /** Called by {@link removeAbortListener} only. */
   removeListener(listener: AbortListener): void {
     if (this.#listener === listener) this.#listener = undefined;
     else this.#listeners?.delete(listener);
@@ -170,7 +170,7 @@ export function orAborted<T>(promise: Promise<T>, source: Source): Promise<T> {
   });
 }
 
-/** Resolves after `ms` milliseconds. Rejects with the source's reason if `source` aborts before. */
+/** Resolves after `ms` milliseconds. Rejects with the source's reason if `source` aborts first. */
 export function sleep(ms: number, source?: Source, options?: TimerOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     if (source?.aborted) return reject(source.reason);
@@ -187,7 +187,7 @@ export function sleep(ms: number, source?: Source, options?: TimerOptions): Prom
   });
 }
 
-/** Resolves after `ms` milliseconds, or when a source aborts. Does not keep the process alive. */
+/** Resolves after `ms` milliseconds, or as soon as a source aborts. Never rejects. Does not keep the process alive. */
 export async function pause(ms: number, ...sources: readonly Source[]): Promise<void> {
   const scope = new Scope(...sources);
   try {

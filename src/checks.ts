@@ -1,22 +1,22 @@
 import { printable } from './printable.ts';
 
-/** Returns a value as one printable line for an error message. */
+/** Returns a value as one printable line for an error message. Long strings are cut off. */
 export const show = (value: unknown): string => printable(textOf(value));
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
   if (typeof value === 'bigint') return `${value}n`;
-  // A function's source may be long.
+  // Functions and objects are shown by type only: their text may be long.
   const isOpaque = typeof value === 'function' || (typeof value === 'object' && value !== null);
   return isOpaque ? Object.prototype.toString.call(value) : String(value);
 }
 
-/** Half of a surrogate pair. A string with one cannot be encoded in UTF-8. */
+/** Half of a surrogate pair without the other half. UTF-8 cannot encode it. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 export const isWellFormed = (text: string): boolean => !LONE_SURROGATE.test(text);
 
-/** @throws {RangeError} if the text contains a lone surrogate; the message shows it */
+/** @throws {RangeError} if the text contains a lone surrogate; the message shows the text */
 export function checkWellFormed(what: string, text: string): void {
   if (!isWellFormed(text)) throw new RangeError(`${what} must be well-formed Unicode, got ${show(text)}`);
 }
@@ -24,26 +24,26 @@ export function checkWellFormed(what: string, text: string): void {
 /** Maximum number of UTF-8 bytes for one UTF-16 code unit. */
 const MAX_BYTES_PER_UNIT = 3;
 
-/** @throws {RangeError} if the text has more than `max` bytes in UTF-8; the message shows it */
+/** @throws {RangeError} if the text has more than `max` bytes in UTF-8; the message shows the text */
 export function checkLength(what: string, text: string, max: number): void {
   if (text.length * MAX_BYTES_PER_UNIT <= max) return;
   const length = Buffer.byteLength(text);
   if (length > max) throw new RangeError(`${what} must have at most ${max} bytes, got ${length}: ${show(text)}`);
 }
 
-/** @throws {RangeError} unless the value is a number of seconds > 0; the message shows it */
+/** @throws {RangeError} unless the value is a number of seconds > 0; the message shows the value */
 export function checkSeconds(what: string, value: unknown): void {
   if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return;
   throw new RangeError(`${what} must be a number of seconds > 0, got ${show(value)}`);
 }
 
-/** @throws {RangeError} unless the value is a number of seconds ≥ 0; the message shows it */
+/** @throws {RangeError} unless the value is a number of seconds ≥ 0; the message shows the value */
 export function checkSecondsOrNone(what: string, value: unknown): void {
   if (typeof value === 'number' && value >= 0 && Number.isFinite(value)) return;
   throw new RangeError(`${what} must be a number of seconds ≥ 0, got ${show(value)}`);
 }
 
-/** @throws {RangeError} unless the value is an integer ≥ `min`; the message shows it */
+/** @throws {RangeError} unless the value is an integer ≥ `min`; the message shows the value */
 export function checkInteger(what: string, value: unknown, min: number): void {
   if (Number.isSafeInteger(value) && (value as number) >= min) return;
   throw new RangeError(`${what} must be an integer ≥ ${min}, got ${show(value)}`);

@@ -5,8 +5,8 @@ import { printable } from './printable.ts';
 export type Debug = (message: string, ...values: readonly unknown[]) => void;
 
 /**
- * Returns a function that logs to stderr when `DEBUG` names `etcd-v2-lock:<area>`. Takes what `util.format` takes. Each call
- * logs one line: unprintable characters in names, keys, values and errors are escaped.
+ * Returns a function that logs to stderr when `DEBUG` names `etcd-v2-lock:<area>`. The function takes the arguments
+ * of `util.format`. Each call logs one line: unprintable characters in names, keys, values and errors are escaped.
  */
 export function createDebug(area: string): Debug {
   const log = debugOf(`etcd-v2-lock:${area}`);

@@ -1,11 +1,11 @@
 import { printable } from './printable.ts';
 
-/** The holder that an unsuccessful waiter waited for. */
+/** The lock's holder, as reported by the error of an attempt to acquire that failed. */
 export interface LockHolder {
   readonly key: string;
-  /** Value of the entry: the uuid of its lock, after `shared:` and `id:<identity>:` if it has those. */
+  /** Value of the holder's entry: `[shared:][id:<identity>:]<uuid>`. */
   readonly value: string;
-  /** Seconds until the key expires, as of the last listing; undefined if it never expires. */
+  /** Seconds until the key expires, counted from when the queue was last read; undefined if the key never expires. */
   readonly ttl: number | undefined;
 }
 
@@ -14,13 +14,13 @@ export interface EtcdErrorFields {
   readonly errorCode?: number | undefined;
   /** The etcd index at the time of the error. */
   readonly index?: number | undefined;
-  /** HTTP status of the answer, if there was one. */
+  /** HTTP status of the answer; undefined if no answer arrived. */
   readonly status?: number | undefined;
   /** etcd's `cause` text, or the error that caused this one. */
   readonly cause?: unknown;
-  /** Members that were asked, and how each failed. */
+  /** Each member that failed, with its error. */
   readonly failures?: readonly EndpointFailure[] | undefined;
-  /** True if a write may have been carried out, or may still be. */
+  /** True if the outcome of a write is unknown: etcd may have committed it, or may still commit it. */
   readonly outcomeUnknown?: boolean | undefined;
 }
 
@@ -33,8 +33,8 @@ export interface EndpointFailure {
 /**
  * Base class of all errors of this package. Class names are python-etcd's; `code` is stable across versions.
  *
- * `message` is one line that is safe to log: control, format and other unprintable characters are `\uXXXX` in it. All other
- * fields keep the text as received, such as etcd's `cause` and a holder's `value`.
+ * `message` is one line that is safe to log: unprintable characters are escaped as `\uXXXX`. All other fields keep
+ * the text as received, such as etcd's `cause` and a holder's `value`.
  */
 export class EtcdException extends Error {
   readonly code: string = 'ETCD_EXCEPTION';
@@ -42,7 +42,10 @@ export class EtcdException extends Error {
   readonly index: number | undefined;
   readonly status: number | undefined;
   readonly failures: readonly EndpointFailure[];
-  /** True if a write may have been carried out, or may still be: read the key before you write again. */
+  /**
+   * True if the outcome of a write is unknown: etcd may have committed it, or may still commit it. Read the key before you
+   * write again.
+   */
   readonly outcomeUnknown: boolean;
 
   static {
@@ -64,31 +67,32 @@ export class EtcdException extends Error {
   }
 }
 
+/** Base class of the errors that concern the key of a request. */
 export class EtcdKeyError extends EtcdException {
   override readonly code: string = 'ETCD_KEY_ERROR';
 }
-/** Code 100. */
+/** Code 100: the key does not exist. */
 export class EtcdKeyNotFound extends EtcdKeyError {
   override readonly code = 'ETCD_KEY_NOT_FOUND';
 }
-/** Code 102. */
+/** Code 102: the key is a directory, but the request needs a file. */
 export class EtcdNotFile extends EtcdKeyError {
   override readonly code = 'ETCD_NOT_FILE';
 }
-/** Code 104. */
+/** Code 104: a part of the key's path is a file, but has to be a directory. */
 export class EtcdNotDir extends EtcdKeyError {
   override readonly code = 'ETCD_NOT_DIR';
 }
-/** Code 105. */
+/** Code 105: the key exists already. */
 export class EtcdAlreadyExist extends EtcdKeyError {
   override readonly code = 'ETCD_ALREADY_EXIST';
 }
-/** Code 107. */
+/** Code 107: etcd does not allow changes of the root directory. */
 export class EtcdRootReadOnly extends EtcdKeyError {
   override readonly code = 'ETCD_ROOT_READ_ONLY';
 }
 
-/** Codes 200 to 212, and reading a property of a `Lock` that has no value yet. */
+/** Codes 200 to 212: etcd rejected a parameter of the request. A `Lock` also throws it when it has no entry to use. */
 export class EtcdValueError extends EtcdException {
   override readonly code: string = 'ETCD_VALUE_ERROR';
 }
@@ -96,20 +100,20 @@ export class EtcdValueError extends EtcdException {
 export class EtcdCompareFailed extends EtcdValueError {
   override readonly code = 'ETCD_COMPARE_FAILED';
 }
-/** Code 108. */
+/** Code 108: the directory cannot be deleted because it is not empty. */
 export class EtcdDirNotEmpty extends EtcdValueError {
   override readonly code = 'ETCD_DIR_NOT_EMPTY';
 }
 
-/** Code 110, and answers 401 or 403 without a code. */
+/** Code 110, or HTTP status 401 or 403 without a code: etcd refused the request for lack of credentials or permissions. */
 export class EtcdInsufficientPermissions extends EtcdException {
   override readonly code = 'ETCD_INSUFFICIENT_PERMISSIONS';
 }
-/** Code 301. */
+/** Code 301: the cluster has no leader at the moment. */
 export class EtcdLeaderElectionInProgress extends EtcdException {
   override readonly code = 'ETCD_LEADER_ELECTION_IN_PROGRESS';
 }
-/** Code 400. */
+/** Code 400: etcd ended the watch while it restored its data. */
 export class EtcdWatcherCleared extends EtcdException {
   override readonly code = 'ETCD_WATCHER_CLEARED';
 }
@@ -118,13 +122,13 @@ export class EtcdEventIndexCleared extends EtcdException {
   override readonly code = 'ETCD_EVENT_INDEX_CLEARED';
 }
 
-/** No member gave a usable answer. */
+/** No member could serve the call: each was unreachable, did not answer in time, or answered with an error such as HTTP 5xx. */
 export class EtcdConnectionFailed extends EtcdException {
   override readonly code: string = 'ETCD_CONNECTION_FAILED';
 }
 /**
- * TLS failed at every member: one side does not trust the other's certificate, or both have no TLS version or cipher in common.
- * Not retried, because a retry would fail, too.
+ * TLS failed at every member: one side does not trust the other's certificate, or they have no TLS version or cipher in common.
+ * Acquiring a lock does not retry this error, because a retry would fail as well.
  */
 export class EtcdTlsFailed extends EtcdConnectionFailed {
   override readonly code = 'ETCD_TLS_FAILED';
@@ -134,8 +138,8 @@ export class EtcdClientClosed extends EtcdException {
   override readonly code = 'ETCD_CLIENT_CLOSED';
 }
 /**
- * The answer is not one of etcd's v2 keys API: a proxy's page, or a server without `--enable-v2`. Or the answer is larger than
- * 64 MiB, has a field that etcd never sends, or is about another key than the requested one.
+ * The answer does not come from etcd's v2 keys API, but from a proxy or from a server without `--enable-v2`. Also thrown for an
+ * answer that is larger than 64 MiB, has a field that etcd never sends, or is about another key than the requested one.
  */
 export class EtcdUnusableAnswer extends EtcdException {
   override readonly code = 'ETCD_UNUSABLE_ANSWER';
@@ -144,7 +148,7 @@ export class EtcdUnusableAnswer extends EtcdException {
 export class EtcdClusterIdChanged extends EtcdException {
   override readonly code = 'ETCD_CLUSTER_ID_CHANGED';
 }
-/** `close()` timed out: these keys could not be removed and may stay until their TTL has passed. */
+/** `close()` timed out: the entries in `keys` could not be removed, and may block others until their TTL has passed. */
 export class EtcdKeysLeft extends EtcdException {
   override readonly code = 'ETCD_KEYS_LEFT';
   readonly keys: readonly string[];
@@ -178,7 +182,7 @@ export class EtcdLockExpired extends EtcdException {
     this.holder = fields.holder;
   }
 }
-/** `release()` was called while `acquire()` waited, or a hold was used after its end. */
+/** `release()` was called while `acquire()` waited, or `held.assertHeld()` was called after the release. */
 export class EtcdLockReleased extends EtcdException {
   override readonly code = 'ETCD_LOCK_RELEASED';
 }
@@ -207,7 +211,7 @@ export class EtcdStaleToken extends EtcdException {
 
 interface Meaning {
   readonly ErrorClass: new (message: string, fields: EtcdErrorFields) => EtcdException;
-  /** etcd's own text. */
+  /** The message that etcd itself uses. */
   readonly message: string;
 }
 
@@ -242,20 +246,20 @@ const meanings: Readonly<Record<number, Meaning>> = {
 /** etcd's code for a request that raft did not settle in time: a write may still be committed. */
 const RAFT_INTERNAL_ERROR = 300;
 
-/** Returns the error for one of etcd's error numbers, with the text that came with it. */
+/** Returns the error for an etcd error number, with `words` and etcd's `cause` as its message. */
 export function fromErrorCode(errorCode: number, words: string, fields: EtcdErrorFields): EtcdException {
   const ErrorClass = meanings[errorCode]?.ErrorClass ?? EtcdException;
   return new ErrorClass(fields.cause ? `${words} (${fields.cause})` : words, { ...fields, errorCode });
 }
 
-/** Returns the error as etcd itself reports it. */
+/** Returns the error for an etcd error number, with the message that etcd itself uses for that number. */
 export const etcdError = (errorCode: number, cause: string, index: number): EtcdException =>
   fromErrorCode(errorCode, messageOf(errorCode), { cause, index });
 
-/** Returns etcd's text for one of its error numbers. */
+/** Returns etcd's message for one of its error numbers. */
 export const messageOf = (errorCode: number): string => meanings[errorCode]?.message ?? 'Unknown error';
 
-/** Whether the same call may succeed later or on another member: a lost connection, no leader, a cleared history. */
+/** Whether the same call may succeed later or on another member: a lost connection, no leader, a cleared event history. */
 export function isTransient(error: unknown): error is EtcdException {
   if (error instanceof EtcdWatchTimedOut || error instanceof EtcdTlsFailed) return false;
   return (
@@ -268,8 +272,9 @@ export function isTransient(error: unknown): error is EtcdException {
 }
 
 /**
- * Whether the error may be temporary for a key that exists already. Unlike {@link isTransient}, also true if every member answers
- * with a page that is not etcd's, or has a certificate that is not trusted: neither says anything about the key.
+ * Whether to retry after this error where work on an existing entry must continue: renewing it, removing it, or following its
+ * queue. Unlike {@link isTransient}, also true for an answer that is not etcd's and for failed TLS: neither shows that the entry
+ * is gone.
  */
 export const mayPass = (error: unknown): boolean =>
   isTransient(error) || error instanceof EtcdUnusableAnswer || error instanceof EtcdTlsFailed;

@@ -3,15 +3,15 @@ import { Backoff, Deadline } from './time.ts';
 
 /**
  * Work that may still leave a key behind: calls under way, and removals that a call could not finish. Such removals are retried
- * in the background without keeping the process alive. Closing the store waits for all pending work, up to a timeout.
+ * in the background without keeping the process alive. Closing the client waits for all pending work, up to a timeout.
  */
 export class PendingWork {
   readonly #pending = new Map<Promise<void>, string>();
-  /** Aborts when the store is being closed. Calls should end then, and waiting removals should retry once. */
+  /** Aborts when the client is being closed. Calls must then end; a removal that is pausing must retry at once. */
   readonly closing = new Scope();
   readonly #reason: () => Error;
 
-  /** @param reason returns the error that calls under way end with when the store is closed */
+  /** @param reason returns the error with which calls under way reject when the client is closed */
   constructor(reason: () => Error) {
     this.#reason = reason;
   }
@@ -22,7 +22,7 @@ export class PendingWork {
     void done.then(() => this.#pending.delete(done));
   }
 
-  /** Waits for pending work, at most `seconds` seconds. Resolves to the keys of work that is still pending. */
+  /** Aborts `closing` and waits for pending work, at most `seconds` seconds. Resolves to the keys of work still pending. */
   async settle(seconds: number): Promise<string[]> {
     this.closing.abort(this.#reason());
     const scope = new Scope().abortAt(Deadline.after(seconds), () => undefined);
@@ -37,34 +37,36 @@ export class PendingWork {
   }
 }
 
-/** Why background work was aborted. */
-export const STOPPED = new Error('stopped');
+/** Abort reason of background work that was stopped. */
+export const STOPPED = new Error('the background work was stopped');
 
-/** Work in the background, which can be stopped. */
+/** Background work that can be stopped. */
 export interface Running {
   /** Settles when the work has ended. Never rejects. */
   readonly ended: Promise<void>;
+  /** Abort this scope to stop the work. */
   readonly stop: Scope;
 }
 
-/** Stops the work and waits for its end. */
+/** Stops the work, if there is any, and waits until it has ended. */
 export async function stopped(running: Running | undefined): Promise<void> {
   running?.stop.abort(STOPPED);
   await running?.ended;
 }
 
 export interface KeepTryingOptions {
-  /** Seconds between two attempts, at most. */
+  /** Maximum seconds between two calls of `attempt`. */
   readonly most: number;
   /** Aborts when the client is closed. */
   readonly closing: Source;
+  /** Stops the retries. */
   readonly signal: Source;
 }
 
 /**
- * Repeats an attempt, ever more slowly, while `more` returns true and `signal` has not aborted. Closing leaves little time: it
- * ends the present pause, and from then on the pauses are short.
- * @param more gets whether the client is being closed
+ * Calls `attempt` again and again, with growing pauses, while `more` returns true and `signal` has not aborted. Once the client
+ * is being closed, little time is left: the current pause ends at once, and later pauses are short.
+ * @param more returns whether to continue; its argument is true once the client is being closed
  */
 export async function keepTrying(
   more: (hurried: boolean) => boolean,

@@ -1,12 +1,12 @@
 /**
- * Control characters (C0, DEL, C1), format characters (bidi controls, zero-width characters and others), lone surrogates, and line
- * and paragraph separators: a terminal obeys them, or a reader does not see them.
+ * Characters that a terminal interprets or a reader cannot see: control characters (C0, DEL, C1), format characters (such as bidi
+ * controls and zero-width characters), lone surrogates, and line and paragraph separators.
  */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Returns untrusted text as one line that is safe on a terminal and in a log: each unprintable character becomes `\uXXXX`, one
- * beyond U+FFFF becomes two of these. This is JSON's own form, so JSON keeps its meaning. A second call changes nothing.
+ * Returns untrusted text as one line that is safe on a terminal and in a log: each unprintable character becomes `\uXXXX`, or
+ * two of these if it is beyond U+FFFF. JSON uses the same escapes, so JSON text keeps its meaning. A second call changes nothing.
  */
 export const printable = (text: string): string => text.replace(UNPRINTABLE, escaped);
 

@@ -4,7 +4,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 /** Returns the time on the monotonic clock, in milliseconds. */
 export const now = (): number => performance.now();
 
-/** A point in time on the monotonic clock. Create one deadline where a call begins, and pass it down. */
+/** A point in time on the monotonic clock. A call creates one deadline at its start and passes it on. */
 export class Deadline {
   /** A deadline that never passes. */
   static readonly never = new Deadline(Number.POSITIVE_INFINITY);
@@ -35,7 +35,7 @@ export interface TimerOptions {
   readonly ref?: boolean;
 }
 
-/** Calls `fn` once, at or after the deadline, however far away that is. Returns a function that cancels the timer. */
+/** Calls `fn` one time when the deadline has passed, however far away that is. Returns a function that cancels the timer. */
 export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: TimerOptions = {}): () => void {
   if (deadline.at === Number.POSITIVE_INFINITY) return () => {};
   const fire = (): void => {
@@ -47,7 +47,7 @@ export function atDeadline(deadline: Deadline, fn: () => void, { ref = true }: T
 }
 
 function arm(deadline: Deadline, fire: () => void, ref: boolean): NodeJS.Timeout {
-  // Timers count whole milliseconds and may fire a little early. So round up here, and `fire` checks again.
+  // A timer counts whole milliseconds and may fire early: round up here, and let `fire` check the deadline again.
   const timer = setTimeout(fire, Math.min(Math.ceil(deadline.remaining), LONGEST_TIMER));
   return ref ? timer : timer.unref();
 }
