@@ -10,19 +10,20 @@ import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
-/** Seconds to wait for the removal of an entry before that continues in the background. */
+/** Seconds to wait for the removal of an entry; after that, the removal continues in the background. */
 const GRACE = 1;
-/** The same after a timeout of the caller's, which has passed already. */
+/** Like {@link GRACE}, but after the caller's timeout has passed: the caller should not have to wait much longer. */
 const GRACE_AFTER_TIMEOUT = 0.3;
 
+/** What {@link acquire} needs to know about the lock and the entry. */
 export interface Acquisition extends Omit<Contest, 'lease'> {
-  /** Seconds; null: the entry never expires. */
+  /** TTL of the entry in seconds; null: the entry never expires. */
   readonly ttl: number | null;
-  /** Seconds by which the clocks of the cluster's members may differ; undefined: the default. */
+  /** Seconds by which the clocks of the cluster's members may differ; undefined: {@link defaultMargin}. */
   readonly margin: number | undefined;
   /** Whether to renew the entry every TTL/3, while waiting and while holding. */
   readonly keepAlive: boolean;
-  /** Of the present hold, if the lock is held already. */
+  /** The lease of the present hold, if this lock is held already. */
   readonly lease?: Lease | undefined;
   /** Called once the own entry is in the queue. */
   readonly onEntered?: (entry: OwnEntry) => void;
@@ -31,20 +32,21 @@ export interface Acquisition extends Omit<Contest, 'lease'> {
 /** The outcome of {@link acquire}. */
 export interface Acquired {
   readonly lease: Lease;
-  /** undefined: the lock is taken and the attempt must not wait. The own entry is in the queue all the same. */
+  /** undefined if another entry holds the lock and the attempt must not wait. The own entry then stays in the queue. */
   readonly fencingToken: bigint | undefined;
 }
 
 /**
- * Enters the queue and waits until the lock is held. The frame that `Lock` and `LockManager` share.
- * @throws what ended the attempt, or the error met. The entry is given up then; see {@link giveUp}.
+ * Enters the queue and waits until the lock is held. Used by both `Lock` and `LockManager`.
+ * @throws the reason why the attempt ended early, or else the error of a request. Before it throws, it removes the entry with
+ * {@link giveUp}, unless the attempt had ended before the call.
  */
 export async function acquire(acquisition: Acquisition, attempt: Attempt): Promise<Acquired> {
   const { ticket, ttl, margin, keepAlive, onEntered } = acquisition;
   let { lease } = acquisition;
   attempt.assertActive();
   lease?.rest();
-  // The next write may shorten the TTL, and be carried out though its answer is lost.
+  // The next write may shorten the TTL, and the store may commit it even if the answer is lost.
   lease?.limit(ttl);
   try {
     const entry = await enter(ticket, ttl, attempt, lease);
@@ -65,13 +67,16 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
 }
 
 /**
- * Removes the own entry. Resolves within a moment: to undefined once the entry is gone, else to why it could not be removed
- * yet; then the removal continues in the background.
- * @param why the entry is given up, if because of an error
+ * Removes the own entry. Waits at most {@link GRACE} seconds. Resolves to undefined if the entry is gone, otherwise to the error
+ * that prevented the removal; the removal then continues in the background.
+ * @param why the error because of which the entry is removed, if any; after a timeout the wait is shorter
  */
 export async function giveUp(ticket: Ticket, why?: unknown): Promise<unknown> {
   const grace = why instanceof EtcdWatchTimedOut ? GRACE_AFTER_TIMEOUT : GRACE;
-  const scope = new Scope().abortAt(Deadline.after(grace), () => new Error(`not removed within ${grace} s`));
+  const scope = new Scope().abortAt(
+    Deadline.after(grace),
+    () => new Error(`the entry in ${ticket.path} was not removed within ${grace} s`),
+  );
   try {
     await ticket.leave({ signal: scope });
     return undefined;
@@ -96,7 +101,7 @@ async function enter(
   }
 }
 
-/** A lease whose entry was renewed is extended, so that whoever has its signal is notified of a later loss. */
+/** Extends the present lease if its entry was renewed, so that its signal reports later losses too. Else returns a new lease. */
 function leaseFor(ticket: Ticket, entry: OwnEntry, present: Lease | undefined, margin: number | undefined): Lease {
   if (present?.valid && present.entry.key === entry.key) {
     present.extend(entry);

@@ -10,34 +10,39 @@ import {
 import { Backoff, Deadline } from '../time.ts';
 import type { Entry, LockStore } from './store.ts';
 
-/** What a request under way rejects with when the attempt ends. */
-const ENDED = new Error('the call has ended');
+/** Abort reason of the requests of an attempt that ended early. */
+const ENDED = new Error('the attempt to acquire the lock has ended');
 
-/** How often an attempt that must not wait tries again after a failure that may pass, such as a lost answer. */
+/** Maximum tries of one request, in the cases that {@link Attempt.retry} limits. */
 const MOST_TRIES = 3;
 
+/** Limits of an attempt: whether it may wait, and when it ends even if the lock is not held. */
 export interface AttemptLimits {
-  /** Whether it may wait for other holders. */
+  /** Whether the attempt may wait for other holders. */
   readonly blocking: boolean;
-  /** Seconds; 0: no limit. */
+  /** Seconds for the whole attempt; 0: no limit. */
   readonly timeout: number;
+  /** The caller's signal. */
   readonly signal: AbortSignal | undefined;
-  /** When the timeout is over. */
+  /** When `timeout` has passed. */
   readonly deadline: Deadline;
 }
 
-/** Another entry made by hand may have the very name that an append would give; the next append gets another name. */
+/**
+ * Whether a retry may succeed. Unlike {@link isTransient}, also true if a key made by hand already has the name that an append
+ * would get: the next append gets another name.
+ */
 const mayPass = (error: unknown): error is EtcdException => isTransient(error) || error instanceof EtcdAlreadyExist;
 
-/** The deadline of a limit that begins now. @param seconds 0: no limit */
+/** Returns the deadline after `seconds` seconds; 0: no limit. */
 export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
 
-/** Characters of a holder's value in a message. This package writes no longer ones; anyone else may. */
+/** Maximum characters of a holder's value in a message. Only other clients write longer values. */
 const MOST_SHOWN = 500;
 
 const shortened = (value: string): string => (value.length > MOST_SHOWN ? `${value.slice(0, MOST_SHOWN)}…` : value);
 
-/** Returns the error of a timeout: names the holder, and what failed last, if anything did. */
+/** Returns the error for a timeout. Its message names the holder and the last failed request, if known. */
 export function timedOut(path: string, timeout: number, holder?: LockHolder, cause?: Error): EtcdWatchTimedOut {
   const left = holder?.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`;
   const who = holder ? `; held by ${shortened(holder.value)} (${holder.key}, ${left})` : '';
@@ -52,11 +57,11 @@ export class Attempt {
   readonly #causes: Scope;
   readonly #ended = new Scope();
   #holder: LockHolder | undefined;
-  /** What the last request failed with, if it did. */
+  /** Error of the last request; undefined if it succeeded. */
   #trouble: Error | undefined;
 
   /**
-   * @param path of the queue, for messages
+   * @param path directory of the queue, for messages
    * @param released aborts when `release()` is called before the attempt ends
    */
   constructor(store: LockStore, path: string, limits: AttemptLimits, released?: Source) {
@@ -69,8 +74,8 @@ export class Attempt {
   }
 
   /**
-   * Aborts when the attempt ends early. Its reason says nothing: a caller's own reason may be any error, also one that a
-   * request could fail with. {@link Attempt.explain} returns the real one.
+   * Aborts when the attempt ends early, always with the same internal reason. A caller's abort reason could be mistaken for the
+   * error of a request, and be retried. {@link Attempt.explain} returns the real reason.
    */
   get signal(): Source {
     return this.#ended;
@@ -80,30 +85,31 @@ export class Attempt {
     return this.#limits.blocking;
   }
 
-  /** Makes the attempt end when `source` aborts. */
+  /** Makes the attempt end early when `source` aborts, for the reason of `source`. */
   abortWith(source: Source): void {
     this.#causes.abortWith(source);
   }
 
-  /** @throws what ended the attempt early, if anything did */
+  /** @throws the reason why the attempt ended early, if it did */
   assertActive(): void {
     this.#causes.throwIfAborted();
   }
 
-  /** Remembers the first entry of the queue as the holder, unless it is the own one. */
+  /** Sets the holder to the first entry of the queue, or to undefined if that is the own entry. */
   saw(first: Entry | undefined, ownKey: string): void {
     this.#holder =
       first === undefined || first.key === ownKey ? undefined : { key: first.key, value: first.value, ttl: first.ttl };
   }
 
-  /** Who holds the lock, as far as known. */
+  /** The holder when the queue was last read, if known. */
   get holder(): LockHolder | undefined {
     return this.#holder;
   }
 
   /**
-   * Retries the call, ever more slowly, while its failure may pass. Without a timeout it retries forever if the cluster has
-   * answered before; if not, a wrong address is more likely than an outage, and it stops after three tries.
+   * Calls `call` until it succeeds or a retry is pointless, with growing delays in between. Retries until the timeout, or forever
+   * without one. But stops after three tries if the attempt must not wait for other holders, or if it has no timeout and the
+   * cluster has never answered: a wrong address is then more likely than an outage.
    * @param call gets the number of tries that have failed so far
    */
   readonly retry = async <T>(call: (failed: number) => Promise<T>): Promise<T> => {
@@ -121,7 +127,10 @@ export class Attempt {
     }
   };
 
-  /** Returns the error for the caller: what ended the attempt early, else `error`. The caller's own reason stays untouched. */
+  /**
+   * Returns the error for the caller: the reason why the attempt ended early, or else `error`. Adds the holder to an
+   * `EtcdLockExpired`, but never changes the reason of the caller's signal.
+   */
   explain(error: unknown): unknown {
     const { aborted, reason } = this.#causes;
     const why = aborted ? reason : error;

@@ -9,22 +9,25 @@ import type { QueueStore, Standing, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
+/** What {@link contend} needs to know about the queue and the own entry. */
 export interface Contest {
   readonly queue: QueueStore;
-  /** In the queue. */
+  /** Has entered the queue. */
   readonly ticket: Ticket;
   readonly lease: Lease;
   readonly mode: LockMode;
-  /** Which entries before the own one to evict. */
+  /** Chooses the entries before the own one that are evicted as leftovers. */
   readonly isLeftover?: IsLeftover | undefined;
 }
 
 /**
- * The recipe: read where the own entry stands, wait until the entry it waits for changes, read again.
+ * Waits until the own entry holds the lock. The recipe: read which entry the own one waits for, wait until that entry may have
+ * changed, and read again.
  *
- * Resolves to the fencing token when the lock is held: an answer said so before the lease's deadline. Resolves to undefined
- * if the attempt must not wait and the lock is taken.
+ * Resolves to the fencing token once a read has shown, before the lease's deadline, that the own entry holds the lock. Resolves
+ * to undefined if another entry holds the lock and the attempt must not wait.
  * @throws {EtcdLockExpired} when the own entry is lost
+ * @throws {EtcdClusterIdChanged} when another cluster answers
  */
 export async function contend(
   { queue, ticket, lease, mode, isLeftover }: Contest,

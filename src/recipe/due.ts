@@ -1,14 +1,14 @@
 import { type Source, sleep } from '../cancellation.ts';
 import { now } from '../time.ts';
 
-/** Into how many sleeps the time is divided. */
+/** Number of sleeps into which the time is divided. */
 const CHECKS = 4;
-/** A sleep that ends later than by this many milliseconds shows a blocked event loop. */
+/** Milliseconds: if a sleep takes this much longer than asked for, the event loop was blocked. */
 const BLOCKED = 50;
 
 /**
- * Sleeps until a point on the monotonic clock. If the event loop is blocked repeatedly, resolves before that point rather
- * than one block after it. Does not keep the process alive.
+ * Sleeps until a point on the monotonic clock, in several short sleeps. Resolves early if the event loop was blocked during a
+ * sleep, and another block of that length would end after that point. Does not keep the process alive.
  * @param due milliseconds on the monotonic clock
  * @throws the signal's reason when it aborts
  */

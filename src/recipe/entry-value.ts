@@ -2,8 +2,8 @@
 export type LockMode = 'exclusive' | 'shared';
 
 /**
- * What the value of an entry says: `[shared:][id:<identity>:]<uuid>`. The value of python-etcd's entries, and of `Lock`'s, is
- * a bare uuid, so they are exclusive.
+ * The parts of an entry's value, `[shared:][id:<identity>:]<uuid>`. Entries of python-etcd and of `Lock` have only a uuid as
+ * value, so they are exclusive.
  */
 export interface EntryValue {
   readonly mode: LockMode;

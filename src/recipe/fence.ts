@@ -2,28 +2,28 @@ import { show } from '../checks.ts';
 import { EtcdStaleToken } from '../errors.ts';
 
 /**
- * Stores `token` as the highest of a resource if it is higher than the stored one, and returns the highest. Must do both
- * atomically, in the transaction of the write that it guards.
+ * Compares `token` with the highest token stored for the resource, stores the higher of the two and returns it. Must do all
+ * this atomically, in the same transaction as the write that the token protects.
  */
 export type Raise = (resource: string, token: bigint) => bigint | Promise<bigint>;
 
 /**
- * Protects a resource: accepts a write only if its fencing token is not lower than the highest seen. A holder that was
- * suspended and lost its lock without noticing then does no harm (Kleppmann, "How to do distributed locking").
+ * Protects a resource: accepts a write only if its fencing token is not lower than the highest seen. So a holder that was
+ * suspended and lost its lock without noticing cannot overwrite newer data (Kleppmann, "How to do distributed locking").
  *
- * Tokens of two etcd clusters cannot be compared: when the cluster changes, forget the highest.
+ * Tokens of two etcd clusters cannot be compared: when the cluster changes, delete the stored tokens.
  */
 export class Fence {
   readonly #raise: Raise;
 
-  /** @param raise stores the highest tokens; default: in the memory of this object */
+  /** @param raise compares and stores tokens; by default they are stored in the memory of this object */
   constructor(raise: Raise = inMemory()) {
     if (typeof raise !== 'function') throw new TypeError(`raise must be a function, got ${show(raise)}`);
     this.#raise = raise;
   }
 
   /**
-   * Resolves if the token is not lower than the highest seen for the resource, and stores it.
+   * Stores the token and resolves, if the token is not lower than the highest seen for the resource.
    * @throws {EtcdStaleToken} if the token is lower
    * @throws {TypeError} if the token, or what `raise` resolves to, is not a bigint
    */
@@ -32,7 +32,10 @@ export class Fence {
     const highest = await this.#raise(resource, token);
     if (typeof highest !== 'bigint') throw new TypeError(`raise must resolve to a bigint, got ${show(highest)}`);
     if (token >= highest) return;
-    throw new EtcdStaleToken(`${resource} was written with token ${highest} already, got ${token}`, { token, highest });
+    throw new EtcdStaleToken(`${resource} was already written with token ${highest}, got the lower token ${token}`, {
+      token,
+      highest,
+    });
   }
 }
 

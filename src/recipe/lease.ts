@@ -7,18 +7,18 @@ import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
-/** Default of the seconds by which the clocks of the cluster's members may differ. */
+/** Returns the default margin: the seconds by which the clocks of the cluster's members may differ. */
 export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);
 
-/** Seconds before its deadline at which a lease gives up a renewal, so that the loss has the failures as its cause. */
+/** A renewal times out this many seconds before the lease's deadline, so that its error can be the `cause` of the loss. */
 const REPORT = 0.05;
 
-/** Why a renewal under way is aborted. */
-const STOPPED = new Error('the lease is renewed no more');
+/** Abort reason of a renewal under way when renewals stop. */
+const STOPPED = new Error('the renewals of the lease were stopped');
 
 /**
- * How long the own entry of a ticket is certain to exist: from the moment the write that set its TTL was sent, on our own
- * clock, for TTL − margin. A lease once lost stays lost, whatever a later read says.
+ * The time during which the own entry of a ticket certainly exists: TTL − margin, counted on the local monotonic clock from when
+ * the write that set the TTL was sent. A lost lease stays lost, even if a later read shows the entry.
  */
 export class Lease {
   readonly ticket: Ticket;
@@ -29,11 +29,11 @@ export class Lease {
   #over = false;
   #renewals: Scope | undefined;
   #cancelTimer = () => {};
-  /** Why the last renewal failed, if it did. */
+  /** Error of the last renewal; undefined if it succeeded. */
   #trouble: unknown;
 
   /**
-   * @param entry of the ticket, just written
+   * @param entry the own entry of `ticket`, as of a write just now
    * @param margin seconds; undefined: {@link defaultMargin}
    */
   constructor(ticket: Ticket, entry: OwnEntry, margin: number | undefined) {
@@ -44,7 +44,7 @@ export class Lease {
     this.#watchDeadline();
   }
 
-  /** Aborts when the lease is lost, with the error that says why; at the latest at the deadline. */
+  /** Aborts when the lease is lost, at the latest at its deadline. The abort reason says why. */
   get loss(): Scope {
     return this.#lost;
   }
@@ -53,7 +53,7 @@ export class Lease {
     return this.#entry;
   }
 
-  /** Whether the entry is certain to exist now, also if a blocked event loop has delayed the timer. */
+  /** Whether the entry certainly exists now. Checks the clock, because a blocked event loop may have delayed the timer. */
   get valid(): boolean {
     this.#checkDeadline();
     return !this.#lost.aborted;
@@ -69,7 +69,7 @@ export class Lease {
     return this.valid ? this.#deadline.remaining / 1000 : 0;
   }
 
-  /** Counts from a later write. */
+  /** Extends the lease after a later write of its entry. */
   extend(entry: OwnEntry): void {
     this.#entry = entry;
     this.#trouble = undefined;
@@ -77,7 +77,10 @@ export class Lease {
     this.#watchDeadline();
   }
 
-  /** To be called before a write that sets this TTL is sent: it may be carried out though its answer is lost. */
+  /**
+   * Moves the deadline to what a write of this TTL would make it, if that is earlier. Call this before sending such a write: the
+   * store may commit the write even if the answer is lost.
+   */
   limit(ttl: number | null): void {
     const limit = this.#deadlineOf(ttl, now());
     if (limit.at >= this.#deadline.at) return;
@@ -98,14 +101,14 @@ export class Lease {
     this.#renewals = undefined;
   }
 
-  /** Stops renewing, and reports no loss any more. */
+  /** Ends the lease: stops renewing, and no longer reports a loss. */
   stop(): void {
     this.#over = true;
     this.rest();
     this.#cancelTimer();
   }
 
-  /** Declares the lease lost. */
+  /** Ends the lease as lost, with this reason. Does nothing if the lease has ended. */
   lose(reason: unknown): void {
     if (this.#over) return;
     debug('%s is lost: %s', this.#entry.key, reason);
@@ -125,7 +128,7 @@ export class Lease {
 
   #checkDeadline(): void {
     if (!this.#deadline.passed) return;
-    const why = this.#renewals ? 'was not renewed in time' : 'has run out';
+    const why = this.#renewals ? 'was not renewed in time' : 'has expired';
     this.lose(new EtcdLockExpired(`the lease of ${this.#entry.key} ${why}`, { cause: this.#trouble }));
   }
 
@@ -147,12 +150,12 @@ export class Lease {
     }
   }
 
-  /** Renews within the time that is left; remembers a failure that may pass. */
+  /** Sends one renewal, with the time left as its timeout. Keeps a temporary error for the next retry, and throws any other. */
   async #renewOnce(signal: Source): Promise<void> {
     try {
       const timeout = Math.max(this.#deadline.remaining / 1000 - REPORT, REPORT);
       const entry = await this.ticket.renew({ signal, timeout });
-      // Answered too late, perhaps because this process was stopped: the deadline counts.
+      // The answer came too late, perhaps because this process was suspended: the deadline decides.
       if (signal.aborted || !this.valid) return;
       this.extend(entry);
     } catch (error) {

@@ -6,19 +6,19 @@ const registry = globalThis as { [ALIVE]?: Set<string> };
 registry[ALIVE] ??= new Set();
 
 /**
- * The values of this process's own entries, in any queue: none of those is a leftover. Shared by all copies of this package
- * that npm may have installed side by side.
+ * The values of this process's own entries, in any queue: these entries are not leftovers. Shared by all copies of this package
+ * in the process, because npm may install several.
  */
 export const alive = registry[ALIVE];
 
-/** Which entries were left behind by a process that is gone. */
+/** Returns whether an entry was left behind by a process that is gone. */
 export type IsLeftover = (entry: Entry) => boolean;
 
-/** Returns a test for entries of an earlier process with this identity; undefined without an identity. */
+/** Returns a predicate that accepts entries of an earlier process with this identity; undefined without an identity. */
 export const leftoversOf = (identity: string | undefined): IsLeftover | undefined =>
   identity === undefined ? undefined : ({ value }) => parseValue(value).identity === identity && !alive.has(value);
 
-/** Evicts leftovers. Resolves to whether there were any: then the queue has to be read again. */
+/** Evicts leftovers. Resolves to true if there were any: the caller must then read the queue again. */
 export async function evictLeftovers(
   queue: QueueStore,
   entries: readonly Entry[],

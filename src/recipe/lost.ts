@@ -4,11 +4,14 @@ import type { OwnEntry } from './store.ts';
 
 /**
  * Returns the error that says why an own entry is lost.
- * @param clusterId of the answer that showed it
+ * @param clusterId the cluster id of the answer that showed the loss
+ * @param why what happened to the key; not used if the answer came from another cluster
  */
 export function lost(own: OwnEntry, clusterId: string | undefined, why: string): EtcdException {
   if (clusterId !== own.clusterId)
-    return new EtcdClusterIdChanged(`${own.key} was queued in cluster ${own.clusterId}, now ${clusterId} answers`);
+    return new EtcdClusterIdChanged(
+      `${own.key} was created in cluster ${own.clusterId}, but cluster ${clusterId} answered`,
+    );
   const { identity } = parseValue(own.value);
   const clash = identity === undefined ? '' : `; does another process have the identity ${JSON.stringify(identity)}?`;
   return new EtcdLockExpired(`${own.key} is lost: ${why}${clash}`);

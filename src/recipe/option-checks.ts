@@ -3,7 +3,7 @@ import { defaultMargin } from './lease.ts';
 
 const LONGEST_TTL = 2 ** 31;
 
-/** @throws {TypeError | RangeError} with the value in the message, unless it is a string with 1 to `longest` bytes */
+/** @throws {TypeError | RangeError} unless the value is a well-formed string of 1 to `longest` bytes; the message shows it */
 export function checkName(what: string, value: unknown, longest: number): asserts value is string {
   if (typeof value !== 'string') throw new TypeError(`${what} must be a string, got ${show(value)}`);
   if (value === '') throw new RangeError(`${what} must not be empty, got ${show(value)}`);
@@ -11,24 +11,27 @@ export function checkName(what: string, value: unknown, longest: number): assert
   checkLength(what, value, longest);
 }
 
-/** @throws {RangeError} with the value in the message */
+/**
+ * @param orElse text for the message: which other values are allowed
+ * @throws {RangeError} unless the TTL is a valid number of seconds; the message shows the value
+ */
 export function checkTtl(what: string, ttl: unknown, orElse = ''): void {
   if (Number.isInteger(ttl) && (ttl as number) >= 1 && (ttl as number) <= LONGEST_TTL) return;
   throw new RangeError(`${what} must be an integer from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`);
 }
 
-/** @throws {RangeError} with the value in the message, unless the margin is less than the TTL */
+/** @throws {RangeError} unless the margin is less than the TTL; the message shows both */
 export function checkMargin(what: string, ttl: number, margin = defaultMargin(ttl)): void {
   if (margin >= ttl) throw new RangeError(`margin must be less than ${what} ${ttl}, got ${show(margin)}`);
 }
 
-/** @throws {TypeError} with the value in the message */
+/** @throws {TypeError} unless all flags are booleans; the message shows the name and value of the first that is not */
 export function checkBooleans(flags: Readonly<Record<string, unknown>>): void {
   for (const name in flags)
     if (typeof flags[name] !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(flags[name])}`);
 }
 
-/** @throws {TypeError} with the value in the message */
+/** @throws {TypeError} unless the signal is an `AbortSignal` or undefined; the message shows the value */
 export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw new TypeError(`signal must be an AbortSignal, got ${show(signal)}`);

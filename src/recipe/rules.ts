@@ -6,16 +6,16 @@ export type Before = (one: Entry, other: Entry) => boolean;
 
 export const byRank: Before = (one, other) => one.rank < other.rank;
 
-/** Whether an entry delays later ones of that mode. */
+/** Whether later entries with this mode have to wait for the entry. */
 export const blocks = ({ value }: Pick<Entry, 'value'>, mode: LockMode): boolean =>
   mode === 'exclusive' || !isShared(value);
 
 /**
- * Returns the entry that the own one has to wait for: the nearest before it that blocks it. undefined means that the own
- * one holds the lock.
+ * Returns the entry that the own entry has to wait for: of the entries before the own one, the nearest that blocks it. Returns
+ * undefined if the own entry holds the lock.
  *
- * In exclusive mode that is the recipe of ZooKeeper and python-etcd; in shared mode Curator's read lock.
- * @param entries in any order, the own one among them
+ * Exclusive mode follows the recipe of ZooKeeper and python-etcd, shared mode that of Curator's read lock.
+ * @param entries the whole queue in any order, including the own entry
  */
 export function nearestBlocking<E extends Entry>(
   entries: readonly E[],
@@ -29,7 +29,7 @@ export function nearestBlocking<E extends Entry>(
   return nearest;
 }
 
-/** Returns those that hold the lock: the first, and with a first that shares it the others up to the next exclusive one. */
+/** Returns the holders: the first entry and, if that is shared, all later entries before the first exclusive one. */
 export function holdersAmong<E extends Pick<EntryValue, 'mode'>>(inOrder: readonly E[]): readonly E[] {
   const exclusive = inOrder.findIndex(({ mode }) => mode === 'exclusive');
   return inOrder.slice(0, exclusive < 0 ? inOrder.length : Math.max(exclusive, 1));

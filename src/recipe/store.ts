@@ -1,7 +1,9 @@
 /**
  * The port: what the recipe needs of a store. `v2/locks/` implements it on etcd v2, and `test/suites/stores/` in memory.
  *
- * A call rejects with `EtcdConnectionFailed` when the store cannot be reached: the recipe retries what `isTransient` accepts.
+ * A call rejects with `EtcdConnectionFailed` when the store cannot be reached. The recipe retries errors that `isTransient`
+ * accepts.
+ *
  * After `pending.closing` has aborted, new calls reject with `EtcdClientClosed`, except `leave`: keys must still be removed.
  */
 import type { Source } from '../cancellation.ts';
@@ -11,7 +13,7 @@ import type { LockMode } from './entry-value.ts';
 /** A key in the queue of a lock. */
 export interface Entry {
   readonly key: string;
-  /** `[shared:][id:<identity>:]<uuid>`: how the entry holds the lock, and its owner. */
+  /** `[shared:][id:<identity>:]<uuid>`: the entry's mode, and the identity and uuid of its owner. */
   readonly value: string;
   /** Position in the queue: a lower rank is served first. On etcd v2 the number that names the key. */
   readonly rank: bigint;
@@ -22,9 +24,9 @@ export interface Entry {
 /** An entry of this process, as of its last write. */
 export interface OwnEntry extends Omit<Entry, 'ttl'> {
   readonly clusterId: string | undefined;
-  /** Seconds the store keeps the entry after that write; null: for ever. */
+  /** Seconds for which the store keeps the entry after that write; null: forever. */
   readonly granted: number | null;
-  /** When that write was sent: milliseconds on the monotonic clock. The entry expires no earlier than `granted` after it. */
+  /** When that write was sent: milliseconds on the monotonic clock. The entry expires `granted` seconds later at the earliest. */
   readonly sentAt: number;
 }
 
@@ -32,24 +34,25 @@ export interface OwnEntry extends Omit<Entry, 'ttl'> {
 export interface Queue {
   /** In no particular order. */
   readonly entries: readonly Entry[];
-  /** Returns the entries, those served first first. */
+  /** Returns the entries in the order in which they are served. */
   inOrder(): readonly Entry[];
 }
 
-/** Where the own entry stands in its queue. */
+/** The own entry's position in its queue: whether it holds the lock, and if not, which entry it waits for. */
 export interface Standing {
   /** The entry to wait for; undefined when the lock is held. */
   readonly behind: Entry | undefined;
-  /** Of the hold, if held: greater than the token of every earlier hold of this lock. */
+  /** The fencing token, valid if the lock is held: greater than the token of every earlier hold of this lock. */
   readonly fencingToken: bigint;
   /** The entry that is served first, if known. */
   readonly first: Entry | undefined;
-  /** All entries, if the store had to read them. Not to be kept: a waiter outlives many reads. */
+  /** All entries, if the store had to read them. Do not keep them while waiting: a long queue takes much memory. */
   readonly entries: readonly Entry[] | undefined;
 }
 
+/** Options of any call to a store. */
 export interface StoreCall {
-  /** Ends the call, which rejects with its reason. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: Source | undefined;
 }
 
@@ -59,45 +62,47 @@ export interface StandingOptions extends StoreCall {
 }
 
 export interface EnterOptions extends StoreCall {
-  /** How many attempts have failed so far: a store gives later ones more time. */
+  /** How many tries to enter have failed so far. A store gives later tries more time. */
   readonly failed: number;
 }
 
 export interface RenewalOptions extends StoreCall {
-  /** Seconds until the renewal is given up, with what each member failed with. */
+  /** Seconds until the renewal times out, with an error that lists the failure of each member. */
   readonly timeout: number;
 }
 
 /**
- * One contender's way into one queue, with at most one entry in it, whatever answers are lost.
+ * Enters, renews and removes the own entry of one waiter or holder in one queue. Unlike an {@link Entry}, a ticket exists before
+ * and after its key does. It leaves at most one entry in the queue, even if answers are lost.
  *
  * One call at a time, except `renew` and `verify`: they may overlap with `standing`, `changed` and each other. A `renew` whose
- * signal has aborted must not touch the ticket any more: `enter` or `leave` may already be under way.
+ * signal has aborted must no longer change the ticket: `enter` or `leave` may already be under way.
  */
 export interface Ticket {
   /** The directory of the queue. */
   readonly path: string;
   readonly value: string;
-  /** The last own entry, also after it was given up. */
+  /** The last own entry, also after its removal. */
   readonly last: OwnEntry | undefined;
   /**
-   * Makes one attempt to be in the queue with a TTL that counts from now: renews the own entry, else takes over one with this
-   * ticket's value, else appends one. Resolves to undefined if the own entry turned out to be gone; then nothing was appended.
-   * If the attempt rejects, it may have made an entry all the same: the next `enter` finds it, and `leave` removes it.
+   * Tries once to enter the queue, with a TTL that counts from now. Renews the own entry; if there is none, takes over an entry
+   * with this ticket's value; if there is none either, appends one. Resolves to undefined if the own entry was found to be gone;
+   * then nothing was appended. A call that rejects may still have created an entry: the next `enter` finds that entry, and
+   * `leave` removes it.
    * @param ttl seconds; null: the entry never expires
    */
   enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined>;
   /** Takes over the first entry with this ticket's value, if the queue has one. */
   find(): Promise<OwnEntry | undefined>;
   /**
-   * Reads where the own entry stands. Says "held" only by an answer that is not stale.
+   * Reads the own entry's position in the queue. Reports the lock as held only if the answer is not stale.
    * @throws {EtcdLockExpired} when the own entry is gone, or is no longer the same
    * @throws {EtcdClusterIdChanged} when another cluster answers
    */
   standing(mode: LockMode, options: StandingOptions): Promise<Standing>;
   /**
-   * Waits until `on` may have changed since the last standing. Resolves to false if the wait failed, so that the next read
-   * should be delayed.
+   * Waits until the entry `on` may have changed since the last `standing`, and resolves to true. Resolves to false if the wait
+   * failed: the caller should then pause before the next read.
    */
   changed(on: Entry, options: StoreCall): Promise<boolean>;
   /**
@@ -109,9 +114,10 @@ export interface Ticket {
   /** Reads the own entry; resolves to the error that says why it is lost, if it is. */
   verify(): Promise<Error | undefined>;
   /**
-   * Removes the own entry. Resolves once it is gone for sure. Rejects when the store could not be reached or the signal
-   * aborts; the removal is then retried in the background until it succeeds, and is registered in `pending` by its key.
-   * A later ticket with the same value takes that removal over: it must not remove the entry of the later ticket.
+   * Removes the own entry. Resolves once the entry is certainly gone. Rejects when the store could not be reached or the signal
+   * aborts. The removal is then retried in the background until it succeeds, or until the store refuses it and the entry
+   * has expired. Until then `pending` lists the entry's key, or the queue's path if the key is unknown. A later ticket with the
+   * same value takes over the removal, so that the removal never deletes the later ticket's entry.
    */
   leave(options?: StoreCall): Promise<void>;
 }
@@ -128,7 +134,7 @@ export interface QueueStore {
   ticket(value: string, options?: TicketOptions): Ticket;
   /** Reads the queue. The read sees every write that was confirmed before it began. */
   read(options?: StoreCall): Promise<Queue>;
-  /** Removes an entry of this queue if it is still as it was read. Resolves once that is certain, either way. */
+  /** Removes an entry of this queue if its key still has the same value. Resolves once no such entry is left. */
   evict(entry: Entry, options: StoreCall): Promise<void>;
 }
 
@@ -140,14 +146,14 @@ export interface LockStore {
   readonly pending: PendingWork;
   /**
    * Makes no request.
-   * @throws {TypeError | RangeError} for a name that this store cannot have, with the name in the message
+   * @throws {TypeError | RangeError} for a name that is invalid in this store; the message shows the name
    */
   queue(lock: string): QueueStore;
-  /** Reads all queues below the lock prefix, by lock name. */
+  /** Reads all queues below the lock prefix. Resolves to a map from lock name to queue. */
   list(): Promise<ReadonlyMap<string, Queue>>;
 }
 
-/** What a `Lock` or `LockManager` is made with: an `EtcdClient`. */
+/** The client that a `Lock` or `LockManager` uses: an `EtcdClient`. */
 export interface LockClient {
   readonly store: LockStore;
 }
