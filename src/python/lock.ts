@@ -15,11 +15,11 @@ import {
 } from './options.ts';
 
 /**
- * python-etcd's `Lock`, call for call, in the same queue: its entry is the key `<lockPrefix>/<name>/<sequence>` with the
- * lock's uuid as value, and the first entry holds the lock.
+ * Works like python-etcd's `Lock`, call for call, and in the same queue. A lock's entry is the key
+ * `<lockPrefix>/<name>/<sequence>` with the lock's uuid as value. The first entry holds the lock.
  *
  * Calling `acquire` again on the same object renews the TTL. Calls of `acquire` and `setUuid` on one object run one after
- * another; `release` ends an `acquire` that still waits.
+ * another. `release` makes a waiting `acquire` reject.
  */
 export class Lock {
   readonly name: string;
@@ -30,19 +30,19 @@ export class Lock {
   readonly #margin: number | undefined;
   #ticket: Ticket;
   #lease: Lease | undefined;
-  /** Of the present hold. */
+  /** The fencing token of the present hold. */
   #fencingToken: bigint | undefined;
   #taken = false;
-  /** Ends the calls of `acquire` made so far. */
+  /** `release` aborts this scope, so that the calls of `acquire` made so far reject, and creates a new one. */
   #calls = new Scope();
   #callsUnderWay = 0;
-  /** Settles when all calls made so far have ended; undefined if they have. */
+  /** Resolves when all calls made so far have ended; undefined if no call is under way. */
   #turn: Promise<void> | undefined;
 
   /**
-   * Makes no request.
-   * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
-   * such as "%41" python-etcd uses another path.
+   * Creates a lock object. Makes no request.
+   * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For a name with "?", "#" or an escape
+   * such as "%41", python-etcd uses another path and therefore another queue.
    * @throws {TypeError | RangeError} for a name that etcd would change, or an invalid option
    */
   constructor(client: LockClient, name: string, options: LockOptions = {}) {
@@ -60,13 +60,13 @@ export class Lock {
     return this.#ticket.value;
   }
 
-  /** Whether the last `acquire` got the lock, and its lease is still certain to be valid. Makes no request. */
+  /** Whether the last `acquire` got the lock and its lease is still valid by the local clock. Makes no request. */
   get isTaken(): boolean {
     return this.#taken && (this.#lease?.valid ?? false);
   }
 
   /**
-   * The key of the own entry; after a release, of the last one.
+   * The key of the own entry; after a release, the key of the last own entry.
    * @throws {EtcdValueError} "No sequence present." before the first entry
    */
   get lockKey(): string {
@@ -74,8 +74,9 @@ export class Lock {
   }
 
   /**
-   * Greater than the token of every earlier hold: the number in the key of the own entry. A resource that refuses tokens lower
-   * than the highest it has seen is safe from a holder that does not know yet that it lost the lock.
+   * The fencing token: the number in the key of the own entry, greater than the token of every earlier hold. Send the token with
+   * each write. A resource that refuses tokens lower than the highest it has seen is then safe from holders that have lost the
+   * lock but do not know yet.
    * @throws {EtcdValueError} "No sequence present." before the first entry
    */
   get fencingToken(): bigint {
@@ -84,8 +85,8 @@ export class Lock {
 
   /**
    * Aborts when the present hold is lost; each new hold has a new signal. The reason is an `EtcdLockExpired`, an
-   * `EtcdClusterIdChanged`, or the error that makes renewals impossible. Aborts at the latest TTL − margin after the last
-   * renewal was sent; without `keepAlive`, after `acquire`. A release does not abort it.
+   * `EtcdClusterIdChanged`, or the error that makes renewals impossible. Aborts no later than TTL − margin after the last renewal
+   * was sent; without `keepAlive`, after the last `acquire` sent its write. A release does not abort the signal.
    */
   get signal(): AbortSignal {
     return this.#lease?.loss.signal ?? new AbortController().signal;
@@ -94,16 +95,17 @@ export class Lock {
   /**
    * Enters the queue and waits until the own entry is the first. If there is an own entry already, renews it instead.
    *
-   * Resolves to true when the lock is held. Resolves to false if `blocking` is false and the lock is taken: **the entry then
-   * stays in the queue** until `release`, or until its TTL has passed; the next call renews it and checks again. Every other
-   * exit path removes the entry.
+   * Resolves to true when the lock is held. Resolves to false if `blocking` is false and another entry holds the lock. **The own
+   * entry then stays in the queue** until `release`, or until its TTL has passed; the next call renews it and checks again.
+   * A call that rejects removes the entry, unless the call ended before it made any request.
    *
-   * Retries after a lost connection, a missing leader or a cleared history, until the timeout. Without a timeout it retries
-   * forever; but if the cluster has never answered, it rejects after three tries.
+   * Retries after a lost connection, a missing leader or a cleared event history: until the timeout, or forever without one.
+   * Rejects after three tries if `blocking` is false, or if there is no timeout and the cluster has never answered.
    * @throws {EtcdWatchTimedOut} after `timeout` seconds; names the holder
    * @throws {EtcdLockExpired} when the own entry expired while waiting
+   * @throws {EtcdClusterIdChanged} when another cluster answers
    * @throws {EtcdLockReleased} when `release` was called before the call ended
-   * @throws {EtcdConnectionFailed} when no member answers and retries are over
+   * @throws {EtcdConnectionFailed} when no member answers and no try is left
    * @throws {TypeError | RangeError} for an invalid option, before any request
    * @throws the signal's reason when it aborts
    */
@@ -115,10 +117,10 @@ export class Lock {
     this.#callsUnderWay += 1;
     try {
       const held = await this.#inTurn(() => this.#acquire(attempt, checked), attempt.signal);
-      released.throwIfAborted(); // release() may have been called since
+      released.throwIfAborted(); // release() may have been called after the lock was acquired
       return held;
     } catch (error) {
-      // The call ended while it waited for its turn. Errors of acquire() are explained already.
+      // A call that ended while it waited for its turn rejects with the internal reason: return the real one instead.
       throw error === attempt.signal.reason ? attempt.explain(error) : error;
     } finally {
       this.#callsUnderWay -= 1;
@@ -127,11 +129,11 @@ export class Lock {
   }
 
   /**
-   * Removes the own entry; a waiting `acquire` rejects with `EtcdLockReleased`. Resolves once the key is gone, also if it was
-   * gone before. `isTaken` is false from the call on, even if the removal fails.
+   * Removes the own entry; a waiting `acquire` rejects with `EtcdLockReleased`. Resolves once the key is gone, even if it was
+   * gone before the call. `isTaken` is false from the call on, even if the removal fails.
    * @throws {EtcdConnectionFailed} when etcd could not be reached; the removal is then retried in the background until it
-   * succeeds
-   * @throws {EtcdValueError} "No sequence present." when there never was an own entry, and no key has our uuid
+   * succeeds, or until etcd refuses it and the entry has expired
+   * @throws {EtcdValueError} "No sequence present." when there never was an own entry, and no key has this lock's uuid
    */
   async release(): Promise<void> {
     const waiting = this.#callsUnderWay > 0;
@@ -148,7 +150,7 @@ export class Lock {
     });
   }
 
-  /** Reads the own entry by quorum and resolves to whether the lock is held now. False also after TTL − margin. */
+  /** Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false after TTL − margin. */
   async isAcquired(): Promise<boolean> {
     const lease = this.#lease;
     if (!this.isTaken || !lease) return false;
@@ -159,8 +161,8 @@ export class Lock {
 
   /**
    * Takes over the entry of a process that is gone, by the uuid of its lock. `acquire` then renews the entry, and resolves to
-   * true if it is the first. The entry keeps its key, hence its fencing token: **never take over the entry of a process that
-   * may still be alive**, because nothing would distinguish the two. A present own entry is removed.
+   * true if it is the first. The entry keeps its key, and so its fencing token: **never take over the entry of a process that may
+   * still be alive**, because both would hold the lock with the same token. If this lock has another entry, that one is removed.
    * @throws {EtcdValueError} "Inexistent UUID" when no entry has this uuid; nothing is changed then
    * @throws {TypeError | RangeError} for an invalid uuid
    */
@@ -175,12 +177,12 @@ export class Lock {
     });
   }
 
-  /** Reads the queue by quorum: the entries of all clients, python-etcd's too, in the order they are served. */
+  /** Reads the queue by quorum. Resolves to the entries of all clients, also python-etcd's, in the order they are served. */
   async contenders(): Promise<readonly Entry[]> {
     return (await this.#queue.read()).inOrder();
   }
 
-  /** Releases the lock, if there was ever an entry to remove. */
+  /** Calls `release`, unless there was never an own entry and no `acquire` is under way. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#ticket.last || this.#callsUnderWay > 0) await this.release();
   }
@@ -198,11 +200,11 @@ export class Lock {
       const { lease, fencingToken } = await acquire(acquisition, attempt);
       this.#fencingToken = fencingToken;
       this.#taken = fencingToken !== undefined;
-      if (!this.#taken) lease.lose(new EtcdLockExpired(`${lease.entry.key} is not first in line`));
+      if (!this.#taken) lease.lose(new EtcdLockExpired(`${lease.entry.key} is not the first entry of its queue`));
       this.#lease = this.#taken ? lease : undefined;
       return this.#taken;
     } catch (error) {
-      // A hold outlives a call that ended before it made any request.
+      // If this call ended before it made any request, an earlier hold continues.
       if (!this.#lease?.valid) this.#endHold();
       throw error;
     }

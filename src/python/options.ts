@@ -4,14 +4,20 @@ import { parseValue } from '../recipe/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
 export interface LockOptions {
-  /** Identity of this contender: what its key carries, at most 250 bytes. Default: a fresh uuid. One lock is used by one identity at a time. */
+  /** Value of the lock's entry, at most 250 bytes. No two lock objects may use the same uuid at a time. Default: a new uuid. */
   readonly uuid?: string | undefined;
-  /** Seconds by which the clocks of etcd's members may differ. A hold ends this long before its TTL. Default max(TTL/10, 0.25). */
+  /**
+   * Seconds by which the clocks of etcd's members may differ. A hold ends this long before its TTL has passed.
+   * Default max(TTL/10, 0.25).
+   */
   readonly margin?: number | undefined;
 }
 
 export interface AcquireOptions {
-  /** Wait for the lock. Default true. With false, `acquire` resolves to false if the lock is taken, **and the entry stays in the queue**. */
+  /**
+   * Whether to wait for the lock. Default true. With false, `acquire` resolves to false if another entry holds the lock, **and
+   * the own entry stays in the queue**.
+   */
   readonly blocking?: boolean | undefined;
   /** Seconds until the key expires unless renewed, an integer ≥ 1; null: never. Default 3600. */
   readonly lockTtl?: number | null | undefined;
@@ -19,7 +25,10 @@ export interface AcquireOptions {
   readonly timeout?: number | undefined;
   /** Cancels the call, which rejects with the signal's reason and removes the entry. */
   readonly signal?: AbortSignal | undefined;
-  /** Renew every TTL/3, while waiting and while holding; `lock.signal` aborts when that fails. Default false. */
+  /**
+   * Whether to renew the entry every TTL/3, while waiting and while holding. `lock.signal` aborts when a renewal shows that the
+   * lock is lost, or when none succeeds in time. Default false.
+   */
   readonly keepAlive?: boolean | undefined;
 }
 
@@ -28,30 +37,42 @@ export interface CheckedAcquire extends AttemptLimits {
   readonly keepAlive: boolean;
 }
 
-/** On etcd v2 the request line of a removal has the uuid and the name: see `LONGEST_NAME` in v2/paths.ts. */
+/**
+ * Maximum bytes of a uuid. On etcd v2, the request line of a removal contains both the uuid and the name; see `LONGEST_NAME` in
+ * v2/paths.ts.
+ */
 const LONGEST_UUID = 250;
 
-/** @throws {TypeError | RangeError} with the value in the message */
+/** @throws {TypeError | RangeError} if an option is invalid; the message shows its value */
 export function checkLockOptions({ uuid, margin }: LockOptions): void {
   if (uuid !== undefined) checkUuid(uuid);
   if (margin !== undefined) checkSecondsOrNone('margin', margin);
 }
 
-/** @throws {TypeError | RangeError} with the value in the message */
+/**
+ * @throws {TypeError | RangeError} unless the uuid is a well-formed string of 1 to {@link LONGEST_UUID} bytes, without a mode or
+ * an identity before it; the message shows the value
+ */
 export function checkUuid(uuid: unknown): asserts uuid is string {
   checkName('uuid', uuid, LONGEST_UUID);
   if (parseValue(uuid).uuid !== uuid)
-    throw new RangeError(`uuid must not look like a shared value or one with an identity, got ${show(uuid)}`);
+    throw new RangeError(
+      `uuid must not start with "shared:" or have the form "id:<identity>:<uuid>", got ${show(uuid)}`,
+    );
 }
 
-/** @throws {TypeError | RangeError} with the value in the message */
+/**
+ * Returns the options with their defaults.
+ * @throws {TypeError | RangeError} if an option is invalid; the message shows its value
+ */
 export function checkAcquire(options: AcquireOptions, margin: number | undefined): CheckedAcquire {
   const { blocking = true, lockTtl = 3600, timeout = 0, signal, keepAlive = false } = options;
   if (lockTtl !== null) checkTtl('lockTtl', lockTtl, ' or null');
   checkSecondsOrNone('timeout', timeout);
   checkBooleans({ blocking, keepAlive });
   checkSignal(signal);
-  if (keepAlive && lockTtl === null) throw new RangeError('keepAlive needs a lockTtl to renew, got null');
+  if (keepAlive && lockTtl === null)
+    throw new RangeError('keepAlive requires a number of seconds as lockTtl, got null');
   if (lockTtl !== null) checkMargin('lockTtl', lockTtl, margin);
   return { blocking, timeout, deadline: limitOf(timeout), signal, lockTtl, keepAlive };
 }

@@ -50,7 +50,7 @@ test.each([
   [{ blocking: 0 as unknown as boolean }, 'blocking must be a boolean, got 0'],
   [{ keepAlive: 'yes' as unknown as boolean }, 'keepAlive must be a boolean, got "yes"'],
   [{ signal: {} as AbortSignal }, 'signal must be an AbortSignal'],
-  [{ keepAlive: true, lockTtl: null }, 'keepAlive needs a lockTtl to renew, got null'],
+  [{ keepAlive: true, lockTtl: null }, 'keepAlive requires a number of seconds as lockTtl, got null'],
 ])('acquire(%j) rejects before any request', async (options, message) => {
   const proxy = await useProxy();
   const lock = new Lock(useClient({ endpoints: proxy.url }), 'x');
