@@ -13,7 +13,7 @@ import {
   isTransient,
 } from '../../errors.ts';
 import { now } from '../../time.ts';
-import type { Attempt } from './members.ts';
+import type { MemberRequest } from './members.ts';
 
 /**
  * Whether another member may succeed: this one did not answer, has no leader, is of another cluster, is no etcd, or is not
@@ -45,7 +45,7 @@ export function markUnclear(error: unknown, failures: readonly EndpointFailure[]
 }
 
 /** Returns the failure of a member that is still silent when its call ends. */
-export const stillSilent = ({ endpoint, startedAt }: Attempt): EndpointFailure => {
+export const stillSilent = ({ endpoint, startedAt }: MemberRequest): EndpointFailure => {
   const message = `no answer for ${((now() - startedAt) / 1000).toFixed(1)} s`;
   return { endpoint: endpoint.url, error: new EtcdConnectionFailed(message, { outcomeUnknown: true }) };
 };

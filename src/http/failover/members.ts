@@ -3,7 +3,7 @@ import type { Endpoint } from '../endpoint.ts';
 import type { RateLimit } from './rate-limit.ts';
 
 /** One attempt of a call at one member. */
-export interface Attempt {
+export interface MemberRequest {
   readonly endpoint: Endpoint;
   /** Index of the member in the list. */
   readonly index: number;
@@ -39,7 +39,7 @@ export class Members {
    * @param asked indexes of the members that the call has asked; the choice is added
    * @param initial index of the member that was preferred when the call began; absent in the first choice of a call
    */
-  choose(asked: Set<number>, initial = this.#preferred): Attempt {
+  choose(asked: Set<number>, initial = this.#preferred): MemberRequest {
     if (asked.size === this.count) asked.clear();
     let index = this.#preferred;
     while (asked.has(index)) index = this.#after(index);
@@ -50,7 +50,7 @@ export class Members {
   }
 
   /** Prefers this member from now on, unless other calls have changed the preferred member since the call began. */
-  answered({ endpoint, index, startedAt, initial }: Attempt): void {
+  answered({ endpoint, index, startedAt, initial }: MemberRequest): void {
     if (this.#rateLimit.isOutage || this.#preferred === initial) this.#preferred = index;
     this.#answered.set(endpoint, Math.max(startedAt, this.#lastAnswered(endpoint)));
     this.#failing.clear();
@@ -61,7 +61,7 @@ export class Members {
    * Prefers the next member. Ignored if the member has answered a later request, unless the error is one of the socket.
    * @param cause the socket's error, if any. It shows the member's current state. Other failures may concern old requests.
    */
-  failed(attempt: Attempt, cause: unknown): void {
+  failed(attempt: MemberRequest, cause: unknown): void {
     const { endpoint, index, startedAt } = attempt;
     if (!(cause instanceof Error) && startedAt < this.#lastAnswered(endpoint)) return;
     this.#addFailing(endpoint);
@@ -69,7 +69,7 @@ export class Members {
   }
 
   /** Counts a slow member as failing. Its answer may still come, but more requests would not help. */
-  overdue({ endpoint, startedAt }: Attempt): void {
+  overdue({ endpoint, startedAt }: MemberRequest): void {
     if (startedAt >= this.#lastAnswered(endpoint)) this.#addFailing(endpoint);
   }
 

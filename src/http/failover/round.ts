@@ -5,7 +5,7 @@ import type { Endpoint } from '../endpoint.ts';
 import { Timeout } from '../timeout.ts';
 import { combine, isMembersFault, markUnclear, stillSilent } from './failures.ts';
 import { type HedgeAfter, hedge } from './hedge.ts';
-import type { Attempt, Members } from './members.ts';
+import type { MemberRequest, Members } from './members.ts';
 import type { RateLimit } from './rate-limit.ts';
 
 /**
@@ -43,7 +43,7 @@ export class Round<T> {
   /** Indexes of the members asked so far. Cleared when all have been asked, and before each attempt during an outage. */
   readonly #asked = new Set<number>();
   readonly #failures: EndpointFailure[] = [];
-  readonly #underWay = new Set<Attempt>();
+  readonly #underWay = new Set<MemberRequest>();
   #initial: number | undefined;
   #isTimedOut = false;
   /** Timeout of a hedged call as a whole; starts with the first attempt. */
@@ -126,7 +126,7 @@ export class Round<T> {
   };
 
   /** Retries on a stale connection: a server may close a connection between requests just when the next request is sent. */
-  async #askUnlessStale({ endpoint }: Attempt): Promise<T> {
+  async #askUnlessStale({ endpoint }: MemberRequest): Promise<T> {
     for (let retries = 0; ; retries += 1) {
       try {
         return await this.#ask(endpoint);
@@ -140,7 +140,7 @@ export class Round<T> {
     }
   }
 
-  #note(attempt: Attempt, error: unknown): void {
+  #note(attempt: MemberRequest, error: unknown): void {
     if (isMembersFault(error)) {
       // A stale connection says nothing about the member.
       if (!attempt.endpoint.wasStale(error)) this.#members.failed(attempt, error.cause);

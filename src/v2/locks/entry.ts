@@ -25,7 +25,7 @@ export interface Appended {
   readonly queue: Promise<V2Queue | undefined>;
 }
 
-export interface AttemptLimits {
+export interface RequestLimits {
   readonly signal?: Source | undefined;
   /** Seconds. */
   readonly attemptTimeout: number;
@@ -37,7 +37,7 @@ export async function append(
   path: string,
   value: string,
   ttl: number | null,
-  limits: AttemptLimits,
+  limits: RequestLimits,
 ): Promise<Appended> {
   const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, value, { ...limits, ttl, listing: true });
   debug('%s: queued as %s with ttl %s', path, node.key, ttl);

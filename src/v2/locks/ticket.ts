@@ -16,7 +16,7 @@ import type {
 import { Deadline, now } from '../../time.ts';
 import type { CallOptions, KeysApi } from '../keys-api.ts';
 import { hasFullWidth } from '../paths.ts';
-import { type AttemptLimits, adopted, append, remove, renew, type V2OwnEntry, verify } from './entry.ts';
+import { adopted, append, type RequestLimits, remove, renew, type V2OwnEntry, verify } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { Standings } from './standing.ts';
 import {
@@ -176,7 +176,7 @@ export class V2Ticket implements Ticket {
   }
 
   /** Renews the entry. Resolves to undefined if the entry is gone. */
-  async #renewed(own: V2OwnEntry, ttl: number | null, limits: AttemptLimits): Promise<V2OwnEntry | undefined> {
+  async #renewed(own: V2OwnEntry, ttl: number | null, limits: RequestLimits): Promise<V2OwnEntry | undefined> {
     try {
       this.#update(await renew(this.#keys, own, ttl, limits));
     } catch (error) {
@@ -187,7 +187,7 @@ export class V2Ticket implements Ticket {
   }
 
   /** Appends an entry. Resolves to undefined if the own entry must be renewed: it is of an earlier append, or not fresh. */
-  async #appended(ttl: number | null, { signal, attemptTimeout }: AttemptLimits): Promise<V2OwnEntry | undefined> {
+  async #appended(ttl: number | null, { signal, attemptTimeout }: RequestLimits): Promise<V2OwnEntry | undefined> {
     const stop = new Scope();
     const work = this.#append(ttl, { signal: stop, attemptTimeout });
     // An abort of the call does not abort the append: its answer names the key to remove.
@@ -200,7 +200,7 @@ export class V2Ticket implements Ticket {
     return found === entry && isFresh(entry) ? entry : undefined;
   }
 
-  async #append(ttl: number | null, limits: AttemptLimits): Promise<V2OwnEntry> {
+  async #append(ttl: number | null, limits: RequestLimits): Promise<V2OwnEntry> {
     this.#unclear.sent(this.#last);
     try {
       const { entry, queue } = await append(this.#keys, this.path, this.value, ttl, limits);
