@@ -7,11 +7,11 @@ import { aborted, type LockTest, untilContenders } from './locks.ts';
 export function holding(test: LockTest): void {
   describe.concurrent('the lease of an entry', () => {
     test('is renewed with keepAlive for several TTLs, for a holder and for a waiter', async ({ observer, a, b }) => {
-      await a.acquire({ lockTtl: 2, keepAlive: true });
+      await a.acquire({ lockTtl: 5, keepAlive: true });
       const { signal } = a;
-      const waiting = b.acquire({ lockTtl: 2, keepAlive: true });
+      const waiting = b.acquire({ lockTtl: 5, keepAlive: true });
       const before = await untilContenders(a, 2);
-      await untilExpiry(observer, 5);
+      await untilExpiry(observer, 11);
       expect(await a.isAcquired()).toBe(true);
       expect(signal.aborted).toBe(false);
       const after = await a.contenders();
