@@ -123,7 +123,7 @@ test('a Node holder with keepAlive outlives its TTL, and its renewals do not wak
     const holder = new Lock(useClient(), name);
     // The first requests of a client take longest.
     await holder.acquire({ lockTtl: 60 });
-    await holder.acquire({ lockTtl: 2, keepAlive: true });
+    await holder.acquire({ lockTtl: 5, keepAlive: true });
     const waiter = await behindProxy.lock(name);
     const inPlace = proxy.next(({ query }) => query.get('wait') === 'true', 'headers');
     const waiting = waiter.acquire({ lockTtl: 60 });
@@ -134,7 +134,7 @@ test('a Node holder with keepAlive outlives its TTL, and its renewals do not wak
     // A whole TTL past the moment at which the key would have expired.
     const later = await until(
       () => queueOn(name),
-      () => Date.now() > expiry + 2_000,
+      () => Date.now() > expiry + 5_000,
     );
     expect(later).toMatchObject([{ key: holder.lockKey, value: holder.uuid }, { value: (await waiter.state()).uuid }]);
     expect(await holder.isAcquired()).toBe(true);

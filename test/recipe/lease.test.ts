@@ -31,7 +31,7 @@ describe('a lock with keepAlive', () => {
     const name = freshName();
     const holder = new Lock(useClient(), name);
     const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
-    await holder.acquire({ lockTtl: 2, keepAlive: true });
+    await holder.acquire({ lockTtl: 5, keepAlive: true });
     const { lockKey } = holder;
     const waiting = waiter.acquire({ timeout: 30 });
     const [{ modifiedIndex } = { modifiedIndex: 0 }] = await untilQueued(name, 2);
@@ -53,7 +53,7 @@ describe('a lock with keepAlive', () => {
     const holder = new Lock(useClient(), name);
     const waiter = new Lock(useClient(), name);
     await holder.acquire({ lockTtl: 60 });
-    const waiting = waiter.acquire({ lockTtl: 2, keepAlive: true });
+    const waiting = waiter.acquire({ lockTtl: 5, keepAlive: true });
     const [, own] = await untilQueued(name, 2);
     await until(
       () => queueOn(name),
