@@ -134,7 +134,7 @@ describe('a lock with keepAlive', () => {
   test('survives a renewal whose answer is lost', async () => {
     const proxy = await useProxy();
     const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
-    await lock.acquire({ lockTtl: 2, keepAlive: true });
+    await lock.acquire({ lockTtl: 6, keepAlive: true });
     let swallowed = 0;
     const off = proxy.intercept((request) => {
       if (!isRenewal(request)) return undefined;
@@ -155,7 +155,7 @@ describe('a lock with keepAlive', () => {
   test('survives two renewals that are answered with a page that is not from etcd', async () => {
     const client = useClient();
     const lock = new Lock(client, freshName());
-    await lock.acquire({ lockTtl: 3, keepAlive: true });
+    await lock.acquire({ lockTtl: 6, keepAlive: true });
     const renew = client.renew.bind(client);
     let pages = 0;
     const renewed = new Promise((resolve) => {
