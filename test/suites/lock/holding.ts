@@ -51,15 +51,15 @@ export function holding(test: LockTest): void {
 
     test('is not renewed after a non-blocking acquire without success, even with keepAlive', async ({ a, b }) => {
       await a.acquire();
-      expect(await b.acquire({ blocking: false, lockTtl: 1, keepAlive: true })).toBe(false);
+      expect(await b.acquire({ blocking: false, lockTtl: 5, keepAlive: true })).toBe(false);
       expect(await untilContenders(a, 1)).toMatchObject([{ value: a.uuid }]);
     });
 
     test('never ends with a TTL of null', async ({ observer, a, b }) => {
-      await a.acquire({ lockTtl: 1 });
+      await a.acquire({ lockTtl: 5 });
       await a.acquire({ lockTtl: null });
       const { signal } = a;
-      await untilExpiry(observer, 1);
+      await untilExpiry(observer, 5);
       expect(await b.acquire({ blocking: false })).toBe(false);
       expect(await a.isAcquired()).toBe(true);
       expect(signal.aborted).toBe(false);

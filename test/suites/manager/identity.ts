@@ -74,7 +74,7 @@ export function identities(test: ManagerTest): void {
       const watched = nextWait(client);
       const head = locks.acquire(lockName);
       await watched;
-      const error = await rejection(locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
+      const error = await rejection(locks.acquire(lockName, { timeout: 2 }), EtcdWatchTimedOut);
       expect(error.holder).toMatchObject({ key: holder.key, value: 'holder' });
       await queue.remove(holder.key);
       await (await head).release();
