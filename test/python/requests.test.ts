@@ -1,31 +1,37 @@
-import { expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { Lock } from '../../src/index.ts';
+import { useBeatClock } from '../support/beat-clock.ts';
 import { freshName, queueOn, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
-test('an uncontended acquire and release take three requests', async () => {
-  const proxy = await useProxy();
-  const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
-  for (let cycle = 1; cycle <= 3; cycle += 1) {
-    await lock.acquire();
-    await lock.release();
-    expect(proxy.requests.map(({ method }) => method)).toEqual(Array(cycle).fill(['POST', 'GET', 'DELETE']).flat());
-  }
-});
+describe('if each request is answered in time,', () => {
+  const clock = useBeatClock();
+  beforeEach(() => clock.pause());
 
-test('a waiter needs one append, one watch and two listings to get the lock', async () => {
-  const proxy = await useProxy();
-  const name = freshName();
-  const owner = new Lock(useClient(), name);
-  await owner.acquire();
-  const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
-  const watching = proxy.next(({ query }) => query.get('wait') === 'true', 'headers');
-  const waiting = waiter.acquire();
-  await watching;
-  await owner.release();
-  await waiting;
-  const requests = proxy.requests.map(({ method, query }) => (query.get('wait') ? 'WATCH' : method));
-  expect(requests).toEqual(['POST', 'GET', 'WATCH', 'GET']);
+  test('an uncontended acquire and release take three requests', async () => {
+    const proxy = await useProxy();
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
+    for (let cycle = 1; cycle <= 3; cycle += 1) {
+      await lock.acquire();
+      await lock.release();
+      expect(proxy.requests.map(({ method }) => method)).toEqual(Array(cycle).fill(['POST', 'GET', 'DELETE']).flat());
+    }
+  });
+
+  test('a waiter needs one append, one watch and two listings to get the lock', async () => {
+    const proxy = await useProxy();
+    const name = freshName();
+    const owner = new Lock(useClient(), name);
+    await owner.acquire();
+    const waiter = new Lock(useClient({ endpoints: proxy.url }), name);
+    const watching = proxy.next(({ query }) => query.get('wait') === 'true', 'headers');
+    const waiting = waiter.acquire();
+    await watching;
+    await owner.release();
+    await waiting;
+    const requests = proxy.requests.map(({ method, query }) => (query.get('wait') ? 'WATCH' : method));
+    expect(requests).toEqual(['POST', 'GET', 'WATCH', 'GET']);
+  });
 });
 
 test('a hundred waiters of one client do not delay a release by the same client', async () => {
