@@ -1,4 +1,5 @@
-// The database rejects writes of a process that has not noticed the loss of its lock. (SQLite; PostgreSQL's max() is greatest().)
+// The database rejects writes of a process that has not noticed the loss of its lock. Needs `npm install sql.js`.
+// (SQLite; PostgreSQL's max() is greatest().)
 import { EtcdClient, EtcdStaleToken, Fence, LockManager } from 'etcd-v2-lock';
 import initSqlJs from 'sql.js';
 
