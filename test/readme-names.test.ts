@@ -1,9 +1,9 @@
-// Every name in the README exists, and its tables are complete.
+// Every name in the README and in docs/ exists, and their tables are complete.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import * as api from '../src/index.ts';
 import { freshName, rejection, useClient } from './support/locks.ts';
-import { between, exists, packageJson, quotedIn, readme, rowsOf } from './support/readme.ts';
+import { between, pages, quotedIn, rowsOf } from './support/readme.ts';
 
 const { Lock, LockManager } = api;
 
@@ -13,44 +13,26 @@ const membersOf = (object: object): string[] => [
   ...Object.getOwnPropertyNames(Object.getPrototypeOf(object)).filter((name) => name !== 'constructor'),
 ];
 
-test('the files the README links to exist, and are in the package', () => {
-  const links = [...readme.matchAll(/\]\(([^)#]+)\)/g)].map(([, link = '']) => link);
-  expect(links.length).toBeGreaterThan(5);
-  for (const link of links) {
-    expect(exists(link), link).toBe(true);
-    expect(packageJson.files).toContain(link.split('/')[0]);
-  }
-});
+const GUIDE = 'docs/lock-manager.md';
+const everything = pages.map(({ text }) => text).join('\n');
 
-test('the sections the README links to exist', () => {
-  const anchors = [...readme.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
-    title
-      .toLowerCase()
-      .replaceAll(/[^\w -]/g, '')
-      .replaceAll(' ', '-'),
-  );
-  const links = [...readme.matchAll(/\]\(#([^)]+)\)/g)].map(([, link]) => link);
-  expect(links.length).toBeGreaterThan(2);
-  expect(anchors).toEqual(expect.arrayContaining(links));
-});
-
-test('the package exports the errors the README names', () => {
-  const errors = [...readme.matchAll(/`(Etcd\w+)`/g)].map(([, name]) => name);
+test('the package exports the errors that the docs name', () => {
+  const errors = [...everything.matchAll(/`(Etcd\w+)`/g)].map(([, name]) => name);
   expect(new Set(errors).size).toBeGreaterThan(10);
   expect(Object.keys(api)).toEqual(expect.arrayContaining(errors));
 });
 
-test('the members of Lock that the README names exist', () => {
+test('the members of Lock that the docs name exist', () => {
   const lock = new Lock(useClient(), freshName());
-  const rows = between('## If you come', '### `blocking');
+  const rows = between('docs/python-etcd.md', '| python-etcd |', '## `blocking');
   const named = [...rows.matchAll(/`(?:await )?lock\.([a-z]\w*)(?:\(.*?\))?`/g)].map(([, name = '']) => name);
   const ours = named.filter((name) => !name.includes('_'));
   expect(ours.length).toBeGreaterThan(5);
   expect(membersOf(lock)).toEqual(expect.arrayContaining(ours));
 });
 
-describe('in the section on LockManager', () => {
-  const options = rowsOf(between('## LockManager', 'The callback gets'));
+describe('in the guide to LockManager', () => {
+  const options = rowsOf(between(GUIDE, '## Options', 'The callback gets'));
   const nameOf = ([cell]: readonly string[]): string => quotedIn(cell)[0] ?? '';
   const isStarred = ([cell = '']: readonly string[]): boolean => cell.endsWith('*');
   const byRequest = options.filter((row) => !isStarred(row)).map(nameOf);
@@ -71,21 +53,21 @@ describe('in the section on LockManager', () => {
     expect(byManager).toEqual(['timeout', 'ttl', 'identity', 'margin']);
   });
 
-  test('the members of LockManager that the README names exist', () => {
-    const named = [...readme.matchAll(/\blocks\.(\w+)\(/g)].map(([, name]) => name);
+  test('the members of LockManager that the docs name exist', () => {
+    const named = [...everything.matchAll(/\blocks\.(\w+)\(/g)].map(([, name]) => name);
     expect(named.length).toBeGreaterThan(2);
     expect(membersOf(new LockManager(useClient()))).toEqual(expect.arrayContaining(named));
   });
 
   test('the table of the members of `held` is complete', async () => {
-    const rows = rowsOf(between('The callback gets', '### When the lock is lost'));
+    const rows = rowsOf(between(GUIDE, 'The callback gets', '## Choosing'));
     const named = rows.flatMap(([cell]) => quotedIn(cell)).map((text) => text.replace('held.', '').replace('()', ''));
     const members = await new LockManager(useClient()).request(freshName(), membersOf);
     expect(named.sort()).toEqual(members.sort());
   });
 
-  test('the entries of query() have the fields the README names', async () => {
-    const [, fields = ''] = /for \(const \{ (.*) \} of \[\.\.\.held/.exec(readme) ?? [];
+  test('the entries of query() have the fields that the guide names', async () => {
+    const [, fields = ''] = /for \(const \{ (.*) \} of \[\.\.\.held/.exec(everything) ?? [];
     const name = freshName();
     const locks = new LockManager(useClient());
     const { held } = await locks.request(name, () => locks.query(name));
@@ -94,7 +76,7 @@ describe('in the section on LockManager', () => {
 
   test('a hold and a loss publish messages on all listed channels, with exactly the listed fields', async () => {
     const [channels = [], fields = []] = ['| channel', '| field'].map((head) =>
-      rowsOf(between(head, '\n\n')).flatMap(([cell]) => quotedIn(cell)),
+      rowsOf(between('docs/metrics.md', head, '\n\n')).flatMap(([cell]) => quotedIn(cell)),
     );
     const name = freshName();
     const heard = new Set<string>();

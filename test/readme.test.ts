@@ -1,10 +1,12 @@
+// Every snippet of the README and of docs/ is executed.
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { EmbeddedEtcd } from '../src/server/index.ts';
 import { makeAuthority } from './support/certificates.ts';
 import { raw } from './support/locks.ts';
-import { blocks, packageJson } from './support/readme.ts';
-import { runScript } from './support/script.ts';
+import { type Block, blocks, packageJson, page } from './support/readme.ts';
+import { runScript, startNode } from './support/script.ts';
 import { APP, guard, useTlsEtcd } from './support/secured-etcd.ts';
 import { runInShell } from './support/shell.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
@@ -13,8 +15,8 @@ import { COMPILE, runInUserProject, strictTsconfig } from './support/user-projec
 const nameOf = (code: string): string | undefined =>
   /^\/\/ (\S+\.js)$/m.exec(code.slice(0, code.indexOf('\n') + 1))?.[1];
 
-const codeIn = (wanted: string): string[] =>
-  blocks.filter(({ language }) => language === wanted).map(({ code }) => code);
+const blocksIn = (wanted: string): Block[] => blocks.filter(({ language }) => language === wanted);
+const codeIn = (wanted: string): string[] => blocksIn(wanted).map(({ code }) => code);
 
 /** Replaces the endpoint in a snippet by that of the shared server. */
 const here = (code: string): string =>
@@ -22,23 +24,39 @@ const here = (code: string): string =>
     .replaceAll('http://127.0.0.1:2379', inject('etcd'))
     .replaceAll('new EtcdClient()', `new EtcdClient({ endpoints: '${inject('etcd')}' })`);
 
-const numbered = (codes: readonly string[]) => codes.map((code, i) => ({ n: i + 1, code }));
+const numbered = (found: readonly Block[]) => found.map(({ file, code }, i) => ({ n: i + 1, file, code }));
 
-describe('the README', () => {
+describe('in the README and docs/', () => {
   const js = codeIn('js');
-  const snippets = js.filter((code) => !nameOf(code));
+  const snippets = blocksIn('js').filter(({ code }) => !nameOf(code));
 
-  test.each(numbered(snippets))('JavaScript snippet $n runs unchanged and exits with 0', async ({ code }) => {
-    const { code: exit, stderr } = await runScript(here(code));
-    expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
-  });
+  test.each(numbered(snippets))(
+    'JavaScript snippet $n (in $file) runs unchanged and exits with 0',
+    async ({ code }) => {
+      const { code: exit, stderr } = await runScript(here(code));
+      expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' });
+    },
+  );
 
-  test.each(numbered(codeIn('ts')))('TypeScript snippet $n compiles in strict mode and runs', async ({ code }) => {
-    // Compiles the declarations of the other entry point too.
-    const server = "export { EmbeddedEtcd } from 'etcd-v2-lock/server';";
-    const files = { 'snippet.ts': here(code), 'server.ts': server, 'tsconfig.json': strictTsconfig() };
-    const { code: exit, output } = await runInUserProject(files, [COMPILE, ['out/snippet.js']]);
-    expect({ exit, output }).toEqual({ exit: 0, output: expect.stringMatching(/^mine, with token \d+n\n$/) });
+  test.each(numbered(blocksIn('ts')))(
+    'TypeScript snippet $n (in $file) compiles in strict mode and runs',
+    async ({ code }) => {
+      // Compiles the declarations of the other entry point too.
+      const server = "export { EmbeddedEtcd } from 'etcd-v2-lock/server';";
+      const files = { 'snippet.ts': here(code), 'server.ts': server, 'tsconfig.json': strictTsconfig() };
+      const { code: exit, output } = await runInUserProject(files, [COMPILE, ['out/snippet.js']]);
+      expect({ exit, output }).toEqual({ exit: 0, output: expect.stringMatching(/^held, with token \d+n\n$/) });
+    },
+  );
+
+  test('the recommended settings for TypeScript compile the TypeScript snippets', async () => {
+    const [settings = '', ...others] = codeIn('json');
+    expect(others).toEqual([]);
+    const snippets = codeIn('ts').map((code, i) => [`snippet-${i}.ts`, code]);
+    const { code, output } = await runInUserProject(Object.fromEntries([...snippets, ['tsconfig.json', settings]]), [
+      COMPILE,
+    ]);
+    expect({ code, output }).toEqual({ code: 0, output: '' });
   });
 
   test('the example with TLS and a password acquires a lock on an etcd that requires both', async () => {
@@ -54,7 +72,7 @@ describe('the README', () => {
       'locked.js': snippet.replaceAll(/https:\/\/etcd-\d:2379/g, url),
     };
     const { code, output } = await runInUserProject(files, [['locked.js']], { ETCD_PASSWORD: APP.password });
-    expect({ code, output }).toEqual({ code: 0, output: 'mine\n' });
+    expect({ code, output }).toEqual({ code: 0, output: 'held\n' });
   });
 
   const [underTest = '', ...itsTests] = js.filter((code) => /report/.test(nameOf(code) ?? ''));
@@ -73,8 +91,12 @@ describe('the README', () => {
     });
   });
 
-  test.each(numbered(codeIn('sh').filter((code) => code.startsWith('etcd-v2-lock'))))(
-    'the commands of shell snippet $n succeed and print the holder of the lock',
+  const shell = blocksIn('sh');
+  const serving = shell.filter(({ code }) => code.includes('etcd-v2-lock serve'));
+  const commands = shell.filter((block) => !serving.includes(block) && /^(?:npx )?etcd-v2-lock /.test(block.code));
+
+  test.each(numbered(commands))(
+    'the commands of shell snippet $n (in $file) succeed and print the holder of the lock',
     async ({ code }) => {
       const etcd = await EmbeddedEtcd.start();
       onTestFinished(() => etcd.stop());
@@ -86,12 +108,45 @@ describe('the README', () => {
     },
   );
 
-  test('has only snippets that these tests run, and two npm commands, which exist', () => {
-    expect(new Set(blocks.map(({ language }) => language))).toEqual(new Set(['sh', 'js', 'ts']));
+  test('the command that starts an etcd in memory starts one', async () => {
+    expect(serving.map(({ code }) => code)).toEqual(['npx etcd-v2-lock serve\n']);
+    const { process, result } = startNode(['dist/cli/main.js', 'serve', '--port', '0']);
+    onTestFinished(() => void process.kill('SIGKILL'));
+    const [url] = await once(process.stdout, 'data');
+    const answer = await fetch(`${String(url).trim()}/v2/keys/`);
+    expect(await answer.json()).toEqual({ action: 'get', node: { dir: true } });
+    process.kill('SIGTERM');
+    expect(await result).toMatchObject({ code: 143, stderr: '' });
+  });
+
+  test.each(numbered(blocksIn('crontab')))(
+    'the command of crontab $n (in $file) runs the job, and skips it while another host runs it',
+    async ({ code }) => {
+      const etcd = await EmbeddedEtcd.start();
+      onTestFinished(() => etcd.stop());
+      const [, command = ''] = /^0 \* \* \* \* (.*)\n$/.exec(code) ?? [];
+      const job = command.replace('/usr/local/bin/import', 'echo imported').replace('sleep 60', 'sleep 0');
+      const env = { ETCD_ENDPOINTS: etcd.url };
+      expect(await runInShell(job, env)).toEqual({ stdout: 'imported\n', stderr: '' });
+      await raw('POST', '/_locks/import', { value: randomUUID(), ttl: '600' }, etcd.url);
+      await expect(runInShell(job, env)).rejects.toMatchObject({ code: 1, stdout: '' });
+    },
+  );
+
+  test('there are only snippets that these tests run', () => {
+    const executed = ['crontab', 'js', 'json', 'sh', 'ts'];
+    const generated = page('docs/cli.md').blocks;
+    const written = blocks.filter((block) => !generated.includes(block));
+    expect(written.filter(({ language }) => !executed.includes(language))).toMatchObject([
+      { file: 'README.md', language: 'text' }, // the drawing of a queue
+    ]);
     expect(snippets.length).toBeGreaterThan(2);
-    const commands = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm) ?? []);
-    expect(commands).toEqual(['npm run demo', 'npm test']);
-    for (const code of codeIn('sh')) expect(code).toMatch(/^(?:(?:npm|etcd-v2-lock) .*\n)+$/);
+    for (const { code } of shell) expect(code).toMatch(/^(?:(?:npm|(?:npx )?etcd-v2-lock) .*\n)+$/);
+  });
+
+  test('the npm commands install this package, and run scripts that it has', () => {
+    const found = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm) ?? []);
+    expect(found).toEqual([`npm install ${packageJson.name}`, 'npm run demo', 'npm test']);
     expect(packageJson.scripts).toMatchObject({ demo: expect.any(String), test: expect.any(String) });
   });
 });
