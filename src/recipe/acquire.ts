@@ -6,11 +6,11 @@ import type { Attempt } from './attempt.ts';
 import { type Contest, contend } from './contend.ts';
 import { Lease } from './lease.ts';
 import { lost } from './lost.ts';
-import type { OwnEntry, Ticket } from './store.ts';
+import type { LeaveOptions, OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
-/** Seconds to wait for the removal of an entry; after that, the removal continues in the background. */
+/** Seconds to wait for the release of an entry; after that, the release continues in the background. */
 const GRACE = 1;
 /** Like {@link GRACE}, but after the caller's timeout has passed: the caller should not have to wait much longer. */
 const GRACE_AFTER_TIMEOUT = 0.3;
@@ -61,27 +61,31 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
   } catch (error) {
     const reason = attempt.explain(error);
     lease?.lose(reason);
-    await giveUp(ticket, reason);
+    await giveUp(ticket, { why: reason });
     throw reason;
   }
 }
 
+interface GiveUpOptions extends Pick<LeaveOptions, 'until'> {
+  /** The error because of which the entry is removed, if any. After a timeout the wait is shorter. */
+  readonly why?: unknown;
+}
+
 /**
- * Removes the own entry. Waits at most {@link GRACE} seconds. Resolves to undefined if the entry is gone, otherwise to the error
- * that prevented the removal; the removal then continues in the background.
- * @param why the error because of which the entry is removed, if any; after a timeout the wait is shorter
+ * Removes the own entry, or leaves it to expire at `until`. Waits at most {@link GRACE} seconds. Resolves to undefined if that is
+ * done, otherwise to the error that prevented it; the work then continues in the background.
  */
-export async function giveUp(ticket: Ticket, why?: unknown): Promise<unknown> {
+export async function giveUp(ticket: Ticket, { why, until }: GiveUpOptions = {}): Promise<unknown> {
   const grace = why instanceof EtcdWatchTimedOut ? GRACE_AFTER_TIMEOUT : GRACE;
   const scope = new Scope().abortAt(
     Deadline.after(grace),
-    () => new Error(`the entry in ${ticket.path} was not removed within ${grace} s`),
+    () => new Error(`the entry in ${ticket.path} was not released within ${grace} s`),
   );
   try {
-    await ticket.leave({ signal: scope });
+    await ticket.leave({ signal: scope, until });
     return undefined;
   } catch (error) {
-    debug('%s: removal continues in the background: %s', ticket.path, error);
+    debug('%s: release continues in the background: %s', ticket.path, error);
     return error;
   } finally {
     scope.dispose();

@@ -8,6 +8,7 @@
  */
 import type { Source } from '../cancellation.ts';
 import type { PendingWork } from '../pending-work.ts';
+import type { Deadline } from '../time.ts';
 import type { LockMode } from './entry-value.ts';
 
 /** A key in the queue of a lock. */
@@ -71,6 +72,11 @@ export interface RenewalOptions extends StoreCall {
   readonly timeout: number;
 }
 
+export interface LeaveOptions extends StoreCall {
+  /** When the entry may be gone. Until then it stays in the queue, not renewed any more. Default: it is removed at once. */
+  readonly until?: Deadline | undefined;
+}
+
 /**
  * Enters, renews and removes the own entry of one waiter or holder in one queue. Unlike an {@link Entry}, a ticket exists before
  * and after its key does. It leaves at most one entry in the queue, even if answers are lost.
@@ -114,12 +120,13 @@ export interface Ticket {
   /** Reads the own entry; resolves to the error that says why it is lost, if it is. */
   verify(): Promise<Error | undefined>;
   /**
-   * Removes the own entry. Resolves once the entry is certainly gone. Rejects when the store could not be reached or the signal
-   * aborts. The removal is then retried in the background until it succeeds, or until the store refuses it and the entry
-   * has expired. Until then `pending` lists the entry's key, or the queue's path if the key is unknown. A later ticket with the
+   * Removes the own entry, or leaves it to expire: with `until`, sets its TTL to the time left, rounded up to whole seconds.
+   * Resolves once the entry is certainly gone or has that TTL; a lost entry is not created again. Rejects when the store could
+   * not be reached or the signal aborts. The work is then retried in the background until it succeeds, or until the store
+   * refuses it and the entry has expired; an entry whose time has passed is removed. Until then `pending` lists the entry's key, or the queue's path if the key is unknown. A later ticket with the
    * same value takes over the removal, so that the removal never deletes the later ticket's entry.
    */
-  leave(options?: StoreCall): Promise<void>;
+  leave(options?: LeaveOptions): Promise<void>;
 }
 
 export interface TicketOptions {

@@ -60,7 +60,7 @@ export async function renew(
   keys: KeysApi,
   own: V2OwnEntry,
   ttl: number | null,
-  { timeout, ...options }: Pick<RenewOptions, 'signal' | 'attemptTimeout' | 'timeout'>,
+  { timeout, ...options }: CallOptions & Pick<RenewOptions, 'timeout'>,
 ): Promise<V2OwnEntry> {
   let current = found.has(own) ? found.get(own) : own;
   for (;;) {

@@ -1,11 +1,12 @@
 import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdClientClosed, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
+import { EtcdClientClosed, EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
 import { keepTrying, type Running, STOPPED, stopped } from '../../pending-work.ts';
 import type { LockMode } from '../../recipe/entry-value.ts';
 import type {
   EnterOptions,
   Entry,
+  LeaveOptions,
   RenewalOptions,
   Standing,
   StandingOptions,
@@ -21,6 +22,7 @@ import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { Standings } from './standing.ts';
 import {
   enterTimeout,
+  HEDGE_REMOVAL_AFTER,
   hedgeReadAfter,
   hedgeRenewalAfter,
   READ_EVERY,
@@ -42,7 +44,7 @@ const unsettled = new Map<string, V2Ticket>();
  *
  * An append whose answer is lost may be committed at any later time. So the ticket counts each such append until its key has been
  * seen. It reads the queue before the next append, and removes extra keys with its value after each listing. Once the entry has
- * been given up, background reads do the same.
+ * been given up, background reads do the same. An entry that is left to expire stays the own one, so they do not remove it.
  */
 export class V2Ticket implements Ticket {
   readonly path: string;
@@ -57,6 +59,8 @@ export class V2Ticket implements Ticket {
   readonly #unclear = new UnclearAppends();
   /** Entries given up that may still be in the queue. */
   #toRemove: readonly V2OwnEntry[] = [];
+  /** When the own entry is to expire, until its TTL is set to that. */
+  #expiry: Deadline | undefined;
   #settling: Running | undefined;
 
   constructor(keys: KeysApi, path: string, value: string, { mayExist = false }: TicketOptions = {}) {
@@ -83,6 +87,7 @@ export class V2Ticket implements Ticket {
     this.#standings?.end();
     this.#standings = undefined;
     await this.#stopSettling();
+    this.#expiry = undefined;
     if (this.#toRemove.length > 0) await this.#settle({ signal });
     const limits = { signal, attemptTimeout: enterTimeout(ttl, failed) };
     for (;;) {
@@ -120,12 +125,12 @@ export class V2Ticket implements Ticket {
     return this.#entry ? verify(this.#keys, this.#entry) : this.#noEntry();
   }
 
-  async leave({ signal }: StoreCall = {}): Promise<void> {
+  async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
     this.#standings?.end();
     await this.#stopSettling();
     await this.#endAppend(signal);
-    if (this.#entry) this.#toRemove = [...this.#toRemove, this.#entry];
-    this.#entry = undefined;
+    if (until && !until.passed) this.#expiry = until;
+    else this.#giveUpEntry();
     try {
       await this.#settle({ signal, background: this.#keys.cleanups.closing.aborted });
     } finally {
@@ -176,7 +181,7 @@ export class V2Ticket implements Ticket {
   }
 
   /** Renews the entry. Resolves to undefined if the entry is gone. */
-  async #renewed(own: V2OwnEntry, ttl: number | null, limits: RequestLimits): Promise<V2OwnEntry | undefined> {
+  async #renewed(own: V2OwnEntry, ttl: number | null, limits: CallOptions): Promise<V2OwnEntry | undefined> {
     try {
       this.#update(await renew(this.#keys, own, ttl, limits));
     } catch (error) {
@@ -229,14 +234,33 @@ export class V2Ticket implements Ticket {
     if (extra.key !== this.#entry?.key) this.#unclear.seen(extra);
   }
 
-  /** Removes the entries given up, and the keys of appends whose outcome is unknown. */
+  #giveUpEntry(): void {
+    if (this.#entry) this.#toRemove = [...this.#toRemove, this.#entry];
+    this.#entry = undefined;
+    this.#expiry = undefined;
+  }
+
+  /** Sets the TTL of an entry that is left to expire; removes the entries given up, and the keys of unclear appends. */
   async #settle(options: CallOptions): Promise<void> {
+    if (this.#expiry?.passed) this.#giveUpEntry();
+    if (this.#expiry && this.#entry) await this.#expireAt(this.#expiry, this.#entry, options);
     for (const entry of this.#toRemove) {
       await remove(this.#keys, entry, options);
       this.#toRemove = this.#toRemove.filter((other) => other !== entry);
     }
     if (this.#unclear.any)
       await this.#removeLeftovers(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
+  }
+
+  /** Sets the TTL of the own entry to the whole seconds left. A lost entry is not created again. */
+  async #expireAt(until: Deadline, own: V2OwnEntry, options: CallOptions): Promise<void> {
+    const ttl = Math.max(1, Math.ceil(until.remaining / 1000));
+    try {
+      await this.#renewed(own, ttl, { ...options, attemptTimeout: HEDGE_REMOVAL_AFTER });
+    } catch (error) {
+      if (!(error instanceof EtcdClusterIdChanged)) throw error;
+    }
+    this.#expiry = undefined;
   }
 
   /** Stops the background removals, and takes over those of an earlier ticket with this value. */
@@ -251,14 +275,14 @@ export class V2Ticket implements Ticket {
     this.#unclear.inherit(earlier.#unclear);
   }
 
-  /** Continues the removals in the background. Never call this during an append: its key would be removed as an extra one. */
+  /** Continues to settle in the background. Never call this during an append: its key would be removed as an extra one. */
   #settleInBackground(): void {
-    if (this.#toRemove.length === 0 && !this.#unclear.any) return;
+    if (!this.#unsettledEntry && !this.#unclear.any) return;
     const stop = new Scope();
     const ended = this.#keepSettling(stop).catch((error) => debug('%s: keys not removed: %s', this.path, error));
     this.#settling = { ended, stop };
     unsettled.set(this.#id, this);
-    this.#keys.cleanups.add(this.#toRemove[0]?.key ?? this.path, ended);
+    this.#keys.cleanups.add(this.#unsettledEntry?.key ?? this.path, ended);
   }
 
   async #keepSettling(signal: Source): Promise<void> {
@@ -271,7 +295,7 @@ export class V2Ticket implements Ticket {
     let refused = false;
     const more = (hurried: boolean): boolean => {
       if (refused && expiry.passed) return false;
-      return this.#toRemove.length > 0 || (this.#unclear.any && !(searched && (hurried || enough.passed)));
+      return this.#unsettledEntry !== undefined || (this.#unclear.any && !(searched && (hurried || enough.passed)));
     };
     const attempt = async (): Promise<void> => {
       searched = false;
@@ -285,11 +309,16 @@ export class V2Ticket implements Ticket {
       }
     };
     try {
-      const most = this.#toRemove.length > 0 ? REMOVE_EVERY : READ_EVERY;
+      const most = this.#unsettledEntry ? REMOVE_EVERY : READ_EVERY;
       await keepTrying(more, attempt, { most, closing, signal });
     } finally {
       if (unsettled.get(this.#id) === this) unsettled.delete(this.#id);
     }
+  }
+
+  /** An entry that is still to be removed or left to expire. */
+  get #unsettledEntry(): V2OwnEntry | undefined {
+    return this.#toRemove[0] ?? (this.#expiry && this.#entry);
   }
 
   get #id(): string {

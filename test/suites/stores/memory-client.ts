@@ -8,6 +8,12 @@ import { MemoryLockStore } from './memory-lock-store.ts';
 
 type Ttl = number | null;
 
+/** What ends a request. */
+interface Ending extends StoreCall {
+  /** Default: the start of `close()`. */
+  readonly ending?: Scope;
+}
+
 interface MemoryEntry extends Entry {
   /** The directory of its queue. */
   readonly path: string;
@@ -93,8 +99,8 @@ export class MemoryClient implements LockClient {
     });
   }
 
-  /** Renews an entry. Resolves to false if it is gone or has another value. */
-  renew(key: string, value: string, ttl: Ttl, call: StoreCall): Promise<boolean> {
+  /** Renews an entry, until `ending`. Resolves to false if it is gone or has another value. */
+  renew(key: string, value: string, ttl: Ttl, call: Ending): Promise<boolean> {
     return this.#request(call, () => {
       const present = this.#entries().find((entry) => entry.key === key && entry.value === value);
       if (present) this.#memory.write(present, ttl);
@@ -104,7 +110,7 @@ export class MemoryClient implements LockClient {
 
   /** Removes entries of a queue by value, or by value and key. Still possible while the client is being closed. */
   remove(path: string, { value, key }: { value: string; key?: string }, { signal }: StoreCall): Promise<void> {
-    return this.#request({ signal, until: this.closed }, () => {
+    return this.#request({ signal, ending: this.closed }, () => {
       for (const entry of this.#entries(path))
         if (entry.value === value && entry.key === (key ?? entry.key)) this.#memory.remove(entry.key);
     });
@@ -127,10 +133,10 @@ export class MemoryClient implements LockClient {
   }
 
   async #request<T>(
-    { signal, until = this.pending.closing }: StoreCall & { until?: Scope },
+    { signal, ending: closed = this.pending.closing }: Ending,
     answer: (ending: Scope) => T | Promise<T>,
   ): Promise<T> {
-    const ending = new Scope(until, signal);
+    const ending = new Scope(closed, signal);
     try {
       ending.throwIfAborted();
       const answered = await answer(ending);

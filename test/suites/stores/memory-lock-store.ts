@@ -4,8 +4,17 @@ import { keepTrying, type PendingWork, type Running, stopped } from '../../../sr
 import { lost } from '../../../src/recipe/lost.ts';
 import { checkName } from '../../../src/recipe/option-checks.ts';
 import { nearestBlocking } from '../../../src/recipe/rules.ts';
-import type { Entry, LockStore, OwnEntry, Queue, QueueStore, StoreCall, Ticket } from '../../../src/recipe/store.ts';
-import { now } from '../../../src/time.ts';
+import type {
+  Entry,
+  LeaveOptions,
+  LockStore,
+  OwnEntry,
+  Queue,
+  QueueStore,
+  StoreCall,
+  Ticket,
+} from '../../../src/recipe/store.ts';
+import { type Deadline, now } from '../../../src/time.ts';
 import type { MemoryClient } from './memory-client.ts';
 
 /** Queues of locks on the five requests of a {@link MemoryClient}: the shortest example of a store. */
@@ -44,8 +53,8 @@ export class MemoryLockStore implements LockStore {
 
 const queueOf = (entries: readonly Entry[]): Queue => ({ entries, inOrder: () => entries });
 
-/** Removals that are retried in the background, by queue and value. A later ticket for the same value ends them. */
-const removals = new Map<string, Running>();
+/** Releases that are retried in the background, by queue and value. A later ticket for the same value ends them. */
+const releases = new Map<string, Running>();
 
 /** A value has at most one entry: an append may be repeated after a lost answer, and a removal needs no key. */
 function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
@@ -74,16 +83,21 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
     return entry && renewed ? own(entry, ttl, sentAt) : undefined;
   };
 
-  const remove = (call: StoreCall): Promise<boolean> => client.remove(path, { value }, call).then(() => true);
-  const removeInBackground = (): void => {
+  /** Removes the own entry, or leaves it to expire. Resolves to true. */
+  const release = async (kept: OwnEntry | undefined, { signal, until }: LeaveOptions): Promise<boolean> => {
+    if (!kept || !until || until.passed) await client.remove(path, { value }, { signal });
+    else await client.renew(kept.key, value, Math.ceil(until.remaining / 1000), { signal, ending: closed });
+    return true;
+  };
+  const releaseInBackground = (kept: OwnEntry | undefined, until: Deadline | undefined): void => {
     const stop = new Scope();
     let over = false;
     const attempt = async (): Promise<void> => {
-      over = await remove({ signal: stop }).catch(() => closed.aborted);
+      over = await release(kept, { signal: stop, until }).catch(() => closed.aborted);
     };
     const retries = keepTrying(() => !over, attempt, { most: 2, closing: pending.closing, signal: stop });
-    const ended = retries.then(() => void removals.delete(id));
-    removals.set(id, { ended, stop });
+    const ended = retries.then(() => void releases.delete(id));
+    releases.set(id, { ended, stop });
     pending.add(last?.key ?? path, ended);
   };
 
@@ -94,7 +108,7 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
       return last;
     },
     async enter(ttl, call) {
-      if (removals.has(id)) await this.leave(call);
+      if (releases.has(id)) await this.leave(call);
       if (entry) {
         entry = await renew(ttl, call);
         return entry;
@@ -107,7 +121,7 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
     async find() {
       const found = (await client.read(path, {})).find((other) => other.value === value);
       if (!found || found.key === entry?.key) return found && entry;
-      await stopped(removals.get(id));
+      await stopped(releases.get(id));
       return own(found, null, Number.NEGATIVE_INFINITY);
     },
     async standing(mode, { signal, latest }) {
@@ -135,10 +149,11 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
       return (await client.read(path, {})).some(isOwn) ? undefined : loss();
     },
     async leave(call = {}) {
+      const kept = entry;
       entry = undefined;
-      await stopped(removals.get(id));
-      await remove(call).catch((error) => {
-        removeInBackground();
+      await stopped(releases.get(id));
+      await release(kept, call).catch((error) => {
+        releaseInBackground(kept, call.until);
         throw error;
       });
     },
