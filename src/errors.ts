@@ -172,7 +172,7 @@ export class EtcdWatchTimedOut extends EtcdConnectionFailed {
     this.holder = fields.holder;
   }
 }
-/** The own entry is gone, was replaced by another entry, or was not renewed in time. */
+/** The own entry is gone, was replaced by another entry, was not renewed in time, or was held for `maxHold` seconds. */
 export class EtcdLockExpired extends EtcdException {
   override readonly code = 'ETCD_LOCK_EXPIRED';
   /** The holder when the queue was last read, if known. */

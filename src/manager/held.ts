@@ -15,7 +15,7 @@ export interface Held {
   readonly fencingToken: bigint;
   /**
    * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when the client is
-   * closed, or TTL − margin after the last successful renewal was sent. A release does not abort the signal.
+   * closed, after `maxHold` seconds, or TTL − margin after the last successful renewal was sent. A release does not abort it.
    */
   readonly signal: AbortSignal;
   /** Returns the seconds for which the lock is certain to be held, even if no renewal succeeds; 0 once lost or released. */
@@ -32,7 +32,7 @@ export interface Held {
 /** A lock held without a callback, until {@link OpenHeld.release} is called. */
 export interface OpenHeld extends Held {
   /**
-   * Releases the lock. Resolves to true if the lock was held until this call, to false if it was lost before. Never rejects, so
+   * Releases the lock; with `holdAtLeast`, leaves its key to expire. Resolves to true if the lock was held until this call, to false if it was lost before. Never rejects, so
    * that in a `finally` block it cannot replace your own error. If the key cannot be removed within a second, the removal is
    * retried in the background.
    */

@@ -1,13 +1,16 @@
 import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
-import { EtcdLockLost, EtcdLockReleased } from '../errors.ts';
+import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased } from '../errors.ts';
 import { giveUp } from '../recipe/acquire.ts';
+import { limitOf } from '../recipe/attempt.ts';
 import { type LockMode, parseValue } from '../recipe/entry-value.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { alive } from '../recipe/leftovers.ts';
 import type { LockStore, OwnEntry } from '../recipe/store.ts';
+import { atDeadline, Deadline } from '../time.ts';
 import type { Held, OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
+import type { CheckedRequest } from './options.ts';
 import { type Enclosing, type Frame, runInside } from './reentrance.ts';
 import type { Trace } from './trace.ts';
 
@@ -18,19 +21,23 @@ export interface HoldParts {
   readonly fencingToken: bigint;
   readonly turn: Turn;
   readonly trace: Trace;
+  readonly request: Pick<CheckedRequest, 'holdAtLeast' | 'maxHold'>;
 }
 
 /** How a hold ended. */
 interface Ending {
   /** The `EtcdLockLost`; undefined if the lock was not lost. */
   readonly lost: unknown;
-  /** Why the key is not removed yet; undefined if it is removed. */
+  /** Why the key is not removed or left to expire yet; undefined if it is. */
   readonly cleanupError: unknown;
 }
 
 type Work<T> = (held: Held) => T | PromiseLike<T>;
 
-/** The hold of one request. Lasts until the callback and all reentrant requests inside have ended, or until `release()`. */
+/**
+ * The hold of one request. Lasts until the callback and all reentrant requests inside have ended, or until `release()`. With
+ * `holdAtLeast`, its entry may stay in the queue for longer.
+ */
 export class Hold implements Enclosing {
   readonly store: LockStore;
   /** What the callback gets. Has no `release()` unless {@link Hold.opened} adds it. */
@@ -43,16 +50,25 @@ export class Hold implements Enclosing {
   /** Aborts with an `EtcdLockLost`. Callbacks may add any number of listeners to its signal without a warning. */
   readonly #loss = new Scope();
   readonly #nested = new Set<Promise<void>>();
+  /** The entry stays in the queue until then, whenever the hold ends. */
+  readonly #atLeast: Deadline;
+  readonly #maxHold: number;
+  readonly #limit: Deadline;
+  readonly #cancelLimit: () => void;
   readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
   #removal: Promise<unknown> | undefined;
   #onRemoved: () => void = ignore;
   #ending: Promise<Ending> | undefined;
 
-  constructor({ store, name, lease, fencingToken, turn, trace }: HoldParts) {
+  constructor({ store, name, lease, fencingToken, turn, trace, request: { holdAtLeast, maxHold } }: HoldParts) {
     this.store = store;
     this.#lease = lease;
     this.#turn = turn;
     this.#trace = trace;
+    this.#atLeast = Deadline.after(holdAtLeast);
+    this.#maxHold = maxHold;
+    this.#limit = limitOf(maxHold);
+    this.#cancelLimit = atDeadline(this.#limit, () => this.#checkLimit(), { ref: false });
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
     this.held = new HeldView(name, lease.entry, fencingToken, watched);
     turn.holder = () => ({ key: this.#entry.key, value: this.#entry.value, ttl: Math.ceil(this.#expiresIn) });
@@ -130,18 +146,28 @@ export class Hold implements Enclosing {
     return this.#lease.entry;
   }
 
-  /** Seconds until the lease's deadline; 0 once lost or released. */
+  /** Seconds until the lease's deadline or the end of `maxHold`; 0 once lost or released. */
   get #expiresIn(): number {
-    return this.#removal ? 0 : this.#lease.expiresIn;
+    return this.#valid ? Math.min(this.#lease.expiresIn, this.#limit.remaining / 1000) : 0;
+  }
+
+  get #valid(): boolean {
+    // Checks the clock: a timer may be late.
+    this.#checkLimit();
+    return !this.#removal && this.#lease.valid;
+  }
+
+  #checkLimit(): void {
+    if (!this.#limit.passed) return;
+    this.#lease.lose(new EtcdLockExpired(`its maxHold of ${this.#maxHold} s has passed`));
   }
 
   get #lost(): unknown {
-    // `#expiresIn` checks the deadline: its timer may be late.
-    return this.#expiresIn > 0 ? undefined : this.#loss.reason;
+    return this.#valid ? undefined : this.#loss.reason;
   }
 
   readonly #assertHeld = (): void => {
-    if (!this.#removal && this.#lease.valid) return;
+    if (this.#valid) return;
     this.#loss.throwIfAborted();
     throw new EtcdLockReleased(`${this.#entry.key} was released`);
   };
@@ -157,13 +183,17 @@ export class Hold implements Enclosing {
     return { lost, cleanupError };
   }
 
-  /** Removes the key. Resolves to undefined, or to why the key is not removed yet. */
+  /** Removes the key, or leaves it to expire. Resolves to undefined, or to why that is not done yet. */
   async #remove(): Promise<unknown> {
     removeAbortListener(this.store.pending.closing, this.#onClosing);
+    this.#cancelLimit();
     this.#lease.stop();
     const { ticket } = this.#lease;
-    alive.delete(ticket.value);
-    const trouble = await giveUp(ticket);
+    const [until, forget] = [this.#atLeast, () => alive.delete(ticket.value)];
+    // An entry that is kept is no leftover: this process must not evict it for its `identity`.
+    if (until.passed) forget();
+    else atDeadline(until, forget, { ref: false });
+    const trouble = await giveUp(ticket, { until });
     this.#onRemoved();
     return trouble;
   }

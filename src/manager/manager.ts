@@ -65,7 +65,7 @@ export class LockManager {
    *
    * If the callback throws, the call rejects with the same error, and an error of the lock is attached as `lockError`. If the
    * key cannot be removed within a second, the removal is retried in the background, without effect on the result. A lost
-   * lock is not acquired again. Temporary failures, such as an outage, are retried as by `Lock.acquire`.
+   * lock is not acquired again. With `holdAtLeast`, the call resolves as soon as the key has its last TTL. Temporary failures, such as an outage, are retried as by `Lock.acquire`.
    * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
    * such as "%41" python-etcd uses another path.
    * @throws {EtcdLockLost} when the callback returns without an error, but the lock was lost before
@@ -159,7 +159,7 @@ export class LockManager {
       });
       store.pending.add(queue.path, taking.then(ignore, ignore));
       taken = await taking;
-      return taken && new Hold({ store, name, ...taken, turn, trace });
+      return taken && new Hold({ store, name, ...taken, turn, trace, request });
     } finally {
       attempt.dispose();
       if (!taken) turn.end();

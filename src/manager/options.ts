@@ -1,7 +1,14 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
-import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
+import {
+  checkBooleans,
+  checkHoldTimes,
+  checkMargin,
+  checkName,
+  checkSignal,
+  checkTtl,
+} from '../recipe/option-checks.ts';
 
 /** What both a manager and a single request can set. */
 interface Common {
@@ -14,9 +21,25 @@ interface Common {
   readonly timeout?: number | undefined;
   /**
    * A name that **only one live process can have**, at most 200 bytes, such as the name of a pod in a StatefulSet. A restarted
-   * process evicts the entries of its crashed predecessor instead of waiting for them to expire. Default: none.
+   * process evicts the entries of its crashed predecessor instead of waiting for them to expire, also one that `holdAtLeast`
+   * keeps. Default: none.
    */
   readonly identity?: string | undefined;
+  /**
+   * Seconds for which nobody else gets the lock, counted from when it was acquired, even if the callback ends or throws earlier.
+   * The release then sets the TTL of the entry to the rest of the time, rounded up to whole seconds, and does not wait: the
+   * entry expires even if this process ends. Use it for a short job that several hosts start at about the same time. A process
+   * that crashes in the callback blocks others for its `ttl` only. Default 0.
+   * @example
+   * await locks.request('nightly', { ifAvailable: true, holdAtLeast: 60 }, (held) => held && report());
+   */
+  readonly holdAtLeast?: number | undefined;
+  /**
+   * Maximum seconds of a hold, counted from when the lock was acquired; 0: no limit. After that, the lock counts as lost:
+   * `held.signal` aborts with an `EtcdLockLost`, and renewals stop. The key is removed when the callback ends, or expires.
+   * Default 0.
+   */
+  readonly maxHold?: number | undefined;
 }
 
 export interface LockManagerOptions extends Common {
@@ -27,7 +50,7 @@ export interface LockManagerOptions extends Common {
   readonly margin?: number | undefined;
 }
 
-/** Options of one request. `ttl`, `timeout` and `identity` default to the manager's. */
+/** Options of one request. `ttl`, `timeout`, `identity`, `holdAtLeast` and `maxHold` default to the manager's. */
 export interface HoldOptions extends Common {
   /** `'exclusive'`: hold the lock alone. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
   readonly mode?: LockMode | undefined;
@@ -40,7 +63,7 @@ export interface HoldOptions extends Common {
 export interface RequestOptions extends HoldOptions {
   /**
    * Whether a request made inside the callback of a request for the same lock runs under that hold, instead of waiting for its
-   * end. Default false.
+   * end. Then that hold's `ttl`, `holdAtLeast` and `maxHold` apply. Default false.
    */
   readonly reentrant?: boolean | undefined;
 }
@@ -51,6 +74,8 @@ export interface CheckedRequest extends AttemptLimits {
   readonly margin: number | undefined;
   readonly identity: string | undefined;
   readonly reentrant: boolean;
+  readonly holdAtLeast: number;
+  readonly maxHold: number;
 }
 
 /** Maximum size of an identity in bytes. The value of an entry also contains `shared:`, `id:` and a uuid. */
@@ -89,14 +114,17 @@ function checkObject(options: unknown): asserts options is object {
 function checkCommon(
   options: Common,
   defaults: LockManagerOptions,
-): Pick<CheckedRequest, 'ttl' | 'timeout' | 'deadline' | 'identity' | 'margin'> {
+): Omit<CheckedRequest, 'mode' | 'blocking' | 'reentrant' | 'signal'> {
   // Default values in the pattern, not `??`: they replace only undefined, so the checks below refuse null.
   const { ttl: usualTtl = 30, timeout: usualTimeout = 0, margin } = defaults;
+  const { holdAtLeast: usualLeast = 0, maxHold: usualMost = 0 } = defaults;
   const { ttl = usualTtl, timeout = usualTimeout, identity = defaults.identity } = options;
+  const { holdAtLeast = usualLeast, maxHold = usualMost } = options;
   checkTtl('ttl', ttl);
   checkSecondsOrNone('timeout', timeout);
   if (margin !== undefined) checkSecondsOrNone('margin', margin);
   checkMargin('ttl', ttl, margin);
   if (identity !== undefined) checkName('identity', identity, LONGEST_IDENTITY);
-  return { ttl, timeout, deadline: limitOf(timeout), identity, margin };
+  checkHoldTimes(holdAtLeast, maxHold);
+  return { ttl, timeout, deadline: limitOf(timeout), identity, margin, holdAtLeast, maxHold };
 }

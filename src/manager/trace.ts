@@ -33,7 +33,7 @@ export interface RequestTrace {
   readonly held: number | undefined;
   /** The `EtcdLockLost`. Set at the event `lost`. */
   readonly lost: unknown;
-  /** Why the key could not be removed at once; the removal is retried in the background. Set at the event `released`. */
+  /** Why the key could not be removed, or left to expire, at once; this is retried in the background. Set at `released`. */
   readonly cleanupError: unknown;
   /** What the call rejected with. Set by Node's `TracingChannel`. */
   readonly error?: unknown;

@@ -1,4 +1,4 @@
-import { checkLength, checkWellFormed, show } from '../checks.ts';
+import { checkLength, checkSecondsOrNone, checkWellFormed, show } from '../checks.ts';
 import { defaultMargin } from './lease.ts';
 
 const LONGEST_TTL = 2 ** 31;
@@ -23,6 +23,16 @@ export function checkTtl(what: string, ttl: unknown, orElse = ''): void {
 /** @throws {RangeError} unless the margin is less than the TTL; the message shows both */
 export function checkMargin(what: string, ttl: number, margin = defaultMargin(ttl)): void {
   if (margin >= ttl) throw new RangeError(`margin must be less than ${what} ${ttl}, got ${show(margin)}`);
+}
+
+/** @throws {RangeError} unless these are valid limits of a hold in seconds; the message shows the value */
+export function checkHoldTimes(holdAtLeast: unknown, maxHold: unknown): void {
+  checkSecondsOrNone('holdAtLeast', holdAtLeast);
+  checkSecondsOrNone('maxHold', maxHold);
+  const [least, most] = [holdAtLeast as number, maxHold as number];
+  // The rest of the time becomes a TTL.
+  if (least > LONGEST_TTL) throw new RangeError(`holdAtLeast must be at most ${LONGEST_TTL}, got ${show(least)}`);
+  if (most > 0 && least > most) throw new RangeError(`holdAtLeast must be at most maxHold ${most}, got ${show(least)}`);
 }
 
 /** @throws {TypeError} unless all flags are booleans; the message shows the name and value of the first that is not */

@@ -36,6 +36,14 @@ const COMMON: readonly Bad[] = [
   [{ identity: null }, TypeError, 'got null'],
   [{ identity: 'a\ud800' }, RangeError, 'identity must be well-formed Unicode'],
   [{ identity: 'ü'.repeat(101) }, RangeError, 'identity must have at most 200 bytes, got 202'],
+  [{ holdAtLeast: -1 }, RangeError, 'holdAtLeast must be a number of seconds ≥ 0, got -1'],
+  [{ holdAtLeast: '60' }, RangeError, 'got "60"'],
+  [{ holdAtLeast: null }, RangeError, 'got null'],
+  [{ holdAtLeast: 2 ** 31 + 1 }, RangeError, 'holdAtLeast must be at most 2147483648, got 2147483649'],
+  [{ maxHold: -1 }, RangeError, 'maxHold must be a number of seconds ≥ 0, got -1'],
+  [{ maxHold: Number.POSITIVE_INFINITY }, RangeError, 'got Infinity'],
+  [{ maxHold: null }, RangeError, 'got null'],
+  [{ holdAtLeast: 61, maxHold: 60 }, RangeError, 'holdAtLeast must be at most maxHold 60, got 61'],
 ];
 
 const OF_REQUESTS: readonly Bad[] = [
@@ -72,6 +80,8 @@ describe('a manager', () => {
     { ttl: 1, margin: 0.999, timeout: 0.001 },
     { timeout: 0, margin: 0 },
     { identity: 'ü'.repeat(100) },
+    { holdAtLeast: 2 ** 31, maxHold: 0 },
+    { holdAtLeast: 0.5, maxHold: 0.5 },
   ])('can be created with %j, without a call', (options) => {
     expect(() => new LockManager(untouchable(), options)).not.toThrow();
   });
@@ -105,6 +115,13 @@ describe('a request', () => {
     const error = await rejection(locks.acquire('x', { ttl: 5 }));
     expect(error).toBeInstanceOf(RangeError);
     expect(error).toHaveProperty('message', 'margin must be less than ttl 5, got 5');
+  });
+
+  test('that must hold longer than the manager’s maxHold allows is refused before any call', async () => {
+    const locks = new LockManager(untouchable(), { maxHold: 5 });
+    const error = await rejection(locks.acquire('x', { holdAtLeast: 6 }));
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toHaveProperty('message', 'holdAtLeast must be at most maxHold 5, got 6');
   });
 
   test.each([

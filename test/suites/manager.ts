@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import type { OpenKeys } from './keys-api/store.ts';
 import { acquire } from './manager/acquire.ts';
 import { available } from './manager/available.ts';
+import { holdTimes } from './manager/hold-times.ts';
 import { identities } from './manager/identity.ts';
 import { localQueue } from './manager/local-queue.ts';
 import { loss } from './manager/loss.ts';
@@ -24,6 +25,7 @@ const ON_ANY_STORE: readonly Part[] = [
   available,
   waiting,
   loss,
+  holdTimes,
   acquire,
   modes,
   localQueue,

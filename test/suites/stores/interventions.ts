@@ -29,6 +29,10 @@ export function failRenewals(client: StoreClient, error: Error): void {
   client.intercept(({ kind, send }) => (kind === 'renew' ? Promise.reject(error) : send()));
 }
 
+/** Makes the next renewal of the client fail, without sending it. */
+export const failNextRenewal = (client: StoreClient, error: Error): void =>
+  interceptNext(client, 'renew', () => Promise.reject(error));
+
 /** Makes the next removal of the client fail, without sending it. */
 export const failNextRemoval = (client: StoreClient, error: Error): void =>
   interceptNext(client, 'remove', () => Promise.reject(error));

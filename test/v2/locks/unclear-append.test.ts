@@ -125,6 +125,25 @@ describe('an append that is delayed until a second one has succeeded', () => {
     await untilQueued(name, 0);
   });
 
+  test('is removed after a release that keeps the other key because of holdAtLeast', async () => {
+    const { proxy, name } = await lockBehindProxy();
+    const { opened, open } = gate();
+    proxy.intercept(once(isAppend, { hold: opened, cut: true }));
+    const late = proxy.next(isAppend, 'arrived');
+    const locks = new LockManager(useClient({ endpoints: proxy.url }), { ttl: 60, timeout: 20 });
+    const acquired = locks.acquire(name, { holdAtLeast: 90 });
+    const first = await late;
+    const held = await acquired;
+    expect(await held.release()).toBe(true);
+    const lateAnswered = proxy.next((request) => request === first, 'answered');
+    open();
+    await lateAnswered;
+    const [kept] = await untilQueued(name, 1);
+    expect(kept?.key).toBe(held.key);
+    expect(kept?.ttl).toBeGreaterThan(60);
+    await raw('DELETE', held.key);
+  });
+
   test('is removed even if etcd gets it after the TTL, which etcd counts only from then on', {
     timeout: 40_000,
   }, async () => {
