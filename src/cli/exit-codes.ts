@@ -32,7 +32,7 @@ export const endings = {
   no: 'negative result: lock taken, entry not removed, or failure found by doctor',
   usage: 'invalid command line or option value',
   unreachable: 'cannot connect to etcd, or the server has no v2 API',
-  lost: 'lock lost, or about to be lost',
+  lost: 'lock lost or about to be lost, or --max-hold passed',
   refused: 'wrong or missing credentials, or permission denied',
   timedOut: 'timed out while waiting for the lock',
   failed: 'any other error',

@@ -3,13 +3,14 @@ import { EtcdWatchTimedOut } from '../../errors.ts';
 import type { OpenHeld } from '../../manager/held.ts';
 import { LockManager } from '../../manager/manager.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
+import { limitOf } from '../../recipe/attempt.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import { checkLockName } from '../../v2/paths.ts';
 import { exitCode, number } from '../arguments.ts';
 import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
-import { guard } from '../job/guard.ts';
+import { type GuardLimits, guard } from '../job/guard.ts';
 import { startJob } from '../job/job.ts';
 import { withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
@@ -25,6 +26,8 @@ interface Flags {
   readonly timeout: number;
   readonly ifAvailable?: boolean;
   readonly identity?: string;
+  readonly holdAtLeast: number;
+  readonly maxHold: number;
   readonly conflictExitCode?: number;
 }
 
@@ -46,6 +49,14 @@ Lost lock:
 - If the lock cannot be renewed, the command gets SIGTERM when a sixth of the TTL is left. The command and its children
   get SIGKILL when a thirtieth is left, before anyone else can get the lock.
 - If someone removes the entry, the next renewal detects that. Then the command and its children get SIGKILL at once.
+- When --max-hold has passed, the command gets SIGTERM. The command and its children get SIGKILL if they still run when a
+  thirtieth of the TTL is left on the lease as of the SIGTERM. The lock is released after that.
+
+Scheduled jobs:
+- With --if-available and --hold-at-least, exactly one of several hosts runs a job that all of them start at about the
+  same time. Choose more seconds than their starts differ by, and fewer than there are between two runs.
+- "run" does not wait for the end of --hold-at-least. It leaves the entry in the queue, where it expires.
+- If "run" is killed, the entry expires when the TTL has passed since its last renewal, even if that is earlier.
 
 Limits:
 - If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed.
@@ -71,6 +82,13 @@ export function runCommand(): Command {
       '--identity <id>',
       'your identity in the queue. Removes leftover entries with this identity first: never use it twice at the same time',
     )
+    .option(
+      '--hold-at-least <seconds>',
+      'keep the lock for at least this long, even if the command ends earlier',
+      number,
+      0,
+    )
+    .option('--max-hold <seconds>', 'stop the command when the lock has been held this long; 0: no limit', number, 0)
     .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
     .addHelpText('after', ABOUT)
     .action(withClient(run));
@@ -79,6 +97,10 @@ export function runCommand(): Command {
     examples: [
       ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while holding it'],
       ['etcd-v2-lock run backup --if-available -- backup /srv', 'do nothing if another machine already runs it'],
+      [
+        'etcd-v2-lock run report --if-available --hold-at-least 60 -- ./report.sh',
+        'from cron on several hosts: exactly one of them runs the script',
+      ],
       [
         'etcd-v2-lock run index --shared --timeout 60 -- search "some words"',
         'run at the same time as others that use --shared',
@@ -93,7 +115,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const request = requestOf(flags);
   checked(() => {
     checkLockName(name);
-    checkRequest(request, {});
+    checkRequest({ ...request, maxHold: flags.maxHold }, {});
   });
   check(job[0] ?? '');
   surviveHangUp();
@@ -103,8 +125,9 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   try {
     const held = await acquire(new LockManager(client), name, { ...request, signal: relay.ending });
     if (held === null) return taken(name, flags);
+    const limits = { ttl: flags.ttl, maxHold: limitOf(flags.maxHold) };
     try {
-      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, flags.ttl, { relay, starter });
+      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, limits, { relay, starter });
     } finally {
       await held.release();
     }
@@ -129,8 +152,9 @@ function check(command: string): void {
   }
 }
 
-function requestOf({ shared = false, ttl, timeout, ifAvailable = false, identity }: Flags): HoldOptions {
-  return { mode: shared ? 'shared' : 'exclusive', ttl, timeout, ifAvailable, identity };
+/** Without `maxHold`: the lock stays held until the command has been stopped. */
+function requestOf({ shared = false, ttl, timeout, ifAvailable = false, identity, holdAtLeast }: Flags): HoldOptions {
+  return { mode: shared ? 'shared' : 'exclusive', ttl, timeout, ifAvailable, identity, holdAtLeast };
 }
 
 const acquire = (locks: LockManager, name: string, request: HoldOptions): Promise<OpenHeld | null> =>
@@ -139,12 +163,12 @@ const acquire = (locks: LockManager, name: string, request: HoldOptions): Promis
 async function runUnder(
   held: OpenHeld,
   command: readonly string[],
-  ttl: number,
+  limits: GuardLimits,
   { relay, starter }: { relay: Relay; starter: Starter },
 ): Promise<number> {
   const job = await startJob(command, held, starter);
   relay.to(job.family);
-  const { code, stopped } = await guard(job, held, ttl);
+  const { code, stopped } = await guard(job, held, limits);
   if (stopped === undefined) return code;
   complain(`${stopped}; ${command[0]} was stopped`);
   return ExitCode.lost;

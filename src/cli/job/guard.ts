@@ -1,6 +1,6 @@
-import { pause } from '../../cancellation.ts';
+import { ignore, pause, sleep } from '../../cancellation.ts';
 import type { Held } from '../../manager/held.ts';
-import { Deadline, now } from '../../time.ts';
+import { Deadline } from '../../time.ts';
 import type { Job } from './job.ts';
 
 /** Fraction of the TTL left on the lease at which the job gets SIGTERM. */
@@ -10,6 +10,13 @@ const KILL_AT = 1 / 30;
 
 /** Milliseconds between two checks whether a terminated job still runs. */
 const CHECK_EVERY = 50;
+
+export interface GuardLimits {
+  /** TTL of the lock in seconds. */
+  readonly ttl: number;
+  /** When the job must be stopped although the lock is held. */
+  readonly maxHold: Deadline;
+}
 
 export interface JobEnding {
   /** Exit code of the job; 128 + n if signal n ended it. */
@@ -21,30 +28,34 @@ export interface JobEnding {
 /**
  * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: SIGTERM when a sixth of the TTL
  * is left on the lease, and SIGKILL when a thirtieth is left. If the entry is gone, someone else may already hold the lock, and
- * the job gets SIGKILL at once.
+ * the job gets SIGKILL at once. A job that runs for too long is stopped in the same way, with the lease that is left then.
  */
-export async function guard(job: Job, held: Held, ttl: number): Promise<JobEnding> {
+export async function guard(job: Job, held: Held, { ttl, maxHold }: GuardLimits): Promise<JobEnding> {
   const ended = new AbortController();
   void job.ended.then(() => ended.abort());
-  await leaseBelow(ttl * TERMINATE_AT, held, ended.signal);
+  await leaseBelow(ttl * TERMINATE_AT, held, maxHold, ended.signal);
   if (ended.signal.aborted) return { code: await job.ended, stopped: undefined };
-  const end = new Deadline(now() + Math.max(0, held.expiresIn() - ttl * KILL_AT) * 1000);
+  const isOverdue = maxHold.passed;
+  const end = Deadline.after(Math.max(0, held.expiresIn() - ttl * KILL_AT));
   // A stopped job handles SIGTERM only after SIGCONT.
   job.family.send('SIGTERM', 'SIGCONT');
   for (let alive = true; alive && !end.passed && !held.signal.aborted; ) {
-    await pause(Math.min(CHECK_EVERY, end.remaining), held.signal);
+    // Not `pause`: when the command has ended before its children, only this keeps the process alive.
+    await sleep(Math.min(CHECK_EVERY, end.remaining), held.signal).catch(ignore);
     // There is no check just before the deadline, because a check takes time.
     alive = end.remaining < CHECK_EVERY || job.family.alive;
   }
   job.family.kill();
-  return { code: await job.ended, stopped: reasonOf(held) };
+  return { code: await job.ended, stopped: reasonOf(held, isOverdue) };
 }
 
-/** Waits until at most this number of seconds is left on the lease, the lock is lost, or the job has ended. */
-async function leaseBelow(seconds: number, held: Held, ended: AbortSignal): Promise<void> {
-  while (!ended.aborted && held.expiresIn() > seconds)
-    await pause((held.expiresIn() - seconds) * 1000, held.signal, ended);
+/** Waits until at most this number of seconds is left on the lease, the lock is lost, `limit` passes, or the job has ended. */
+async function leaseBelow(seconds: number, held: Held, limit: Deadline, ended: AbortSignal): Promise<void> {
+  while (!ended.aborted && !limit.passed && held.expiresIn() > seconds)
+    await pause(Math.min((held.expiresIn() - seconds) * 1000, limit.remaining), held.signal, ended);
 }
 
-const reasonOf = ({ name, signal }: Held): string =>
-  signal.aborted ? (signal.reason as Error).message : `lock ${name} could not be renewed in time`;
+function reasonOf({ name, signal }: Held, isOverdue: boolean): string {
+  if (signal.aborted) return (signal.reason as Error).message;
+  return isOverdue ? `lock ${name} was held for the time of --max-hold` : `lock ${name} could not be renewed in time`;
+}
