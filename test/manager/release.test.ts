@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   EtcdConnectionFailed,
+  EtcdKeysLeft,
   EtcdLockLost,
   type Held,
   LockManager,
@@ -122,15 +123,45 @@ describe('a release', () => {
   });
 });
 
+describe('a release that keeps the entry because of holdAtLeast', () => {
+  test.each([
+    ['is carried out, but not answered', { swallow: true }],
+    ['is refused', { refuse: true }],
+    ['is neither carried out nor answered', { silent: true }],
+  ] satisfies [string, Action][])('sets the last TTL even if a request for that %s', async (_, action) => {
+    const { name, locks, onFirst } = await setUp();
+    onFirst(isRenewal, action, LOST);
+    const key = await locks.request(name, { holdAtLeast: 300 }, (held) => held.key);
+    const [entry] = await until(
+      () => queueOn(name),
+      ([only]) => (only?.ttl ?? 0) > 60,
+    );
+    expect(entry?.key).toBe(key);
+    await raw('DELETE', key);
+  });
+
+  test('lets close() name the key if the last TTL could not be set', async () => {
+    const { proxy, name, client, locks } = await setUp();
+    proxy.intercept((request) => (isRenewal(request) ? { silent: true } : undefined));
+    const key = await locks.request(name, { holdAtLeast: 300 }, (held) => held.key);
+    const error = await rejection(client.close({ timeout: 0.3 }));
+    expect(error).toBeInstanceOf(EtcdKeysLeft);
+    expect(error).toHaveProperty('keys', [key]);
+    await raw('DELETE', key);
+  });
+});
+
 describe('a release during a renewal', () => {
   /** Acquires a lock, and holds back its first renewal before it reaches etcd. */
-  async function renewing() {
+  async function renewing(holdAtLeast = 0) {
     const { proxy, name, locks } = await setUp({ ttl: 6 });
     const { opened, open } = gate();
     onTestFinished(open);
-    proxy.intercept((request) => (isRenewal(request) ? { hold: opened } : undefined));
-    const arrived = proxy.next(isRenewal, 'arrived');
-    const held = await locks.acquire(name);
+    const isUsual = (request: ProxiedRequest) =>
+      isRenewal(request) && new URLSearchParams(request.body).get('ttl') === '6';
+    proxy.intercept((request) => (isUsual(request) ? { hold: opened } : undefined));
+    const arrived = proxy.next(isUsual, 'arrived');
+    const held = await locks.acquire(name, { holdAtLeast });
     const renewal = await arrived;
     const late = proxy.next((request) => request === renewal, 'answered');
     return { name, held, renewal, carryOut: open, late };
@@ -149,6 +180,17 @@ describe('a release during a renewal', () => {
     carryOut();
     expect((await late).status).toBe(404);
     expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('is final with holdAtLeast: a renewal that etcd carries out later does not change the last TTL', async () => {
+    const { name, held, carryOut, late } = await renewing(300);
+    expect(await held.release()).toBe(true);
+    carryOut();
+    expect((await late).status).toBe(412);
+    const [entry] = await queueOn(name);
+    expect(entry?.key).toBe(held.key);
+    expect(entry?.ttl).toBeGreaterThan(60);
+    await raw('DELETE', held.key);
   });
 });
 
