@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import * as api from '../src/index.ts';
-import { freshName, rejection, useClient } from './support/locks.ts';
+import { freshName, raw, rejection, untilQueued, useClient } from './support/locks.ts';
 import { between, pages, quotedIn, rowsOf } from './support/readme.ts';
 
 const { Lock, LockManager } = api;
@@ -74,7 +74,7 @@ describe('in the guide to LockManager', () => {
     expect(held.map(membersOf)).toEqual([expect.arrayContaining(fields.split(', '))]);
   });
 
-  test('a hold and a loss publish messages on all listed channels, with exactly the listed fields', async () => {
+  test('holds, a loss and a lost entry publish messages on all listed channels, with exactly the listed fields', async () => {
     const [channels = [], fields = []] = ['| channel', '| field'].map((head) =>
       rowsOf(between('docs/metrics.md', head, '\n\n')).flatMap(([cell]) => quotedIn(cell)),
     );
@@ -92,7 +92,12 @@ describe('in the guide to LockManager', () => {
     }
     const client = useClient();
     const locks = new LockManager(client);
-    await locks.request(name, () => 'a result');
+    const other = await new LockManager(useClient()).acquire(name);
+    const waiting = locks.request(name, () => 'a result');
+    const [, own] = await untilQueued(name, 2);
+    await raw('DELETE', own?.key ?? '');
+    await other.release();
+    await waiting;
     let closed: Promise<void> | undefined;
     const lost = locks.request(name, () => {
       closed = client.close();

@@ -2,7 +2,6 @@ import { constants } from 'node:os';
 import {
   EtcdConnectionFailed,
   EtcdInsufficientPermissions,
-  EtcdLockExpired,
   EtcdLockLost,
   EtcdUnusableAnswer,
   EtcdWatchTimedOut,
@@ -86,7 +85,6 @@ const codes = [
   [EtcdUnusableAnswer, ExitCode.unreachable],
   [EtcdInsufficientPermissions, ExitCode.refused],
   [EtcdLockLost, ExitCode.lost],
-  [EtcdLockExpired, ExitCode.lost],
 ] as const;
 
 /** Returns the exit code for an error; 125 if no other code applies. */

@@ -65,12 +65,15 @@ export class LockManager {
    *
    * If the callback throws, the call rejects with the same error, and an error of the lock is attached as `lockError`. If the
    * key cannot be removed within a second, the removal is retried in the background, without effect on the result. A lost
-   * lock is not acquired again. With `holdAtLeast`, the call resolves as soon as the key has its last TTL. Temporary failures, such as an outage, are retried as by `Lock.acquire`.
+   * lock is not acquired again. With `holdAtLeast`, the call resolves as soon as the key has its last TTL. Temporary failures,
+   * such as an outage, are retried as by `Lock.acquire`. If the own entry expires or is removed while waiting, the request queues
+   * up again at the end, until its `timeout` has passed.
    * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
    * such as "%41" python-etcd uses another path.
    * @throws {EtcdLockLost} when the callback returns without an error, but the lock was lost before
    * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting; the error names the holder
-   * @throws {EtcdLockExpired} when the own entry expired or was removed while waiting
+   * @throws {EtcdLockExpired} when the own entry was lost and the request may not queue up again: it has `ifAvailable`, or an
+   * `identity` and the entry was removed before it could expire, perhaps by another process with that identity
    * @throws {EtcdConnectionFailed} when no member answers in three tries, and either `ifAvailable` is set, or there is no
    * `timeout` and the cluster has never answered
    * @throws {TypeError | RangeError} for an invalid argument, before anything is sent
@@ -153,9 +156,12 @@ export class LockManager {
     turn.holder = () => attempt.holder;
     let taken: Taken | undefined;
     try {
-      const taking = take(queue, attempt, request, (entry) => {
-        trace.queues(entry);
-        turn.queued();
+      const taking = take(queue, attempt, request, {
+        onEntered: ({ entry }) => {
+          trace.queues(entry);
+          turn.queued();
+        },
+        onRequeue: (cause) => trace.requeues(cause),
       });
       store.pending.add(queue.path, taking.then(ignore, ignore));
       taken = await taking;

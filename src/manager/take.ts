@@ -1,25 +1,70 @@
+import { ignore, sleep } from '../cancellation.ts';
+import { EtcdLockExpired } from '../errors.ts';
 import { type Acquired, acquire, giveUp } from '../recipe/acquire.ts';
 import type { Attempt } from '../recipe/attempt.ts';
 import { formatValue, type LockMode } from '../recipe/entry-value.ts';
+import type { Lease } from '../recipe/lease.ts';
 import { alive, evictLeftovers, type IsLeftover, leftoversOf } from '../recipe/leftovers.ts';
 import { blocks } from '../recipe/rules.ts';
-import type { OwnEntry, QueueStore } from '../recipe/store.ts';
+import type { QueueStore } from '../recipe/store.ts';
 import { freshUuid } from '../recipe/uuid.ts';
+import { Backoff } from '../time.ts';
 import type { CheckedRequest } from './options.ts';
+
+/** Milliseconds before a request queues up again. Somebody may remove each of its entries at once. */
+const REQUEUE_AFTER = { first: 100, most: 5_000 };
 
 /** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */
 export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint };
 
+export interface TakeHooks {
+  /** Called each time an entry of the request is in the queue, with the lease of that entry. */
+  readonly onEntered: (lease: Lease) => void;
+  /** Called when the entry was lost while waiting, and the request will queue up again. */
+  readonly onRequeue: (cause: EtcdLockExpired) => void;
+}
+
 /**
- * Acquires the lock with a fresh entry. Resolves to undefined if the lock is taken and the request must not wait. Removes the
- * entry unless the lock was acquired.
- * @param onEntered called once the entry is in the queue
+ * Acquires the lock with a fresh entry. If the entry is lost while waiting, queues up again at the end with another fresh entry.
+ * Resolves to undefined if the lock is taken and the request must not wait. Removes its entries unless the lock was acquired.
  */
 export async function take(
   queue: QueueStore,
   attempt: Attempt,
+  request: CheckedRequest,
+  { onEntered, onRequeue }: TakeHooks,
+): Promise<Taken | undefined> {
+  const backoff = new Backoff(REQUEUE_AFTER);
+  for (;;) {
+    let lease: Lease | undefined;
+    try {
+      return await takeOnce(queue, attempt, request, (entered) => {
+        lease = entered;
+        onEntered(entered);
+      });
+    } catch (error) {
+      if (!(error instanceof EtcdLockExpired && lease && mayRequeue(request, lease))) throw error;
+      attempt.restart();
+      attempt.assertActive();
+      onRequeue(error);
+    }
+    // If the attempt ends meanwhile, `takeOnce` throws the reason.
+    await sleep(backoff.next(), attempt.signal).catch(ignore);
+  }
+}
+
+/**
+ * Whether a request that lost its entry may queue up again. Not if it has an identity, and the entry was lost before it could
+ * expire: another process with that identity may have evicted it, and the two would evict each other for ever.
+ */
+const mayRequeue = ({ blocking, identity }: CheckedRequest, { expired }: Lease): boolean =>
+  blocking && (identity === undefined || expired);
+
+async function takeOnce(
+  queue: QueueStore,
+  attempt: Attempt,
   { mode, identity, ttl, margin, blocking }: CheckedRequest,
-  onEntered: (entry: OwnEntry) => void,
+  onEntered: TakeHooks['onEntered'],
 ): Promise<Taken | undefined> {
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);

@@ -9,6 +9,7 @@ const NAME = 'etcd-v2-lock:request';
 const calls = tracingChannel<unknown, Trace>(NAME);
 const events = {
   wait: channel(`tracing:${NAME}:wait`),
+  requeued: channel(`tracing:${NAME}:requeued`),
   held: channel(`tracing:${NAME}:held`),
   lost: channel(`tracing:${NAME}:lost`),
   released: channel(`tracing:${NAME}:released`),
@@ -25,6 +26,8 @@ export interface RequestTrace {
   /** Key of the request's entry; undefined while there is none, for example while the request waits inside the process. */
   readonly key: string | undefined;
   readonly uuid: string | undefined;
+  /** The `EtcdLockExpired` that says why the last entry was lost while waiting. Set at the event `requeued`. */
+  readonly requeueCause: unknown;
   /** Set at the event `held`. */
   readonly fencingToken: bigint | undefined;
   /** Seconds from the request to the start of the hold. Set at the event `held`. */
@@ -48,6 +51,7 @@ export class Trace implements RequestTrace {
   readonly identity: string | undefined;
   key: string | undefined;
   uuid: string | undefined;
+  requeueCause: unknown;
   fencingToken: bigint | undefined;
   waited: number | undefined;
   held: number | undefined;
@@ -74,6 +78,14 @@ export class Trace implements RequestTrace {
   queues({ key, value }: OwnEntry): void {
     this.key = key;
     this.uuid = parseValue(value).uuid;
+  }
+
+  /** The entry `key` was lost while waiting. The request queues up again with another one. */
+  requeues(cause: unknown): void {
+    this.requeueCause = cause;
+    events.requeued.publish(this);
+    this.key = undefined;
+    this.uuid = undefined;
   }
 
   holds({ key, uuid, fencingToken }: Held): void {

@@ -25,8 +25,8 @@ export interface Acquisition extends Omit<Contest, 'lease'> {
   readonly keepAlive: boolean;
   /** The lease of the present hold, if this lock is held already. */
   readonly lease?: Lease | undefined;
-  /** Called once the own entry is in the queue. */
-  readonly onEntered?: (entry: OwnEntry) => void;
+  /** Called once the own entry is in the queue, with its lease. */
+  readonly onEntered?: (lease: Lease) => void;
 }
 
 /** The outcome of {@link acquire}. */
@@ -54,7 +54,7 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
     lease = leaseFor(ticket, entry, lease, margin);
     attempt.abortWith(lease.loss);
     if (keepAlive) lease.keepAlive();
-    onEntered?.(entry);
+    onEntered?.(lease);
     const fencingToken = await contend({ ...acquisition, lease }, attempt);
     attempt.assertActive();
     return { lease, fencingToken };

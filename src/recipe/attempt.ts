@@ -53,9 +53,11 @@ export function timedOut(path: string, timeout: number, holder?: LockHolder, cau
 /** One attempt to acquire a lock: what ends it early, which failures it retries, and which error its caller gets. */
 export class Attempt {
   readonly #store: LockStore;
+  readonly #path: string;
   readonly #limits: AttemptLimits;
-  readonly #causes: Scope;
-  readonly #ended = new Scope();
+  readonly #released: Source | undefined;
+  #causes: Scope;
+  #ended = new Scope();
   #holder: LockHolder | undefined;
   /** Error of the last request; undefined if it succeeded. */
   #trouble: Error | undefined;
@@ -65,12 +67,18 @@ export class Attempt {
    * @param released aborts when `release()` is called before the attempt ends
    */
   constructor(store: LockStore, path: string, limits: AttemptLimits, released?: Source) {
-    const { signal, timeout, deadline } = limits;
     this.#store = store;
+    this.#path = path;
     this.#limits = limits;
-    this.#causes = new Scope(signal, released, store.pending.closing);
-    addAbortListener(this.#causes, this.#end);
-    this.#causes.abortAt(deadline, () => timedOut(path, timeout, this.holder, this.#trouble));
+    this.#released = released;
+    this.#causes = this.#begin();
+  }
+
+  /** Begins again after the own entry was lost: with the same limits, but without the causes added by `abortWith`. */
+  restart(): void {
+    this.dispose();
+    this.#ended = new Scope();
+    this.#causes = this.#begin();
   }
 
   /**
@@ -143,7 +151,13 @@ export class Attempt {
     this.#causes.dispose();
   }
 
-  readonly #end = (): void => this.#ended.abort(ENDED);
+  #begin(): Scope {
+    const { signal, timeout, deadline } = this.#limits;
+    const ended = this.#ended;
+    const causes = new Scope(signal, this.#released, this.#store.pending.closing);
+    addAbortListener(causes, () => ended.abort(ENDED));
+    return causes.abortAt(deadline, () => timedOut(this.#path, timeout, this.holder, this.#trouble));
+  }
 
   get #retriesForever(): boolean {
     return this.#limits.blocking && (this.#limits.timeout > 0 || this.#store.clusterId !== undefined);

@@ -27,6 +27,7 @@ export class Lease {
   #entry: OwnEntry;
   #deadline: Deadline;
   #over = false;
+  #expired = false;
   #renewals: Scope | undefined;
   #cancelTimer = () => {};
   /** Error of the last renewal; undefined if it succeeded. */
@@ -51,6 +52,11 @@ export class Lease {
 
   get entry(): OwnEntry {
     return this.#entry;
+  }
+
+  /** Whether the lease was lost after its deadline. False if it was lost earlier: somebody removed or replaced the entry. */
+  get expired(): boolean {
+    return this.#expired;
   }
 
   /** Whether the entry certainly exists now. Checks the clock, because a blocked event loop may have delayed the timer. */
@@ -112,6 +118,7 @@ export class Lease {
   lose(reason: unknown): void {
     if (this.#over) return;
     debug('%s is lost: %s', this.#entry.key, reason);
+    this.#expired = this.#deadline.passed;
     this.stop();
     this.#lost.abort(reason);
   }

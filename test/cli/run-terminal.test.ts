@@ -2,8 +2,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPython } from '../../scripts/find.mjs';
-import { freshName, queueOn, untilQueued } from '../support/locks.ts';
+import { freshName, queueOn, raw, untilQueued } from '../support/locks.ts';
 import { groupMembers, isThere, statOf, untilGone, untilStopped } from '../support/processes.ts';
+import { enqueue } from '../support/queues.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { type OnTerminal, startOnTerminal } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
@@ -234,6 +235,19 @@ exec "$@"
       (members) => members.length === 0,
     );
     expect(isThere(run)).toBe(false);
+  });
+
+  test('a wait whose entry was removed says that run queues up again', async () => {
+    const name = freshName();
+    const holder = await enqueue(name, 'the-holder');
+    const terminal = runOnTerminal(name, '--', 'true');
+    const [, own] = await untilQueued(name, 2);
+    await raw('DELETE', own?.key ?? '');
+    await raw('PUT', holder, { value: 'the-holder' });
+    await terminal.shows(new RegExp(`${own?.key} is lost: its key is gone; queueing up again`));
+    await untilQueued(name, 2);
+    await raw('DELETE', holder);
+    expect(await terminal.ended).toBe(0);
   });
 
   test('a wait longer than a second shows the holder and the position', async () => {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPython } from '../../scripts/find.mjs';
 import { runCli } from '../support/cli.ts';
-import { freshName, queueOn } from '../support/locks.ts';
+import { freshName, queueOn, raw, untilQueued } from '../support/locks.ts';
+import { enqueue } from '../support/queues.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { until } from '../support/until.ts';
 import { onEtcd, run, startRun } from './running.ts';
@@ -136,6 +137,19 @@ describe('run does not start the command', () => {
       code: 33,
       stdout: '',
     });
+  });
+
+  test('if its entry with an identity is removed while it waits: exit code 125, and the message asks why', async () => {
+    const name = freshName();
+    const holder = await enqueue(name, 'holder');
+    const { result } = startRun(name, '--identity', 'pod-1', '--', 'echo', 'ran');
+    const [, own] = await untilQueued(name, 2);
+    await raw('DELETE', own?.key ?? '');
+    await raw('PUT', holder, { value: 'holder' });
+    const { code, stdout, stderr } = await result;
+    expect({ code, stdout }).toEqual({ code: 125, stdout: '' });
+    expect(stderr).toContain('does another process have the identity "pod-1"?');
+    expect(await queueOn(name)).toMatchObject([{ key: holder }]);
   });
 
   test('if etcd cannot be reached: exit code 69', async () => {

@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from 'vitest';
 import { startPython } from '../../compat/python.ts';
-import { type EtcdClient, EtcdConnectionFailed, Lock, LockManager } from '../../src/index.ts';
+import { type EtcdClient, EtcdConnectionFailed, EtcdLockExpired, Lock, LockManager } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
-import { freshName, queueOn, type RawEntry, useClient } from '../support/locks.ts';
+import { freshName, queueOn, type RawEntry, rejection, useClient } from '../support/locks.ts';
 import { type Moment, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import type { FaultCluster, FaultMember } from './fault-cluster.ts';
@@ -83,6 +83,23 @@ export class Contest {
       () => this.queue(),
       ([first]) => first?.key !== before?.key || first?.modifiedIndex !== before?.modifiedIndex,
     );
+  }
+
+  /**
+   * Gives the lock that `next` holds, and expects that a waiter of this kind, which has lost its entry, did not hold it before:
+   * `Lock` has rejected, and `LockManager` has queued up again behind `next`.
+   */
+  async handOnAfterLoss(kind: (typeof OURS)[number], waiting: Promise<Taken>, next: Taken): Promise<void> {
+    if (kind === 'Lock') {
+      expect(await rejection(waiting)).toBeInstanceOf(EtcdLockExpired);
+      expect(await this.queue()).toMatchObject([{ key: next.key }]);
+      return next.give();
+    }
+    const [, again] = await this.untilQueued(2);
+    await next.give();
+    const held = await waiting;
+    expect(held.key).toBe(again?.key);
+    await held.give();
   }
 
   /** Closes all clients, and fails if a key is left. */

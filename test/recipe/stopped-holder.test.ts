@@ -1,4 +1,5 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { baseName } from '../../src/v2/paths.ts';
 import { fencedResource } from '../support/fenced-resource.ts';
 import { freshName, queueOn, untilQueued, useProxy } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
@@ -53,9 +54,10 @@ const HOLDER = `${SET_UP}
 `;
 
 const WAITER = `${SET_UP}
-  const outcome = await locks.request(NAME, { mode: MODE }, () => 'ran').catch(nameOf);
+  const run = ({ fencingToken }) => ({ outcome: 'ran', token: String(fencingToken) });
+  const result = await locks.request(NAME, { mode: MODE }, run).catch((error) => ({ outcome: nameOf(error) }));
   await client.close();
-  console.log(JSON.stringify({ outcome }));
+  console.log(JSON.stringify(result));
 `;
 
 function start(source: string, env: Record<string, string>): RunningScript {
@@ -103,7 +105,7 @@ describe.each(['exclusive', 'shared'])('a process stopped for longer than its TT
     expect(await successor.release()).toBe(true);
   });
 
-  test('has lost its entry in the queue: its callback does not run, even if the lock is free', async () => {
+  test('has lost its entry in the queue: it queues up again, behind who came in the meantime', async () => {
     const name = freshName();
     const holder = await useManager({ ttl: 60 }).acquire(name);
     const proxy = await useProxy();
@@ -113,8 +115,13 @@ describe.each(['exclusive', 'shared'])('a process stopped for longer than its TT
     waiter.process.kill('SIGSTOP');
     await untilQueued(name, 1);
     await holder.release();
+    const next = await useManager({ ttl: 60 }).acquire(name);
     waiter.process.kill('SIGCONT');
-    expect(await outputOf(waiter)).toEqual({ outcome: 'EtcdLockExpired' });
+    const [, again] = await untilQueued(name, 2);
+    await next.release();
+    const { outcome, token } = await outputOf(waiter);
+    expect({ outcome, token }).toEqual({ outcome: 'ran', token: String(BigInt(baseName(again?.key ?? ''))) });
+    expect(BigInt(String(token))).toBeGreaterThan(next.fencingToken);
     expect(await queueOn(name)).toEqual([]);
   });
 });

@@ -11,6 +11,7 @@ import { modes } from './manager/modes.ts';
 import { query } from './manager/query.ts';
 import { reentrance } from './manager/reentrance.ts';
 import { requests } from './manager/requests.ts';
+import { requeueing } from './manager/requeueing.ts';
 import { tracing } from './manager/tracing.ts';
 import { onV2 } from './manager/v2.ts';
 import { waiting } from './manager/waiting.ts';
@@ -24,6 +25,7 @@ const ON_ANY_STORE: readonly Part[] = [
   requests,
   available,
   waiting,
+  requeueing,
   loss,
   holdTimes,
   acquire,

@@ -18,6 +18,9 @@ holder continues to work until it notices the loss. Clients of this package noti
 third of the TTL; python-etcd never does. Stop the holder first. Otherwise the removed holder and the next one work at
 the same time, unless a fencing token stops the removed one.
 
+A removed waiter that is still alive queues up again at the end of the queue. To end its wait, stop its process.
+Only a waiter with an identity, and a waiting Lock of the API, give up when their entry is removed.
+
 ${ABOUT_PYTHON_ETCD}
 
 After "release", --key selects the entry. To name the file of the private key, use --key-file, or put --key before

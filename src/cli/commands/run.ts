@@ -58,6 +58,11 @@ Scheduled jobs:
 - "run" does not wait for the end of --hold-at-least. It leaves the entry in the queue, where it expires.
 - If "run" is killed, the entry expires when the TTL has passed since its last renewal, even if that is earlier.
 
+Waiting:
+- If the entry in the queue expires or is removed while "run" waits, for example because etcd was down for longer than
+  the TTL, "run" queues up again at the end of the queue, until --timeout has passed.
+- With --identity, "run" gives up if its entry is removed before it expires: another process may have the same identity.
+
 Limits:
 - If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed.
   The children of the command may continue.

@@ -3,7 +3,7 @@ import { pause } from '../../cancellation.ts';
 import type { LockManager } from '../../manager/manager.ts';
 import type { RequestTrace } from '../../manager/trace.ts';
 import { ownerOf } from '../queues/show.ts';
-import { clearStatus, showStatus } from '../streams.ts';
+import { clearStatus, remark, showStatus } from '../streams.ts';
 
 /** Milliseconds before the first status line. A shorter wait shows no status line. */
 const SHOW_AFTER = 1000;
@@ -11,21 +11,31 @@ const SHOW_AFTER = 1000;
 const UPDATE_EVERY = 2000;
 
 const WAITS = 'tracing:etcd-v2-lock:request:wait';
+const REQUEUED = 'tracing:etcd-v2-lock:request:requeued';
 
-/** Shows one status line on stderr during a wait, with the holder and the position in the queue, if stderr is a terminal. */
+/**
+ * Shows one status line on stderr during a wait, with the holder and the position in the queue, if stderr is a terminal. Also
+ * prints a line each time the entry was lost and the wait continues with another one.
+ */
 export async function withProgress<T>(locks: LockManager, name: string, wait: () => Promise<T>): Promise<T> {
   if (!process.stderr.isTTY) return wait();
   let trace: RequestTrace | undefined;
   const onWait = (message: unknown): void => {
     trace = message as RequestTrace;
   };
+  const onRequeued = (message: unknown): void => {
+    clearStatus();
+    remark(`${((message as RequestTrace).requeueCause as Error).message}; queueing up again`);
+  };
   const over = new AbortController();
   subscribe(WAITS, onWait);
+  subscribe(REQUEUED, onRequeued);
   void showProgress(locks, name, () => trace?.uuid, over.signal);
   try {
     return await wait();
   } finally {
     unsubscribe(WAITS, onWait);
+    unsubscribe(REQUEUED, onRequeued);
     over.abort();
     clearStatus();
   }

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { EtcdClientClosed, EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdClientClosed, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
@@ -126,20 +126,6 @@ export function waiting(test: ManagerTest): void {
         expect(held.signal.aborted).toBe(false);
         expect(await queue.entries()).toMatchObject([{ key: held.key }]);
       });
-    });
-
-    test('rejects when its own entry is removed during the wait, names the holder and does not retry', async ({
-      lockName,
-      queue,
-      a,
-    }) => {
-      const holder = await queue.put('holder');
-      const ended = rejection(a.locks.request(lockName, unreachable), EtcdLockExpired);
-      const [, own] = await queue.untilLength(2);
-      await queue.remove(own?.key ?? '');
-      await queue.overwrite(holder.key, 'holder');
-      expect((await ended).holder).toMatchObject({ key: holder.key, value: 'holder' });
-      expect(await queue.entries()).toMatchObject([{ key: holder.key }]);
     });
   });
 

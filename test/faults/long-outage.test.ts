@@ -1,0 +1,77 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { EtcdClient, LockManager, type RequestTrace } from '../../src/index.ts';
+import { startRunOn } from '../cli/running.ts';
+import { startEtcd } from '../support/etcd.ts';
+import { freshName, queueOn, raw, untilQueued } from '../support/locks.ts';
+import { until } from '../support/until.ts';
+
+/** Seconds. */
+const TTL = 2;
+/** Milliseconds. */
+const OUTAGE = TTL * 1000 + 500;
+
+/** Starts an etcd, and a queue that begins with an entry that does not expire. */
+async function setUp() {
+  const etcd = await startEtcd();
+  onTestFinished(() => etcd.stop());
+  const name = freshName();
+  const { body } = await raw('POST', `/_locks/${name}`, { value: 'holder' }, etcd.url);
+  const free = () => raw('DELETE', body.node.key, undefined, etcd.url);
+  return { etcd, name, free };
+}
+
+/** Waits until another entry than the lost one is the only one behind the first, and returns both. */
+const untilOtherEntry = (name: string, lost: string, url: string) =>
+  until(
+    () => queueOn(name, url),
+    ([, second, ...more]) => second !== undefined && second.key !== lost && more.length === 0,
+  );
+
+test('a request without a timeout survives an etcd that is down for longer than the TTL, with a greater token', async () => {
+  const { etcd, name, free } = await setUp();
+  const client = new EtcdClient({ endpoints: etcd.url });
+  onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
+  const requeued: string[] = [];
+  const note = (message: unknown) => requeued.push((message as RequestTrace).key ?? '');
+  subscribe('tracing:etcd-v2-lock:request:requeued', note);
+  onTestFinished(() => void unsubscribe('tracing:etcd-v2-lock:request:requeued', note));
+  const waiting = new LockManager(client, { ttl: TTL }).request(name, (held) => held.key);
+  const [, lost] = await untilQueued(name, 2, etcd.url);
+  await etcd.kill();
+  await until(
+    () => requeued,
+    ({ length }) => length > 0,
+  );
+  await etcd.restart();
+  const [, again] = await untilOtherEntry(name, lost?.key ?? '', etcd.url);
+  await free();
+  expect(await waiting).toBe(again?.key);
+  expect(requeued).toContain(lost?.key);
+  expect(await queueOn(name, etcd.url)).toEqual([]);
+});
+
+test('`run` without a timeout survives the same, then runs its command and exits with its exit code', async () => {
+  const { etcd, name, free } = await setUp();
+  const { result } = startRunOn(etcd.url, name, '--ttl', String(TTL), '--', 'sh', '-c', 'echo $ETCD_LOCK_KEY; exit 3');
+  const [, lost] = await untilQueued(name, 2, etcd.url);
+  await etcd.pause();
+  // `run` counts its lease from its last renewal, which was before the pause.
+  await sleep(OUTAGE);
+  etcd.resume();
+  const [, again] = await untilOtherEntry(name, lost?.key ?? '', etcd.url);
+  await free();
+  expect(await result).toMatchObject({ code: 3, stdout: `${again?.key}\n` });
+  expect(await queueOn(name, etcd.url)).toEqual([]);
+});
+
+test('`run` whose timeout passes during the outage exits with 124, and never starts its command', async () => {
+  const { etcd, name } = await setUp();
+  const { result } = startRunOn(etcd.url, name, '--ttl', String(TTL), '--timeout', '5', '--', 'echo', 'started');
+  await untilQueued(name, 2, etcd.url);
+  await etcd.kill();
+  const { code, stdout, stderr } = await result;
+  expect({ code, stdout }).toEqual({ code: 124, stdout: '' });
+  expect(stderr).toContain(`${name} not acquired within 5 s`);
+});
