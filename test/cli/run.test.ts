@@ -129,7 +129,8 @@ describe('run does not start the command', () => {
     startRun(name, '--', ...job.command);
     await job.begun();
     const [entry] = await queueOn(name);
-    const { code, stdout, stderr } = await run(name, '--timeout', '0.5', '--', 'echo', 'ran');
+    // Long enough to read the queue on a busy machine.
+    const { code, stdout, stderr } = await run(name, '--timeout', '5', '--', 'echo', 'ran');
     expect({ code, stdout }).toEqual({ code: 124, stdout: '' });
     expect(stderr).toContain(`held by ${entry?.value}`);
     expect(await queueOn(name)).toHaveLength(1);
