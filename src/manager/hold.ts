@@ -72,9 +72,10 @@ export class Hold implements Enclosing {
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
     this.held = new HeldView(name, lease.entry, fencingToken, watched);
     turn.holder = () => ({ key: this.#entry.key, value: this.#entry.value, ttl: Math.ceil(this.#expiresIn) });
+    // Before the listeners: the lease may be lost already.
+    trace.holds(this.held);
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));
     addAbortListener(this.#loss, (error) => trace.loses(error));
-    trace.holds(this.held);
     // A closed client sends no renewals. So report the loss at once: `close()` gives the work some time to end.
     addAbortListener(store.pending.closing, this.#onClosing);
     store.pending.add(this.#entry.key, new Promise((resolve) => (this.#onRemoved = resolve)));

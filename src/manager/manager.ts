@@ -99,11 +99,17 @@ export class LockManager {
     const run = callback as Callback<Held | null, T>;
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
-    return trace.around(async () => {
+    return trace.around(checked.signal, async () => {
       const outer = checked.reentrant ? enclosingHold(this.#store, name) : undefined;
-      if (outer) return outer.join(checked.mode, run);
+      if (outer)
+        return outer.join(checked.mode, (held) => {
+          trace.ends('joined');
+          return run(held);
+        });
       const hold = await this.#take(name, queue, checked, trace);
-      return hold ? hold.run(run) : run(null);
+      if (hold) return hold.run(run);
+      trace.ends('unavailable');
+      return run(null);
     });
   }
 
@@ -126,7 +132,12 @@ export class LockManager {
       throw new TypeError('reentrant must not be true in acquire(), which has no callback: use request() instead');
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
-    return trace.around(async () => (await this.#take(name, queue, checked, trace))?.opened() ?? null);
+    return trace.around(checked.signal, async () => {
+      const hold = await this.#take(name, queue, checked, trace);
+      if (hold) return hold.opened();
+      trace.ends('unavailable');
+      return null;
+    });
   }
 
   /**
@@ -156,13 +167,7 @@ export class LockManager {
     turn.holder = () => attempt.holder;
     let taken: Taken | undefined;
     try {
-      const taking = take(queue, attempt, request, {
-        onEntered: ({ entry }) => {
-          trace.queues(entry);
-          turn.queued();
-        },
-        onRequeue: (cause) => trace.requeues(cause),
-      });
+      const taking = take(queue, attempt, request, { trace, turn });
       store.pending.add(queue.path, taking.then(ignore, ignore));
       taken = await taking;
       return taken && new Hold({ store, name, ...taken, turn, trace, request });

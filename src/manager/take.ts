@@ -1,15 +1,17 @@
 import { ignore, sleep } from '../cancellation.ts';
 import { EtcdLockExpired } from '../errors.ts';
-import { type Acquired, acquire, giveUp } from '../recipe/acquire.ts';
+import { type Acquired, type Acquisition, acquire, giveUp } from '../recipe/acquire.ts';
 import type { Attempt } from '../recipe/attempt.ts';
 import { formatValue, type LockMode } from '../recipe/entry-value.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { alive, evictLeftovers, type IsLeftover, leftoversOf } from '../recipe/leftovers.ts';
 import { blocks } from '../recipe/rules.ts';
-import type { QueueStore } from '../recipe/store.ts';
+import type { OwnEntry, QueueStore, Standing } from '../recipe/store.ts';
 import { freshUuid } from '../recipe/uuid.ts';
 import { Backoff } from '../time.ts';
+import type { Turn } from './local-queue.ts';
 import type { CheckedRequest } from './options.ts';
+import type { Trace } from './trace.ts';
 
 /** Milliseconds before a request queues up again. Somebody may remove each of its entries at once. */
 const REQUEUE_AFTER = { first: 100, most: 5_000 };
@@ -17,11 +19,10 @@ const REQUEUE_AFTER = { first: 100, most: 5_000 };
 /** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */
 export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint };
 
-export interface TakeHooks {
-  /** Called each time an entry of the request is in the queue, with the lease of that entry. */
-  readonly onEntered: (lease: Lease) => void;
-  /** Called when the entry was lost while waiting, and the request will queue up again. */
-  readonly onRequeue: (cause: EtcdLockExpired) => void;
+/** What {@link take} reports to. */
+export interface Reports {
+  readonly trace: Trace;
+  readonly turn: Turn;
 }
 
 /**
@@ -32,21 +33,24 @@ export async function take(
   queue: QueueStore,
   attempt: Attempt,
   request: CheckedRequest,
-  { onEntered, onRequeue }: TakeHooks,
+  { trace, turn }: Reports,
 ): Promise<Taken | undefined> {
   const backoff = new Backoff(REQUEUE_AFTER);
   for (;;) {
     let lease: Lease | undefined;
     try {
-      return await takeOnce(queue, attempt, request, (entered) => {
+      const onEntered = (entered: Lease): void => {
         lease = entered;
-        onEntered(entered);
-      });
+        trace.enters(entered.entry);
+        turn.queued();
+      };
+      const onQueued = (standing: Standing, own: OwnEntry): void => trace.queues(standing, own);
+      return await takeOnce(queue, attempt, request, { onEntered, onQueued, renewals: trace });
     } catch (error) {
       if (!(error instanceof EtcdLockExpired && lease && mayRequeue(request, lease))) throw error;
       attempt.restart();
       attempt.assertActive();
-      onRequeue(error);
+      trace.requeues(error);
     }
     // If the attempt ends meanwhile, `takeOnce` throws the reason.
     await sleep(backoff.next(), attempt.signal).catch(ignore);
@@ -64,7 +68,7 @@ async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
   { mode, identity, ttl, margin, blocking }: CheckedRequest,
-  onEntered: TakeHooks['onEntered'],
+  hooks: Pick<Acquisition, 'onEntered' | 'onQueued' | 'renewals'>,
 ): Promise<Taken | undefined> {
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
@@ -74,7 +78,7 @@ async function takeOnce(
   alive.add(ticket.value);
   let taken: Taken | undefined;
   try {
-    const acquisition = { queue, ticket, mode, isLeftover, ttl, margin, keepAlive: true, onEntered };
+    const acquisition = { queue, ticket, mode, isLeftover, ttl, margin, keepAlive: true, ...hooks };
     const { lease, fencingToken } = await acquire(acquisition, attempt);
     if (fencingToken !== undefined) taken = { lease, fencingToken };
     else {

@@ -1,6 +1,8 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
+import { EtcdException, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
 import { type LockMode, parseValue } from '../recipe/entry-value.ts';
-import type { OwnEntry } from '../recipe/store.ts';
+import type { RenewalObserver } from '../recipe/lease.ts';
+import type { OwnEntry, Standing } from '../recipe/store.ts';
 import { now } from '../time.ts';
 import type { Held } from './held.ts';
 
@@ -9,11 +11,37 @@ const NAME = 'etcd-v2-lock:request';
 const calls = tracingChannel<unknown, Trace>(NAME);
 const events = {
   wait: channel(`tracing:${NAME}:wait`),
+  queued: channel(`tracing:${NAME}:queued`),
   requeued: channel(`tracing:${NAME}:requeued`),
+  renewed: channel(`tracing:${NAME}:renewed`),
+  renewalFailed: channel(`tracing:${NAME}:renewal-failed`),
   held: channel(`tracing:${NAME}:held`),
   lost: channel(`tracing:${NAME}:lost`),
   released: channel(`tracing:${NAME}:released`),
+  outcome: channel(`tracing:${NAME}:outcome`),
 };
+
+/**
+ * How a request ended:
+ * - `held`: it held the lock until the release, even if the callback threw
+ * - `joined`: it ran under an outer hold, as `reentrant` allows
+ * - `unavailable`: the lock was taken, and `ifAvailable` was set
+ * - `timeout`: the timeout passed before it held the lock
+ * - `aborted`: its signal aborted before it held the lock
+ * - `lost`: it lost the lock before the release
+ * - `error`: it failed before it held the lock, in any other way
+ */
+export type RequestOutcome = 'held' | 'joined' | 'unavailable' | 'timeout' | 'aborted' | 'lost' | 'error';
+
+/** One attempt to renew the entry of a request. */
+export interface Renewal {
+  /** Seconds until the renewal was answered or failed. */
+  readonly latency: number;
+  /** URL of the member that answered, or of the last one that failed; undefined if unknown. */
+  readonly member: string | undefined;
+  /** Why the renewal failed; undefined if it succeeded. */
+  readonly error: unknown;
+}
 
 /**
  * One request for a lock, as subscribers of `node:diagnostics_channel` get it. All events of a request have the same object, and
@@ -26,8 +54,12 @@ export interface RequestTrace {
   /** Key of the request's entry; undefined while there is none, for example while the request waits inside the process. */
   readonly key: string | undefined;
   readonly uuid: string | undefined;
+  /** Position of the entry in the queue, from 1; undefined if the store does not know it. Set at the event `queued`. */
+  readonly position: number | undefined;
   /** The `EtcdLockExpired` that says why the last entry was lost while waiting. Set at the event `requeued`. */
   readonly requeueCause: unknown;
+  /** The last renewal. Set at the events `renewed` and `renewal-failed`. */
+  readonly renewal: Renewal | undefined;
   /** Set at the event `held`. */
   readonly fencingToken: bigint | undefined;
   /** Seconds from the request to the start of the hold. Set at the event `held`. */
@@ -38,25 +70,31 @@ export interface RequestTrace {
   readonly lost: unknown;
   /** Why the key could not be removed, or left to expire, at once; this is retried in the background. Set at `released`. */
   readonly cleanupError: unknown;
-  /** What the call rejected with. Set by Node's `TracingChannel`. */
-  readonly error?: unknown;
+  /** How the request ended. Set at the event `outcome`, which each request has exactly once. */
+  readonly outcome: RequestOutcome | undefined;
+  /** What the call rejected with. Set at the event `outcome` if the request failed before it held the lock, else at `error`. */
+  readonly error: unknown;
   /** What the call resolved to. Set by Node's `TracingChannel`. */
   readonly result?: unknown;
 }
 
 /** Publishes the events of one request. */
-export class Trace implements RequestTrace {
+export class Trace implements RequestTrace, RenewalObserver {
   readonly name: string;
   readonly mode: LockMode;
   readonly identity: string | undefined;
   key: string | undefined;
   uuid: string | undefined;
+  position: number | undefined;
   requeueCause: unknown;
+  renewal: Renewal | undefined;
   fencingToken: bigint | undefined;
   waited: number | undefined;
   held: number | undefined;
   lost: unknown;
   cleanupError: unknown;
+  outcome: RequestOutcome | undefined;
+  error: unknown;
   readonly #begin = now();
   #heldSince = 0;
 
@@ -66,26 +104,55 @@ export class Trace implements RequestTrace {
     this.identity = identity;
   }
 
-  /** Runs the call. Node's `TracingChannel` publishes its start, end, result and error. */
-  around<T>(call: () => Promise<T>): Promise<T> {
-    return calls.tracePromise(call, this);
+  /**
+   * Runs the call. Node's `TracingChannel` publishes its start, end, result and error.
+   * @param signal the caller's signal
+   */
+  around<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
+    const fail = (error: unknown): never => {
+      this.#fails(error, signal);
+      throw error;
+    };
+    return calls.tracePromise(() => call().catch(fail), this);
   }
 
   waits(): void {
     events.wait.publish(this);
   }
 
-  queues({ key, value }: OwnEntry): void {
+  /** The request has an entry. */
+  enters({ key, value }: OwnEntry): void {
     this.key = key;
     this.uuid = parseValue(value).uuid;
   }
 
-  /** The entry `key` was lost while waiting. The request queues up again with another one. */
+  /** The first read of the queue has shown the entry. */
+  queues({ entries }: Standing, { rank }: OwnEntry): void {
+    if (!events.queued.hasSubscribers) return;
+    this.position = entries && entries.filter((entry) => entry.rank < rank).length + 1;
+    events.queued.publish(this);
+  }
+
+  /** The entry was lost while waiting. The request queues up again with another one. */
   requeues(cause: unknown): void {
     this.requeueCause = cause;
     events.requeued.publish(this);
     this.key = undefined;
     this.uuid = undefined;
+    this.position = undefined;
+  }
+
+  renewed({ member }: OwnEntry, triedAt: number): void {
+    if (!events.renewed.hasSubscribers) return;
+    this.renewal = { latency: (now() - triedAt) / 1000, member, error: undefined };
+    events.renewed.publish(this);
+  }
+
+  renewalFailed(error: unknown, triedAt: number): void {
+    if (!events.renewalFailed.hasSubscribers) return;
+    const member = error instanceof EtcdException ? error.failures.at(-1)?.endpoint : undefined;
+    this.renewal = { latency: (now() - triedAt) / 1000, member, error };
+    events.renewalFailed.publish(this);
   }
 
   holds({ key, uuid, fencingToken }: Held): void {
@@ -101,11 +168,29 @@ export class Trace implements RequestTrace {
     this.held = (now() - this.#heldSince) / 1000;
     this.lost = error;
     events.lost.publish(this);
+    this.ends('lost');
   }
 
   releases(cleanupError: unknown): void {
     this.held ??= (now() - this.#heldSince) / 1000;
     this.cleanupError = cleanupError;
     events.released.publish(this);
+    this.ends('held');
+  }
+
+  /** The request neither waits nor holds any longer. Further calls have no effect. */
+  ends(outcome: RequestOutcome): void {
+    if (this.outcome) return;
+    this.outcome = outcome;
+    events.outcome.publish(this);
+  }
+
+  /** The call rejected. If the request had not ended before, the lock is the reason, and not the callback. */
+  #fails(error: unknown, signal: AbortSignal | undefined): void {
+    if (this.outcome) return;
+    this.error = error;
+    if (signal?.aborted && error === signal.reason) this.ends('aborted');
+    else if (error instanceof EtcdWatchTimedOut) this.ends('timeout');
+    else this.ends(error instanceof EtcdLockLost ? 'lost' : 'error');
   }
 }

@@ -4,7 +4,7 @@ import { EtcdWatchTimedOut } from '../errors.ts';
 import { Deadline } from '../time.ts';
 import type { Attempt } from './attempt.ts';
 import { type Contest, contend } from './contend.ts';
-import { Lease } from './lease.ts';
+import { Lease, type RenewalObserver } from './lease.ts';
 import { lost } from './lost.ts';
 import type { LeaveOptions, OwnEntry, Ticket } from './store.ts';
 
@@ -23,6 +23,7 @@ export interface Acquisition extends Omit<Contest, 'lease'> {
   readonly margin: number | undefined;
   /** Whether to renew the entry every TTL/3, while waiting and while holding. */
   readonly keepAlive: boolean;
+  readonly renewals?: RenewalObserver | undefined;
   /** The lease of the present hold, if this lock is held already. */
   readonly lease?: Lease | undefined;
   /** Called once the own entry is in the queue, with its lease. */
@@ -42,7 +43,7 @@ export interface Acquired {
  * {@link giveUp}, unless the attempt had ended before the call.
  */
 export async function acquire(acquisition: Acquisition, attempt: Attempt): Promise<Acquired> {
-  const { ticket, ttl, margin, keepAlive, onEntered } = acquisition;
+  const { ticket, ttl, margin, keepAlive, renewals, onEntered } = acquisition;
   let { lease } = acquisition;
   attempt.assertActive();
   lease?.rest();
@@ -53,7 +54,7 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
     attempt.assertActive();
     lease = leaseFor(ticket, entry, lease, margin);
     attempt.abortWith(lease.loss);
-    if (keepAlive) lease.keepAlive();
+    if (keepAlive) lease.keepAlive(renewals);
     onEntered?.(lease);
     const fencingToken = await contend({ ...acquisition, lease }, attempt);
     attempt.assertActive();

@@ -5,7 +5,7 @@ import type { Attempt } from './attempt.ts';
 import type { LockMode } from './entry-value.ts';
 import type { Lease } from './lease.ts';
 import { evictLeftovers, type IsLeftover } from './leftovers.ts';
-import type { QueueStore, Standing, Ticket } from './store.ts';
+import type { OwnEntry, QueueStore, Standing, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
@@ -18,6 +18,8 @@ export interface Contest {
   readonly mode: LockMode;
   /** Chooses the entries before the own one that are evicted as leftovers. */
   readonly isLeftover?: IsLeftover | undefined;
+  /** Called with the first standing of the own entry. */
+  readonly onQueued?: ((standing: Standing, own: OwnEntry) => void) | undefined;
 }
 
 /**
@@ -30,7 +32,7 @@ export interface Contest {
  * @throws {EtcdClusterIdChanged} when another cluster answers
  */
 export async function contend(
-  { queue, ticket, lease, mode, isLeftover }: Contest,
+  { queue, ticket, lease, mode, isLeftover, onQueued }: Contest,
   attempt: Attempt,
 ): Promise<bigint | undefined> {
   const { signal } = attempt;
@@ -40,13 +42,21 @@ export async function contend(
     attempt.saw(standing.first, lease.entry.key);
     return standing;
   };
-  const readStanding = async (): Promise<Pick<Standing, 'behind' | 'fencingToken'>> => {
-    const { entries, behind, fencingToken } = await read(false);
-    if (!isLeftover) return { behind, fencingToken };
+  const evictBefore = async ({ entries }: Standing): Promise<boolean> => {
+    if (!isLeftover) return false;
     const { rank } = lease.entry;
     const all = entries ?? (await queue.read({ signal })).entries;
     const before = all.filter((entry) => entry.rank < rank);
-    return (await evictLeftovers(queue, before, isLeftover, { signal })) ? read(true) : { behind, fencingToken };
+    return evictLeftovers(queue, before, isLeftover, { signal });
+  };
+  let isKnown = false;
+  const readStanding = async (): Promise<Pick<Standing, 'behind' | 'fencingToken'>> => {
+    let standing = await read(false);
+    if (await evictBefore(standing)) standing = await read(true);
+    if (!isKnown) onQueued?.(standing, lease.entry);
+    isKnown = true;
+    const { behind, fencingToken } = standing;
+    return { behind, fencingToken };
   };
   for (;;) {
     const { behind, fencingToken } = await attempt.retry(readStanding);

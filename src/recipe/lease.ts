@@ -7,6 +7,12 @@ import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
+/** Gets the outcome of each renewal of a lease. Times are milliseconds on the monotonic clock. */
+export interface RenewalObserver {
+  renewed(entry: OwnEntry, triedAt: number): void;
+  renewalFailed(error: unknown, triedAt: number): void;
+}
+
 /** Returns the default margin: the seconds by which the clocks of the cluster's members may differ. */
 export const defaultMargin = (ttl: number): number => Math.max(ttl / 10, 0.25);
 
@@ -29,6 +35,7 @@ export class Lease {
   #over = false;
   #expired = false;
   #renewals: Scope | undefined;
+  #observer: RenewalObserver | undefined;
   #cancelTimer = () => {};
   /** Error of the last renewal; undefined if it succeeded. */
   #trouble: unknown;
@@ -95,8 +102,9 @@ export class Lease {
   }
 
   /** Renews the entry every TTL/3 from now on. */
-  keepAlive(): void {
+  keepAlive(observer?: RenewalObserver): void {
     this.rest();
+    this.#observer = observer;
     this.#renewals = new Scope();
     void this.#renewUntil(this.#renewals);
   }
@@ -149,7 +157,7 @@ export class Lease {
         const due = this.#trouble ? triedAt + backoff.next() : sentAt + (granted * 1000) / 3;
         await sleepUntilDue(due, signal);
         triedAt = now();
-        await this.#renewOnce(signal);
+        await this.#renewOnce(signal, triedAt);
         if (!this.#trouble) backoff.reset();
       }
     } catch (error) {
@@ -158,14 +166,16 @@ export class Lease {
   }
 
   /** Sends one renewal, with the time left as its timeout. Keeps a temporary error for the next retry, and throws any other. */
-  async #renewOnce(signal: Source): Promise<void> {
+  async #renewOnce(signal: Source, triedAt: number): Promise<void> {
     try {
       const timeout = Math.max(this.#deadline.remaining / 1000 - REPORT, REPORT);
       const entry = await this.ticket.renew({ signal, timeout });
       // The answer came too late, perhaps because this process was suspended: the deadline decides.
       if (signal.aborted || !this.valid) return;
       this.extend(entry);
+      this.#observer?.renewed(entry, triedAt);
     } catch (error) {
+      if (!signal.aborted) this.#observer?.renewalFailed(error, triedAt);
       if (signal.aborted || !mayPass(error)) throw error;
       debug('%s: renewal failed: %s', this.#entry.key, error);
       this.#trouble = error;

@@ -29,6 +29,8 @@ export interface OwnEntry extends Omit<Entry, 'ttl'> {
   readonly granted: number | null;
   /** When that write was sent: milliseconds on the monotonic clock. The entry expires `granted` seconds later at the earliest. */
   readonly sentAt: number;
+  /** URL of the member that answered the last renewal, if the store knows. */
+  readonly member?: string | undefined;
 }
 
 /** The queue of one lock, as one read showed it. */

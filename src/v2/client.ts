@@ -17,6 +17,7 @@ import type {
   GetOptions,
   KeyEvent,
   KeysApi,
+  Renewed,
   RenewOptions,
   SetOptions,
   Snapshot,
@@ -108,7 +109,7 @@ export class EtcdClient implements KeysApi, LockClient {
     });
   }
 
-  async renew(key: string, options: RenewOptions): Promise<Change> {
+  async renew(key: string, options: RenewOptions): Promise<Renewed> {
     checkRenew(key, options);
     const { prevValue, prevIndex, ttl, timeout } = options;
     const conditions = { ttl, prevValue, prevIndex };
@@ -117,11 +118,12 @@ export class EtcdClient implements KeysApi, LockClient {
     const versionTimeout = (options.attemptTimeout ?? HEDGE_AFTER) / 2;
     let first = true;
     // A renewal may be sent to two members at once: both requests expect the same index, so only one of them can succeed.
-    const attempt = async (sending: Sending): Promise<Change> => {
+    const attempt = async (sending: Sending): Promise<Renewed> => {
       const refresh = ttl !== null && (await this.#useRefresh(sending, first ? versionTimeout : 0));
       first = false;
       const request = refresh ? wire.encodeSet(key, undefined, { ...conditions, refresh: true }) : plain;
-      return wire.decodeChange(await this.#answer(sending, request), key);
+      const change = wire.decodeChange(await this.#answer(sending, request), key);
+      return { ...change, member: sending.endpoint.url };
     };
     return this.#call('hedged', options, attempt, limit);
   }

@@ -40,6 +40,12 @@ export interface Change extends Answer {
   readonly prevNode?: Node;
 }
 
+/** Result of a renewal. */
+export interface Renewed extends Change {
+  /** URL of the member that answered; absent for a store without members. */
+  readonly member?: string;
+}
+
 /** Result of an append. */
 export interface Append extends Change {
   /**
@@ -154,7 +160,7 @@ export interface KeysApi {
   /** Appends a file (or a directory) to a directory, under a name that is greater than every earlier one. */
   createInOrder(dir: string, value: string | undefined, options?: CreateOptions): Promise<Append>;
   /** Renews the TTL of a file if the file is unchanged. Wakes no watcher if the store can do that. */
-  renew(key: string, options: RenewOptions): Promise<Change>;
+  renew(key: string, options: RenewOptions): Promise<Renewed>;
   delete(key: string, options?: DeleteOptions): Promise<Change>;
   /**
    * Waits for the first event on the key after an index. Resolves to undefined if there was none within the timeout, or if the

@@ -8,6 +8,7 @@ import { localQueue } from './manager/local-queue.ts';
 import { loss } from './manager/loss.ts';
 import { type ManagerTest, managerTest } from './manager/managers.ts';
 import { modes } from './manager/modes.ts';
+import { outcomes } from './manager/outcomes.ts';
 import { query } from './manager/query.ts';
 import { reentrance } from './manager/reentrance.ts';
 import { requests } from './manager/requests.ts';
@@ -36,6 +37,7 @@ const ON_ANY_STORE: readonly Part[] = [
   query,
   withLock,
   tracing,
+  outcomes,
 ];
 
 /**

@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 const root = new URL('../../', import.meta.url);
-const read = (file: string): string => readFileSync(new URL(file, root), 'utf8');
+/** Returns the text of a file of the package. */
+export const read = (file: string): string => readFileSync(new URL(file, root), 'utf8');
 
 export const packageJson = JSON.parse(read('package.json')) as {
   readonly name: string;

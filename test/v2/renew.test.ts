@@ -43,7 +43,7 @@ test.each([
 ])('a cluster of version %s gets the renewal %s', async (cluster, form) => {
   reportsVersion(A, versionBody(cluster));
   expectsRenewal(A, form);
-  expect(await connect({ endpoints: A }).renew(KEY, options)).toMatchObject({ node: { modifiedIndex: 9 } });
+  expect(await connect({ endpoints: A }).renew(KEY, options)).toMatchObject({ node: { modifiedIndex: 9 }, member: A });
   expect(nock.isDone()).toBe(true);
 });
 

@@ -70,9 +70,15 @@ export async function renew(
     }
     try {
       const { key, value: prevValue, modifiedIndex: prevIndex } = current;
-      const { node, clusterId, sentAt } = await keys.renew(key, { ...options, timeout, prevValue, prevIndex, ttl });
+      const { node, clusterId, sentAt, member } = await keys.renew(key, {
+        ...options,
+        timeout,
+        prevValue,
+        prevIndex,
+        ttl,
+      });
       if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
-      return { ...current, modifiedIndex: node.modifiedIndex, granted: ttl, sentAt };
+      return { ...current, modifiedIndex: node.modifiedIndex, granted: ttl, sentAt, member };
     } catch (error) {
       if (error instanceof EtcdKeyNotFound) throw lost(own, keys.clusterId, 'its key is gone');
       if (!(error instanceof EtcdCompareFailed)) throw error;

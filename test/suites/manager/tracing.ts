@@ -1,25 +1,34 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished } from 'vitest';
-import { EtcdConnectionFailed, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
+import { until } from '../../support/until.ts';
 import { aborted } from '../lock/locks.ts';
-import { failNextRemoval } from '../stores/interventions.ts';
+import { failNextRemoval, failRenewals } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';
 
 const NAME = 'etcd-v2-lock:request';
 const CALLS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
-const POINTS = ['wait', 'held', 'lost', 'released'] as const;
+const POINTS = [
+  'wait',
+  'queued',
+  'requeued',
+  'renewed',
+  'renewal-failed',
+  'held',
+  'lost',
+  'released',
+  'outcome',
+] as const;
 
 type Step = (typeof CALLS)[number] | (typeof POINTS)[number];
-type FullTrace = RequestTrace & { readonly error?: unknown; readonly result?: unknown };
-
 /** Records the events of requests for this lock from now on, each with the trace and a copy of the trace at that time. */
-function follow(lockName: string): { step: Step; trace: FullTrace; copy: FullTrace }[] {
-  const events: { step: Step; trace: FullTrace; copy: FullTrace }[] = [];
+function follow(lockName: string): { step: Step; trace: RequestTrace; copy: RequestTrace }[] {
+  const events: { step: Step; trace: RequestTrace; copy: RequestTrace }[] = [];
   const note = (step: Step) => (message: unknown) => {
-    const trace = message as FullTrace;
+    const trace = message as RequestTrace;
     if (trace.name === lockName) events.push({ step, trace, copy: { ...trace } });
   };
   const [start, end, asyncStart, asyncEnd, error] = CALLS.map(note);
@@ -46,8 +55,10 @@ export function tracing(test: ManagerTest): void {
         'start',
         'wait',
         'end',
+        'queued',
         'held',
         'released',
+        'outcome',
         'asyncStart',
         'asyncEnd',
       ]);
@@ -56,8 +67,9 @@ export function tracing(test: ManagerTest): void {
       const asked = { name: lockName, mode: 'exclusive', identity: 'pod-1' };
       expect(at('start')).toEqual({ ...asked });
       const { key, uuid, fencingToken } = held;
-      expect(at('held')).toEqual({ ...asked, key, uuid, fencingToken, waited: expect.any(Number) });
+      expect(at('held')).toEqual({ ...asked, key, uuid, fencingToken, position: 1, waited: expect.any(Number) });
       expect(at('released')).toEqual({ ...at('held'), held: expect.any(Number) });
+      expect(at('outcome')).toEqual({ ...at('released'), outcome: 'held' });
       expect(at('asyncEnd')?.result).toBe(held);
     });
 
@@ -65,7 +77,10 @@ export function tracing(test: ManagerTest): void {
       await queue.put('holder');
       const events = follow(lockName);
       const error = await rejection(a.locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
-      expect(events.map(({ step }) => step)).toEqual(['start', 'wait', 'end', 'error', 'asyncStart', 'asyncEnd']);
+      // A busy machine may not read the queue within the timeout.
+      const steps = events.map(({ step }) => step).filter((step) => step !== 'queued');
+      expect(steps).toEqual(['start', 'wait', 'end', 'outcome', 'error', 'asyncStart', 'asyncEnd']);
+      expect(events.find(({ step }) => step === 'outcome')?.copy).toMatchObject({ outcome: 'timeout', error });
       expect(events.at(-1)?.copy.error).toBe(error);
     });
 
@@ -86,11 +101,11 @@ export function tracing(test: ManagerTest): void {
     test('receives the release of an acquired lock after the end of its request', async ({ lockName, a }) => {
       const events = follow(lockName);
       const held = await a.locks.acquire(lockName);
-      const steps = ['start', 'wait', 'end', 'held', 'asyncStart', 'asyncEnd'];
+      const steps = ['start', 'wait', 'end', 'queued', 'held', 'asyncStart', 'asyncEnd'];
       expect(events.map(({ step }) => step)).toEqual(steps);
       await held.release();
       await held.release();
-      expect(events.map(({ step }) => step)).toEqual([...steps, 'released']);
+      expect(events.map(({ step }) => step)).toEqual([...steps, 'released', 'outcome']);
     });
 
     test('receives the reason why a key could not be removed at once', async ({ lockName, queue, a }) => {
@@ -99,7 +114,7 @@ export function tracing(test: ManagerTest): void {
       const held = await a.locks.acquire(lockName);
       failNextRemoval(a.client, failure);
       await held.release();
-      expect(events.at(-1)).toMatchObject({ step: 'released', copy: { cleanupError: failure } });
+      expect(events.at(-1)).toMatchObject({ step: 'outcome', copy: { cleanupError: failure, outcome: 'held' } });
       await queue.untilLength(0);
     });
 
@@ -111,17 +126,68 @@ export function tracing(test: ManagerTest): void {
       await queue.put('holder');
       const events = follow(lockName);
       await a.locks.request(lockName, { ifAvailable: true }, () => {});
-      expect(events.map(({ step }) => step)).toEqual(['start', 'wait', 'end', 'asyncStart', 'asyncEnd']);
+      expect(events.map(({ step }) => step)).toEqual(['start', 'wait', 'end', 'outcome', 'asyncStart', 'asyncEnd']);
       await a.locks.request(lockName, { signal: AbortSignal.abort() }, () => {}).catch(() => {});
-      expect(events).toHaveLength(5);
+      expect(events).toHaveLength(6);
     });
 
     test('receives no "wait" event of a reentrant request inside a hold', async ({ lockName, a }) => {
       await a.locks.request(lockName, async () => {
         const events = follow(lockName);
         await a.locks.request(lockName, { reentrant: true }, () => {});
-        expect(events.map(({ step }) => step)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd']);
+        expect(events.map(({ step }) => step)).toEqual(['start', 'outcome', 'end', 'asyncStart', 'asyncEnd']);
       });
+    });
+
+    test('receives the position of each entry, and why the last one was lost', async ({ lockName, queue, a }) => {
+      const [holder, other] = [await queue.put('holder'), await queue.put('other')];
+      const events = follow(lockName);
+      const waiting = a.locks.request(lockName, (held) => held.key);
+      const [, , lost] = await queue.untilLength(3);
+      await queue.remove(other.key);
+      await queue.remove(lost?.key ?? '');
+      await queue.overwrite(holder.key, 'holder');
+      await until(
+        () => events.filter(({ step }) => step === 'queued'),
+        ({ length }) => length === 2,
+      );
+      await queue.remove(holder.key);
+      const key = await waiting;
+      const changes = events.filter(({ step }) => step === 'queued' || step === 'requeued');
+      expect(changes.map(({ step, copy }) => [step, copy.key, copy.position])).toEqual([
+        ['queued', lost?.key, 3],
+        ['requeued', lost?.key, 3],
+        ['queued', key, 2],
+      ]);
+      expect(changes[1]?.copy.requeueCause).toBeInstanceOf(EtcdLockExpired);
+    });
+
+    test('receives each renewal of a waiter and of a holder, and each renewal that failed', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
+      const events = follow(lockName);
+      const untilNext = async (wanted: Step) => {
+        const seen = events.length;
+        await until(
+          () => events.slice(seen),
+          (later) => later.some(({ step }) => step === wanted),
+        );
+        return events.findLast(({ step }) => step === wanted)?.copy;
+      };
+      const holder = await queue.put('holder');
+      const waiting = a.locks.acquire(lockName, { ttl: 3 });
+      const renewal = { latency: expect.any(Number), error: undefined };
+      expect((await untilNext('renewed'))?.renewal).toMatchObject(renewal);
+      await queue.remove(holder.key);
+      const held = await waiting;
+      expect((await untilNext('renewed'))?.renewal).toMatchObject(renewal);
+      const error = new EtcdConnectionFailed('etcd is down');
+      failRenewals(a.client, error);
+      const failed = await untilNext('renewal-failed');
+      expect(failed).toMatchObject({ fencingToken: held.fencingToken, renewal: { ...renewal, error } });
+      await held.release();
     });
 
     test('does not affect the request when it throws', async ({ lockName, a }) => {
