@@ -5,6 +5,7 @@ import type { Attempt } from '../recipe/attempt.ts';
 import { formatValue, type LockMode } from '../recipe/entry-value.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { alive, evictLeftovers, type IsLeftover, leftoversOf } from '../recipe/leftovers.ts';
+import { lost } from '../recipe/lost.ts';
 import { blocks } from '../recipe/rules.ts';
 import type { OwnEntry, QueueStore, Standing } from '../recipe/store.ts';
 import { freshUuid } from '../recipe/uuid.ts';
@@ -36,15 +37,18 @@ export async function take(
   { trace, turn }: Reports,
 ): Promise<Taken | undefined> {
   const backoff = new Backoff(REQUEUE_AFTER);
+  let lease: Lease | undefined;
+  const onEntered = (entered: Lease): void => {
+    const { entry } = entered;
+    // Tokens of two clusters cannot be compared, so a request does not move from one to another.
+    if (lease && lease.entry.clusterId !== entry.clusterId) throw lost(lease.entry, entry.clusterId, '');
+    lease = entered;
+    trace.enters(entry);
+    turn.queued();
+  };
+  const onQueued = (standing: Standing, own: OwnEntry): void => trace.queues(standing, own);
   for (;;) {
-    let lease: Lease | undefined;
     try {
-      const onEntered = (entered: Lease): void => {
-        lease = entered;
-        trace.enters(entered.entry);
-        turn.queued();
-      };
-      const onQueued = (standing: Standing, own: OwnEntry): void => trace.queues(standing, own);
       return await takeOnce(queue, attempt, request, { onEntered, onQueued, renewals: trace });
     } catch (error) {
       if (!(error instanceof EtcdLockExpired && lease && mayRequeue(request, lease))) throw error;
@@ -52,7 +56,7 @@ export async function take(
       attempt.assertActive();
       trace.requeues(error);
     }
-    // If the attempt ends meanwhile, `takeOnce` throws the reason.
+    // If the attempt ends during the pause, `takeOnce` throws the reason.
     await sleep(backoff.next(), attempt.signal).catch(ignore);
   }
 }

@@ -1,10 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { EtcdClient, LockManager, type RequestTrace } from '../../src/index.ts';
+import { EtcdClusterIdChanged, LockManager, type RequestTrace } from '../../src/index.ts';
 import { startRunOn } from '../cli/running.ts';
-import { startEtcd } from '../support/etcd.ts';
-import { freshName, queueOn, raw, untilQueued } from '../support/locks.ts';
+import { renewCluster, startEtcd } from '../support/etcd.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
 /** Seconds. */
@@ -22,6 +22,18 @@ async function setUp() {
   return { etcd, name, free };
 }
 
+/** Returns the growing list of the keys that requests for this lock lose while they wait. */
+function requeuesOf(name: string): readonly string[] {
+  const keys: string[] = [];
+  const note = (message: unknown) => {
+    const trace = message as RequestTrace;
+    if (trace.name === name) keys.push(trace.key ?? '');
+  };
+  subscribe('tracing:etcd-v2-lock:request:requeued', note);
+  onTestFinished(() => void unsubscribe('tracing:etcd-v2-lock:request:requeued', note));
+  return keys;
+}
+
 /** Waits until another entry than the lost one is the only one behind the first, and returns both. */
 const untilOtherEntry = (name: string, lost: string, url: string) =>
   until(
@@ -31,12 +43,8 @@ const untilOtherEntry = (name: string, lost: string, url: string) =>
 
 test('a request without a timeout survives an etcd that is down for longer than the TTL, with a greater token', async () => {
   const { etcd, name, free } = await setUp();
-  const client = new EtcdClient({ endpoints: etcd.url });
-  onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
-  const requeued: string[] = [];
-  const note = (message: unknown) => requeued.push((message as RequestTrace).key ?? '');
-  subscribe('tracing:etcd-v2-lock:request:requeued', note);
-  onTestFinished(() => void unsubscribe('tracing:etcd-v2-lock:request:requeued', note));
+  const client = useClient({ endpoints: etcd.url });
+  const requeued = requeuesOf(name);
   const waiting = new LockManager(client, { ttl: TTL }).request(name, (held) => held.key);
   const [, lost] = await untilQueued(name, 2, etcd.url);
   await etcd.kill();
@@ -49,6 +57,22 @@ test('a request without a timeout survives an etcd that is down for longer than 
   await free();
   expect(await waiting).toBe(again?.key);
   expect(requeued).toContain(lost?.key);
+  expect(await queueOn(name, etcd.url)).toEqual([]);
+});
+
+test('a request fails with EtcdClusterIdChanged if another cluster answers after such an outage, and leaves no key', async () => {
+  const { etcd, name } = await setUp();
+  const client = useClient({ endpoints: etcd.url });
+  const requeued = requeuesOf(name);
+  const ended = rejection(new LockManager(client, { ttl: TTL }).request(name, () => {}));
+  await untilQueued(name, 2, etcd.url);
+  await etcd.kill();
+  await until(
+    () => requeued,
+    ({ length }) => length > 0,
+  );
+  await renewCluster([etcd]);
+  expect(await ended).toBeInstanceOf(EtcdClusterIdChanged);
   expect(await queueOn(name, etcd.url)).toEqual([]);
 });
 
