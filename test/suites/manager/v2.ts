@@ -1,4 +1,7 @@
 import { describe, expect } from 'vitest';
+import { EtcdLockExpired } from '../../../src/errors.ts';
+import type { Append } from '../../../src/v2/keys-api.ts';
+import { rejection } from '../../support/clients.ts';
 import { requestsOf } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';
 
@@ -9,6 +12,28 @@ export function onV2(test: ManagerTest): void {
       await a.locks.request(lockName, (held) => {
         expect(held.fencingToken).toBe(BigInt(held.key.slice(queue.path.length + 1)));
       });
+    });
+  });
+
+  describe('a request with ifAvailable', () => {
+    test('rejects if its entry is removed before its first read, and does not queue up again', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
+      const appended: string[] = [];
+      a.client.intercept(async ({ kind, send }) => {
+        const answer = await send();
+        if (kind !== 'append') return answer;
+        const { key } = (answer as Append).node;
+        appended.push(key);
+        await queue.remove(key);
+        // No listing came with the append, so the queue is read now.
+        return { ...(answer as Append), listing: Promise.resolve(undefined) };
+      });
+      await rejection(a.locks.acquire(lockName, { ifAvailable: true }), EtcdLockExpired);
+      expect(appended).toHaveLength(1);
+      expect(await queue.entries()).toEqual([]);
     });
   });
 
