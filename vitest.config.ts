@@ -23,6 +23,7 @@ export default defineConfig({
             'test/recipe/third-store.test.ts',
             'test/recipe/due.test.ts',
             'test/recipe/entry-value.test.ts',
+            'test/recipe/own-entries.test.ts',
             'test/recipe/fence.test.ts',
             'test/manager/line.test.ts',
             'test/manager/local-queue.test.ts',

@@ -3,10 +3,19 @@ import { printable } from './printable.ts';
 /** The lock's holder, as reported by the error of an attempt to acquire that failed. */
 export interface LockHolder {
   readonly key: string;
-  /** Value of the holder's entry: `[shared:][id:<identity>:]<uuid>`. */
+  /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>`. */
   readonly value: string;
+  readonly mode: 'exclusive' | 'shared';
+  /** The holder's `identity` option; undefined if it has none. */
+  readonly identity: string | undefined;
+  readonly uuid: string;
   /** Seconds until the key expires, counted from when the queue was last read; undefined if the key never expires. */
   readonly ttl: number | undefined;
+  /**
+   * Whether the entry was made by this process (in a worker thread: by this thread). If the holder then waits for the request
+   * that failed, the process has deadlocked itself.
+   */
+  readonly own: boolean;
 }
 
 export interface EtcdErrorFields {

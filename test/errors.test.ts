@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import * as errors from '../src/errors.ts';
+import { holderOf } from '../src/recipe/holder.ts';
 
 const { EtcdException, EtcdKeyError, EtcdValueError, EtcdConnectionFailed } = errors;
 
@@ -68,7 +69,7 @@ test('an error has the given fields', () => {
 });
 
 test('errors about a lock have the holder of the lock if it is known', () => {
-  const holder = { key: '/_locks/x/1', value: 'u1', ttl: 5 };
+  const holder = holderOf('/_locks/x', { key: '/_locks/x/1', value: 'u1', ttl: 5 });
   expect(new errors.EtcdWatchTimedOut('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why').holder).toBeUndefined();

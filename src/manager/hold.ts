@@ -4,6 +4,7 @@ import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased } from '../errors.ts';
 import { giveUp } from '../recipe/acquire.ts';
 import { limitOf } from '../recipe/attempt.ts';
 import { type LockMode, parseValue } from '../recipe/entry-value.ts';
+import { holderOf } from '../recipe/holder.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { alive } from '../recipe/leftovers.ts';
 import type { LockStore, OwnEntry } from '../recipe/store.ts';
@@ -71,7 +72,7 @@ export class Hold implements Enclosing {
     this.#cancelLimit = atDeadline(this.#limit, () => this.#checkLimit(), { ref: false });
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
     this.held = new HeldView(name, lease.entry, fencingToken, watched);
-    turn.holder = () => ({ key: this.#entry.key, value: this.#entry.value, ttl: Math.ceil(this.#expiresIn) });
+    turn.holder = () => holderOf(lease.ticket.path, { ...this.#entry, ttl: Math.ceil(this.#expiresIn) });
     // Before the listeners: the lease may be lost already.
     trace.holds(this.held);
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));

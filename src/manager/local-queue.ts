@@ -160,7 +160,7 @@ export class LocalQueue {
           reject(reason);
           this.#admit();
         },
-        timedOut: () => timedOut(this.#path, limits.timeout, this.holder()),
+        timedOut: () => timedOut(this.#path, limits, this.holder()),
       });
       this.#waiting.add(waiter);
     });

@@ -14,7 +14,7 @@ import {
   type RequestOptions,
 } from './options.ts';
 import { type LockManagerSnapshot, queryLocks } from './query.ts';
-import { enclosingHold } from './reentrance.ts';
+import { enclosingFrame } from './reentrance.ts';
 import { type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
 
@@ -101,7 +101,7 @@ export class LockManager {
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
     return trace.around(checked.signal, async () => {
-      const outer = checked.reentrant ? enclosingHold(this.#store, name) : undefined;
+      const outer = checked.reentrant ? enclosingFrame(this.#store, name)?.hold : undefined;
       if (outer)
         return outer.join(checked.mode, (held) => {
           trace.ends('joined');
@@ -159,7 +159,9 @@ export class LockManager {
     const waiting = localQueue(this.#store, queue.path);
     if (!blocking && !waiting.admits(mode)) return Promise.resolve(undefined);
     trace.waits();
-    return waiting.enter(mode, request).then((turn) => this.#hold({ name, queue, request, trace, turn }));
+    const frame = enclosingFrame(this.#store, name);
+    const limited = frame ? { ...request, isInsideHold: () => frame.hold !== undefined } : request;
+    return waiting.enter(mode, limited).then((turn) => this.#hold({ name, queue, request: limited, trace, turn }));
   }
 
   async #hold({ name, queue, request, trace, turn }: Admitted): Promise<Hold | undefined> {

@@ -24,10 +24,10 @@ const frames = new AsyncLocalStorage<readonly Frame[]>();
 
 const lasting = (): Frame[] => (frames.getStore() ?? []).filter(({ hold }) => hold);
 
-/** Runs the work. In the work, and in all that it calls or starts, {@link enclosingHold} finds the hold of `frame`. */
+/** Runs the work. In the work, and in all that it calls or starts, {@link enclosingFrame} finds `frame`. */
 export const runInside = <T>({ frame }: { readonly frame: Frame }, work: () => T): T =>
   frames.run([frame, ...lasting().filter((other) => other !== frame)], work);
 
-/** Returns the innermost hold of this lock that has not ended and whose callback contains the caller, if there is one. */
-export const enclosingHold = (store: LockStore, name: string): Enclosing | undefined =>
-  lasting().find(({ hold }) => hold?.store === store && hold.name === name)?.hold;
+/** Returns the frame of the innermost hold of this lock that has not ended and whose callback contains the caller, if any. */
+export const enclosingFrame = (store: LockStore, name: string): Frame | undefined =>
+  lasting().find(({ hold }) => hold?.store === store && hold.name === name);

@@ -3,6 +3,7 @@ import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts'
 import { acquire, giveUp } from '../recipe/acquire.ts';
 import { Attempt } from '../recipe/attempt.ts';
 import type { Lease } from '../recipe/lease.ts';
+import { unregisterOwn } from '../recipe/own-entries.ts';
 import type { Entry, LockClient, LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
 import { freshUuid } from '../recipe/uuid.ts';
 import {
@@ -147,6 +148,7 @@ export class Lock {
       if (!this.#ticket.last && !waiting && !(await this.#ticket.find()))
         throw new EtcdValueError('No sequence present.');
       await this.#ticket.leave();
+      unregisterOwn(this.#ticket);
     });
   }
 

@@ -6,6 +6,7 @@ import type { Attempt } from './attempt.ts';
 import { type Contest, contend } from './contend.ts';
 import { Lease, type RenewalObserver } from './lease.ts';
 import { lost } from './lost.ts';
+import { registerOwn, unregisterOwn } from './own-entries.ts';
 import type { LeaveOptions, OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
@@ -84,6 +85,7 @@ export async function giveUp(ticket: Ticket, { why, until }: GiveUpOptions = {})
   );
   try {
     await ticket.leave({ signal: scope, until });
+    if (until === undefined) unregisterOwn(ticket);
     return undefined;
   } catch (error) {
     debug('%s: release continues in the background: %s', ticket.path, error);
@@ -100,7 +102,10 @@ async function enter(
   lease: Lease | undefined,
 ): Promise<OwnEntry> {
   for (;;) {
-    const entry = await retry((failed) => ticket.enter(ttl, { signal, failed }));
+    const entry = await retry((failed) => {
+      registerOwn(ticket, ttl);
+      return ticket.enter(ttl, { signal, failed });
+    });
     if (entry) return entry;
     lease?.lose(lostLease(lease));
   }

@@ -8,6 +8,7 @@ import {
   type LockHolder,
 } from '../errors.ts';
 import { Backoff, Deadline } from '../time.ts';
+import { describeHolder, holderOf } from './holder.ts';
 import type { Entry, LockStore } from './store.ts';
 
 /** Abort reason of the requests of an attempt that ended early. */
@@ -26,6 +27,8 @@ export interface AttemptLimits {
   readonly signal: AbortSignal | undefined;
   /** When `timeout` has passed. */
   readonly deadline: Deadline;
+  /** Whether the attempt was made inside a callback that still holds the same lock; undefined: it was not. */
+  readonly isInsideHold?: (() => boolean) | undefined;
 }
 
 /**
@@ -37,17 +40,25 @@ const mayPass = (error: unknown): error is EtcdException => isTransient(error) |
 /** Returns the deadline after `seconds` seconds; 0: no limit. */
 export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
 
-/** Maximum characters of a holder's value in a message. Only other clients write longer values. */
-const MOST_SHOWN = 500;
+/** End of the message for a timeout of an attempt that its own caller may have blocked. */
+const DEADLOCK =
+  '; the request was made inside the callback that holds the lock: a callback that waits for it deadlocks. ' +
+  'Make the request outside, or use request() with reentrant: true';
 
-const shortened = (value: string): string => (value.length > MOST_SHOWN ? `${value.slice(0, MOST_SHOWN)}…` : value);
-
-/** Returns the error for a timeout. Its message names the holder and the last failed request, if known. */
-export function timedOut(path: string, timeout: number, holder?: LockHolder, cause?: Error): EtcdWatchTimedOut {
-  const left = holder?.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`;
-  const who = holder ? `; held by ${shortened(holder.value)} (${holder.key}, ${left})` : '';
+/** Returns the error for a timeout. Its message names the holder and the last failed request, if known, and a self-deadlock. */
+export function timedOut(
+  path: string,
+  { timeout, isInsideHold }: Pick<AttemptLimits, 'timeout' | 'isInsideHold'>,
+  holder?: LockHolder,
+  cause?: Error,
+): EtcdWatchTimedOut {
+  const who = holder ? `; held by ${describeHolder(holder)}` : '';
   const trouble = cause ? `; ${cause.message}` : '';
-  return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${trouble}`, { holder, cause });
+  const deadlock = isInsideHold?.() ? DEADLOCK : '';
+  return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${trouble}${deadlock}`, {
+    holder,
+    cause,
+  });
 }
 
 /** One attempt to acquire a lock: what ends it early, which failures it retries, and which error its caller gets. */
@@ -58,12 +69,13 @@ export class Attempt {
   readonly #released: Source | undefined;
   #causes: Scope;
   #ended = new Scope();
-  #holder: LockHolder | undefined;
+  /** The first entry of the queue when it was last read, if that is not the own entry. */
+  #first: Entry | undefined;
   /** Error of the last request; undefined if it succeeded. */
   #trouble: Error | undefined;
 
   /**
-   * @param path directory of the queue, for messages
+   * @param path directory of the queue
    * @param released aborts when `release()` is called before the attempt ends
    */
   constructor(store: LockStore, path: string, limits: AttemptLimits, released?: Source) {
@@ -105,13 +117,12 @@ export class Attempt {
 
   /** Sets the holder to the first entry of the queue, or to undefined if that is the own entry. */
   saw(first: Entry | undefined, ownKey: string): void {
-    this.#holder =
-      first === undefined || first.key === ownKey ? undefined : { key: first.key, value: first.value, ttl: first.ttl };
+    this.#first = first?.key === ownKey ? undefined : first;
   }
 
   /** The holder when the queue was last read, if known. */
   get holder(): LockHolder | undefined {
-    return this.#holder;
+    return this.#first && holderOf(this.#path, this.#first);
   }
 
   /**
@@ -143,8 +154,9 @@ export class Attempt {
     const { aborted, reason } = this.#causes;
     const why = aborted ? reason : error;
     const own = this.#limits.signal?.aborted && why === this.#limits.signal.reason;
-    if (own || !(why instanceof EtcdLockExpired) || why.holder || !this.holder) return why;
-    return new EtcdLockExpired(why.message, { cause: why.cause, holder: this.holder });
+    const { holder } = this;
+    if (own || !(why instanceof EtcdLockExpired) || why.holder || !holder) return why;
+    return new EtcdLockExpired(why.message, { cause: why.cause, holder });
   }
 
   dispose(): void {
@@ -152,11 +164,11 @@ export class Attempt {
   }
 
   #begin(): Scope {
-    const { signal, timeout, deadline } = this.#limits;
+    const { signal, deadline } = this.#limits;
     const ended = this.#ended;
     const causes = new Scope(signal, this.#released, this.#store.pending.closing);
     addAbortListener(causes, () => ended.abort(ENDED));
-    return causes.abortAt(deadline, () => timedOut(this.#path, timeout, this.holder, this.#trouble));
+    return causes.abortAt(deadline, () => timedOut(this.#path, this.#limits, this.holder, this.#trouble));
   }
 
   get #retriesForever(): boolean {

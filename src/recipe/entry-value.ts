@@ -23,6 +23,12 @@ export function parseValue(value: string): EntryValue {
   return { mode, identity, uuid };
 }
 
+/** Returns the names of the client that made the entry, for people: its identity and its uuid, if it has them. */
+export function namesOf({ identity, uuid }: Omit<EntryValue, 'mode'>): readonly [string, ...string[]] {
+  const [first = '(no value)', ...others] = [identity, uuid].flatMap((name) => name || []);
+  return [first, ...others];
+}
+
 export function formatValue({ mode, identity, uuid }: EntryValue): string {
   return `${mode === 'shared' ? SHARED : ''}${identity === undefined ? '' : `id:${identity}:`}${uuid}`;
 }

@@ -3,6 +3,7 @@ import { createDebug } from '../debug.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import { atDeadline, Backoff, Deadline, now } from '../time.ts';
 import { sleepUntilDue } from './due.ts';
+import { registerOwn } from './own-entries.ts';
 import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
@@ -84,6 +85,7 @@ export class Lease {
 
   /** Extends the lease after a later write of its entry. */
   extend(entry: OwnEntry): void {
+    registerOwn(this.ticket, entry.granted);
     this.#entry = entry;
     this.#trouble = undefined;
     this.#deadline = this.#deadlineOf(entry.granted, entry.sentAt);

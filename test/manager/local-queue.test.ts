@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { LocalQueue, localQueue, type Turn } from '../../src/manager/local-queue.ts';
 import type { AttemptLimits } from '../../src/recipe/attempt.ts';
 import type { LockMode } from '../../src/recipe/entry-value.ts';
+import { holderOf } from '../../src/recipe/holder.ts';
 import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
@@ -202,7 +203,7 @@ describe('a local queue', () => {
     const driven = new Driven();
     expect(driven.queue.holder()).toBeUndefined();
     const [first, second] = [await driven.enter('shared'), await driven.enter('shared')];
-    const holders = [1, 2].map((i) => ({ key: `/k/${i}`, value: `v${i}`, ttl: i }));
+    const holders = [1, 2].map((i) => holderOf('/k', { key: `/k/${i}`, value: `v${i}`, ttl: i }));
     for (const [i, { turn }] of [first, second].entries()) if (turn) turn.holder = () => holders[i];
     expect(driven.queue.holder()).toEqual(holders[0]);
     await driven.end(first);

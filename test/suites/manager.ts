@@ -3,6 +3,7 @@ import type { OpenKeys } from './keys-api/store.ts';
 import { acquire } from './manager/acquire.ts';
 import { available } from './manager/available.ts';
 import { holdTimes } from './manager/hold-times.ts';
+import { holders } from './manager/holder.ts';
 import { identities } from './manager/identity.ts';
 import { localQueue } from './manager/local-queue.ts';
 import { loss } from './manager/loss.ts';
@@ -33,6 +34,7 @@ const ON_ANY_STORE: readonly Part[] = [
   modes,
   localQueue,
   identities,
+  holders,
   reentrance,
   query,
   withLock,

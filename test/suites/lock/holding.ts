@@ -45,7 +45,7 @@ export function holding(test: LockTest): void {
     test('rejects the acquire if it ends during the wait, and the error names the holder', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const error = await rejection(b.acquire({ lockTtl: 2 }), EtcdLockExpired);
-      expect(error.holder).toEqual({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
+      expect(error.holder).toMatchObject({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
       expect(await queue.entries()).toMatchObject([{ key: a.lockKey }]);
     });
 

@@ -121,12 +121,12 @@ export function localQueue(test: ManagerTest): void {
       await watched;
       const options = { timeout: 2 };
       const first = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
-      expect(first.holder).toEqual({ key: held.key, value: held.uuid, ttl: expect.any(Number) });
+      expect(first.holder).toMatchObject({ key: held.key, value: held.uuid, ttl: expect.any(Number) });
       await held.release();
       const own = await head;
       const second = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
-      expect(second.holder).toEqual({ key: own.key, value: own.uuid, ttl: expect.any(Number) });
-      expect(second.message).toContain(`not acquired within 2 s; held by ${own.uuid}`);
+      expect(second.holder).toMatchObject({ key: own.key, value: own.uuid, ttl: expect.any(Number) });
+      expect(second.message).toContain(`not acquired within 2 s; held by this process (${own.uuid}, `);
       await own.release();
     });
 

@@ -39,7 +39,7 @@ test('the message of a timeout is one printable line, whatever the value of the 
 
 test.each([
   ['is longer than any that this package writes', 'v'.repeat(100_000), `${'v'.repeat(500)}…`],
-  ['is the longest that this package writes', `shared:id:${'i'.repeat(200)}:${'u'.repeat(250)}`, undefined],
+  ['is the longest that `Lock` writes', 'u'.repeat(250), undefined],
   ['is harmless non-ASCII text', HARMLESS, undefined],
 ])('the message of a timeout shows at most 500 characters of a value that %s', async (_, value, shown = value) => {
   for (const error of await timeouts(value)) {

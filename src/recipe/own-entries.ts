@@ -1,0 +1,37 @@
+import { now } from '../time.ts';
+import type { Ticket } from './store.ts';
+
+type Id = Pick<Ticket, 'path' | 'value'>;
+
+const OWN = Symbol.for('etcd-v2-lock.own');
+const registry = globalThis as { [OWN]?: Map<string, number> };
+registry[OWN] ??= new Map();
+
+/**
+ * The entries that this process may have in a queue, each with the time on the monotonic clock until which it may be there.
+ * Shared by all copies of this package in the process.
+ */
+const own = registry[OWN];
+
+/** Number of entries at which those that have expired are deleted. */
+let sweepAt = 1000;
+
+const idOf = ({ path, value }: Id): string => `${path} ${value}`;
+
+/**
+ * Registers an entry as one of this process. Call this before a write that creates the entry, and after each that extends it.
+ * @param ttl seconds; null: the entry never expires
+ */
+export function registerOwn(entry: Id, ttl: number | null): void {
+  // Twice the TTL, because the store may carry out the write later.
+  own.set(idOf(entry), ttl === null ? Number.POSITIVE_INFINITY : now() + 2000 * ttl);
+  if (own.size < sweepAt) return;
+  for (const [id, until] of own) if (until <= now()) own.delete(id);
+  sweepAt = Math.max(1000, 2 * own.size);
+}
+
+/** Call this when the entry is certainly gone. */
+export const unregisterOwn = (entry: Id): boolean => own.delete(idOf(entry));
+
+/** Whether an entry of the queue at `path` with this value is one of this process. */
+export const isOwn = (entry: Id): boolean => own.has(idOf(entry));

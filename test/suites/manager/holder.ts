@@ -1,0 +1,116 @@
+import { describe, expect } from 'vitest';
+import { EtcdConnectionFailed, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { Lock } from '../../../src/python/lock.ts';
+import { rejection } from '../../support/clients.ts';
+import type { ManagerTest } from './managers.ts';
+
+const identity = 'pod-1';
+const UUID = '0123456789abcdef0123456789abcdef';
+/** Seconds: long enough to read the queue on a busy machine. */
+const timeout = 2;
+const unreachable = () => expect.unreachable();
+
+export function holders(test: ManagerTest): void {
+  describe.concurrent('the holder that a timeout reports', () => {
+    test('has the parts of its value, and says that it is this process', async ({ lockName, b, makeProcess }) => {
+      const { locks } = await makeProcess({ identity });
+      const held = await locks.acquire(lockName, { mode: 'shared' });
+      const { uuid, key } = held;
+      const error = await rejection(b.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      const value = `shared:id:${identity}:${uuid}`;
+      const ttl = expect.any(Number);
+      expect(error.holder).toEqual({ key, value, mode: 'shared', identity, uuid, ttl, own: true });
+      expect(error.message).toMatch(
+        new RegExp(`; held by this process \\(${identity}, ${uuid}, shared, ${key}, \\d+ s left\\)$`),
+      );
+      await held.release();
+    });
+
+    test('is named by its uuid if it is another process without an identity', async ({ lockName, queue, a }) => {
+      const { key } = await queue.put(UUID);
+      const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      expect(error.message).toContain(`; held by ${UUID} (${key}, `);
+    });
+
+    test('is this process as long as the removal of its entry is retried', async ({ lockName, queue, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      let isReachable = false;
+      a.client.intercept(async (request) => {
+        if (request.kind === 'remove' && !isReachable) throw new EtcdConnectionFailed('no way');
+        return request.send();
+      });
+      expect(await held.release()).toBe(true);
+      const error = await rejection(b.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      expect(error.holder).toMatchObject({ key: held.key, own: true });
+      isReachable = true;
+      await queue.untilLength(0);
+    });
+
+    test('is this process if a Lock of it keeps its entry without holding the lock', async ({
+      lockName,
+      queue,
+      a,
+      b,
+    }) => {
+      const first = await queue.put('first');
+      const lock = new Lock(b.client, lockName);
+      expect(await lock.acquire({ blocking: false, lockTtl: 600 })).toBe(false);
+      await queue.remove(first.key);
+      const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      expect(error.holder).toMatchObject({ key: lock.lockKey, own: true });
+      await lock.release();
+    });
+
+    test('is not this process if another client made an entry with the same value under another lock', async ({
+      lockName,
+      queue,
+      b,
+      a,
+    }) => {
+      const lock = new Lock(b.client, `${lockName}-other`, { uuid: 'chosen' });
+      await lock.acquire({ lockTtl: 600 });
+      await queue.put('chosen');
+      const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      expect(error.holder).toMatchObject({ value: 'chosen', own: false });
+      await lock.release();
+    });
+  });
+
+  describe('a request inside the callback that holds its lock', () => {
+    const DEADLOCK = 'the request was made inside the callback that holds the lock';
+
+    test.for(['request', 'acquire'] as const)('says so when %s() times out', async (method, { lockName, a }) => {
+      await a.locks.request(lockName, async (held) => {
+        const options = { timeout: 0.01 };
+        const inner =
+          method === 'request' ? a.locks.request(lockName, options, unreachable) : a.locks.acquire(lockName, options);
+        const error = await rejection(inner, EtcdWatchTimedOut);
+        expect(error.holder).toMatchObject({ key: held.key, own: true });
+        expect(error.message).toContain(DEADLOCK);
+        held.assertHeld();
+      });
+    });
+
+    test('says so if both are shared, and a writer waits between them', async ({ lockName, queue, a, b }) => {
+      const shared = { mode: 'shared' } as const;
+      let writer: Promise<unknown> | undefined;
+      await a.locks.request(lockName, shared, async () => {
+        writer = b.locks.request(lockName, () => {});
+        await queue.untilLength(2);
+        const inner = a.locks.request(lockName, { ...shared, timeout }, unreachable);
+        expect((await rejection(inner, EtcdWatchTimedOut)).message).toContain(DEADLOCK);
+      });
+      await writer;
+    });
+
+    test('does not say so if that hold has ended before the timeout', async ({ lockName, queue, a }) => {
+      const started = await a.locks.request(lockName, async () => {
+        await queue.put('next');
+        return [rejection(a.locks.request(lockName, { timeout }, unreachable), EtcdWatchTimedOut)] as const;
+      });
+      const error = await started[0];
+      expect(error.holder).toMatchObject({ value: 'next', own: false });
+      expect(error.message).not.toContain(DEADLOCK);
+    });
+  });
+}
