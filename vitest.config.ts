@@ -25,6 +25,7 @@ export default defineConfig({
             'test/recipe/entry-value.test.ts',
             'test/recipe/own-entries.test.ts',
             'test/recipe/fence.test.ts',
+            'test/manager/label.test.ts',
             'test/manager/line.test.ts',
             'test/manager/local-queue.test.ts',
             'test/manager/options.test.ts',

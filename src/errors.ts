@@ -3,11 +3,13 @@ import { printable } from './printable.ts';
 /** The lock's holder, as reported by the error of an attempt to acquire that failed. */
 export interface LockHolder {
   readonly key: string;
-  /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>`. */
+  /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>[@<label>]`. */
   readonly value: string;
   readonly mode: 'exclusive' | 'shared';
   /** The holder's `identity` option; undefined if it has none. */
   readonly identity: string | undefined;
+  /** The holder's `label` option, by default `hostname:pid`; undefined if it has none, as with python-etcd. */
+  readonly label: string | undefined;
   readonly uuid: string;
   /** Seconds until the key expires, counted from when the queue was last read; undefined if the key never expires. */
   readonly ttl: number | undefined;

@@ -35,7 +35,7 @@ export { LockManager } from './manager/manager.ts';
 export type { HoldOptions, LockManagerOptions, RequestOptions } from './manager/options.ts';
 export type { LockInfo, LockManagerSnapshot } from './manager/query.ts';
 export type { Renewal, RequestOutcome, RequestTrace } from './manager/trace.ts';
-export { Lock } from './python/lock.ts';
+export { type Contender, Lock } from './python/lock.ts';
 export type { AcquireOptions, LockOptions } from './python/options.ts';
 export type { LockMode } from './recipe/entry-value.ts';
 export { Fence, type Raise } from './recipe/fence.ts';

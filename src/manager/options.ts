@@ -9,6 +9,7 @@ import {
   checkSignal,
   checkTtl,
 } from '../recipe/option-checks.ts';
+import { checkLabel, DEFAULT_LABEL } from './label.ts';
 
 /** What both a manager and a single request can set. */
 interface Common {
@@ -40,6 +41,12 @@ interface Common {
    * Default 0.
    */
   readonly maxHold?: number | undefined;
+  /**
+   * Who makes the request, for people: shown by `query()`, by errors of others that wait, and by the command line. At most 100
+   * bytes; `''`: none. Unlike `identity`, it need not be unique and never evicts an entry. Everyone who can read the lock's
+   * queue can read it. Default `hostname:pid`.
+   */
+  readonly label?: string | undefined;
 }
 
 export interface LockManagerOptions extends Common {
@@ -50,7 +57,7 @@ export interface LockManagerOptions extends Common {
   readonly margin?: number | undefined;
 }
 
-/** Options of one request. `ttl`, `timeout`, `identity`, `holdAtLeast` and `maxHold` default to the manager's. */
+/** Options of one request. Those that a manager also has default to the manager's. */
 export interface HoldOptions extends Common {
   /** `'exclusive'`: hold the lock alone. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
   readonly mode?: LockMode | undefined;
@@ -73,6 +80,7 @@ export interface CheckedRequest extends AttemptLimits {
   readonly ttl: number;
   readonly margin: number | undefined;
   readonly identity: string | undefined;
+  readonly label: string | undefined;
   readonly reentrant: boolean;
   readonly holdAtLeast: number;
   readonly maxHold: number;
@@ -116,9 +124,9 @@ function checkCommon(
   defaults: LockManagerOptions,
 ): Omit<CheckedRequest, 'mode' | 'blocking' | 'reentrant' | 'signal'> {
   // Default values in the pattern, not `??`: they replace only undefined, so the checks below refuse null.
-  const { ttl: usualTtl = 30, timeout: usualTimeout = 0, margin } = defaults;
+  const { ttl: usualTtl = 30, timeout: usualTimeout = 0, label: usualLabel = DEFAULT_LABEL, margin } = defaults;
   const { holdAtLeast: usualLeast = 0, maxHold: usualMost = 0 } = defaults;
-  const { ttl = usualTtl, timeout = usualTimeout, identity = defaults.identity } = options;
+  const { ttl = usualTtl, timeout = usualTimeout, identity = defaults.identity, label = usualLabel } = options;
   const { holdAtLeast = usualLeast, maxHold = usualMost } = options;
   checkTtl('ttl', ttl);
   checkSecondsOrNone('timeout', timeout);
@@ -126,5 +134,5 @@ function checkCommon(
   checkMargin('ttl', ttl, margin);
   if (identity !== undefined) checkName('identity', identity, LONGEST_IDENTITY);
   checkHoldTimes(holdAtLeast, maxHold);
-  return { ttl, timeout, deadline: limitOf(timeout), identity, margin, holdAtLeast, maxHold };
+  return { ttl, timeout, deadline: limitOf(timeout), identity, label: checkLabel(label), margin, holdAtLeast, maxHold };
 }

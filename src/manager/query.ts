@@ -10,6 +10,8 @@ export interface LockInfo {
   readonly uuid: string;
   /** The `identity` option of the request that made the entry; undefined if it had none. */
   readonly identity: string | undefined;
+  /** The `label` option of the request, by default `hostname:pid`; undefined if it had none, as with python-etcd. */
+  readonly label: string | undefined;
   readonly key: string;
   /** Seconds until the entry expires unless it is renewed; undefined if it never expires. */
   readonly ttl: number | undefined;

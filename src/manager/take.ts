@@ -71,14 +71,14 @@ const mayRequeue = ({ blocking, identity }: CheckedRequest, { expired }: Lease):
 async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
-  { mode, identity, ttl, margin, blocking }: CheckedRequest,
+  { mode, identity, label, ttl, margin, blocking }: CheckedRequest,
   hooks: Pick<Acquisition, 'onEntered' | 'onQueued' | 'renewals'>,
 ): Promise<Taken | undefined> {
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
-  const ticket = queue.ticket(formatValue({ mode, identity, uuid: freshUuid() }));
+  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid: freshUuid() }));
   alive.add(ticket.value);
   let taken: Taken | undefined;
   try {

@@ -2,6 +2,7 @@ import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
 import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import { acquire, giveUp } from '../recipe/acquire.ts';
 import { Attempt } from '../recipe/attempt.ts';
+import { type EntryValue, parseValue } from '../recipe/entry-value.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { unregisterOwn } from '../recipe/own-entries.ts';
 import type { Entry, LockClient, LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
@@ -14,6 +15,9 @@ import {
   checkUuid,
   type LockOptions,
 } from './options.ts';
+
+/** An entry of a queue, with the parts of its value. Entries of python-etcd and of `Lock` have no identity and no label. */
+export interface Contender extends Entry, EntryValue {}
 
 /**
  * Works like python-etcd's `Lock`, call for call, and in the same queue. A lock's entry is the key
@@ -180,8 +184,8 @@ export class Lock {
   }
 
   /** Reads the queue by quorum. Resolves to the entries of all clients, also python-etcd's, in the order they are served. */
-  async contenders(): Promise<readonly Entry[]> {
-    return (await this.#queue.read()).inOrder();
+  async contenders(): Promise<readonly Contender[]> {
+    return (await this.#queue.read()).inOrder().map((entry) => ({ ...entry, ...parseValue(entry.value) }));
   }
 
   /** Calls `release`, unless there was never an own entry and no `acquire` is under way. */

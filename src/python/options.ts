@@ -55,7 +55,8 @@ export function checkLockOptions({ uuid, margin }: LockOptions): void {
  */
 export function checkUuid(uuid: unknown): asserts uuid is string {
   checkName('uuid', uuid, LONGEST_UUID);
-  if (parseValue(uuid).uuid !== uuid)
+  const { mode, identity } = parseValue(uuid);
+  if (mode === 'shared' || identity !== undefined)
     throw new RangeError(
       `uuid must not start with "shared:" or have the form "id:<identity>:<uuid>", got ${show(uuid)}`,
     );

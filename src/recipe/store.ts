@@ -14,7 +14,7 @@ import type { LockMode } from './entry-value.ts';
 /** A key in the queue of a lock. */
 export interface Entry {
   readonly key: string;
-  /** `[shared:][id:<identity>:]<uuid>`: the entry's mode, and the identity and uuid of its owner. */
+  /** `[shared:][id:<identity>:]<uuid>[@<label>]`: the entry's mode, and the identity, uuid and label of its owner. */
   readonly value: string;
   /** Position in the queue: a lower rank is served first. On etcd v2 the number that names the key. */
   readonly rank: bigint;

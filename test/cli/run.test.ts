@@ -32,7 +32,7 @@ describe('a command under a lock', () => {
     expect(environment).toEqual({
       ETCD_LOCK_NAME: name,
       ETCD_LOCK_KEY: expect.stringMatching(`^/_locks/${name}/\\d{20}$`),
-      ETCD_LOCK_UUID: value,
+      ETCD_LOCK_UUID: value.split('@')[0],
       ETCD_LOCK_TOKEN: String(BigInt(environment.ETCD_LOCK_KEY.slice(-20))),
     });
     expect(await queueOn(name)).toEqual([]);
@@ -132,7 +132,8 @@ describe('run does not start the command', () => {
     // Long enough to read the queue on a busy machine.
     const { code, stdout, stderr } = await run(name, '--timeout', '5', '--', 'echo', 'ran');
     expect({ code, stdout }).toEqual({ code: 124, stdout: '' });
-    expect(stderr).toContain(`held by ${entry?.value}`);
+    const [uuid, label = ''] = entry?.value.split('@') ?? [];
+    expect(stderr).toContain(`held by ${decodeURIComponent(label)} (${uuid}, ${entry?.key}, `);
     expect(await queueOn(name)).toHaveLength(1);
     expect(await run(name, '--timeout', '0.1', '-E', '33', '--', 'echo', 'ran')).toMatchObject({
       code: 33,

@@ -44,6 +44,10 @@ const COMMON: readonly Bad[] = [
   [{ maxHold: Number.POSITIVE_INFINITY }, RangeError, 'got Infinity'],
   [{ maxHold: null }, RangeError, 'got null'],
   [{ holdAtLeast: 61, maxHold: 60 }, RangeError, 'holdAtLeast must be at most maxHold 60, got 61'],
+  [{ label: 5 }, TypeError, 'label must be a string, got 5'],
+  [{ label: null }, TypeError, 'label must be a string, got null'],
+  [{ label: 'a\ud800' }, RangeError, 'label must be well-formed Unicode, got "a\\ud800"'],
+  [{ label: 'ü'.repeat(51) }, RangeError, 'label must have at most 100 bytes, got 102'],
 ];
 
 const OF_REQUESTS: readonly Bad[] = [
@@ -82,6 +86,8 @@ describe('a manager', () => {
     { identity: 'ü'.repeat(100) },
     { holdAtLeast: 2 ** 31, maxHold: 0 },
     { holdAtLeast: 0.5, maxHold: 0.5 },
+    { label: '' },
+    { label: 'ü'.repeat(50) },
   ])('can be created with %j, without a call', (options) => {
     expect(() => new LockManager(untouchable(), options)).not.toThrow();
   });

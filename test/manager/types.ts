@@ -32,7 +32,7 @@ export function comparing(something: unknown, anything: { readonly any: 'thing' 
 
 export function making(client: EtcdClient): void {
   is<LockManager>()(new LockManager(client));
-  new LockManager(client, { ttl: 30, timeout: 60, identity: 'pod-1', margin: 2 });
+  new LockManager(client, { ttl: 30, timeout: 60, identity: 'pod-1', label: 'web-1', margin: 2 });
   // @ts-expect-error a manager needs a client
   new LockManager();
   // @ts-expect-error an address is not a client
@@ -51,8 +51,10 @@ export async function requesting(locks: LockManager, signal: AbortSignal, maybe:
   is<void>()(await locks.request('x', () => {}));
   await locks.request('x', (held) => is<Held>()(held));
   await locks.request('x', {}, (held) => is<Held>()(held));
-  await locks.request('x', { mode: 'shared', ttl: 5, timeout: 1, identity: 'a', reentrant: true, signal }, (held) =>
-    is<Held>()(held),
+  await locks.request(
+    'x',
+    { mode: 'shared', ttl: 5, timeout: 1, identity: 'a', label: '', reentrant: true, signal },
+    (held) => is<Held>()(held),
   );
   await locks.request('x', { ifAvailable: false }, (held) => is<Held>()(held));
   await locks.request('x', { ifAvailable: true }, (held) => is<Held | null>()(held));
@@ -150,6 +152,7 @@ export async function looking(locks: LockManager, info: LockInfo, trace: Request
   is<readonly LockInfo[]>()(pending);
   is<number | undefined>()(info.ttl);
   is<string | undefined>()(info.identity);
+  is<string | undefined>()(info.label);
   is<bigint | undefined>()(trace.fencingToken);
   is<number | undefined>()(trace.waited);
   is<unknown>()(trace.error);

@@ -1,31 +1,88 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatValue, isShared, parseValue } from '../../src/recipe/entry-value.ts';
+import { formatValue, isShared, namesOf, parseValue } from '../../src/recipe/entry-value.ts';
+
+const UUID = '0123456789abcdef0123456789abcdef';
+const text = fc.string({ minLength: 1, unit: 'binary' });
 
 const values = fc.record({
   mode: fc.constantFrom('exclusive' as const, 'shared' as const),
-  identity: fc.option(fc.string({ minLength: 1, unit: 'binary' }), { nil: undefined }),
+  identity: fc.option(text, { nil: undefined }),
+  label: fc.option(
+    fc.oneof(
+      text,
+      fc.string({ minLength: 1, unit: fc.constantFrom(':', '@', '%', 'id:', 'shared:', UUID, '3A', '\n', '\u202e') }),
+    ),
+    { nil: undefined },
+  ),
   uuid: fc.stringMatching(/^[0-9a-f]{32}$/),
 });
+
+/** How versions without labels parse a value. */
+function parsedWithoutLabels(value: string) {
+  const rest = value.startsWith('shared:') ? value.slice('shared:'.length) : value;
+  const [, identity] = /^id:(.+):([^:]+)$/s.exec(rest) ?? [];
+  return { mode: rest === value ? 'exclusive' : 'shared', identity };
+}
 
 test('the value of an entry survives formatting and parsing', () => {
   fc.assert(
     fc.property(values, (value) => {
-      const text = formatValue(value);
-      expect(parseValue(text)).toEqual(value);
-      expect(isShared(text)).toBe(value.mode === 'shared');
+      const formatted = formatValue(value);
+      expect(parseValue(formatted)).toEqual(value);
+      expect(isShared(formatted)).toBe(value.mode === 'shared');
     }),
   );
 });
 
+test('a label does not change the mode and the identity that versions without labels find', () => {
+  fc.assert(
+    fc.property(values, (value) => {
+      const { mode, identity } = value;
+      expect(parsedWithoutLabels(formatValue(value))).toEqual({ mode, identity });
+    }),
+  );
+});
+
+test('any value is parsed into the mode and identity that versions without labels find', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(text, values.map(formatValue)),
+      fc.constantFrom('', '@', ':', `@${UUID}`, '@%'),
+      (value, end) => {
+        const { mode, identity } = parseValue(value + end);
+        expect({ mode, identity }).toEqual(parsedWithoutLabels(value + end));
+      },
+    ),
+  );
+});
+
+const NOTHING = { mode: 'exclusive', identity: undefined, label: undefined };
+
 test.each([
-  ['a1b2', { mode: 'exclusive', identity: undefined, uuid: 'a1b2' }],
-  ['shared:a1b2', { mode: 'shared', identity: undefined, uuid: 'a1b2' }],
-  ['id:pod-1:a1b2', { mode: 'exclusive', identity: 'pod-1', uuid: 'a1b2' }],
-  ['shared:id:a:b:a1b2', { mode: 'shared', identity: 'a:b', uuid: 'a1b2' }],
-  ['id:pod-1', { mode: 'exclusive', identity: undefined, uuid: 'id:pod-1' }],
-  ['id::a1b2', { mode: 'exclusive', identity: undefined, uuid: 'id::a1b2' }],
-  ['', { mode: 'exclusive', identity: undefined, uuid: '' }],
-])('the value %j is parsed as %j', (text, value) => {
-  expect(parseValue(text)).toEqual(value);
+  ['a1b2', { ...NOTHING, uuid: 'a1b2' }],
+  ['shared:a1b2', { ...NOTHING, mode: 'shared', uuid: 'a1b2' }],
+  ['id:pod-1:a1b2', { ...NOTHING, identity: 'pod-1', uuid: 'a1b2' }],
+  ['shared:id:a:b:a1b2', { ...NOTHING, mode: 'shared', identity: 'a:b', uuid: 'a1b2' }],
+  ['id:pod-1', { ...NOTHING, uuid: 'id:pod-1' }],
+  ['id::a1b2', { ...NOTHING, uuid: 'id::a1b2' }],
+  ['', { ...NOTHING, uuid: '' }],
+  [`${UUID}@web-1%3A17`, { ...NOTHING, label: 'web-1:17', uuid: UUID }],
+  [`shared:id:a@b:${UUID}@x`, { mode: 'shared', identity: 'a@b', label: 'x', uuid: UUID }],
+  [`${UUID}@`, { ...NOTHING, uuid: `${UUID}@` }],
+  [`${UUID}@%zz`, { ...NOTHING, label: '%zz', uuid: UUID }],
+  [`${UUID}@a:b`, { ...NOTHING, label: 'a:b', uuid: UUID }],
+  ['a1b2@web-1', { ...NOTHING, uuid: 'a1b2@web-1' }],
+  [`${UUID.toUpperCase()}@x`, { ...NOTHING, uuid: `${UUID.toUpperCase()}@x` }],
+])('the value %j is parsed as %j', (value, parts) => {
+  expect(parseValue(value)).toEqual(parts);
+});
+
+test.each([
+  [`id:pod-1:${UUID}@x`, ['pod-1', 'x', UUID]],
+  [`${UUID}@x`, ['x', UUID]],
+  [UUID, [UUID]],
+  ['', ['(no value)']],
+])('the names of an entry with the value %j are %j', (value, names) => {
+  expect(namesOf(parseValue(value))).toEqual(names);
 });

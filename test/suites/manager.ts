@@ -5,6 +5,7 @@ import { available } from './manager/available.ts';
 import { holdTimes } from './manager/hold-times.ts';
 import { holders } from './manager/holder.ts';
 import { identities } from './manager/identity.ts';
+import { labels } from './manager/label.ts';
 import { localQueue } from './manager/local-queue.ts';
 import { loss } from './manager/loss.ts';
 import { type ManagerTest, managerTest } from './manager/managers.ts';
@@ -34,6 +35,7 @@ const ON_ANY_STORE: readonly Part[] = [
   modes,
   localQueue,
   identities,
+  labels,
   holders,
   reentrance,
   query,

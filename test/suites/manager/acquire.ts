@@ -3,13 +3,13 @@ import { EtcdConnectionFailed, EtcdLockReleased } from '../../../src/errors.ts';
 import { until } from '../../support/until.ts';
 import { aborted } from '../lock/locks.ts';
 import { failNextRemoval, hangRenewals, requestsOf } from '../stores/interventions.ts';
-import type { ManagerTest } from './managers.ts';
+import { labelled, type ManagerTest } from './managers.ts';
 
 export function acquire(test: ManagerTest): void {
   describe('acquire', () => {
     test('holds the lock until release(), which may be called again', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName, { ttl: 60 });
-      expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
+      expect(await queue.entries()).toMatchObject([{ key: held.key, value: labelled(held.uuid) }]);
       expect(held).toMatchObject({ name: lockName, mode: 'exclusive' });
       held.assertHeld();
       expect(await Promise.all([held.release(), held.release()])).toEqual([true, true]);

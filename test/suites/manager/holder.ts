@@ -13,23 +13,23 @@ const unreachable = () => expect.unreachable();
 export function holders(test: ManagerTest): void {
   describe.concurrent('the holder that a timeout reports', () => {
     test('has the parts of its value, and says that it is this process', async ({ lockName, b, makeProcess }) => {
-      const { locks } = await makeProcess({ identity });
+      const { locks } = await makeProcess({ identity, label: 'nightly' });
       const held = await locks.acquire(lockName, { mode: 'shared' });
       const { uuid, key } = held;
       const error = await rejection(b.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
-      const value = `shared:id:${identity}:${uuid}`;
+      const value = `shared:id:${identity}:${uuid}@nightly`;
       const ttl = expect.any(Number);
-      expect(error.holder).toEqual({ key, value, mode: 'shared', identity, uuid, ttl, own: true });
+      expect(error.holder).toEqual({ key, value, mode: 'shared', identity, label: 'nightly', uuid, ttl, own: true });
       expect(error.message).toMatch(
-        new RegExp(`; held by this process \\(${identity}, ${uuid}, shared, ${key}, \\d+ s left\\)$`),
+        new RegExp(`; held by this process \\(${identity}, nightly, ${uuid}, shared, ${key}, \\d+ s left\\)$`),
       );
       await held.release();
     });
 
-    test('is named by its uuid if it is another process without an identity', async ({ lockName, queue, a }) => {
-      const { key } = await queue.put(UUID);
+    test('is named by its label if it is another process without an identity', async ({ lockName, queue, a }) => {
+      const { key } = await queue.put(`${UUID}@web-1%3A17`);
       const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
-      expect(error.message).toContain(`; held by ${UUID} (${key}, `);
+      expect(error.message).toContain(`; held by web-1:17 (${UUID}, ${key}, `);
     });
 
     test('is this process as long as the removal of its entry is retried', async ({ lockName, queue, a, b }) => {

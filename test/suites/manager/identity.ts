@@ -4,7 +4,7 @@ import type { LockMode } from '../../../src/recipe/entry-value.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
 import { beforeNext, nextWait } from '../stores/interventions.ts';
-import type { ManagerTest } from './managers.ts';
+import { labelled, type ManagerTest } from './managers.ts';
 
 const identity = 'pod-1';
 /** Values of leftover entries, as a dead process with this identity leaves them. */
@@ -23,7 +23,7 @@ export function identities(test: ManagerTest): void {
       for (const _ of [1, 2])
         await locks.request(lockName, async (held) => {
           uuids.push(held.uuid);
-          expect(await queue.values()).toEqual([`id:${identity}:${held.uuid}`]);
+          expect(await queue.values()).toEqual([labelled(`id:${identity}:${held.uuid}`)]);
         });
       expect(new Set(uuids).size).toBe(2);
     });
@@ -31,7 +31,7 @@ export function identities(test: ManagerTest): void {
     test('can use another identity for one request', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
       await locks.request(lockName, { identity: 'a:b' }, async ({ uuid }) => {
-        expect(await queue.values()).toEqual([`id:a:b:${uuid}`]);
+        expect(await queue.values()).toEqual([labelled(`id:a:b:${uuid}`)]);
       });
     });
 

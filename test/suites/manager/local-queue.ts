@@ -8,7 +8,7 @@ import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { nextWait, requestsOf } from '../stores/interventions.ts';
-import type { ManagerTest } from './managers.ts';
+import { DEFAULT_LABEL, labelled, type ManagerTest } from './managers.ts';
 
 const shared = { mode: 'shared' } as const;
 
@@ -121,12 +121,14 @@ export function localQueue(test: ManagerTest): void {
       await watched;
       const options = { timeout: 2 };
       const first = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
-      expect(first.holder).toMatchObject({ key: held.key, value: held.uuid, ttl: expect.any(Number) });
+      expect(first.holder).toMatchObject({ key: held.key, value: labelled(held.uuid), ttl: expect.any(Number) });
       await held.release();
       const own = await head;
       const second = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
-      expect(second.holder).toMatchObject({ key: own.key, value: own.uuid, ttl: expect.any(Number) });
-      expect(second.message).toContain(`not acquired within 2 s; held by this process (${own.uuid}, `);
+      expect(second.holder).toMatchObject({ key: own.key, value: labelled(own.uuid), ttl: expect.any(Number) });
+      expect(second.message).toContain(
+        `not acquired within 2 s; held by this process (${DEFAULT_LABEL}, ${own.uuid}, `,
+      );
       await own.release();
     });
 

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { LockManager } from '../../../src/manager/manager.ts';
 import type { LockManagerOptions } from '../../../src/manager/options.ts';
 import { clientTest } from '../stores/client-test.ts';
@@ -8,6 +9,11 @@ export interface Process {
   readonly client: StoreClient;
   readonly locks: LockManager;
 }
+
+export const DEFAULT_LABEL = `${hostname()}:${process.pid}`;
+
+/** Returns the value of an entry with the default label. @param value the value without a label */
+export const labelled = (value: string): string => `${value}@${encodeURIComponent(DEFAULT_LABEL)}`;
 
 /** A test whose processes use the same lock. */
 export const managerTest = (open: OpenClient) =>

@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import type { LockMode } from '../../../src/recipe/entry-value.ts';
 import { gate } from '../../support/gate.ts';
 import { SharedResource } from '../../support/shared-resource.ts';
-import type { ManagerTest } from './managers.ts';
+import { labelled, type ManagerTest } from './managers.ts';
 
 const shared = { mode: 'shared' } as const;
 
@@ -12,7 +12,7 @@ export function modes(test: ManagerTest): void {
       const named = await makeProcess({ identity: 'pod-1' });
       const one = await a.locks.acquire(lockName, shared);
       const other = await named.locks.acquire(lockName, shared);
-      expect(await queue.values()).toEqual([`shared:${one.uuid}`, `shared:id:pod-1:${other.uuid}`]);
+      expect(await queue.values()).toEqual([labelled(`shared:${one.uuid}`), labelled(`shared:id:pod-1:${other.uuid}`)]);
       expect(one.mode).toBe('shared');
       for (const held of [one, other]) await held.release();
     });

@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { Lock } from '../../../src/python/lock.ts';
 import { requestsOf } from '../stores/interventions.ts';
-import type { ManagerTest } from './managers.ts';
+import { DEFAULT_LABEL as label, type ManagerTest } from './managers.ts';
 
 const ttl = expect.any(Number);
 
@@ -33,7 +33,7 @@ export function query(test: ManagerTest): void {
       await queue.untilLength(3);
       const python = await queue.put('python');
       const seen = await b.locks.query(lockName);
-      const of = (mode: string) => ({ name: lockName, mode, ttl, identity: undefined });
+      const of = (mode: string) => ({ name: lockName, mode, ttl, identity: undefined, label });
       expect(seen.held).toEqual([{ ...of('exclusive'), key: held.key, uuid: held.uuid }]);
       expect(seen.held[0]?.ttl).toBeGreaterThan(500);
       await held.release();
@@ -41,7 +41,7 @@ export function query(test: ManagerTest): void {
       expect(seen.pending).toEqual([
         { ...of('shared'), key: second.key, uuid: second.uuid },
         { ...of('shared'), key: third.key, uuid: third.uuid, identity: 'pod-1' },
-        { ...of('exclusive'), key: python.key, uuid: 'python' },
+        { ...of('exclusive'), key: python.key, uuid: 'python', label: undefined },
       ]);
       expect(await b.locks.query(lockName)).toEqual({ held: seen.pending.slice(0, 2), pending: seen.pending.slice(2) });
       for (const reads of [second, third]) await reads.release();

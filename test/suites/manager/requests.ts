@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import { EtcdLockReleased } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
 import { duringNext, loseNextAnswer, requestsOf } from '../stores/interventions.ts';
-import type { ManagerTest } from './managers.ts';
+import { labelled, type ManagerTest } from './managers.ts';
 
 /** Values that a callback may throw: errors and anything else. */
 const THROWN: readonly unknown[] = [new Error('own'), Object.freeze(new Error('frozen')), 'text', 0, null, undefined];
@@ -11,7 +11,7 @@ export function requests(test: ManagerTest): void {
   describe('a request', () => {
     test('runs its callback while it holds the lock, then releases the lock', async ({ lockName, queue, a }) => {
       const key = await a.locks.request(lockName, async (held) => {
-        expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
+        expect(await queue.entries()).toMatchObject([{ key: held.key, value: labelled(held.uuid) }]);
         return held.key;
       });
       expect(key.startsWith(`${queue.path}/`)).toBe(true);
@@ -108,7 +108,7 @@ export function requests(test: ManagerTest): void {
       await a.locks.query(lockName); // so that the store has answered before
       loseNextAnswer(a.client, 'append');
       await a.locks.request(lockName, async (held) => {
-        expect(await queue.entries()).toMatchObject([{ key: held.key, value: held.uuid }]);
+        expect(await queue.entries()).toMatchObject([{ key: held.key, value: labelled(held.uuid) }]);
       });
       expect(await queue.entries()).toEqual([]);
     });
@@ -140,7 +140,7 @@ export function requests(test: ManagerTest): void {
       async (odd, { lockName, observer, a, b }) => {
         const held = await a.locks.acquire(`${lockName}/${odd}`, { identity: odd });
         const [entry] = await observer.view(`${lockName}/${odd}`).entries();
-        expect(entry).toMatchObject({ key: held.key, value: `id:${odd}:${held.uuid}` });
+        expect(entry).toMatchObject({ key: held.key, value: labelled(`id:${odd}:${held.uuid}`) });
         expect(await b.locks.acquire(`${lockName}/${odd}`, { ifAvailable: true })).toBeNull();
         expect(await held.release()).toBe(true);
       },

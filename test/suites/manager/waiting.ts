@@ -4,7 +4,7 @@ import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { duringNext, requestsOf, untilExpiry } from '../stores/interventions.ts';
-import type { ManagerTest } from './managers.ts';
+import { labelled, type ManagerTest } from './managers.ts';
 
 const unreachable = () => expect.unreachable();
 
@@ -46,7 +46,7 @@ export function waiting(test: ManagerTest): void {
     test('rejects the request, names the holder and leaves no key', async ({ lockName, queue, a, b }) => {
       const held = await a.locks.acquire(lockName);
       const error = await rejection(b.locks.request(lockName, { timeout: 2 }, unreachable), EtcdWatchTimedOut);
-      expect(error.holder).toMatchObject({ key: held.key, value: held.uuid, ttl: expect.any(Number) });
+      expect(error.holder).toMatchObject({ key: held.key, value: labelled(held.uuid), ttl: expect.any(Number) });
       expect(error.message).toContain(`${held.uuid}, ${held.key}, `);
       expect(await queue.entries()).toMatchObject([{ key: held.key }]);
       await held.release();
