@@ -20,9 +20,9 @@ describe('untrusted text in queues is printed with unprintable characters escape
       stdout += chunk;
     });
     const lines = (count: number) => until(() => stdout.split('\n').length > count, Boolean);
-    await lines(2 * TEXTS.length);
+    await lines(3 * TEXTS.length);
     await raw('POST', '/_locks/queue', { value: `id:${ALL}:u2`, ttl: '600' }, etcd);
-    await lines(2 * TEXTS.length + 1);
+    await lines(3 * TEXTS.length + 1);
     child.kill('SIGINT');
     const ended = await result;
     expect(ended.code).toBe(130);

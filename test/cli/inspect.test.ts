@@ -14,7 +14,7 @@ interface Inspected {
 
 test('inspect shows the queue in order, including entries of python-etcd', async () => {
   const name = useLockName();
-  const held = await useManager({ ttl: 600 }).acquire(name, { mode: 'shared' });
+  const held = await useManager({ ttl: 600, label: 'web-1:17' }).acquire(name, { mode: 'shared' });
   const python = await startPython(inject('etcd'));
   onTestFinished(() => python.kill());
   const lock = await python.lock(name);
@@ -24,8 +24,8 @@ test('inspect shows the queue in order, including entries of python-etcd', async
   const { uuid } = await lock.state();
   const { entries, index, ignored } = await askJson<Inspected>(['inspect', name]);
   expect(entries).toMatchObject([
-    { position: 1, state: 'holds', mode: 'shared', identity: null, uuid: held.uuid, key: held.key },
-    { position: 2, state: 'waits', mode: 'exclusive', identity: null, uuid, key: waiter?.key },
+    { position: 1, state: 'holds', mode: 'shared', identity: null, label: 'web-1:17', uuid: held.uuid, key: held.key },
+    { position: 2, state: 'waits', mode: 'exclusive', identity: null, label: null, uuid, key: waiter?.key },
     { position: 3, state: 'waits', mode: 'shared', identity: 'pod-1', uuid: 'u3', key: last, ttl: null },
   ]);
   expect(entries[1]?.ttl).toBeGreaterThan(200);
@@ -56,9 +56,9 @@ test('inspect reports entries without TTL, keys that are not entries, and entrie
   const { code, stdout, stderr } = await ask(['inspect', name]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [head, first, second, ...notes] = stdout.split('\n');
-  expect(head?.split(/ {2,}/)).toEqual(['#', 'STATE', 'MODE', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY']);
-  expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +u\\u000a1 +never +\d+ +\/_locks\//);
-  expect(second).toMatch(/^2 {2}waits {2}exclusive {2}- +\(no value\) +\d+ +\d+ +\/_locks\//);
+  expect(head?.split(/ {2,}/)).toEqual(['#', 'STATE', 'MODE', 'IDENTITY', 'LABEL', 'UUID', 'TTL', 'AGE', 'KEY']);
+  expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +- +u\\u000a1 +never +\d+ +\/_locks\//);
+  expect(second).toMatch(/^2 {2}waits {2}exclusive {2}- +- +\(no value\) +\d+ +\d+ +\/_locks\//);
   expect(notes).toEqual([
     `${key} never expires: it stays in the queue until it is released.`,
     `/_locks/${name}/foo is not an entry, because its name is not a number: locks ignore it.`,

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
 import type { EntryJson } from '../../src/cli/queues/show.ts';
@@ -47,7 +48,22 @@ test('the age in ls is the number of changes to the store since the append, rega
   expect(lock?.holders[0]?.age).toBeGreaterThanOrEqual(1);
 });
 
-test('ls shows holders of python-etcd by uuid, and holders of this package by identity', async () => {
+test('ls shows a holder by its identity, else by its label, else by its uuid', async () => {
+  const name = useLockName();
+  const uuid = '0123456789abcdef0123456789abcdef';
+  for (const [lock, value] of Object.entries({ a: `id:pod-1:${uuid}@web-1%3A17`, b: `${uuid}@web-1%3A17`, c: uuid }))
+    await enqueue(`${name}/${lock}`, value);
+  const { stdout } = await ask(['ls', name]);
+  expect(stdout.split('\n').map((line) => line.split(/ {2,}/)[1])).toEqual([
+    'HOLDER',
+    'pod-1',
+    'web-1:17',
+    uuid,
+    undefined,
+  ]);
+});
+
+test('ls prints holders of python-etcd and of this package, with their parts in JSON', async () => {
   const name = useLockName();
   const python = await startPython(inject('etcd'));
   onTestFinished(() => python.stop());
@@ -55,9 +71,14 @@ test('ls shows holders of python-etcd by uuid, and holders of this package by id
   await lock.hold({ lockTtl: 600 });
   const held = await useManager({ ttl: 600, identity: 'pod-1' }).acquire(`${name}-ours`);
   const { uuid } = await lock.state();
+  const label = `${hostname()}:${process.pid}`;
   const [ours, theirs] = await askJson<ListedLock[]>(['ls', `${name}-`]);
-  expect(theirs).toMatchObject({ name: `${name}-python`, mode: 'exclusive', holders: [{ uuid, identity: null }] });
-  expect(ours).toMatchObject({ name: `${name}-ours`, holders: [{ uuid: held.uuid, identity: 'pod-1' }] });
+  expect(theirs).toMatchObject({
+    name: `${name}-python`,
+    mode: 'exclusive',
+    holders: [{ uuid, identity: null, label: null }],
+  });
+  expect(ours).toMatchObject({ name: `${name}-ours`, holders: [{ uuid: held.uuid, identity: 'pod-1', label }] });
   await held.release();
   await lock.release();
 });

@@ -253,7 +253,7 @@ exec "$@"
   test('a wait longer than a second shows the holder and the position', async () => {
     const name = freshName().slice(0, 20); // the status must fit on one line
     const holder = witness(0);
-    const { process: first } = startRun(name, '--identity', 'the-holder', '--', ...holder.command);
+    const { process: first } = startRun(name, '--label', 'the-holder', '--', ...holder.command);
     await holder.begun();
     const terminal = runOnTerminal(name, '--', 'echo', 'mine');
     await untilQueued(name, 2);

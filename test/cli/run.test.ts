@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPython } from '../../scripts/find.mjs';
@@ -106,6 +107,19 @@ describe('a command under a lock', () => {
     expect(await run(name, '--shared', '--if-available', '--', 'true')).toMatchObject({ code: 0 });
     expect(await run(name, '--if-available', '--', 'true')).toMatchObject({ code: 1 });
   });
+
+  test.each<[string, string[], (pid?: number) => string]>([
+    ['its host name and process id as label', [], (pid) => `@${encodeURIComponent(`${hostname()}:${pid}`)}`],
+    ['the label of --label, encoded', ['--label', 'a:b\n'], () => '@a%3Ab%0A'],
+    ['no label after --label ""', ['--label', ''], () => ''],
+  ])('has %s in the queue', async (_, flags, ending) => {
+    const name = freshName();
+    const job = witness(0);
+    const { process: child } = startRun(name, ...flags, '--', ...job.command);
+    await job.begun();
+    const [entry] = await queueOn(name);
+    expect(entry?.value.slice(32)).toBe(ending(child.pid));
+  });
 });
 
 describe('run does not start the command', () => {
@@ -163,6 +177,11 @@ describe('run does not start the command', () => {
     ['no name', [], /missing required argument 'name'/],
     ['no command', ['x'], /missing required argument 'command'/],
     ['options of the command without --', ['x', 'ls', '-l'], /unknown option '-l'.*<name> -- <command>/s],
+    [
+      'a label that is too long',
+      ['x', '--label', 'x'.repeat(101), '--', 'true'],
+      /label must have at most 100 bytes, got 101/,
+    ],
     ['a name with an empty part', ['a//b', '--', 'true'], /lock name must have no empty.*"a\/\/b"/],
     ['a TTL that is not a number', ['x', '--ttl', 'soon', '--', 'true'], /It must be a number, got "soon"/],
     ['a TTL that is too small', ['x', '--ttl', '0', '--', 'true'], /ttl must be an integer from 1 .* got 0/],

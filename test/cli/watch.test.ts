@@ -33,20 +33,24 @@ async function watching(name: string): Promise<Watch> {
   return watch;
 }
 
+const UUID = '0123456789abcdef0123456789abcdef';
+
 test('watch prints the current queue, then one line per event', async () => {
   const name = useLockName();
   const first = await enqueue(name, 'u1');
   const second = await enqueue(name, 'shared:id:pod\u001b:u2', { ttl: '' });
+  const third = await enqueue(name, `${UUID}@web-1%3A17%0d`);
   const watch = startWatch([name]);
-  await watch.lines(2);
+  await watch.lines(3);
   await raw('DELETE', first);
-  const lines = await watch.lines(4);
-  const [one, two] = [first, second].map((key) => key.slice(-20));
+  const lines = await watch.lines(5);
+  const [one, two, three] = [first, second, third].map((key) => key.slice(-20));
   expect(
     lines.map((line) => line.replace(/^\d\d:\d\d:\d\d\.\d{3} {2}\d+ {2}/, '').replace(/\d+ s left/, 'some left')),
   ).toEqual([
     `holds       ${one}  exclusive  u1  some left`,
     String.raw`waits       ${two}  shared  pod\u001b (u2)  never expires`,
+    String.raw`waits       ${three}  exclusive  web-1:17\u000d (${UUID})  some left`,
     `released    ${one}  exclusive  u1`,
     String.raw`acquired    ${two}  shared  pod\u001b (u2)  never expires`,
   ]);

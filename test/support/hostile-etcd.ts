@@ -19,6 +19,8 @@ export async function useHostileEtcd(): Promise<string> {
   for (const text of TEXTS) {
     await write('POST', '/_locks/queue', { value: `shared:${text}`, ttl: '600' });
     await write('POST', '/_locks/queue', { value: `id:${text}:u1`, ttl: '' });
+    await write('POST', '/_locks/queue', { value: `${'0'.repeat(32)}@${encodeURIComponent(text)}`, ttl: '600' });
+    await write('POST', `/_locks/labelled/${text}`, { value: `${'0'.repeat(32)}@${text}`, ttl: '600' });
     await write('POST', `/_locks/of/${text}`, { value: text, ttl: '600' });
     await write('PUT', `/_locks/queue/${text}`, { value: text });
     await write('PUT', `/_locks/empty/${text}/x`, { value: text });

@@ -5,7 +5,7 @@ import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { ABOUT_AGE, ABOUT_PYTHON_ETCD, ABOUT_TTL, ageText, entryJson, ownerOf } from '../queues/show.ts';
+import { ABOUT_AGE, ABOUT_PYTHON_ETCD, ABOUT_TTL, ageText, entryJson } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
 import { print, printJson, remark, table } from '../streams.ts';
 
@@ -15,6 +15,7 @@ Columns:
   STATE     "holds" or "waits"; several shared entries can hold the lock together
   MODE      "exclusive" or "shared"
   IDENTITY  identity of the client that added the entry, or "-"
+  LABEL     label of the client, by default its host name and process id, or "-"
   UUID      uuid of the entry
   TTL       ${ABOUT_TTL}
   AGE       ${ABOUT_AGE}
@@ -22,7 +23,7 @@ Columns:
 
 ${ABOUT_PYTHON_ETCD}`;
 
-const HEADINGS = ['#', 'STATE', 'MODE', 'IDENTITY', 'UUID', 'TTL', 'AGE', 'KEY'];
+const HEADINGS = ['#', 'STATE', 'MODE', 'IDENTITY', 'LABEL', 'UUID', 'TTL', 'AGE', 'KEY'];
 
 /** `etcd-v2-lock inspect`: shows the queue of one lock. */
 export function inspectCommand(): Command {
@@ -58,7 +59,8 @@ function rows({ queue: { entries }, index }: QueueSurvey): string[][] {
     String(rank + 1),
     rank < holders ? 'holds' : 'waits',
     entry.mode,
-    entry.identity === undefined ? '-' : ownerOf(entry),
+    entry.identity ?? '-',
+    entry.label ?? '-',
     entry.uuid || '(no value)',
     String(entry.ttl ?? 'never'),
     ageText(entry, index),

@@ -11,7 +11,7 @@ import { print, printJson, remark, table } from '../streams.ts';
 const ABOUT = `
 Columns:
   NAME     name of the lock
-  HOLDER   identity of the first holder, or its uuid if it has no identity
+  HOLDER   identity of the first holder, or else its label, or else its uuid
   MODE     "exclusive" or "shared"
   WAITERS  number of waiters
   TTL      ${ABOUT_TTL} (the maximum of all holders)

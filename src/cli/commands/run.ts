@@ -28,6 +28,7 @@ interface Flags {
   readonly identity?: string;
   readonly holdAtLeast: number;
   readonly maxHold: number;
+  readonly label?: string;
   readonly conflictExitCode?: number;
 }
 
@@ -94,6 +95,10 @@ export function runCommand(): Command {
       0,
     )
     .option('--max-hold <seconds>', 'stop the command when the lock has been held this long; 0: no limit', number, 0)
+    .option(
+      '--label <text>',
+      'your label: shows people who holds or waits, and has no other effect. Empty: none (default: host name and process id)',
+    )
     .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
     .addHelpText('after', ABOUT)
     .action(withClient(run));
@@ -158,8 +163,16 @@ function check(command: string): void {
 }
 
 /** Without `maxHold`: the lock stays held until the command has been stopped. */
-function requestOf({ shared = false, ttl, timeout, ifAvailable = false, identity, holdAtLeast }: Flags): HoldOptions {
-  return { mode: shared ? 'shared' : 'exclusive', ttl, timeout, ifAvailable, identity, holdAtLeast };
+function requestOf({
+  shared = false,
+  ttl,
+  timeout,
+  ifAvailable = false,
+  identity,
+  label,
+  holdAtLeast,
+}: Flags): HoldOptions {
+  return { mode: shared ? 'shared' : 'exclusive', ttl, timeout, ifAvailable, identity, label, holdAtLeast };
 }
 
 const acquire = (locks: LockManager, name: string, request: HoldOptions): Promise<OpenHeld | null> =>

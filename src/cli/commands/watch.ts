@@ -13,8 +13,8 @@ import { complain, print, printJson, remark } from '../streams.ts';
 
 const ABOUT = `
 Prints one line for each current entry, with the event "holds" or "waits", then one line per event. A line shows the
-local time, the etcd index and the event, then the last part of the key, mode, identity, uuid and TTL of the entry.
-Renewals are not printed. During an outage of etcd, watch prints the error on stderr and retries.
+local time, the etcd index and the event, then the last part of the key, mode, identity, label, uuid and TTL of the
+entry. Renewals are not printed. During an outage of etcd, watch prints the error on stderr and retries.
 
 ${ABOUT_PYTHON_ETCD}
 

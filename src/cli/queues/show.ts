@@ -1,3 +1,4 @@
+import { type EntryValue, namesOf } from '../../recipe/entry-value.ts';
 import { ageOf, type ParsedEntry } from '../../v2/locks/survey.ts';
 
 /** An entry as printed with `--json`; missing values are null. */
@@ -6,23 +7,25 @@ export interface EntryJson {
   readonly key: string;
   readonly mode: string;
   readonly identity: string | null;
+  readonly label: string | null;
   readonly uuid: string;
   readonly ttl: number | null;
   readonly age: number | null;
 }
 
 export function entryJson(entry: ParsedEntry, index: number): EntryJson {
-  const { name, key, mode, identity = null, uuid, ttl = null } = entry;
-  return { name, key, mode, identity, uuid, ttl, age: ageOf(entry, index) ?? null };
+  const { name, key, mode, identity = null, label = null, uuid, ttl = null } = entry;
+  return { name, key, mode, identity, label, uuid, ttl, age: ageOf(entry, index) ?? null };
 }
 
-/** Returns the name under which the output shows the client of an entry: the identity, or the uuid if there is no identity. */
-export const ownerOf = ({ identity, uuid }: Pick<ParsedEntry, 'identity' | 'uuid'>): string =>
-  (identity ?? uuid) || '(no value)';
+/** Returns the name under which the output shows the client of an entry: the identity, else the label, else the uuid. */
+export const ownerOf = (entry: Omit<EntryValue, 'mode'>): string => namesOf(entry)[0];
 
-/** Returns the identity of an entry, if any, and its uuid. */
-export const fullOwnerOf = (entry: ParsedEntry): string =>
-  entry.identity === undefined ? ownerOf(entry) : `${ownerOf(entry)} (${entry.uuid})`;
+/** Returns the names of the client of an entry: the identity and the label, if any, and the uuid. */
+export function fullOwnerOf(entry: ParsedEntry): string {
+  const [first, ...others] = namesOf(entry);
+  return others.length === 0 ? first : `${first} (${others.join(', ')})`;
+}
 
 export const ttlText = (ttl: number | undefined): string => (ttl === undefined ? 'never expires' : `${ttl} s left`);
 
@@ -39,5 +42,5 @@ export const ABOUT_TTL = 'seconds until the entry expires, unless renewed';
 export const ABOUT_AGE = 'number of changes to any etcd key since the entry was queued (etcd 2.2 or later)';
 
 /** Help text for commands that show entries. */
-export const ABOUT_PYTHON_ETCD = `Entries of python-etcd are exclusive and have a uuid, but no identity. Exclusive entries of this package without an
-identity look the same.`;
+export const ABOUT_PYTHON_ETCD = `Entries of python-etcd are exclusive and have a uuid, but no identity and no label. Exclusive entries of this package
+that have neither look the same.`;
