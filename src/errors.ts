@@ -25,8 +25,8 @@ export interface EtcdErrorFields {
   readonly errorCode?: number | undefined;
   /** The etcd index at the time of the error. */
   readonly index?: number | undefined;
-  /** HTTP status of the answer; undefined if no answer arrived. */
-  readonly status?: number | undefined;
+  /** HTTP status of etcd's answer; undefined if no answer arrived. */
+  readonly httpStatus?: number | undefined;
   /** etcd's `cause` text, or the error that caused this one. */
   readonly cause?: unknown;
   /** Each member that failed, with its error. */
@@ -51,7 +51,11 @@ export class EtcdException extends Error {
   readonly code: string = 'ETCD_EXCEPTION';
   readonly errorCode: number | undefined;
   readonly index: number | undefined;
-  readonly status: number | undefined;
+  /**
+   * HTTP status of etcd's answer; undefined if no answer arrived. Not named `status`, because web frameworks use an error's
+   * `status` for their own answer.
+   */
+  readonly httpStatus: number | undefined;
   readonly failures: readonly EndpointFailure[];
   /**
    * True if the outcome of a write is unknown: etcd may have committed it, or may still commit it. Read the key before you
@@ -72,7 +76,7 @@ export class EtcdException extends Error {
     super(printable(message), fields.cause === undefined ? undefined : { cause: fields.cause });
     this.errorCode = fields.errorCode;
     this.index = fields.index;
-    this.status = fields.status;
+    this.httpStatus = fields.httpStatus;
     this.failures = fields.failures ?? [];
     this.outcomeUnknown = fields.outcomeUnknown ?? false;
   }

@@ -56,15 +56,20 @@ test.each(classes)('%s has its name and the code %s', (name, code, base) => {
 
 test('an error without fields has defaults', () => {
   const error = new EtcdException('why');
-  expect(error).toMatchObject({ errorCode: undefined, index: undefined, status: undefined, outcomeUnknown: false });
+  expect(error).toMatchObject({ errorCode: undefined, index: undefined, httpStatus: undefined, outcomeUnknown: false });
   expect(error.failures).toEqual([]);
   expect('cause' in error).toBe(false);
+});
+
+test.each(classes)('%s has no field that web frameworks use for their own answer', (name) => {
+  for (const field of ['status', 'statusCode', 'statusMessage', 'headers', 'expose'])
+    expect(make(name)).not.toHaveProperty(field);
 });
 
 test('an error has the given fields', () => {
   const cause = new Error('the cause');
   const failures = [{ endpoint: 'http://a:2379', error: cause }];
-  const fields = { errorCode: 300, index: 6, status: 500, outcomeUnknown: true, failures, cause };
+  const fields = { errorCode: 300, index: 6, httpStatus: 500, outcomeUnknown: true, failures, cause };
   expect(new errors.EtcdConnectionFailed('why', fields)).toMatchObject(fields);
 });
 
@@ -84,9 +89,9 @@ test('the error for leftover keys has the keys', () => {
 });
 
 test('an unknown error code becomes an error of the base class', () => {
-  const error = errors.fromErrorCode(999, 'new in etcd', { status: 400 });
+  const error = errors.fromErrorCode(999, 'new in etcd', { httpStatus: 400 });
   expect(error.constructor).toBe(EtcdException);
-  expect(error).toMatchObject({ errorCode: 999, status: 400, message: 'new in etcd' });
+  expect(error).toMatchObject({ errorCode: 999, httpStatus: 400, message: 'new in etcd' });
 });
 
 const transient = new Set<string>([

@@ -40,7 +40,7 @@ export class Body {
     this.#chunks.length = 0;
     const size = this.#declared > 0 ? ` (${this.#declared} bytes)` : '';
     return new EtcdUnusableAnswer(`answered ${this.#status} with more than ${MAX_MEBIBYTES} MiB${size}`, {
-      status: this.#status,
+      httpStatus: this.#status,
       outcomeUnknown: this.#status < 300 || this.#status >= 500,
     });
   }

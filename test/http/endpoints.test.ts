@@ -125,7 +125,7 @@ describe('when no member can answer', () => {
   test('a single member’s error keeps its class and fields, and its message names the member', async () => {
     const endpoint = await url(noQuorum)();
     const error = await rejection(connect({ endpoints: endpoint }).get(KEY), errors.EtcdException);
-    expect(error).toMatchObject({ errorCode: 300, index: 6, status: 500, cause: '/x', outcomeUnknown: true });
+    expect(error).toMatchObject({ errorCode: 300, index: 6, httpStatus: 500, cause: '/x', outcomeUnknown: true });
     expect(error.message).toBe(`${endpoint}: Raft Internal Error (/x)`);
     expect(error.failures).toEqual([{ endpoint, error: expect.objectContaining({ errorCode: 300 }) }]);
   });

@@ -45,7 +45,7 @@ test.each([
   const etcd = await endless(CHUNKED, bigChunk);
   const error = await rejection(call(connect({ endpoints: etcd.url })), EtcdUnusableAnswer);
   expect(error.message).toBe(`${etcd.url}: answered 200 with more than 64 MiB`);
-  expect(error).toMatchObject({ status: 200, outcomeUnknown: true });
+  expect(error).toMatchObject({ httpStatus: 200, outcomeUnknown: true });
   await etcd.allClosed();
   // Includes the contents of the sockets' buffers.
   expect(etcd.received()).toBeLessThan(96 * MEBIBYTE);

@@ -135,7 +135,7 @@ describe('a wait', () => {
     const client = useClient();
     const get = client.get.bind(client);
     const errors = [
-      new EtcdException('Raft Internal Error', { errorCode: 300, status: 500 }),
+      new EtcdException('Raft Internal Error', { errorCode: 300, httpStatus: 500 }),
       new EtcdLeaderElectionInProgress('During Leader Election', { errorCode: 301 }),
     ];
     let released = false;
@@ -158,7 +158,7 @@ describe('a wait', () => {
     const owner = new Lock(useClient(), name);
     await owner.acquire();
     const client = useClient();
-    const refused = new EtcdInsufficientPermissions('no', { status: 401 });
+    const refused = new EtcdInsufficientPermissions('no', { httpStatus: 401 });
     const watch = client.watch.bind(client);
     client.watch = async (key, options) => {
       await watch(key, options);

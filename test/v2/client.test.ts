@@ -96,7 +96,13 @@ describe('an answer of etcd', () => {
   ])('with %s rejects the call', async (_, status, body, ErrorClass, outcomeUnknown) => {
     answers(status, body);
     const error = await rejection(client().get(KEY), ErrorClass);
-    expect(error).toMatchObject({ errorCode: body.errorCode, status, index: 6, cause: '/x', outcomeUnknown });
+    expect(error).toMatchObject({
+      errorCode: body.errorCode,
+      httpStatus: status,
+      index: 6,
+      cause: '/x',
+      outcomeUnknown,
+    });
   });
 });
 
@@ -106,21 +112,21 @@ describe('an answer that is not from etcd’s v2 API', () => {
     const error = await rejection(client().get(KEY), errors.EtcdUnusableAnswer);
     expect(error.message).toContain('--enable-v2');
     expect(error.message).toContain(ORIGIN);
-    expect(error).toMatchObject({ status: 404, outcomeUnknown: false });
+    expect(error).toMatchObject({ httpStatus: 404, outcomeUnknown: false });
   });
 
   test('with status 200 is shown in part, and the outcome of a write is unknown', async () => {
     answers(200, '<html><body>Welcome</body></html>', { 'content-type': 'text/html' });
     const error = await rejection(client().get(KEY), errors.EtcdUnusableAnswer);
     expect(error.message).toContain('<html><body>Welcome</body></html>');
-    expect(error).toMatchObject({ status: 200, outcomeUnknown: true });
+    expect(error).toMatchObject({ httpStatus: 200, outcomeUnknown: true });
   });
 
   test('with status 502 is a failed connection', async () => {
     answers(502, '<html>Bad Gateway</html>');
     const error = await rejection(client().get(KEY), errors.EtcdConnectionFailed);
     expect(error.message).toBe(`${ORIGIN}: answered 502: "<html>Bad Gateway</html>"`);
-    expect(error).toMatchObject({ status: 502, outcomeUnknown: true });
+    expect(error).toMatchObject({ httpStatus: 502, outcomeUnknown: true });
     expect(error.failures.map(({ endpoint }) => endpoint)).toEqual([ORIGIN]);
   });
 
@@ -129,7 +135,7 @@ describe('an answer that is not from etcd’s v2 API', () => {
     async (body) => {
       answers(401, body);
       const error = await rejection(client().get(KEY), errors.EtcdInsufficientPermissions);
-      expect(error.status).toBe(401);
+      expect(error.httpStatus).toBe(401);
     },
   );
 

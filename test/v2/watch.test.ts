@@ -97,7 +97,7 @@ test('a cleared history is an error, and no other member is asked', async () => 
   const [a, b] = [await serve(answer(rawAnswer(400, failed(401)))), await serve(answer(rawAnswer(200, EVENT)))];
   const client = connect({ endpoints: [a.url, b.url] });
   const error = await rejection(client.watch(KEY, { after: 7 }), errors.EtcdEventIndexCleared);
-  expect(error).toMatchObject({ errorCode: 401, index: 6, status: 400 });
+  expect(error).toMatchObject({ errorCode: 401, index: 6, httpStatus: 400 });
   expect(b.requests).toEqual([]);
 });
 

@@ -136,7 +136,7 @@ test.each<[string, unknown]>([
   for (const decode of [wire.decodeSnapshot, wire.decodeChange]) {
     const error = thrown(() => decode(wireAnswer(200, body), KEY));
     expect(error).toBeInstanceOf(EtcdUnusableAnswer);
-    expect(error).toMatchObject({ status: 200, outcomeUnknown: true });
+    expect(error).toMatchObject({ httpStatus: 200, outcomeUnknown: true });
   }
 });
 

@@ -24,7 +24,13 @@ describe('each of etcd’s codes has a class', () => {
   ])('code %i with status %i', (code, status, ErrorClass) => {
     const error = refusal(status, failed(code));
     expect(error.constructor).toBe(ErrorClass);
-    expect(error).toMatchObject({ errorCode: code, status, index: 6, cause: '/x', message: 'refused (/x)' });
+    expect(error).toMatchObject({
+      errorCode: code,
+      httpStatus: status,
+      index: 6,
+      cause: '/x',
+      message: 'refused (/x)',
+    });
   });
 });
 
@@ -68,7 +74,7 @@ test('the error for a 404 in plain text explains how to enable the v2 API', () =
   const error = refusal(404, '404 page not found\n', {});
   expect(error).toBeInstanceOf(errors.EtcdUnusableAnswer);
   expect(error.message).toContain('--enable-v2');
-  expect(error.status).toBe(404);
+  expect(error.httpStatus).toBe(404);
 });
 
 test('the error for any other 404 does not mention `--enable-v2`', () => {
@@ -78,7 +84,7 @@ test('the error for any other 404 does not mention `--enable-v2`', () => {
 test.each([401, 403])('status %i without a code is EtcdInsufficientPermissions', (status) => {
   for (const body of ['', '{"message":"Insufficient credentials"}', '<html>']) {
     expect(refusal(status, body)).toBeInstanceOf(errors.EtcdInsufficientPermissions);
-    expect(refusal(status, body).status).toBe(status);
+    expect(refusal(status, body).httpStatus).toBe(status);
   }
 });
 

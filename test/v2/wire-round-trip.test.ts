@@ -198,9 +198,9 @@ test('an error survives encoding and decoding', () => {
 test.each([
   [
     new Error('no member could answer'),
-    { errorCode: 300, status: 500, cause: 'no member could answer', outcomeUnknown: true },
+    { errorCode: 300, httpStatus: 500, cause: 'no member could answer', outcomeUnknown: true },
   ],
-  ['just a string', { errorCode: 300, status: 500, cause: 'just a string' }],
+  ['just a string', { errorCode: 300, httpStatus: 500, cause: 'just a string' }],
 ])('an error that is not etcd’s, %s, is received as a failure of the server', (error, expected) => {
   expect(errorIn(arriving(wire.encodeError(error)))).toMatchObject(expected);
 });
@@ -209,7 +209,7 @@ test('insufficient permissions survive encoding and decoding', () => {
   const refused = wire.encodeError(new EtcdInsufficientPermissions('refused with 401'));
   expect(errorIn(arriving(refused))).toMatchObject({
     errorCode: 110,
-    status: 401,
+    httpStatus: 401,
     code: 'ETCD_INSUFFICIENT_PERMISSIONS',
   });
 });

@@ -120,7 +120,7 @@ function keysOf(answer: TimedAnswer | Error, key: string): Pick<EndpointFacts, '
     return { v2: { on: true }, ttls: ttlsBelow(wire.decodeSnapshot(answer, key).node) };
   } catch (error) {
     if (error instanceof EtcdUnusableAnswer)
-      return { v2: { on: false, absent: error.status === 404, message: error.message } };
+      return { v2: { on: false, absent: error.httpStatus === 404, message: error.message } };
     if (!(error instanceof EtcdKeyNotFound)) return { v2: { on: true } }; // the operations that locks need are tried next
     if (answer.headers['x-etcd-index'] !== undefined) return { v2: { on: true }, ttls: [] };
     return {

@@ -66,6 +66,6 @@ export function combine(failures: readonly EndpointFailure[]): Error {
 
 function rebuild(error: EtcdException, message: string, fields: EtcdErrorFields): EtcdException {
   const ErrorClass = error.constructor as typeof EtcdException;
-  const { errorCode, index, status, cause } = error;
-  return new ErrorClass(message, { errorCode, index, status, cause, ...fields });
+  const { errorCode, index, httpStatus, cause } = error;
+  return new ErrorClass(message, { errorCode, index, httpStatus, cause, ...fields });
 }

@@ -16,9 +16,12 @@ export function decodeError(answer: WireAnswer, body = parseObject(answer.body))
   const { status } = answer;
   if (body?.['errorCode'] !== undefined) return decodeEtcdError(answer, body);
   if (status === 401 || status === 403)
-    return new EtcdInsufficientPermissions(`refused with ${status}: ${snippet(answer)}`, { status });
+    return new EtcdInsufficientPermissions(`refused with ${status}: ${snippet(answer)}`, { httpStatus: status });
   if (status >= 500)
-    return new EtcdConnectionFailed(`answered ${status}: ${snippet(answer)}`, { status, outcomeUnknown: true });
+    return new EtcdConnectionFailed(`answered ${status}: ${snippet(answer)}`, {
+      httpStatus: status,
+      outcomeUnknown: true,
+    });
   return unusable(answer, 'is not from the v2 keys API');
 }
 
@@ -33,7 +36,7 @@ function decodeEtcdError(answer: WireAnswer, body: Record<string, unknown>): Etc
     (index === undefined || isCount(index))
   )
     // A request that raft did not commit in time, or that the server gave up, may still be committed later.
-    return fromErrorCode(errorCode, message, { status, index, cause, outcomeUnknown: status >= 500 });
+    return fromErrorCode(errorCode, message, { httpStatus: status, index, cause, outcomeUnknown: status >= 500 });
   return unusable(answer, 'is not a valid etcd error');
 }
 
@@ -79,7 +82,7 @@ export function unusable(answer: WireAnswer, why: string): EtcdUnusableAnswer {
   const isDisabled = status === 404 && /404 page not found/.test(answer.body);
   const hint = isDisabled ? ' (etcd 3.4 and 3.5 serve /v2 only when started with --enable-v2; 3.6 dropped it)' : '';
   return new EtcdUnusableAnswer(`the answer ${why}${hint}: ${status} ${snippet(answer)}`, {
-    status,
+    httpStatus: status,
     outcomeUnknown: status < 300 || status >= 500,
   });
 }

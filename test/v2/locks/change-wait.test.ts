@@ -166,7 +166,7 @@ test('a poll that fails for a moment while the queue is read ends the next wait 
 test('a poll that fails permanently while the queue is read makes the next wait reject', async () => {
   const { latest, wait } = setUp();
   await after(SILENCE, wait(5));
-  const refused = new EtcdInsufficientPermissions('no', { status: 401 });
+  const refused = new EtcdInsufficientPermissions('no', { httpStatus: 401 });
   latest().fail(refused);
   await vi.advanceTimersByTimeAsync(100);
   expect(await rejection(wait(6))).toBe(refused);
