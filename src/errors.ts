@@ -177,8 +177,11 @@ export interface WaitErrorFields extends EtcdErrorFields {
   readonly holder?: LockHolder | undefined;
 }
 
-/** The timeout passed before the lock was acquired. */
-export class EtcdWatchTimedOut extends EtcdConnectionFailed {
+/**
+ * The timeout passed before the lock was acquired. Unlike in python-etcd, not an `EtcdConnectionFailed`: a wait that timed out is
+ * not an outage.
+ */
+export class EtcdWatchTimedOut extends EtcdException {
   override readonly code = 'ETCD_WATCH_TIMED_OUT';
   /** The holder when the queue was last read. */
   readonly holder: LockHolder | undefined;
@@ -276,9 +279,8 @@ export const messageOf = (errorCode: number): string => meanings[errorCode]?.mes
 
 /** Whether the same call may succeed later or on another member: a lost connection, no leader, a cleared event history. */
 export function isTransient(error: unknown): error is EtcdException {
-  if (error instanceof EtcdWatchTimedOut || error instanceof EtcdTlsFailed) return false;
   return (
-    error instanceof EtcdConnectionFailed ||
+    (error instanceof EtcdConnectionFailed && !(error instanceof EtcdTlsFailed)) ||
     error instanceof EtcdLeaderElectionInProgress ||
     error instanceof EtcdWatcherCleared ||
     error instanceof EtcdEventIndexCleared ||

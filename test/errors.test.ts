@@ -22,7 +22,7 @@ const classes: [keyof typeof errors, string, new (...args: never[]) => Error][] 
   ['EtcdWatcherCleared', 'ETCD_WATCHER_CLEARED', EtcdException],
   ['EtcdEventIndexCleared', 'ETCD_EVENT_INDEX_CLEARED', EtcdException],
   ['EtcdConnectionFailed', 'ETCD_CONNECTION_FAILED', EtcdException],
-  ['EtcdWatchTimedOut', 'ETCD_WATCH_TIMED_OUT', EtcdConnectionFailed],
+  ['EtcdWatchTimedOut', 'ETCD_WATCH_TIMED_OUT', EtcdException],
   ['EtcdTlsFailed', 'ETCD_TLS_FAILED', EtcdConnectionFailed],
   ['EtcdClientClosed', 'ETCD_CLIENT_CLOSED', EtcdException],
   ['EtcdUnusableAnswer', 'ETCD_UNUSABLE_ANSWER', EtcdException],

@@ -78,7 +78,6 @@ export function checked<T>(check: () => T): T {
   }
 }
 
-/** The first class that matches counts, so subclasses come before their base class. */
 const codes = [
   [EtcdWatchTimedOut, ExitCode.timedOut],
   [EtcdConnectionFailed, ExitCode.unreachable],
