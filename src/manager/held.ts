@@ -11,6 +11,10 @@ export interface Held {
   /**
    * Greater than the token of every earlier hold of this lock. Let a resource refuse every token lower than the highest it has
    * seen: then a holder that lost the lock without noticing does no harm. Each shared holder has its own token.
+   *
+   * `JSON.stringify` throws for a bigint, so convert the token before you put it into JSON.
+   * @example
+   * await fetch(url, { method: 'POST', body: JSON.stringify({ token: String(held.fencingToken) }) });
    */
   readonly fencingToken: bigint;
   /**
@@ -27,6 +31,8 @@ export interface Held {
    * @throws {EtcdLockReleased} when it was released
    */
   assertHeld(): void;
+  /** Returns what `JSON.stringify(held)` shows. The fencing token becomes a string of decimal digits. */
+  toJSON(): Pick<Held, 'name' | 'mode' | 'key' | 'uuid'> & { readonly fencingToken: string };
 }
 
 /** A lock held without a callback, until {@link OpenHeld.release} is called. */

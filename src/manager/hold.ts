@@ -237,6 +237,11 @@ class HeldView implements Held {
   assertHeld(): void {
     this.#watched.assertHeld();
   }
+
+  toJSON(): ReturnType<Held['toJSON']> {
+    const { name, mode, key, uuid, fencingToken } = this;
+    return { name, mode, key, uuid, fencingToken: String(fencingToken) };
+  }
 }
 
 function lossBy({ ticket }: Lease, cause: unknown): EtcdLockLost {

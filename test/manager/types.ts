@@ -98,6 +98,7 @@ export async function holding(locks: LockManager): Promise<void> {
     is<string>()(held.key);
     is<string>()(held.uuid);
     is<bigint>()(held.fencingToken);
+    is<string>()(held.toJSON().fencingToken);
     is<AbortSignal>()(held.signal);
     is<number>()(held.expiresIn());
     is<void>()(held.assertHeld());

@@ -78,6 +78,20 @@ export function requests(test: ManagerTest): void {
       expect(new Set(holds.map(({ uuid }) => uuid)).size).toBe(3);
     });
 
+    test('has a hold that becomes JSON with its fencing token as a string', async ({ lockName, a }) => {
+      await a.locks.request(lockName, async (held) => {
+        const { name, mode, key, uuid, fencingToken } = held;
+        const json = { name, mode, key, uuid, fencingToken: fencingToken.toString() };
+        expect(JSON.parse(JSON.stringify(held))).toEqual(json);
+        expect(JSON.parse(JSON.stringify({ held, token: String(fencingToken) }))).toEqual({
+          held: json,
+          token: json.fencingToken,
+        });
+      });
+      await using open = await a.locks.acquire(lockName);
+      expect(JSON.parse(JSON.stringify(open))).toHaveProperty('fencingToken', String(open.fencingToken));
+    });
+
     test('takes its TTL from the options, else from the manager, else 30 s', async ({
       lockName,
       queue,
