@@ -29,13 +29,13 @@ export interface EtcdErrorFields {
   readonly httpStatus?: number | undefined;
   /** etcd's `cause` text, or the error that caused this one. */
   readonly cause?: unknown;
-  /** Each member that failed, with its error. */
+  /** Each failed attempt: the member and its error, in order. */
   readonly failures?: readonly EndpointFailure[] | undefined;
   /** True if the outcome of a write is unknown: etcd may have committed it, or may still commit it. */
   readonly outcomeUnknown?: boolean | undefined;
 }
 
-/** How one member of the cluster failed. */
+/** How one attempt at one member of the cluster failed. */
 export interface EndpointFailure {
   readonly endpoint: string;
   readonly error: Error;
@@ -56,7 +56,11 @@ export class EtcdException extends Error {
    * `status` for their own answer.
    */
   readonly httpStatus: number | undefined;
-  readonly failures: readonly EndpointFailure[];
+  /**
+   * How each attempt at a member failed, in order, if that caused this error; else empty. Not enumerable: the message names each
+   * member already, and a logger would repeat them.
+   */
+  declare readonly failures: readonly EndpointFailure[];
   /**
    * True if the outcome of a write is unknown: etcd may have committed it, or may still commit it. Read the key before you
    * write again.
@@ -77,7 +81,7 @@ export class EtcdException extends Error {
     this.errorCode = fields.errorCode;
     this.index = fields.index;
     this.httpStatus = fields.httpStatus;
-    this.failures = fields.failures ?? [];
+    Object.defineProperty(this, 'failures', { value: fields.failures ?? [] });
     this.outcomeUnknown = fields.outcomeUnknown ?? false;
   }
 }
@@ -263,6 +267,10 @@ const meanings: Readonly<Record<number, Meaning>> = {
 
 /** etcd's code for a request that raft did not settle in time: a write may still be committed. */
 const RAFT_INTERNAL_ERROR = 300;
+
+/** Returns the failures of members that caused this error, if any. */
+export const failuresOf = (error: unknown): readonly EndpointFailure[] =>
+  error instanceof EtcdException ? error.failures : [];
 
 /** Returns the error for an etcd error number, with `words` and etcd's `cause` as its message. */
 export function fromErrorCode(errorCode: number, words: string, fields: EtcdErrorFields): EtcdException {

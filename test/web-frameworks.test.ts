@@ -1,6 +1,6 @@
 // Locks inside the handlers of a web server, as a user runs them: in a plain Node process, with the built package.
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { serve } from './support/clients.ts';
+import { closedEndpoint, serve } from './support/clients.ts';
 import { freshName, queueOn, raw } from './support/locks.ts';
 import { runScript } from './support/script.ts';
 import { answer } from './support/tcp-server.ts';
@@ -80,4 +80,25 @@ describe.each(Object.entries(frameworks))('in a handler of %s', (_, listen) => {
     expect(token).toMatch(/^\d+$/);
     expect(await queueOn(name)).toEqual([]);
   });
+});
+
+test('Fastify’s logger and console.log print each member of an outage once', async () => {
+  const endpoints = [await closedEndpoint(), await closedEndpoint()];
+  const { stdout } = await runScript(
+    `import Fastify from 'fastify';
+    import { EtcdClient, LockManager } from 'etcd-v2-lock';
+    const app = Fastify({ logger: true });
+    const locks = new LockManager(new EtcdClient({ endpoints: JSON.parse(process.env.ENDPOINTS) }));
+    const error = await locks.request('x', () => {}).catch((error) => error);
+    app.log.error(error);
+    console.log(error);`,
+    { ENDPOINTS: JSON.stringify(endpoints) },
+  );
+  const [logged = '', ...printed] = stdout.trim().split('\n');
+  expect(JSON.parse(logged).err.type).toBe('EtcdConnectionFailed');
+  for (const endpoint of endpoints) {
+    expect(JSON.parse(logged).err.message.split(endpoint)).toHaveLength(2);
+    expect(JSON.parse(logged).err.stack.split(endpoint)).toHaveLength(2);
+    expect(printed.join('\n').split(endpoint)).toHaveLength(2);
+  }
 });

@@ -1,6 +1,6 @@
 import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
-import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased } from '../errors.ts';
+import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
 import { giveUp } from '../recipe/acquire.ts';
 import { limitOf } from '../recipe/attempt.ts';
 import { type LockMode, parseValue } from '../recipe/entry-value.ts';
@@ -246,7 +246,8 @@ class HeldView implements Held {
 
 function lossBy({ ticket }: Lease, cause: unknown): EtcdLockLost {
   const why = cause instanceof Error ? cause.message : String(cause);
-  return new EtcdLockLost(`${ticket.path} is no longer held: ${why}`, { cause });
+  const fields = { cause, failures: failuresOf(cause) };
+  return new EtcdLockLost(`${ticket.path} is no longer held: ${why}`, fields);
 }
 
 /** Attaches an error of the lock, as `lockError`, to the error that the caller gets. Keeps a `lockError` that it already has. */

@@ -48,6 +48,8 @@ export interface Turn {
   queued(): void;
   /** Returns the holder of the lock, if known. The requests that wait behind this one report it when they time out. */
   holder: () => LockHolder | undefined;
+  /** Returns why requests to etcd fail at the moment, if they do. Reported in the same way. */
+  trouble: () => Error | undefined;
   /** Call this when the request has given up its entry, or has failed to make one. */
   end(): void;
 }
@@ -134,10 +136,12 @@ export class LocalQueue {
   }
 
   /** Returns the holder of the lock, if the request with the earliest turn knows it. */
-  readonly holder = (): LockHolder | undefined => {
+  readonly holder = (): LockHolder | undefined => this.#earliest?.holder();
+
+  get #earliest(): Turn | undefined {
     const [first] = this.#inside;
-    return first?.holder();
-  };
+    return first;
+  }
 
   /**
    * Waits for a turn.
@@ -160,7 +164,7 @@ export class LocalQueue {
           reject(reason);
           this.#admit();
         },
-        timedOut: () => timedOut(this.#path, limits, this.holder()),
+        timedOut: () => timedOut(this.#path, limits, this.holder(), this.#earliest?.trouble()),
       });
       this.#waiting.add(waiter);
     });
@@ -198,7 +202,7 @@ export class LocalQueue {
       queued();
       this.#admit();
     };
-    const turn: Turn = { queued, end, holder: () => undefined };
+    const turn: Turn = { queued, end, holder: () => undefined, trouble: () => undefined };
     this.#inside.add(turn);
     return turn;
   }

@@ -168,6 +168,7 @@ export class LockManager {
     const store = this.#store;
     const attempt = new Attempt(store, queue.path, request);
     turn.holder = () => attempt.holder;
+    turn.trouble = () => attempt.trouble;
     let taken: Taken | undefined;
     try {
       const taking = take(queue, attempt, request, { trace, turn });

@@ -4,6 +4,7 @@ import {
   type EtcdException,
   EtcdLockExpired,
   EtcdWatchTimedOut,
+  failuresOf,
   isTransient,
   type LockHolder,
 } from '../errors.ts';
@@ -50,14 +51,14 @@ export function timedOut(
   path: string,
   { timeout, isInsideHold }: Pick<AttemptLimits, 'timeout' | 'isInsideHold'>,
   holder?: LockHolder,
-  cause?: Error,
+  trouble?: Error,
 ): EtcdWatchTimedOut {
   const who = holder ? `; held by ${describeHolder(holder)}` : '';
-  const trouble = cause ? `; ${cause.message}` : '';
+  const why = trouble ? `; ${trouble.message}` : '';
   const deadlock = isInsideHold?.() ? DEADLOCK : '';
-  return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${trouble}${deadlock}`, {
+  return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${why}${deadlock}`, {
     holder,
-    cause,
+    failures: failuresOf(trouble),
   });
 }
 
@@ -71,7 +72,7 @@ export class Attempt {
   #ended = new Scope();
   /** The first entry of the queue when it was last read, if that is not the own entry. */
   #first: Entry | undefined;
-  /** Error of the last request; undefined if it succeeded. */
+  /** Error of the last request, if possible one that names members; undefined if the request succeeded. */
   #trouble: Error | undefined;
 
   /**
@@ -120,6 +121,11 @@ export class Attempt {
     this.#first = first?.key === ownKey ? undefined : first;
   }
 
+  /** Why requests fail at the moment, if they do. */
+  get trouble(): Error | undefined {
+    return this.#trouble;
+  }
+
   /** The holder when the queue was last read, if known. */
   get holder(): LockHolder | undefined {
     return this.#first && holderOf(this.#path, this.#first);
@@ -140,23 +146,26 @@ export class Attempt {
         return result;
       } catch (error) {
         if (!mayPass(error) || (!this.#retriesForever && failed + 1 >= MOST_TRIES)) throw error;
-        this.#trouble = error;
+        // A request that the rate limit refused names no member.
+        if (!this.#trouble || failuresOf(error).length > 0) this.#trouble = error;
       }
       await sleep(backoff.next(), this.signal);
     }
   };
 
   /**
-   * Returns the error for the caller: the reason why the attempt ended early, or else `error`. Adds the holder to an
-   * `EtcdLockExpired`, but never changes the reason of the caller's signal.
+   * Returns the error for the caller: the reason why the attempt ended early, or else `error`. Adds the holder and the failures
+   * of members to an `EtcdLockExpired`, but never changes the reason of the caller's signal.
    */
   explain(error: unknown): unknown {
     const { aborted, reason } = this.#causes;
     const why = aborted ? reason : error;
     const own = this.#limits.signal?.aborted && why === this.#limits.signal.reason;
-    const { holder } = this;
-    if (own || !(why instanceof EtcdLockExpired) || why.holder || !holder) return why;
-    return new EtcdLockExpired(why.message, { cause: why.cause, holder });
+    if (own || !(why instanceof EtcdLockExpired)) return why;
+    const holder = why.holder ?? this.holder;
+    const failures = why.failures.length > 0 ? why.failures : failuresOf(this.#trouble);
+    if (holder === why.holder && failures.length === why.failures.length) return why;
+    return new EtcdLockExpired(why.message, { cause: why.cause, holder, failures });
   }
 
   dispose(): void {

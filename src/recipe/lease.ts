@@ -1,6 +1,6 @@
 import { Scope, type Source } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import { EtcdLockExpired, mayPass } from '../errors.ts';
+import { EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
 import { atDeadline, Backoff, Deadline, now } from '../time.ts';
 import { sleepUntilDue } from './due.ts';
 import { registerOwn } from './own-entries.ts';
@@ -146,7 +146,8 @@ export class Lease {
   #checkDeadline(): void {
     if (!this.#deadline.passed) return;
     const why = this.#renewals ? 'was not renewed in time' : 'has expired';
-    this.lose(new EtcdLockExpired(`the lease of ${this.#entry.key} ${why}`, { cause: this.#trouble }));
+    const fields = { cause: this.#trouble, failures: failuresOf(this.#trouble) };
+    this.lose(new EtcdLockExpired(`the lease of ${this.#entry.key} ${why}`, fields));
   }
 
   async #renewUntil(signal: Source): Promise<void> {

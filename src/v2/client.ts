@@ -1,9 +1,10 @@
 import { Scope } from '../cancellation.ts';
 import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
 import { createDebug } from '../debug.ts';
-import { EtcdClientClosed, EtcdClusterIdChanged, EtcdConnectionFailed, EtcdKeysLeft } from '../errors.ts';
+import { EtcdClientClosed, EtcdClusterIdChanged, EtcdKeysLeft } from '../errors.ts';
 import type { Endpoint, Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { Endpoints } from '../http/failover/endpoints.ts';
+import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import { PendingWork } from '../pending-work.ts';
 import type { LockClient, LockStore } from '../recipe/store.ts';
@@ -229,7 +230,7 @@ export class EtcdClient implements KeysApi, LockClient {
   async #answer(sending: Sending, request: wire.WireRequest, pipelined?: PipelinedRequest): Promise<wire.WireAnswer> {
     const answer = await this.#send(sending, request, pipelined);
     if (answer) return answer;
-    throw new EtcdConnectionFailed(`no answer within ${sending.timeout} s`, { outcomeUnknown: true });
+    throw noAnswer(sending.timeout);
   }
 
   async #send(

@@ -39,7 +39,7 @@ describe.each(refusals)('a member that %s', (_, options, message) => {
     const error = await rejection(connect({ endpoints: etcd.url, ca }).createInOrder('/x', 'u1'), EtcdTlsFailed);
     expect(error.message).toMatch(message);
     expect(error.message).toContain(`${etcd.url}: `);
-    expect(error.cause).toBeInstanceOf(Error);
+    expect(error.failures[0]?.error.cause).toBeInstanceOf(Error);
     expect([error.outcomeUnknown, isTransient(error)]).toEqual([false, false]);
     expect([etcd.connections, etcd.requests]).toEqual([1, 0]);
   });

@@ -97,6 +97,8 @@ describe('a hold that cannot be renewed', () => {
       message: expect.stringContaining('was not renewed in time'),
       cause: { cause: expect.any(EtcdConnectionFailed) },
     });
+    for (const { failures } of [held.signal.reason, held.signal.reason.cause])
+      expect(failures).toContainEqual({ endpoint: proxy.url, error: expect.any(EtcdConnectionFailed) });
     expect(held.expiresIn()).toBe(0);
     off();
     expect(await held.release()).toBe(false);

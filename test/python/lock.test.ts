@@ -181,11 +181,17 @@ describe('an acquire that does not get the lock', () => {
     expect(await queueOn(name)).toMatchObject([{ value: a.uuid }]);
   });
 
-  test('times out with the last failure as its cause if etcd cannot be reached', async () => {
-    const lock = new Lock(useClient({ endpoints: 'http://127.0.0.1:1' }), freshName());
-    const error = await rejection(lock.acquire({ timeout: 0.3 }));
+  test('times out with the failure of each member if etcd cannot be reached', async () => {
+    const endpoints = ['http://127.0.0.1:1', 'http://127.0.0.1:2'];
+    const lock = new Lock(useClient({ endpoints }), freshName());
+    const error = await rejection(lock.acquire({ timeout: 2 }));
     expect(error).toBeInstanceOf(EtcdWatchTimedOut);
-    expect(error).toMatchObject({ message: expect.stringContaining('ECONNREFUSED'), cause: expect.any(Error) });
+    expect(error).not.toHaveProperty('cause');
+    const { message, failures } = error as EtcdWatchTimedOut;
+    for (const endpoint of endpoints) {
+      expect(message.split(`${endpoint}: connect ECONNREFUSED`)).toHaveLength(2);
+      expect(failures).toContainEqual({ endpoint, error: expect.any(EtcdConnectionFailed) });
+    }
   });
 
   test('rejects after three tries if the cluster has never answered and no timeout is given', async () => {

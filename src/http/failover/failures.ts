@@ -44,28 +44,60 @@ export function markUnclear(error: unknown, failures: readonly EndpointFailure[]
   return rebuild(error, error.message, { failures, outcomeUnknown: true });
 }
 
-/** Returns the failure of a member that is still silent when its call ends. */
-export const stillSilent = ({ endpoint, startedAt }: MemberRequest): EndpointFailure => {
-  const message = `no answer for ${((now() - startedAt) / 1000).toFixed(1)} s`;
-  return { endpoint: endpoint.url, error: new EtcdConnectionFailed(message, { outcomeUnknown: true }) };
-};
+/** Seconds of silence after which the error was made, of each error of {@link noAnswer}. */
+const silences = new WeakMap<Error, number>();
 
-/** Combines the failures of a call into one error. */
+/** Returns the error of a member that has not answered for so many seconds. */
+export function noAnswer(seconds: number): EtcdConnectionFailed {
+  const error = new EtcdConnectionFailed(silence(seconds), { outcomeUnknown: true });
+  silences.set(error, seconds);
+  return error;
+}
+
+const silence = (seconds: number): string => `no answer in ${Number(seconds.toPrecision(2))} s`;
+
+/** Returns the failure of a member that is still silent when its call ends. */
+export const stillSilent = ({ endpoint, startedAt }: MemberRequest): EndpointFailure => ({
+  endpoint: endpoint.url,
+  error: noAnswer((now() - startedAt) / 1000),
+});
+
+/** Combines the failures of a call into one error. It has no `cause` that would repeat them: each is in `failures`. */
 export function combine(failures: readonly EndpointFailure[]): Error {
   const errors = failures.map(({ error }) => error);
-  const messages = new Set(failures.map(({ endpoint, error }) => `${endpoint}: ${error.message}`));
-  const message = [...messages].join('; ');
+  const message = summaryOf(failures);
   const [first] = errors;
   const alike = first instanceof EtcdException && errors.every((error) => error.constructor === first.constructor);
-  const outcomeUnknown = errors.some(isUnclear);
-  if (alike && errors.length === 1) return rebuild(first, message, { failures, outcomeUnknown });
-  const cause = new AggregateError(errors, message);
-  if (alike && !isTransient(first)) return rebuild(first, message, { failures, outcomeUnknown, cause });
-  return new EtcdConnectionFailed(`no member could answer: ${message}`, { failures, outcomeUnknown, cause });
+  const fields = { failures, outcomeUnknown: errors.some(isUnclear) };
+  if (alike && (errors.length === 1 || !isTransient(first))) return rebuild(first, message, fields);
+  return new EtcdConnectionFailed(`no member could answer: ${message}`, fields);
+}
+
+/** Returns text that names each member once, with its different failures and how often each happened. */
+function summaryOf(failures: readonly EndpointFailure[]): string {
+  const members = new Map<string, Map<string, Error[]>>();
+  for (const { endpoint, error } of failures) {
+    const member = members.get(endpoint) ?? new Map<string, Error[]>();
+    members.set(endpoint, member);
+    const kind = silences.has(error) ? 'silence' : error.message;
+    member.set(kind, [...(member.get(kind) ?? []), error]);
+  }
+  const lines = [...members].map(
+    ([endpoint, member]) => `${endpoint}: ${[...member.values()].map(repeated).join(', ')}`,
+  );
+  return lines.join('; ');
+}
+
+/** Returns the message of failures of one kind. Of several silences, shows the longest. */
+function repeated(errors: readonly Error[]): string {
+  const longest = Math.max(...errors.map((error) => silences.get(error) ?? 0));
+  const message = longest > 0 ? silence(longest) : (errors[0]?.message ?? '');
+  return errors.length === 1 ? message : `${message} (${errors.length} times)`;
 }
 
 function rebuild(error: EtcdException, message: string, fields: EtcdErrorFields): EtcdException {
   const ErrorClass = error.constructor as typeof EtcdException;
   const { errorCode, index, httpStatus, cause } = error;
-  return new ErrorClass(message, { errorCode, index, httpStatus, cause, ...fields });
+  const text = typeof cause === 'string' ? cause : undefined; // an error would repeat what the message says
+  return new ErrorClass(message, { errorCode, index, httpStatus, cause: text, ...fields });
 }
