@@ -124,7 +124,10 @@ export class EtcdDirNotEmpty extends EtcdValueError {
   override readonly code = 'ETCD_DIR_NOT_EMPTY';
 }
 
-/** Code 110, or HTTP status 401 or 403 without a code: etcd refused the request for lack of credentials or permissions. */
+/**
+ * Code 110, or HTTP status 401 or 403 without a code: etcd refused the request for lack of credentials or permissions. The message
+ * names the member, the user and the key, never the password.
+ */
 export class EtcdInsufficientPermissions extends EtcdException {
   override readonly code = 'ETCD_INSUFFICIENT_PERMISSIONS';
 }

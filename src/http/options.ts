@@ -40,6 +40,8 @@ export interface HttpSettings {
   /** First part of the path of versioned requests, such as `/v2`. */
   readonly versionPrefix: string;
   readonly readTimeout: number;
+  /** For messages. */
+  readonly username: string | undefined;
   readonly authorization: string | undefined;
   readonly tls: TlsSettings;
   readonly expectedClusterId: string | undefined;
@@ -68,6 +70,7 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
     versionPrefix,
     readTimeout,
     authorization: checkCredentials(options),
+    username: options.username,
     tls: checkTls(options),
     expectedClusterId,
   };

@@ -242,6 +242,9 @@ export class EtcdClient implements KeysApi, LockClient {
     const answer = await endpoint.send(request, sending, pipelined);
     const outcome = answer?.status ?? `no answer within ${timeout} s`;
     debug('%s %s%s%s: %s', request.method, endpoint.url, endpoint.prefixOf(request), request.path, outcome);
+    const { username } = this.#settings;
+    const refused = answer && wire.refusal(answer, { member: endpoint.url, username, request });
+    if (refused) throw refused;
     return answer;
   }
 

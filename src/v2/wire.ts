@@ -5,7 +5,7 @@
 export type { WireAnswer, WireReply, WireRequest } from '../http/message.ts';
 export * from './wire/answers.ts';
 export { encodePath, hasBytes, toBytes } from './wire/bytes.ts';
-export { encodeError } from './wire/errors.ts';
+export { encodeError, refusal } from './wire/errors.ts';
 export { badEscape, type Fields, parseFields, unescapeBytes } from './wire/form.ts';
 export * from './wire/info.ts';
 export { etcdJson } from './wire/json.ts';

@@ -52,6 +52,10 @@ describe.each<[string, Partial<typeof APP>]>([
       const error = await rejection(ask(client, name));
       expect(error, way).toBeInstanceOf(EtcdInsufficientPermissions);
       expect(String(error), way).not.toContain('guessed');
+      const who = 'username' in credentials ? 'as user "app"' : '(no user name sent)';
+      const what = `${app.endpoints}: no access to /_locks/${name} ${who}`;
+      const why = 'The request requires user authentication (Insufficient credentials)';
+      expect(error, way).toHaveProperty('message', `${what}: ${why}`);
       await client.close({ timeout: 0 });
       expect(requests.slice(before), way).toMatchObject([{ status: 401 }]);
     }
@@ -79,7 +83,10 @@ describe('when the password is changed on the server', () => {
     const error = await rejection(request);
     expect(error).toBeInstanceOf(EtcdLockLost);
     expect(error).toHaveProperty('cause', expect.any(EtcdInsufficientPermissions));
-    expect(error).toHaveProperty('message', expect.stringContaining('Insufficient credentials'));
+    expect(error).toHaveProperty(
+      'message',
+      expect.stringMatching(/\/_locks\/.* as user "app": .*Insufficient credentials/),
+    );
     expect(refused('PUT')).toBe(1);
   });
 

@@ -136,6 +136,7 @@ describe('an answer that is not from etcd’s v2 API', () => {
       answers(401, body);
       const error = await rejection(client().get(KEY), errors.EtcdInsufficientPermissions);
       expect(error.httpStatus).toBe(401);
+      expect(error.message).toContain(`${ORIGIN}: no access to ${KEY} (no user name sent): `);
     },
   );
 

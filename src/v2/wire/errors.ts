@@ -8,7 +8,8 @@ import {
   fromErrorCode,
   messageOf,
 } from '../../errors.ts';
-import { header, type WireAnswer, type WireReply } from '../../http/message.ts';
+import { header, type WireAnswer, type WireReply, type WireRequest } from '../../http/message.ts';
+import { showUser } from '../../http/options.ts';
 import { etcdJson, parseObject } from './json.ts';
 
 /** Decodes the error of an unsuccessful answer. */
@@ -23,6 +24,25 @@ export function decodeError(answer: WireAnswer, body = parseObject(answer.body))
       outcomeUnknown: true,
     });
   return unusable(answer, 'is not from the v2 keys API');
+}
+
+/** The request that an answer refuses, for the message. */
+export interface Refused {
+  readonly member: string;
+  readonly username: string | undefined;
+  readonly request: WireRequest;
+}
+
+/** Returns the error for an answer that refuses the request for lack of credentials or permissions; undefined for any other. */
+export function refusal(answer: WireAnswer, { member, username, request }: Refused): EtcdException | undefined {
+  if (answer.status !== 401 && answer.status !== 403) return undefined;
+  const error = decodeError(answer);
+  if (!(error instanceof EtcdInsufficientPermissions)) return undefined;
+  const who = username === undefined ? '(no user name sent)' : `as user ${showUser(username)}`;
+  const path = decodeURIComponent(request.path.replace(/^\/keys(?=\/)/, ''));
+  const { errorCode, index, httpStatus, cause } = error;
+  const message = `${member}: no access to ${path} ${who}: ${error.message}`;
+  return new EtcdInsufficientPermissions(message, { errorCode, index, httpStatus, cause });
 }
 
 /** Decodes an error with an etcd error code. Returns `EtcdUnusableAnswer` if a field has a type that etcd never sends. */
