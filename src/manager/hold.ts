@@ -1,3 +1,4 @@
+import { withCallersStack } from '../callers-stack.ts';
 import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
 import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
@@ -101,7 +102,7 @@ export class Hold implements Enclosing {
       throw error;
     }
     const { lost } = await this.end();
-    if (lost) throw lost;
+    if (lost) throw withCallersStack(lost);
     return result;
   }
 
@@ -170,7 +171,7 @@ export class Hold implements Enclosing {
 
   readonly #assertHeld = (): void => {
     if (this.#valid) return;
-    this.#loss.throwIfAborted();
+    if (this.#loss.aborted) throw withCallersStack(this.#loss.reason);
     throw new EtcdLockReleased(`${this.#entry.key} was released`);
   };
 

@@ -1,3 +1,4 @@
+import { withCallersStack } from '../callers-stack.ts';
 import { ignore } from '../cancellation.ts';
 import { show } from '../checks.ts';
 import { Attempt } from '../recipe/attempt.ts';
@@ -150,7 +151,11 @@ export class LockManager {
    * @throws {TypeError | RangeError} for an invalid name, before anything is sent
    */
   async query(name?: string): Promise<LockManagerSnapshot> {
-    return queryLocks(this.#store, name);
+    try {
+      return await queryLocks(this.#store, name);
+    } catch (error) {
+      throw withCallersStack(error);
+    }
   }
 
   /** Not `async`: an async function keeps half a kilobyte per call, and very many requests may wait here for their turns. */
@@ -161,7 +166,12 @@ export class LockManager {
     trace.waits();
     const frame = enclosingFrame(this.#store, name);
     const limited = frame ? { ...request, isInsideHold: () => frame.hold !== undefined } : request;
-    return waiting.enter(mode, limited).then((turn) => this.#hold({ name, queue, request: limited, trace, turn }));
+    return waiting.enter(mode, limited).then(
+      (turn) => this.#hold({ name, queue, request: limited, trace, turn }),
+      (error) => {
+        throw withCallersStack(error, request.signal);
+      },
+    );
   }
 
   async #hold({ name, queue, request, trace, turn }: Admitted): Promise<Hold | undefined> {
@@ -175,6 +185,8 @@ export class LockManager {
       store.pending.add(queue.path, taking.then(ignore, ignore));
       taken = await taking;
       return taken && new Hold({ store, name, ...taken, turn, trace, request });
+    } catch (error) {
+      throw withCallersStack(error, request.signal);
     } finally {
       attempt.dispose();
       if (!taken) turn.end();

@@ -1,3 +1,4 @@
+import { withCallersStack } from '../callers-stack.ts';
 import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
 import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import { acquire, giveUp } from '../recipe/acquire.ts';
@@ -126,7 +127,7 @@ export class Lock {
       return held;
     } catch (error) {
       // A call that ended while it waited for its turn rejects with the internal reason: return the real one instead.
-      throw error === attempt.signal.reason ? attempt.explain(error) : error;
+      throw withCallersStack(error === attempt.signal.reason ? attempt.explain(error) : error, checked.signal);
     } finally {
       this.#callsUnderWay -= 1;
       attempt.dispose();
@@ -147,13 +148,17 @@ export class Lock {
       this.#calls = new Scope();
     }
     this.#endHold();
-    await this.#inTurn(async () => {
-      this.#endHold();
-      if (!this.#ticket.last && !waiting && !(await this.#ticket.find()))
-        throw new EtcdValueError('No sequence present.');
-      await this.#ticket.leave();
-      unregisterOwn(this.#ticket);
-    });
+    try {
+      await this.#inTurn(async () => {
+        this.#endHold();
+        if (!this.#ticket.last && !waiting && !(await this.#ticket.find()))
+          throw new EtcdValueError('No sequence present.');
+        await this.#ticket.leave();
+        unregisterOwn(this.#ticket);
+      });
+    } catch (error) {
+      throw withCallersStack(error);
+    }
   }
 
   /** Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false after TTL − margin. */
@@ -174,13 +179,17 @@ export class Lock {
    */
   async setUuid(uuid: string): Promise<void> {
     checkUuid(uuid);
-    await this.#inTurn(async () => {
-      const ticket = uuid === this.uuid ? this.#ticket : this.#queue.ticket(uuid, { mayExist: true });
-      if (!(await ticket.find())) throw new EtcdValueError('Inexistent UUID');
-      this.#endHold();
-      if (ticket !== this.#ticket) await giveUp(this.#ticket);
-      this.#ticket = ticket;
-    });
+    try {
+      await this.#inTurn(async () => {
+        const ticket = uuid === this.uuid ? this.#ticket : this.#queue.ticket(uuid, { mayExist: true });
+        if (!(await ticket.find())) throw new EtcdValueError('Inexistent UUID');
+        this.#endHold();
+        if (ticket !== this.#ticket) await giveUp(this.#ticket);
+        this.#ticket = ticket;
+      });
+    } catch (error) {
+      throw withCallersStack(error);
+    }
   }
 
   /** Reads the queue by quorum. Resolves to the entries of all clients, also python-etcd's, in the order they are served. */

@@ -1,3 +1,4 @@
+import { withCallersStack } from '../callers-stack.ts';
 import { Scope } from '../cancellation.ts';
 import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
 import { createDebug } from '../debug.ts';
@@ -209,9 +210,9 @@ export class EtcdClient implements KeysApi, LockClient {
     const { readTimeout } = this.#settings;
     const { signal, attemptTimeout = repeat === 'hedged' ? HEDGE_AFTER : readTimeout, background = false } = options;
     checkSeconds('attemptTimeout', attemptTimeout);
-    if (!background) this.cleanups.closing.throwIfAborted();
     const ending = new Scope(this.#destroyed, signal);
     try {
+      if (!background) this.cleanups.closing.throwIfAborted();
       ending.throwIfAborted();
       const hedgeAfter = Math.min(attemptTimeout, readTimeout);
       const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
@@ -221,6 +222,8 @@ export class EtcdClient implements KeysApi, LockClient {
         const left = Math.min(timeout, limit.remaining / 1000);
         return attempt({ endpoint, lane, timeout: left, ending, onHeaders: this.#checkCluster });
       });
+    } catch (error) {
+      throw withCallersStack(error, signal);
     } finally {
       ending.abort('over');
       ending.dispose();

@@ -27,7 +27,7 @@ export function decodeError(answer: WireAnswer, body = parseObject(answer.body))
 }
 
 /** The request that an answer refuses, for the message. */
-export interface Refused {
+interface Refused {
   readonly member: string;
   readonly username: string | undefined;
   readonly request: WireRequest;
