@@ -37,8 +37,10 @@ describe('in the guide to LockManager', () => {
   const byRequest = options.filter((row) => !isStarred(row)).map(nameOf);
   const byManager = options.filter(isStarred).map(nameOf);
 
-  test.each(byRequest)('request() checks its option %s', async (option) => {
-    const locks = new LockManager(useClient(), { [option]: Symbol('bad') });
+  test.each(byRequest)('request(), and not the constructor, takes and checks its option %s', async (option) => {
+    const client = useClient();
+    expect(() => new LockManager(client, { [option]: undefined })).toThrow(`unknown option "${option}"`);
+    const locks = new LockManager(client);
     await expect(locks.request('x', { [option]: Symbol('bad') }, () => {})).rejects.toThrow(`${option} must be`);
   });
 

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { checkSeconds, show } from '../checks.ts';
+import type { OptionNames } from '../option-names.ts';
 
 /** One PEM text or several. */
 export type Pem = string | Buffer | readonly (string | Buffer)[];
@@ -30,6 +31,18 @@ export interface HttpOptions {
    */
   readonly expectedClusterId?: string;
 }
+
+export const HTTP_OPTIONS = {
+  endpoints: true,
+  srvDomain: true,
+  readTimeout: true,
+  username: true,
+  password: true,
+  ca: true,
+  cert: true,
+  key: true,
+  expectedClusterId: true,
+} satisfies OptionNames<HttpOptions>;
 
 export type TlsSettings = Pick<HttpOptions, 'ca' | 'cert' | 'key'>;
 

@@ -1,4 +1,5 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entry-value.ts';
 import {
@@ -57,6 +58,17 @@ export interface LockManagerOptions extends Common {
   readonly margin?: number | undefined;
 }
 
+const COMMON_OPTIONS = {
+  ttl: true,
+  timeout: true,
+  identity: true,
+  label: true,
+  holdAtLeast: true,
+  maxHold: true,
+} satisfies OptionNames<Common>;
+
+const MANAGER_OPTIONS = { ...COMMON_OPTIONS, margin: true } satisfies OptionNames<LockManagerOptions>;
+
 /** Options of one request. Those that a manager also has default to the manager's. */
 export interface HoldOptions extends Common {
   /** `'exclusive'`: hold the lock alone. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
@@ -75,6 +87,14 @@ export interface RequestOptions extends HoldOptions {
   readonly reentrant?: boolean | undefined;
 }
 
+const REQUEST_OPTIONS = {
+  ...COMMON_OPTIONS,
+  mode: true,
+  ifAvailable: true,
+  reentrant: true,
+  signal: true,
+} satisfies OptionNames<RequestOptions>;
+
 export interface CheckedRequest extends AttemptLimits {
   readonly mode: LockMode;
   readonly ttl: number;
@@ -91,32 +111,25 @@ const LONGEST_IDENTITY = 200;
 
 /**
  * Checks the options of a manager.
- * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
+ * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value
  */
 export function checkManagerOptions(options: LockManagerOptions): void {
-  checkObject(options);
+  checkOptionNames(options, MANAGER_OPTIONS);
   checkCommon({}, options);
 }
 
 /**
  * Checks the options of a request and adds the defaults. The timeout begins now.
- * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
+ * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value
  */
 export function checkRequest(options: RequestOptions, defaults: LockManagerOptions): CheckedRequest {
-  checkObject(options);
+  checkOptionNames(options, REQUEST_OPTIONS);
   const { mode = 'exclusive', ifAvailable = false, reentrant = false, signal } = options;
   if (mode !== 'exclusive' && mode !== 'shared')
     throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
   checkBooleans({ ifAvailable, reentrant });
-  if ('steal' in options)
-    throw new TypeError(`steal must not be set: a holder cannot be forced to stop; got ${show(options.steal)}`);
   checkSignal(signal);
   return { mode, blocking: !ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
-}
-
-function checkObject(options: unknown): asserts options is object {
-  if (typeof options !== 'object' || options === null)
-    throw new TypeError(`options must be an object, got ${show(options)}`);
 }
 
 function checkCommon(

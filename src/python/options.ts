@@ -1,4 +1,5 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import { parseValue } from '../recipe/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
@@ -12,6 +13,8 @@ export interface LockOptions {
    */
   readonly margin?: number | undefined;
 }
+
+const LOCK_OPTIONS = { uuid: true, margin: true } satisfies OptionNames<LockOptions>;
 
 export interface AcquireOptions {
   /**
@@ -32,6 +35,14 @@ export interface AcquireOptions {
   readonly keepAlive?: boolean | undefined;
 }
 
+const ACQUIRE_OPTIONS = {
+  blocking: true,
+  lockTtl: true,
+  timeout: true,
+  signal: true,
+  keepAlive: true,
+} satisfies OptionNames<AcquireOptions>;
+
 export interface CheckedAcquire extends AttemptLimits {
   readonly lockTtl: number | null;
   readonly keepAlive: boolean;
@@ -43,8 +54,10 @@ export interface CheckedAcquire extends AttemptLimits {
  */
 const LONGEST_UUID = 250;
 
-/** @throws {TypeError | RangeError} if an option is invalid; the message shows its value */
-export function checkLockOptions({ uuid, margin }: LockOptions): void {
+/** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value */
+export function checkLockOptions(options: LockOptions): void {
+  checkOptionNames(options, LOCK_OPTIONS);
+  const { uuid, margin } = options;
   if (uuid !== undefined) checkUuid(uuid);
   if (margin !== undefined) checkSecondsOrNone('margin', margin);
 }
@@ -64,9 +77,10 @@ export function checkUuid(uuid: unknown): asserts uuid is string {
 
 /**
  * Returns the options with their defaults.
- * @throws {TypeError | RangeError} if an option is invalid; the message shows its value
+ * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value
  */
 export function checkAcquire(options: AcquireOptions, margin: number | undefined): CheckedAcquire {
+  checkOptionNames(options, ACQUIRE_OPTIONS);
   const { blocking = true, lockTtl = 3600, timeout = 0, signal, keepAlive = false } = options;
   if (lockTtl !== null) checkTtl('lockTtl', lockTtl, ' or null');
   checkSecondsOrNone('timeout', timeout);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { checkInteger, show } from '../checks.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { Front } from './front/front.ts';
 import { createHttpServer, listen } from './front/http-server.ts';
 import { MemoryStore } from './store/memory.ts';
@@ -18,6 +19,8 @@ export interface EmbeddedEtcdOptions {
    */
   readonly host?: string;
 }
+
+const OPTIONS = { port: true, host: true } satisfies OptionNames<EmbeddedEtcdOptions>;
 
 /**
  * An etcd v2 server inside this process, for tests and local trials. It answers requests to the v2 keys API as etcd 3.4
@@ -57,10 +60,12 @@ export class EmbeddedEtcd {
   /**
    * Starts a server. Resolves when the server accepts requests. The server keeps the process alive until it is stopped by
    * {@link EmbeddedEtcd.stop}.
-   * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
+   * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value
    * @throws the system's error if the server cannot listen on that host and port, such as `EADDRINUSE`
    */
-  static async start({ port = 0, host = '127.0.0.1' }: EmbeddedEtcdOptions = {}): Promise<EmbeddedEtcd> {
+  static async start(options: EmbeddedEtcdOptions = {}): Promise<EmbeddedEtcd> {
+    checkOptionNames(options, OPTIONS);
+    const { port = 0, host = '127.0.0.1' } = options;
     checkEmbeddedOptions({ port, host });
     const server = createHttpServer();
     await listen(server, port, host);
@@ -96,7 +101,7 @@ export class EmbeddedEtcd {
 }
 
 /**
- * Checks the options of {@link EmbeddedEtcd.start}.
+ * Checks the values of the options of {@link EmbeddedEtcd.start}.
  * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
  */
 export function checkEmbeddedOptions({ port, host }: Required<EmbeddedEtcdOptions>): void {

@@ -28,8 +28,8 @@ const BYTES = /[\udc80-\udcff]/gu;
 export const checkable = (key: string): string => (hasBytes(key) ? key.replace(BYTES, '\ufffd') : key);
 
 /** Returns the options with 2^53 - 1 in place of larger numbers. The argument checks of the client would refuse those. */
-export const inSafeRange = ({ ttl, prevIndex, ...rest }: Exact<SetOptions>): SetOptions => ({
-  ...rest,
-  ttl: typeof ttl === 'bigint' ? Number.MAX_SAFE_INTEGER : ttl,
-  prevIndex: typeof prevIndex === 'bigint' ? Number.MAX_SAFE_INTEGER : prevIndex,
+export const inSafeRange = (options: Exact<SetOptions>): SetOptions => ({
+  ...(options as SetOptions),
+  ...(typeof options.ttl === 'bigint' ? { ttl: Number.MAX_SAFE_INTEGER } : {}),
+  ...(typeof options.prevIndex === 'bigint' ? { prevIndex: Number.MAX_SAFE_INTEGER } : {}),
 });

@@ -7,6 +7,7 @@ import type { Endpoint, Lane, PipelinedRequest, SendOptions } from '../http/endp
 import { Endpoints } from '../http/failover/endpoints.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { PendingWork } from '../pending-work.ts';
 import type { LockClient, LockStore } from '../recipe/store.ts';
 import { Deadline } from '../time.ts';
@@ -29,7 +30,7 @@ import { NO_LISTING, PipelinedListing } from './listing.ts';
 import { V2LockStore } from './locks/store.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
-import { checkRenew, checkWatch, isConditional } from './requests.ts';
+import { checkCall, checkRenew, checkWatch, isConditional } from './requests.ts';
 import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
@@ -43,6 +44,8 @@ export interface CloseOptions {
   /** Seconds to wait for calls under way and for pending removals of keys. Default 5. */
   readonly timeout?: number;
 }
+
+const CLOSE_OPTIONS = { timeout: true } satisfies OptionNames<CloseOptions>;
 
 interface Sending extends SendOptions {
   readonly endpoint: Endpoint;
@@ -67,7 +70,7 @@ export class EtcdClient implements KeysApi, LockClient {
   readonly #refresh = new RefreshSupport();
   #closed: Promise<void> | undefined;
 
-  /** @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password */
+  /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password */
   constructor(options: EtcdClientOptions = {}) {
     this.#settings = checkOptions(options);
     this.lockPrefix = this.#settings.lockPrefix;
@@ -131,9 +134,10 @@ export class EtcdClient implements KeysApi, LockClient {
   }
 
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
+    const request = wire.encodeDelete(key, options);
     // A removal with an index may be sent to two members at once: only one of the two requests can succeed.
     const repeat = options.prevIndex === undefined ? 'safe' : 'hedged';
-    return this.#ask(repeat, wire.encodeDelete(key, options), (answer) => wire.decodeChange(answer, key), options);
+    return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);
   }
 
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
@@ -151,16 +155,19 @@ export class EtcdClient implements KeysApi, LockClient {
 
   /** Returns the version of the member in use. */
   async version(options: CallOptions = {}): Promise<wire.Version> {
+    checkCall(options);
     return this.#call('hedged', options, (sending) => this.#version(sending));
   }
 
   /** Returns the client URLs of all members, as the member in use knows them. */
   async machines(options: CallOptions = {}): Promise<string[]> {
+    checkCall(options);
     return this.#ask('hedged', wire.encodeInfo('/machines'), wire.decodeMachines, options);
   }
 
   /** Returns the members of the cluster, as the member in use knows them. */
   async members(options: CallOptions = {}): Promise<wire.Member[]> {
+    checkCall(options);
     return this.#ask('hedged', wire.encodeInfo('/members'), wire.decodeMembers, options);
   }
 
@@ -173,9 +180,11 @@ export class EtcdClient implements KeysApi, LockClient {
    * Do not await this inside a callback that holds a `LockManager`'s lock: each would wait for the other. Release a held `Lock`
    * first, or its key stays until the TTL has passed.
    * @throws {EtcdKeysLeft} if keys could not be removed in time; the message names them. The client is closed all the same.
-   * @throws {RangeError} if the timeout is not a number of seconds ≥ 0
+   * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0
    */
-  async close({ timeout = 5 }: CloseOptions = {}): Promise<void> {
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkOptionNames(options, CLOSE_OPTIONS);
+    const { timeout = 5 } = options;
     checkSecondsOrNone('timeout', timeout);
     this.#closed ??= this.#close(timeout);
     return this.#closed;

@@ -1,5 +1,6 @@
 import { show } from '../checks.ts';
-import { checkHttpOptions, type HttpOptions, type HttpSettings } from '../http/options.ts';
+import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } from '../http/options.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { checkKey, DEFAULT_LOCK_PREFIX } from './paths.ts';
 
 export interface EtcdClientOptions extends HttpOptions {
@@ -9,15 +10,25 @@ export interface EtcdClientOptions extends HttpOptions {
   readonly versionPrefix?: string;
 }
 
+const OPTIONS = {
+  ...HTTP_OPTIONS,
+  lockPrefix: true,
+  versionPrefix: true,
+} satisfies OptionNames<EtcdClientOptions>;
+
 export interface ClientSettings extends HttpSettings {
   readonly lockPrefix: string;
 }
 
 /**
  * Checks the options and fills in the defaults.
- * @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password
+ * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
  */
 export function checkOptions(options: EtcdClientOptions): ClientSettings {
+  // A URL may contain a password, so it is not shown.
+  if (typeof options === 'string')
+    throw new TypeError('options must be an object such as { endpoints: "http://127.0.0.1:2379" }, got a string');
+  checkOptionNames(options, OPTIONS);
   const { lockPrefix = DEFAULT_LOCK_PREFIX, versionPrefix = '/v2' } = options;
   checkKey('lockPrefix', lockPrefix);
   checkKey('versionPrefix', versionPrefix);

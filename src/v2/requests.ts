@@ -1,8 +1,40 @@
 /** Argument checks that every `KeysApi` makes before it does anything. */
 
 import { checkInteger, checkSeconds, show } from '../checks.ts';
-import type { Conditions, CreateOptions, DeleteOptions, RenewOptions, SetOptions, WatchOptions } from './keys-api.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
+import type {
+  CallOptions,
+  Conditions,
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  RenewOptions,
+  SetOptions,
+  WatchOptions,
+} from './keys-api.ts';
 import { checkKey } from './paths.ts';
+
+const CALL = { signal: true, attemptTimeout: true, background: true } satisfies OptionNames<CallOptions>;
+const CONDITIONS = { prevValue: true, prevIndex: true } satisfies OptionNames<Conditions>;
+const GET = { ...CALL, recursive: true, sorted: true, quorum: true } satisfies OptionNames<GetOptions>;
+const SET = {
+  ...CALL,
+  ...CONDITIONS,
+  ttl: true,
+  prevExist: true,
+  refresh: true,
+  dir: true,
+} satisfies OptionNames<SetOptions>;
+const CREATE = { ...CALL, ttl: true, dir: true, listing: true } satisfies OptionNames<CreateOptions>;
+const RENEW = { ...CALL, ...CONDITIONS, ttl: true, timeout: true } satisfies OptionNames<RenewOptions>;
+const DELETE = { ...CALL, ...CONDITIONS, dir: true, recursive: true } satisfies OptionNames<DeleteOptions>;
+const WATCH = {
+  ...CALL,
+  after: true,
+  recursive: true,
+  timeout: true,
+  started: true,
+} satisfies OptionNames<WatchOptions>;
 
 /** Default timeout of a watch, in seconds. Without a timeout, a watch on a half-open connection would never end. */
 export const LONGEST_WAIT = 20;
@@ -16,11 +48,17 @@ export const isConditional = ({
   readonly prevIndex?: unknown;
 }): boolean => prevValue !== undefined || prevIndex !== undefined;
 
-export function checkGet(key: string): void {
+export function checkCall(options: CallOptions): void {
+  checkOptionNames(options, CALL);
+}
+
+export function checkGet(key: string, options: GetOptions): void {
+  checkOptionNames(options, GET);
   checkAnyKey(key);
 }
 
 export function checkSet(key: string, value: string | undefined, options: SetOptions): void {
+  checkOptionNames(options, SET);
   const { ttl, refresh, dir } = options;
   checkAnyKey(key);
   checkTtl(ttl, 0);
@@ -31,12 +69,15 @@ export function checkSet(key: string, value: string | undefined, options: SetOpt
 }
 
 export function checkCreateInOrder(dir: string, value: string | undefined, options: CreateOptions): void {
+  checkOptionNames(options, CREATE);
   checkAnyKey(dir);
   checkTtl(options.ttl, 0);
   if (options.dir) checkNoValue(value);
 }
 
-export function checkRenew(key: string, { prevValue, prevIndex, ttl, timeout }: RenewOptions): void {
+export function checkRenew(key: string, options: RenewOptions): void {
+  checkOptionNames(options, RENEW);
+  const { prevValue, prevIndex, ttl, timeout } = options;
   checkAnyKey(key);
   checkTtl(ttl, 1);
   if (timeout !== undefined) checkSeconds('timeout', timeout);
@@ -44,11 +85,14 @@ export function checkRenew(key: string, { prevValue, prevIndex, ttl, timeout }: 
 }
 
 export function checkDelete(key: string, options: DeleteOptions): void {
+  checkOptionNames(options, DELETE);
   checkAnyKey(key);
   checkConditions(options);
 }
 
-export function checkWatch(key: string, { after, timeout }: WatchOptions): void {
+export function checkWatch(key: string, options: WatchOptions): void {
+  checkOptionNames(options, WATCH);
+  const { after, timeout } = options;
   checkAnyKey(key);
   if (after !== undefined) checkInteger('after', after, 0);
   if (timeout !== undefined && timeout !== Number.POSITIVE_INFINITY) checkSeconds('timeout', timeout);

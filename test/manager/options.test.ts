@@ -57,7 +57,7 @@ const OF_REQUESTS: readonly Bad[] = [
   [{ ifAvailable: 1 }, TypeError, 'ifAvailable must be a boolean, got 1'],
   [{ ifAvailable: null }, TypeError, 'got null'],
   [{ reentrant: 'yes' }, TypeError, 'reentrant must be a boolean, got "yes"'],
-  [{ steal: true }, TypeError, 'steal must not be set: a holder cannot be forced to stop; got true'],
+  [{ steal: true }, TypeError, 'unknown option "steal": a holder cannot be forced to stop'],
   [{ signal: {} }, TypeError, 'signal must be an AbortSignal, got [object Object]'],
   [{ signal: null }, TypeError, 'got null'],
 ];

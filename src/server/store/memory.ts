@@ -42,7 +42,7 @@ export class MemoryStore implements ServedKeys, LockClient {
   }
 
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
-    check.checkGet(checkable(key));
+    check.checkGet(checkable(key), options);
     this.#admit(options);
     return this.#snapshot(key, options);
   }

@@ -9,8 +9,9 @@ const PLAIN = /^[\w./-]*$/;
 const keyPath = (key: string): string =>
   `/keys${PLAIN.test(key) ? key : key.split('/').map(encodeURIComponent).join('/')}`;
 
-export function encodeGet(key: string, { recursive, sorted, quorum }: GetOptions = {}): WireRequest {
-  check.checkGet(key);
+export function encodeGet(key: string, options: GetOptions = {}): WireRequest {
+  check.checkGet(key, options);
+  const { recursive, sorted, quorum } = options;
   return { method: 'GET', path: keyPath(key), query: params({ recursive, sorted, quorum }) };
 }
 
