@@ -1,3 +1,4 @@
+import { warnOfMilliseconds } from './milliseconds.ts';
 import { printable } from './printable.ts';
 
 /** Returns a value as one printable line for an error message. Long strings are cut off. */
@@ -31,16 +32,24 @@ export function checkLength(what: string, text: string, max: number): void {
   if (length > max) throw new RangeError(`${what} must have at most ${max} bytes, got ${length}: ${show(text)}`);
 }
 
-/** @throws {RangeError} unless the value is a number of seconds > 0; the message shows the value */
+/**
+ * Warns if the value looks like milliseconds; see {@link warnOfMilliseconds}.
+ * @throws {RangeError} unless the value is a number of seconds > 0; the message shows the value
+ */
 export function checkSeconds(what: string, value: unknown): void {
-  if (typeof value === 'number' && value > 0 && Number.isFinite(value)) return;
-  throw new RangeError(`${what} must be a number of seconds > 0, got ${show(value)}`);
+  if (typeof value !== 'number' || !(value > 0 && Number.isFinite(value)))
+    throw new RangeError(`${what} must be a number of seconds > 0, got ${show(value)}`);
+  warnOfMilliseconds(what, value);
 }
 
-/** @throws {RangeError} unless the value is a number of seconds ≥ 0; the message shows the value */
+/**
+ * Warns if the value looks like milliseconds; see {@link warnOfMilliseconds}.
+ * @throws {RangeError} unless the value is a number of seconds ≥ 0; the message shows the value
+ */
 export function checkSecondsOrNone(what: string, value: unknown): void {
-  if (typeof value === 'number' && value >= 0 && Number.isFinite(value)) return;
-  throw new RangeError(`${what} must be a number of seconds ≥ 0, got ${show(value)}`);
+  if (typeof value !== 'number' || !(value >= 0 && Number.isFinite(value)))
+    throw new RangeError(`${what} must be a number of seconds ≥ 0, got ${show(value)}`);
+  warnOfMilliseconds(what, value);
 }
 
 /** @throws {RangeError} unless the value is an integer ≥ `min`; the message shows the value */

@@ -1,4 +1,5 @@
 import { checkLength, checkSecondsOrNone, checkWellFormed, show } from '../checks.ts';
+import { warnOfMilliseconds } from '../milliseconds.ts';
 import { defaultMargin } from './lease.ts';
 
 const LONGEST_TTL = 2 ** 31;
@@ -12,12 +13,14 @@ export function checkName(what: string, value: unknown, longest: number): assert
 }
 
 /**
+ * Warns if the TTL looks like milliseconds; see {@link warnOfMilliseconds}.
  * @param orElse text for the message: which other values are allowed
  * @throws {RangeError} unless the TTL is a valid number of seconds; the message shows the value
  */
 export function checkTtl(what: string, ttl: unknown, orElse = ''): void {
-  if (Number.isInteger(ttl) && (ttl as number) >= 1 && (ttl as number) <= LONGEST_TTL) return;
-  throw new RangeError(`${what} must be an integer from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`);
+  if (!Number.isInteger(ttl) || (ttl as number) < 1 || (ttl as number) > LONGEST_TTL)
+    throw new RangeError(`${what} must be an integer from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`);
+  warnOfMilliseconds(what, ttl as number);
 }
 
 /** @throws {RangeError} unless the margin is less than the TTL; the message shows both */

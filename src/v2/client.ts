@@ -7,6 +7,7 @@ import type { Endpoint, Lane, PipelinedRequest, SendOptions } from '../http/endp
 import { Endpoints } from '../http/failover/endpoints.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
+import { warnOfMilliseconds } from '../milliseconds.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { PendingWork } from '../pending-work.ts';
 import type { LockClient, LockStore } from '../recipe/store.ts';
@@ -90,6 +91,8 @@ export class EtcdClient implements KeysApi, LockClient {
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
     const request = wire.encodeSet(key, value, options);
+    // Only here: locks create and renew their keys with a TTL that was checked before.
+    warnOfMilliseconds('ttl', options.ttl ?? 0);
     const repeat = isConditional(options) ? 'safe' : 'never';
     return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);
   }
