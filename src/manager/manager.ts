@@ -2,6 +2,7 @@ import { withCallersStack } from '../callers-stack.ts';
 import { ignore } from '../cancellation.ts';
 import { show } from '../checks.ts';
 import { Attempt } from '../recipe/attempt.ts';
+import { storeOf } from '../recipe/option-checks.ts';
 import type { LockClient, LockStore, QueueStore } from '../recipe/store.ts';
 import type { Held, OpenHeld } from './held.ts';
 import { Hold } from './hold.ts';
@@ -52,11 +53,11 @@ export class LockManager {
   /**
    * Creates a manager. Sends nothing to etcd.
    * @param options defaults for all requests
-   * @throws {TypeError | RangeError} for an invalid option
+   * @throws {TypeError | RangeError} for a missing client, or an unknown or invalid option
    */
   constructor(client: LockClient, options: LockManagerOptions = {}) {
+    this.#store = storeOf('LockManager', client);
     checkManagerOptions(options);
-    this.#store = client.store;
     this.#defaults = { ...options };
   }
 

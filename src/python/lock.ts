@@ -5,6 +5,7 @@ import { acquire, giveUp } from '../recipe/acquire.ts';
 import { Attempt } from '../recipe/attempt.ts';
 import { type EntryValue, parseValue } from '../recipe/entry-value.ts';
 import type { Lease } from '../recipe/lease.ts';
+import { storeOf } from '../recipe/option-checks.ts';
 import { unregisterOwn } from '../recipe/own-entries.ts';
 import type { Entry, LockClient, LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
 import { freshUuid } from '../recipe/uuid.ts';
@@ -49,10 +50,10 @@ export class Lock {
    * Creates a lock object. Makes no request.
    * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For a name with "?", "#" or an escape
    * such as "%41", python-etcd uses another path and therefore another queue.
-   * @throws {TypeError | RangeError} for a name that etcd would change, or an invalid option
+   * @throws {TypeError | RangeError} for a missing client, a name that etcd would change, or an unknown or invalid option
    */
   constructor(client: LockClient, name: string, options: LockOptions = {}) {
-    this.#store = client.store;
+    this.#store = storeOf('Lock', client);
     this.#queue = this.#store.queue(name);
     checkLockOptions(options);
     this.name = name;

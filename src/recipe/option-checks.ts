@@ -1,8 +1,21 @@
 import { checkLength, checkSecondsOrNone, checkWellFormed, show } from '../checks.ts';
 import { warnOfMilliseconds } from '../milliseconds.ts';
 import { defaultMargin } from './lease.ts';
+import type { LockClient, LockStore } from './store.ts';
 
 const LONGEST_TTL = 2 ** 31;
+
+/**
+ * Returns the store of a client.
+ * @param user the class that needs the client, for the message
+ * @throws {TypeError} unless the value has a store; the message shows the value, but no string: a URL may contain a password
+ */
+export function storeOf(user: string, client: LockClient): LockStore {
+  const store = (client as Partial<LockClient> | null | undefined)?.store;
+  if (typeof store?.queue === 'function') return store;
+  const shown = typeof client === 'string' ? 'a string' : show(client);
+  throw new TypeError(`${user} needs a client such as new EtcdClient() as its first argument, got ${shown}`);
+}
 
 /** @throws {TypeError | RangeError} unless the value is a well-formed string of 1 to `longest` bytes; the message shows it */
 export function checkName(what: string, value: unknown, longest: number): asserts value is string {
