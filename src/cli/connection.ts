@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander';
-import { show } from '../checks.ts';
 import { showUser } from '../http/options.ts';
 import type { EtcdClientOptions } from '../v2/options.ts';
 import { UsageError } from './exit-codes.ts';
@@ -112,14 +111,11 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
     const names = connectionSettings.find((setting) => setting.name === name)?.env ?? [];
     return flags[name] ?? names.map((variable) => env[variable] || undefined).find((value) => value !== undefined);
   };
-  const { endpoints, srvDomain } = members(flags, given);
   const [ca, cert, key] = [given('cacert'), given('cert'), given('key')];
   if (cert !== undefined && key === undefined) throw incomplete(nameOfFile(cert, '--cert'));
   if (key !== undefined && cert === undefined) throw incomplete(nameOfFile(key, '--key'));
-  const scheme = [ca, cert, key].some((file) => file !== undefined) ? 'https' : 'http';
   return {
-    ...defined({ srvDomain, lockPrefix: flags.lockPrefix }),
-    ...(endpoints === undefined ? {} : { endpoints: urlsOf(endpoints, scheme) }),
+    ...defined({ ...members(flags, given), lockPrefix: flags.lockPrefix }),
     ...credentials(given('user'), flags, env),
     ...(ca === undefined ? {} : { ca: readPem(ca, '--cacert') }),
     ...(cert === undefined || key === undefined ? {} : { cert: readPem(cert, '--cert'), key: readPem(key, '--key') }),
@@ -138,17 +134,6 @@ function members(
   if (flags.endpoints !== undefined) return { endpoints: flags.endpoints };
   const srvDomain = given('discoverySrv');
   return srvDomain === undefined ? { endpoints: given('endpoints') } : { srvDomain };
-}
-
-/** Splits a list of endpoints. As in etcdctl, the scheme may be missing. */
-function urlsOf(list: string, scheme: string): string[] {
-  // A password may contain a comma, so the whole list is checked before it is split.
-  if (list.includes('@'))
-    throw new UsageError(
-      `endpoint must not contain credentials (use --user), got ${show(list.replace(/^.*@/s, '…@'))}`,
-    );
-  const urls = list.split(',').map((url) => url.trim());
-  return urls.filter((url) => url !== '').map((url) => (url.includes('://') ? url : `${scheme}://${url}`));
 }
 
 function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): EtcdClientOptions {

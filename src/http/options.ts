@@ -8,7 +8,10 @@ export type Pem = string | Buffer | readonly (string | Buffer)[];
 
 /** How to reach the members of a cluster. */
 export interface HttpOptions {
-  /** URLs of the members, `http://host:port` or `https://host:port`. Default `http://127.0.0.1:2379`. */
+  /**
+   * The members: `http://host:port`, `https://host:port`, or `host:port`, which means https if a TLS option is given, else http.
+   * A list, or one text with commas between them. Default `http://127.0.0.1:2379`.
+   */
   readonly endpoints?: string | readonly string[];
   /**
    * Instead of `endpoints`: finds the members by the SRV records of `_etcd._tcp.<srvDomain>`. Their URLs use https if a TLS
@@ -65,8 +68,7 @@ export interface HttpSettings {
  * @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password
  */
 export function checkHttpOptions(options: HttpOptions, versionPrefix: string): HttpSettings {
-  const { endpoints = 'http://127.0.0.1:2379', srvDomain, expectedClusterId } = options;
-  const { readTimeout = 10 } = options;
+  const { srvDomain, expectedClusterId, readTimeout = 10 } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
     throw new TypeError('endpoints and srvDomain cannot be used together');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
@@ -78,7 +80,7 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
   )
     throw new RangeError(`expectedClusterId must be lower-case hex digits, got ${show(expectedClusterId)}`);
   return {
-    endpoints: srvDomain === undefined ? checkEndpoints(endpoints) : undefined,
+    endpoints: srvDomain === undefined ? [...new Set(originsOf(options))] : undefined,
     srvDomain,
     versionPrefix,
     readTimeout,
@@ -89,20 +91,38 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
   };
 }
 
-function checkEndpoints(endpoints: string | readonly string[]): string[] {
-  const list = typeof endpoints === 'string' ? [endpoints] : endpoints;
+/**
+ * Returns the origin of each endpoint, in the order given.
+ * @throws {RangeError} if an endpoint is invalid; the message shows it, but never a password
+ */
+export function originsOf({ endpoints = 'http://127.0.0.1:2379', ca, cert, key }: HttpOptions): string[] {
+  const list = typeof endpoints === 'string' ? listOf(endpoints) : endpoints;
   if (!Array.isArray(list) || list.length === 0)
     throw new RangeError(`endpoints must be a URL or a list of URLs, got ${show(endpoints)}`);
-  return [...new Set(list.map(checkEndpoint))];
+  const scheme = [ca, cert, key].some((pem) => pem !== undefined) ? 'https' : 'http';
+  return list.map((endpoint) => originOf(endpoint, scheme));
 }
 
-function checkEndpoint(endpoint: unknown): string {
+/** Splits a text at its commas. A text that may contain a password is not split: the password may contain a comma. */
+const listOf = (text: string): string[] =>
+  text.includes('@')
+    ? [text]
+    : text
+        .split(',')
+        .map((endpoint) => endpoint.trim())
+        .filter((endpoint) => endpoint !== '');
+
+/** An endpoint without a scheme. Its port is required: the default port of http is not etcd's. */
+const HOST_AND_PORT = /^[^/]*:\d+\/?$/;
+
+function originOf(endpoint: unknown, scheme: string): string {
   const shown = show(typeof endpoint === 'string' ? withoutCredentials(endpoint) : endpoint);
-  if (typeof endpoint !== 'string' || !URL.canParse(endpoint))
-    throw new RangeError(`endpoint must be a URL such as "http://127.0.0.1:2379", got ${shown}`);
-  const url = new URL(endpoint);
-  if (url.username !== '' || url.password !== '')
+  if (typeof endpoint === 'string' && endpoint.includes('@'))
     throw new RangeError(`endpoint must not contain credentials (use username and password), got ${shown}`);
+  const text = typeof endpoint === 'string' && HOST_AND_PORT.test(endpoint) ? `${scheme}://${endpoint}` : endpoint;
+  if (typeof text !== 'string' || !URL.canParse(text))
+    throw new RangeError(`endpoint must be host:port or a URL such as "http://127.0.0.1:2379", got ${shown}`);
+  const url = new URL(text);
   if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
     throw new RangeError(`endpoint must be http(s)://host:port and no more, got ${shown}`);
   return url.origin;

@@ -84,7 +84,7 @@ describe('a misplaced password is not shown', () => {
     ],
     [['ls', '--endpoints', `http://root:${SECRET}@a:1`], /endpoint must not contain credentials .*"…@a:1"/],
     [['ls', '--endpoints', `root:${SECRET},2@a:1`], /endpoint must not contain credentials .*"…@a:1"/],
-    [['ls', '--endpoints', `http://a:1,root:${SECRET}`], /endpoint must be a URL .*"http:\/\/root:…"/],
+    [['ls', '--endpoints', `http://a:1,root:${SECRET}`], /endpoint must be .*"root:…"/],
     [
       ['ls', '--endpoints', `http://a:1/?password=${SECRET}`],
       /endpoint must be .* and no more, got "http:\/\/a:1\/\?…"/,

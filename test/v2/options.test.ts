@@ -29,8 +29,20 @@ test.each<[string, string | string[], string[]]>([
   ['with IPv6', ['http://[::1]:2379'], ['http://[::1]:2379']],
   ['with the usual port', ['https://a:443'], ['https://a']],
   ['in the order given', ['http://c:1', 'http://a:1'], ['http://c:1', 'http://a:1']],
+  ['without a scheme', 'localhost:2379', ['http://localhost:2379']],
+  ['an IPv4 address without a scheme', '127.0.0.1:2379', ['http://127.0.0.1:2379']],
+  ['an IPv6 address without a scheme', '[::1]:2379', ['http://[::1]:2379']],
+  ['without a scheme, with a slash at the end', 'localhost:2379/', ['http://localhost:2379']],
+  ['some of a list without a scheme', ['a:1', 'https://b:2'], ['http://a:1', 'https://b:2']],
+  ['separated by commas', 'a:1,http://b:2', ['http://a:1', 'http://b:2']],
+  ['separated by commas and blanks', ' a:1, http://b:2 ,', ['http://a:1', 'http://b:2']],
 ])('endpoints become origins: %s', (_, endpoints, origins) => {
   expect(checkOptions({ endpoints }).endpoints).toEqual(origins);
+});
+
+test('an endpoint without a scheme is reached by https if a TLS option is given', () => {
+  for (const tls of [{ ca: pem }, { cert, key }])
+    expect(checkOptions({ endpoints: 'a:1,http://b:2', ...tls }).endpoints).toEqual(['https://a:1', 'http://b:2']);
 });
 
 test('with srvDomain there are no endpoints before the DNS lookup', () => {
@@ -64,8 +76,16 @@ test.each<[unknown, string]>([
   [{ endpoints: [] }, 'endpoints must be a URL or a list of URLs, got [object Array]'],
   [{ endpoints: '' }, 'got ""'],
   [{ endpoints: {} }, 'endpoints must be a URL or a list of URLs, got [object Object]'],
-  [{ endpoints: 'localhost' }, 'endpoint must be a URL such as "http://127.0.0.1:2379", got "localhost"'],
-  [{ endpoints: 'localhost:2379' }, 'endpoint must be http(s)://host:port and no more, got "localhost:2379"'],
+  [{ endpoints: ' , ' }, 'endpoints must be a URL or a list of URLs, got " , "'],
+  // Port 80 would be meant, which is not etcd's.
+  [{ endpoints: 'localhost' }, 'endpoint must be host:port or a URL such as "http://127.0.0.1:2379", got "localhost"'],
+  [{ endpoints: '[::1]' }, 'got "[::1]"'],
+  [{ endpoints: '::1:2379' }, 'got ":…"'],
+  [{ endpoints: ':2379' }, 'got ":2379"'],
+  [{ endpoints: 'localhost:99999' }, 'got "localhost:99999"'],
+  [{ endpoints: 'localhost:2379/v2' }, 'endpoint must be http(s)://host:port and no more, got "localhost:2379/v2"'],
+  [{ endpoints: ['a:1,b:2'] }, 'got "a:…"'],
+  [{ endpoints: 'a:1,b' }, 'got "b"'],
   [{ endpoints: ['http://a:2379', 2379] }, 'got 2379'],
   [{ endpoints: ['http://a:2379', undefined] }, 'got undefined'],
   [{ endpoints: 'http://a:99999' }, 'got "http://a:99999"'],
@@ -160,6 +180,9 @@ test('a cluster id that is not a string is refused, because no answer would ever
 test.each([
   'http://root:secret@127.0.0.1:2379',
   'http://root:secret',
+  'http://root:pass,secret@127.0.0.1:2379',
+  'root:pass,secret@127.0.0.1:2379',
+  'http://a:1,root:secret',
   'http://root:1secret/',
   'root:secret',
   'http://root:pass#secret@127.0.0.1:2379',

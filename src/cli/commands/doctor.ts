@@ -2,6 +2,7 @@ import { resolveSrv } from 'node:dns/promises';
 import { Command } from 'commander';
 import { checkSeconds } from '../../checks.ts';
 import { discover } from '../../http/failover/endpoints.ts';
+import { originsOf } from '../../http/options.ts';
 import { type ClientSettings, checkOptions, type EtcdClientOptions } from '../../v2/options.ts';
 import { number } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
@@ -66,7 +67,7 @@ async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Prom
 async function examine(options: EtcdClientOptions, ttl: number | undefined): Promise<Facts> {
   const settings = checked(() => checkOptions({ ...options, readTimeout: READ_TIMEOUT }));
   const urls = settings.endpoints ?? (await discoverMembers(settings));
-  const given = [options.endpoints ?? urls].flat().map((url) => new URL(url).origin);
+  const given = settings.endpoints ? originsOf(options) : urls;
   const endpoints = await Promise.all(urls.map((url) => probe(url, settings)));
   return { lockPrefix: settings.lockPrefix, user: options.username, ttl, given, endpoints };
 }
