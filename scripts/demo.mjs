@@ -1,6 +1,6 @@
 // `npm run demo` on a fresh clone: installs missing packages, builds, and runs the demo. No dependencies.
 import { ensurePackages } from './packages.mjs';
-import { run, runPackage } from './run.mjs';
+import { run } from './run.mjs';
 import { ensurePython } from './system.mjs';
 
 process.exitCode = demo();
@@ -13,7 +13,7 @@ function demo() {
     return 1;
   }
   tryPython();
-  return runPackage('tsc', ['-p', 'tsconfig.build.json']) || run(process.execPath, ['scripts/demo/main.mjs']);
+  return run(process.execPath, ['scripts/build.mjs']) || run(process.execPath, ['scripts/demo/main.mjs']);
 }
 
 /** Installs python-etcd if possible: the demo also runs without a Python contender. */

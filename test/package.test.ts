@@ -1,22 +1,30 @@
 // The package as a user gets it, from a tarball, on every supported line of Node.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, readdirSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
-import { type Installed, installPackage, lend } from './support/installed.ts';
+import { JEST, makeProject, TS_JEST, TYPESCRIPT } from './support/consumer-projects.ts';
+import { type Installed, installPackage } from './support/installed.ts';
 import { freshName, raw } from './support/locks.ts';
 import { packageJson } from './support/readme.ts';
-import { COMPILE, strictTsconfig } from './support/user-project.ts';
 
-/** The oldest version that package.json supports, and the newest of the later lines. */
-const versions = ['20.19.0', '22', '24'];
+/** The oldest version of each line that package.json supports, those with and without `require` of ES modules, and the newest. */
+const versions = ['20.18.1', '20.19.0', '22.0.0', '22', '24'];
+/** What the user's project has besides the package. The checks in test/consumer may use it too. */
+const packages = ['jest@30.5.2', 'ts-jest@29.4.15', 'typescript@5.9.3', '@types/node@20'];
+/** Programs of a user, which must end with exit code 0 and print nothing on stderr. */
+const CHECKS = 'test/consumer';
+const checks = readdirSync(CHECKS);
 const execute = promisify(execFile);
 let installed: Installed;
 
 beforeAll(async () => {
-  installed = await installPackage(versions);
+  installed = await installPackage(versions, packages);
+  cpSync(CHECKS, installed.dir, { recursive: true });
+  makeProject(installed.dir, 'jest', JEST);
+  makeProject(installed.dir, 'ts-jest', TS_JEST);
 }, 300_000);
 
 afterAll(() => installed.remove());
@@ -44,17 +52,39 @@ test('publint reports no problems', async () => {
 });
 
 test('attw reports no problems with the types of the entry points', async () => {
-  const { stdout } = await check('attw', installed.tarball, '--profile', 'esm-only', '--format', 'json');
+  const { stdout } = await check('attw', installed.tarball, '--format', 'json');
   const { analysis } = JSON.parse(stdout) as { analysis: { entrypoints: Record<string, unknown> } };
   expect(Object.keys(analysis.entrypoints)).toEqual(expect.arrayContaining(['.', './server']));
 });
 
-test('the type declarations of both entry points compile in strict mode without skipLibCheck', async () => {
-  for (const name of ['typescript', '@types/node']) lend(installed.dir, name);
-  const source = "export * from 'etcd-v2-lock'; export { EmbeddedEtcd } from 'etcd-v2-lock/server';";
-  writeFileSync(join(installed.dir, 'all.mts'), source);
-  writeFileSync(join(installed.dir, 'tsconfig.json'), strictTsconfig());
-  await execute(process.execPath, COMPILE, { cwd: installed.dir });
+test('the package has no source maps, and is smaller than 800 kB', () => {
+  expect(installed.files.filter((file) => file.endsWith('.map'))).toEqual([]);
+  const root = join(installed.dir, 'node_modules/etcd-v2-lock');
+  const sizes = installed.files.map((file) => statSync(join(root, file)).size);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(800_000);
+});
+
+describe.each([
+  ['5.9', () => join(installed.dir, 'node_modules/typescript/bin/tsc')],
+  ['7', () => resolve('node_modules/typescript/bin/tsc')],
+])('with TypeScript %s', (version, compiler) => {
+  test.each(Object.entries(TYPESCRIPT))(
+    'a program compiles with `module: %s` in strict mode without skipLibCheck, and runs',
+    async (module, { files, programs }) => {
+      const cwd = makeProject(installed.dir, `${module}-${version}`, files);
+      await execute(process.execPath, [compiler(), '-p', '.'], { cwd });
+      for (const program of programs) {
+        const { stdout } = await execute('node', [program], { cwd, env: installed.on('22.0.0').env });
+        expect(stdout).toBe('bigint\n');
+      }
+    },
+  );
+});
+
+test('package.json supports no version of Node that is older than those tested', () => {
+  const { engines } = packageJson;
+  expect(engines.node).toBe('^20.18.1 || >=22.0.0');
+  expect(versions).toEqual(expect.arrayContaining(['20.18.1', '22.0.0']));
 });
 
 describe.each(versions)('on Node %s', (version) => {
@@ -65,15 +95,24 @@ describe.each(versions)('on Node %s', (version) => {
     return stdout;
   };
 
+  test('is that version', async () => {
+    expect(`${(await run('node', '--version')).trim()}.`).toMatch(`v${version}.`);
+  });
+
+  test.each(checks)('%s ends without an error', async (file) => {
+    const { cwd, env } = installed.on(version);
+    const { stderr } = await execute('node', [file], { cwd, env: { ...env, ETCD_ENDPOINTS: inject('etcd') } });
+    expect(stderr).toBe('');
+  });
+
   test.each([
-    ['import', "import * as api from 'etcd-v2-lock'; import * as server from 'etcd-v2-lock/server';"],
-    ['require', "const [api, server] = ['etcd-v2-lock', 'etcd-v2-lock/server'].map((name) => require(name));"],
-  ])('%s loads both entry points', async (way, loading) => {
-    const file = join(installed.dir, way === 'import' ? 'load.mjs' : 'load.cjs');
-    writeFileSync(file, `${loading} console.log(process.version, typeof api.Lock, typeof server.EmbeddedEtcd.start);`);
-    const [node, ...types] = (await run('node', file)).trim().split(' ');
-    expect(`${node}.`).toMatch(`v${version}.`);
-    expect(types).toEqual(['function', 'function']);
+    ['Jest, without configuration', 'jest'],
+    ['ts-jest', 'ts-jest'],
+  ])('a test with %s passes', async (_, project) => {
+    const { env } = installed.on(version);
+    const jest = join(installed.dir, 'node_modules/jest/bin/jest.js');
+    const { stderr } = await execute('node', [jest, '--ci'], { cwd: join(installed.dir, project), env });
+    expect(stderr).toMatch(/^Tests: +1 passed, 1 total$/m);
   });
 
   test('npx runs the command, which prints its version', async () => {

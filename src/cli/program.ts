@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { doctorCommand } from './commands/doctor.ts';
 import { inspectCommand } from './commands/inspect.ts';
@@ -62,6 +63,6 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 function versionOf(): string {
-  const file = new URL('../../package.json', import.meta.url);
+  const file = join(__dirname, '../../package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -23,13 +23,14 @@ export interface Installed {
 /**
  * Packs the built package, and installs it with its dependencies from npm's registry.
  * @param versions versions of Node: numbers or ranges as npm accepts them
+ * @param packages what the user's project has besides
  */
-export async function installPackage(versions: readonly string[]): Promise<Installed> {
+export async function installPackage(versions: readonly string[], packages: readonly string[]): Promise<Installed> {
   const dir = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-installed-'));
   const [project, nodes] = [join(dir, 'project'), join(dir, 'nodes')];
   const { filename, files } = await pack(dir);
   const tarball = join(dir, filename);
-  await install(project, [tarball]);
+  await install(project, [tarball, ...packages]);
   // The package `node` only selects one of the packages per platform.
   const platform = `${process.platform}-${process.arch}`;
   await install(
@@ -49,13 +50,6 @@ export async function installPackage(versions: readonly string[]): Promise<Insta
 }
 
 const nameOf = (version: string): string => `node-${version}`;
-
-/** Links one of our installed packages into a project. */
-export function lend(project: string, name: string): void {
-  const link = join(project, 'node_modules', name);
-  mkdirSync(dirname(link), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules', name), link, 'dir');
-}
 
 async function pack(into: string): Promise<{ filename: string; files: { path: string }[] }> {
   // The package's scripts would build again while other tests use the build.

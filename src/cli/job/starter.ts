@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { waitStatusOf } from './processes.ts';
@@ -35,7 +36,7 @@ export interface Started {
  */
 export class Starter {
   readonly #wrapper = dyingWithRun();
-  readonly #thread = new Worker(new URL('starter-main.js', import.meta.url));
+  readonly #thread = new Worker(join(__dirname, 'starter-main.js'));
 
   constructor() {
     this.#thread.unref(); // the command may never be started

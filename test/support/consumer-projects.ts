@@ -1,0 +1,84 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { strictTsconfig } from './user-project.ts';
+
+/** A directory in a user's project, with its files. */
+type Files = Readonly<Record<string, string>>;
+
+const TEST = `test('acquires a lock', async () => {
+  const etcd = await EmbeddedEtcd.start();
+  const client = new EtcdClient({ endpoints: etcd.url });
+  const locks = new LockManager(client);
+  expect(await locks.request('report', (held) => typeof held.fencingToken)).toBe('bigint');
+  await client.close();
+  await etcd.stop();
+});
+`;
+
+/** A project with Jest, and nothing that configures Jest. */
+export const JEST: Files = {
+  'package.json': '{}',
+  'report.test.js': `const { EtcdClient, LockManager } = require('etcd-v2-lock');
+const { EmbeddedEtcd } = require('etcd-v2-lock/server');
+
+${TEST}`,
+};
+
+/** A project with ts-jest and its preset. */
+export const TS_JEST: Files = {
+  'package.json': JSON.stringify({ jest: { preset: 'ts-jest' } }),
+  'tsconfig.json': strictTsconfig({ module: 'commonjs' }),
+  'report.test.ts': `import { expect, test } from '@jest/globals';
+import { EtcdClient, LockManager } from 'etcd-v2-lock';
+import { EmbeddedEtcd } from 'etcd-v2-lock/server';
+
+${TEST}`,
+};
+
+/** Uses both entry points, and prints `bigint`. */
+const PROGRAM = `import { EtcdClient, type Held, LockManager } from 'etcd-v2-lock';
+import { EmbeddedEtcd } from 'etcd-v2-lock/server';
+
+async function main(): Promise<void> {
+  const etcd = await EmbeddedEtcd.start();
+  const client = new EtcdClient({ endpoints: etcd.url });
+  const { signal } = new AbortController();
+  const type = await new LockManager(client).request('report', { signal }, (held: Held) => typeof held.fencingToken);
+  console.log(type);
+  await client.close();
+  await etcd.stop();
+}
+
+void main();
+`;
+
+/** Projects with each module setting of TypeScript: the files, and the compiled program that Node can run, if any. */
+export const TYPESCRIPT: Readonly<Record<string, { readonly files: Files; readonly programs: readonly string[] }>> = {
+  commonjs: {
+    files: { 'report.ts': PROGRAM, 'package.json': '{}', 'tsconfig.json': strictTsconfig({ module: 'commonjs' }) },
+    programs: ['out/report.js'],
+  },
+  node16: {
+    files: { 'a.mts': PROGRAM, 'b.cts': PROGRAM, 'tsconfig.json': strictTsconfig({ module: 'node16' }) },
+    programs: ['out/a.mjs', 'out/b.cjs'],
+  },
+  nodenext: {
+    files: { 'a.mts': PROGRAM, 'b.cts': PROGRAM, 'tsconfig.json': strictTsconfig({ module: 'nodenext' }) },
+    programs: ['out/a.mjs', 'out/b.cjs'],
+  },
+  bundler: {
+    files: {
+      'report.ts': PROGRAM,
+      'tsconfig.json': strictTsconfig({ module: 'esnext', moduleResolution: 'bundler' }),
+    },
+    programs: [],
+  },
+};
+
+/** Writes the files into a new directory of the project, and returns the directory. */
+export function makeProject(parent: string, name: string, files: Files): string {
+  const dir = join(parent, name);
+  mkdirSync(dir);
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(dir, file), content);
+  return dir;
+}
