@@ -28,11 +28,12 @@ async function write(text, token) {
   }
 }
 
-const endpoints = process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379';
+const endpoints = process.env.ETCD_ENDPOINTS?.split(',') ?? ['http://127.0.0.1:2379'];
 const [client, another] = [new EtcdClient({ endpoints }), new EtcdClient({ endpoints })];
 
 const sleeper = await new LockManager(client).acquire('examples/fencing');
-await client.delete(sleeper.key); // as etcd does when a process is suspended for longer than its TTL
+// etcd does this when a process is suspended for longer than its TTL.
+await fetch(`${endpoints[0]}/v2/keys${sleeper.key}`, { method: 'DELETE' });
 await new LockManager(another).request('examples/fencing', (held) => write('by the next holder', held.fencingToken));
 
 await write('by the sleeper', sleeper.fencingToken).catch((error) => {

@@ -13,14 +13,15 @@ on('released', ({ name, held, cleanupError }) => console.log(`released: ${name} 
 // The error the request rejected with: a loss, a timeout, or an error of the callback.
 on('error', ({ name, error }) => console.log(`error: ${name}, ${error.code}`));
 
-const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379' });
+const endpoints = process.env.ETCD_ENDPOINTS?.split(',') ?? ['http://127.0.0.1:2379'];
+const client = new EtcdClient({ endpoints });
 const locks = new LockManager(client, { ttl: 3 });
 
 await locks.request('examples/metrics', async () => {});
 
 // Somebody removes the key of a held lock: the next renewal detects the loss.
 const work = locks.request('examples/metrics', async (held) => {
-  await client.delete(held.key);
+  await fetch(`${endpoints[0]}/v2/keys${held.key}`, { method: 'DELETE' });
   await sleep(60_000, undefined, { signal: held.signal });
 });
 await work.catch(({ lockError }) => console.log(lockError.message));

@@ -2,6 +2,7 @@ import { printable } from './printable.ts';
 
 /** The lock's holder, as reported by the error of an attempt to acquire that failed. */
 export interface LockHolder {
+  /** Key of the holder's entry. */
   readonly key: string;
   /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>[@<label>]`. */
   readonly value: string;
@@ -37,7 +38,9 @@ export interface EtcdErrorFields {
 
 /** How one attempt at one member of the cluster failed. */
 export interface EndpointFailure {
+  /** URL of the member. */
   readonly endpoint: string;
+  /** Why its answer could not be used, or did not arrive. */
   readonly error: Error;
 }
 
@@ -48,8 +51,11 @@ export interface EndpointFailure {
  * the text as received, such as etcd's `cause` and a holder's `value`.
  */
 export class EtcdException extends Error {
+  /** Name of the kind of error for programs, such as `ETCD_LOCK_LOST`. */
   readonly code: string = 'ETCD_EXCEPTION';
+  /** etcd's own error number, such as 100; undefined if etcd sent none. */
   readonly errorCode: number | undefined;
+  /** The etcd index at the time of the error, if known. */
   readonly index: number | undefined;
   /**
    * HTTP status of etcd's answer; undefined if no answer arrived. Not named `status`, because web frameworks use an error's
@@ -76,6 +82,7 @@ export class EtcdException extends Error {
     });
   }
 
+  /** @internal */
   constructor(message: string, fields: EtcdErrorFields = {}) {
     super(printable(message), fields.cause === undefined ? undefined : { cause: fields.cause });
     this.errorCode = fields.errorCode;
@@ -173,7 +180,9 @@ export class EtcdClusterIdChanged extends EtcdException {
 /** `close()` timed out: the entries in `keys` could not be removed, and may block others until their TTL has passed. */
 export class EtcdKeysLeft extends EtcdException {
   override readonly code = 'ETCD_KEYS_LEFT';
+  /** The keys that could not be removed. */
   readonly keys: readonly string[];
+  /** @internal */
   constructor(message: string, keys: readonly string[]) {
     super(message);
     this.keys = keys;
@@ -192,6 +201,7 @@ export class EtcdWatchTimedOut extends EtcdException {
   override readonly code = 'ETCD_WATCH_TIMED_OUT';
   /** The holder when the queue was last read. */
   readonly holder: LockHolder | undefined;
+  /** @internal */
   constructor(message: string, fields: WaitErrorFields = {}) {
     super(message, fields);
     this.holder = fields.holder;
@@ -202,6 +212,7 @@ export class EtcdLockExpired extends EtcdException {
   override readonly code = 'ETCD_LOCK_EXPIRED';
   /** The holder when the queue was last read, if known. */
   readonly holder: LockHolder | undefined;
+  /** @internal */
   constructor(message: string, fields: WaitErrorFields = {}) {
     super(message, fields);
     this.holder = fields.holder;
@@ -224,9 +235,11 @@ export interface StaleTokenFields {
 /** A write had a lower fencing token than an earlier write: the sender has lost the lock. */
 export class EtcdStaleToken extends EtcdException {
   override readonly code = 'ETCD_STALE_TOKEN';
+  /** The token of the refused write. */
   readonly token: bigint;
   /** The highest token seen. */
   readonly highest: bigint;
+  /** @internal */
   constructor(message: string, { token, highest }: StaleTokenFields) {
     super(message);
     this.token = token;

@@ -1,40 +1,96 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import * as api from '../src/index.ts';
 import * as server from '../src/server/index.ts';
 import { runScript } from './support/script.ts';
 
+const VALUES = [
+  'EtcdClient',
+  'EtcdClientClosed',
+  'EtcdClusterIdChanged',
+  'EtcdConnectionFailed',
+  'EtcdException',
+  'EtcdInsufficientPermissions',
+  'EtcdKeysLeft',
+  'EtcdLockExpired',
+  'EtcdLockLost',
+  'EtcdLockReleased',
+  'EtcdStaleToken',
+  'EtcdTlsFailed',
+  'EtcdUnusableAnswer',
+  'EtcdValueError',
+  'EtcdWatchTimedOut',
+  'Fence',
+  'Lock',
+  'LockManager',
+];
+
+const TYPES = [
+  'AcquireOptions',
+  'CloseOptions',
+  'EndpointFailure',
+  'Entry',
+  'EtcdClientOptions',
+  'Held',
+  'HoldOptions',
+  'LockClient',
+  'LockHolder',
+  'LockInfo',
+  'LockManagerOptions',
+  'LockManagerSnapshot',
+  'LockMode',
+  'LockOptions',
+  'OpenHeld',
+  'Pem',
+  'Raise',
+  'RequestOptions',
+  'RequestTrace',
+];
+
+/** The declarations that a user's editor shows, with their docstrings. */
+const reference = readFileSync(new URL('../docs/api/etcd-v2-lock.md', import.meta.url), 'utf8');
+
+/** The members of a class in the reference: properties in tables, accessors and methods in headings. */
+function membersOf(name: string): string[] {
+  const [chapter = ''] = reference.split(`\n### ${name}\n`).at(1)?.split('\n### ') ?? [];
+  const properties = [...chapter.matchAll(/^\| <a id="property-[^|]*`(\w+)\??` \|/gm)];
+  const others = [...chapter.matchAll(/^##### (?!Constructor$)\W*(\w+)/gm)];
+  return [...properties, ...others].map(([, member = '']) => member).sort();
+}
+
 test('etcd-v2-lock exports exactly these values', () => {
-  expect(Object.keys(api).sort()).toEqual([
-    'EtcdAlreadyExist',
-    'EtcdClient',
-    'EtcdClientClosed',
-    'EtcdClusterIdChanged',
-    'EtcdCompareFailed',
-    'EtcdConnectionFailed',
-    'EtcdDirNotEmpty',
-    'EtcdEventIndexCleared',
-    'EtcdException',
-    'EtcdInsufficientPermissions',
-    'EtcdKeyError',
-    'EtcdKeyNotFound',
-    'EtcdKeysLeft',
-    'EtcdLeaderElectionInProgress',
-    'EtcdLockExpired',
-    'EtcdLockLost',
-    'EtcdLockReleased',
-    'EtcdNotDir',
-    'EtcdNotFile',
-    'EtcdRootReadOnly',
-    'EtcdStaleToken',
-    'EtcdTlsFailed',
-    'EtcdUnusableAnswer',
-    'EtcdValueError',
-    'EtcdWatchTimedOut',
-    'EtcdWatcherCleared',
-    'Fence',
-    'Lock',
-    'LockManager',
+  expect(Object.keys(api).sort()).toEqual(VALUES);
+});
+
+test('the API reference has exactly the exported values and types', () => {
+  const names = [...reference.matchAll(/^### (\w+)/gm)].map(([, name = '']) => name);
+  expect(names.sort()).toEqual([...VALUES, ...TYPES].sort());
+});
+
+test('a client, a manager and a lock have exactly these public members', () => {
+  expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix']);
+  expect(membersOf('LockManager')).toEqual(['acquire', 'query', 'request']);
+  expect(membersOf('Lock')).toEqual([
+    'acquire',
+    'asyncDispose',
+    'contenders',
+    'fencingToken',
+    'isAcquired',
+    'isTaken',
+    'lockKey',
+    'name',
+    'path',
+    'release',
+    'setUuid',
+    'signal',
+    'uuid',
   ]);
+});
+
+test('every constructor in the reference says what it creates', () => {
+  const [, ...constructors] = reference.split(/^> \*\*new \w+\*\*/m);
+  expect(constructors.length).toBeGreaterThan(3);
+  for (const text of constructors) expect(text.split('\n\n')[1]).toMatch(/^Creates /);
 });
 
 test('etcd-v2-lock/server exports exactly EmbeddedEtcd', () => {

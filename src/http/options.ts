@@ -22,11 +22,13 @@ export interface HttpOptions {
   readonly readTimeout?: number;
   /** User for basic authentication; requires `password`. */
   readonly username?: string;
+  /** Password for basic authentication; requires `username`. */
   readonly password?: string;
   /** Certificate authorities to trust instead of Node's defaults. Certificates are always verified. */
   readonly ca?: Pem;
   /** Client certificate; requires `key`. */
   readonly cert?: Pem;
+  /** Private key of the client certificate; requires `cert`. */
   readonly key?: Pem;
   /**
    * Id of the only cluster to accept, in lower-case hex digits as in the header `X-Etcd-Cluster-Id`. If another cluster answers,

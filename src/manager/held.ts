@@ -2,7 +2,9 @@ import type { LockMode } from '../recipe/entry-value.ts';
 
 /** A held lock, as the callback of a request gets it. */
 export interface Held {
+  /** Name of the lock. */
   readonly name: string;
+  /** Whether the lock is held alone or together with other shared holders. */
   readonly mode: LockMode;
   /** Key of the own entry in the queue. */
   readonly key: string;
@@ -43,5 +45,6 @@ export interface OpenHeld extends Held {
    * retried in the background.
    */
   release(): Promise<boolean>;
+  /** Releases the lock at the end of an `await using` block. */
   [Symbol.asyncDispose](): Promise<void>;
 }

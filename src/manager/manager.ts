@@ -2,8 +2,9 @@ import { withCallersStack } from '../callers-stack.ts';
 import { ignore } from '../cancellation.ts';
 import { show } from '../checks.ts';
 import { Attempt } from '../recipe/attempt.ts';
+import type { LockClient } from '../recipe/client.ts';
 import { storeOf } from '../recipe/option-checks.ts';
-import type { LockClient, LockStore, QueueStore } from '../recipe/store.ts';
+import type { LockStore, QueueStore } from '../recipe/store.ts';
 import type { Held, OpenHeld } from './held.ts';
 import { Hold } from './hold.ts';
 import { localQueue, type Turn } from './local-queue.ts';
@@ -19,9 +20,6 @@ import { type LockManagerSnapshot, queryLocks } from './query.ts';
 import { enclosingFrame } from './reentrance.ts';
 import { type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
-
-/** A reentrant request runs its callback under an outer hold. `acquire()` has no callback. */
-type OpenHoldOptions = HoldOptions & { readonly reentrant?: never };
 
 /** A request that has its turn in this process. */
 interface Admitted {
@@ -51,7 +49,8 @@ export class LockManager {
   readonly #defaults: LockManagerOptions;
 
   /**
-   * Creates a manager. Sends nothing to etcd.
+   * Creates a manager, which acquires locks on the client's cluster. Sends nothing to etcd.
+   * @param client an `EtcdClient`; share it between the managers of a process
    * @param options defaults for all requests
    * @throws {TypeError | RangeError} for a missing client, or an unknown or invalid option
    */
@@ -82,13 +81,13 @@ export class LockManager {
    * @throws {TypeError | RangeError} for an invalid argument, before anything is sent
    * @throws the signal's reason when it aborts the wait
    */
-  request<T>(name: string, callback: Callback<Held, T>): Promise<T>;
+  request<T>(name: string, callback: (held: Held) => T | PromiseLike<T>): Promise<T>;
   request<T>(
     name: string,
     options: RequestOptions & { readonly ifAvailable?: false | undefined },
-    callback: Callback<Held, T>,
+    callback: (held: Held) => T | PromiseLike<T>,
   ): Promise<T>;
-  request<T>(name: string, options: RequestOptions, callback: Callback<Held | null, T>): Promise<T>;
+  request<T>(name: string, options: RequestOptions, callback: (held: Held | null) => T | PromiseLike<T>): Promise<T>;
   async request<T>(
     name: string,
     ...args:
@@ -126,8 +125,11 @@ export class LockManager {
    * await using held = await locks.acquire('file1');
    * @throws as {@link LockManager.request}
    */
-  acquire(name: string, options?: OpenHoldOptions & { readonly ifAvailable?: false | undefined }): Promise<OpenHeld>;
-  acquire(name: string, options: OpenHoldOptions): Promise<OpenHeld | null>;
+  acquire(
+    name: string,
+    options?: HoldOptions & { readonly ifAvailable?: false | undefined; readonly reentrant?: never },
+  ): Promise<OpenHeld>;
+  acquire(name: string, options: HoldOptions & { readonly reentrant?: never }): Promise<OpenHeld | null>;
   async acquire(name: string, options: HoldOptions = {}): Promise<OpenHeld | null> {
     const queue = this.#store.queue(name);
     const checked = checkRequest(options, this.#defaults);

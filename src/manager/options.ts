@@ -50,6 +50,7 @@ interface Common {
   readonly label?: string | undefined;
 }
 
+/** Options of a manager: defaults for its requests, and how long its leases count. */
 export interface LockManagerOptions extends Common {
   /**
    * Seconds by which the clocks of etcd's members may differ. A lease counts as lost this long before its TTL has passed.
@@ -79,6 +80,7 @@ export interface HoldOptions extends Common {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Options of one request with a callback. `ttl`, `timeout` and `identity` default to the manager's. */
 export interface RequestOptions extends HoldOptions {
   /**
    * Whether a request made inside the callback of a request for the same lock runs under that hold, instead of waiting for its

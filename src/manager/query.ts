@@ -6,19 +6,25 @@ import type { LockStore, Queue } from '../recipe/store.ts';
 export interface LockInfo {
   /** Name of the lock. */
   readonly name: string;
+  /** Whether the entry is for the lock alone or together with other shared holders. */
   readonly mode: LockMode;
+  /** The uuid in the entry's value. */
   readonly uuid: string;
   /** The `identity` option of the request that made the entry; undefined if it had none. */
   readonly identity: string | undefined;
   /** The `label` option of the request, by default `hostname:pid`; undefined if it had none, as with python-etcd. */
   readonly label: string | undefined;
+  /** Key of the entry. */
   readonly key: string;
   /** Seconds until the entry expires unless it is renewed; undefined if it never expires. */
   readonly ttl: number | undefined;
 }
 
+/** The entries of one queue or of all queues, as `query()` reports them. */
 export interface LockManagerSnapshot {
+  /** The entries that hold their locks. */
   readonly held: readonly LockInfo[];
+  /** The entries that wait, in the order in which they are served. */
   readonly pending: readonly LockInfo[];
 }
 

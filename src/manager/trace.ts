@@ -48,11 +48,15 @@ export interface Renewal {
  * each event sets more of its fields.
  */
 export interface RequestTrace {
+  /** Name of the lock. */
   readonly name: string;
+  /** The request's option `mode`. */
   readonly mode: LockMode;
+  /** The request's option `identity`. */
   readonly identity: string | undefined;
   /** Key of the request's entry; undefined while there is none, for example while the request waits inside the process. */
   readonly key: string | undefined;
+  /** The uuid in the value of that entry. */
   readonly uuid: string | undefined;
   /** Position of the entry in the queue, from 1; undefined if the store does not know it. Set at the event `queued`. */
   readonly position: number | undefined;
@@ -60,7 +64,7 @@ export interface RequestTrace {
   readonly requeueCause: unknown;
   /** The last renewal. Set at the events `renewed` and `renewal-failed`. */
   readonly renewal: Renewal | undefined;
-  /** Set at the event `held`. */
+  /** The fencing token of the hold. Set at the event `held`. */
   readonly fencingToken: bigint | undefined;
   /** Seconds from the request to the start of the hold. Set at the event `held`. */
   readonly waited: number | undefined;

@@ -3,11 +3,13 @@ import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
 import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import { acquire, giveUp } from '../recipe/acquire.ts';
 import { Attempt } from '../recipe/attempt.ts';
+import type { LockClient } from '../recipe/client.ts';
+import type { Entry } from '../recipe/entry.ts';
 import { type EntryValue, parseValue } from '../recipe/entry-value.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { storeOf } from '../recipe/option-checks.ts';
 import { unregisterOwn } from '../recipe/own-entries.ts';
-import type { Entry, LockClient, LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
+import type { LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
 import { freshUuid } from '../recipe/uuid.ts';
 import {
   type AcquireOptions,
@@ -27,8 +29,17 @@ export interface Contender extends Entry, EntryValue {}
  *
  * Calling `acquire` again on the same object renews the TTL. Calls of `acquire` and `setUuid` on one object run one after
  * another. `release` makes a waiting `acquire` reject.
+ * @example
+ * const lock = new Lock(client, 'file1');
+ * await lock.acquire({ lockTtl: 60, keepAlive: true });
+ * try {
+ *   await db.write(row, lock.fencingToken);
+ * } finally {
+ *   await lock.release();
+ * }
  */
 export class Lock {
+  /** The name of the lock, as given. */
   readonly name: string;
   /** The directory of the queue, `<lockPrefix>/<name>`. */
   readonly path: string;
@@ -47,7 +58,7 @@ export class Lock {
   #turn: Promise<void> | undefined;
 
   /**
-   * Creates a lock object. Makes no request.
+   * Creates a lock object. Sends nothing to etcd.
    * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For a name with "?", "#" or an escape
    * such as "%41", python-etcd uses another path and therefore another queue.
    * @throws {TypeError | RangeError} for a missing client, a name that etcd would change, or an unknown or invalid option

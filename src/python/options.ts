@@ -4,6 +4,7 @@ import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import { parseValue } from '../recipe/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
+/** Options of a `Lock`. */
 export interface LockOptions {
   /** Value of the lock's entry, at most 250 bytes. No two lock objects may use the same uuid at a time. Default: a new uuid. */
   readonly uuid?: string | undefined;
@@ -16,6 +17,7 @@ export interface LockOptions {
 
 const LOCK_OPTIONS = { uuid: true, margin: true } satisfies OptionNames<LockOptions>;
 
+/** Options of one `Lock.acquire()`. */
 export interface AcquireOptions {
   /**
    * Whether to wait for the lock. Default true. With false, `acquire` resolves to false if another entry holds the lock, **and

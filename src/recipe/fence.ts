@@ -12,11 +12,18 @@ export type Raise = (resource: string, token: bigint) => bigint | Promise<bigint
  * suspended and lost its lock without noticing cannot overwrite newer data (Kleppmann, "How to do distributed locking").
  *
  * Tokens of two etcd clusters cannot be compared: when the cluster changes, delete the stored tokens.
+ * @example
+ * const fence = new Fence();
+ * await fence.accept('file1', held.fencingToken);
  */
 export class Fence {
   readonly #raise: Raise;
 
-  /** @param raise compares and stores tokens; by default they are stored in the memory of this object */
+  /**
+   * Creates a fence.
+   * @param raise compares and stores tokens; by default they are stored in the memory of this object
+   * @throws {TypeError} if `raise` is not a function
+   */
   constructor(raise: Raise = inMemory()) {
     if (typeof raise !== 'function') throw new TypeError(`raise must be a function, got ${show(raise)}`);
     this.#raise = raise;

@@ -1,7 +1,8 @@
 import { checkLength, checkSecondsOrNone, checkWellFormed, show } from '../checks.ts';
 import { warnOfMilliseconds } from '../milliseconds.ts';
+import type { LockClient } from './client.ts';
 import { defaultMargin } from './lease.ts';
-import type { LockClient, LockStore } from './store.ts';
+import type { LockStore } from './store.ts';
 
 const LONGEST_TTL = 2 ** 31;
 

@@ -9,18 +9,10 @@
 import type { Source } from '../cancellation.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { Deadline } from '../time.ts';
+import type { Entry } from './entry.ts';
 import type { LockMode } from './entry-value.ts';
 
-/** A key in the queue of a lock. */
-export interface Entry {
-  readonly key: string;
-  /** `[shared:][id:<identity>:]<uuid>[@<label>]`: the entry's mode, and the identity, uuid and label of its owner. */
-  readonly value: string;
-  /** Position in the queue: a lower rank is served first. On etcd v2 the number that names the key. */
-  readonly rank: bigint;
-  /** Whole seconds left when the entry was read, rounded up; undefined if it never expires. */
-  readonly ttl: number | undefined;
-}
+export type { Entry };
 
 /** An entry of this process, as of its last write. */
 export interface OwnEntry extends Omit<Entry, 'ttl'> {
@@ -160,9 +152,4 @@ export interface LockStore {
   queue(lock: string): QueueStore;
   /** Reads all queues below the lock prefix. Resolves to a map from lock name to queue. */
   list(): Promise<ReadonlyMap<string, Queue>>;
-}
-
-/** The client that a `Lock` or `LockManager` uses: an `EtcdClient`. */
-export interface LockClient {
-  readonly store: LockStore;
 }

@@ -9,6 +9,7 @@ import { createHttpServer, listen } from './front/http-server.ts';
 import { MemoryStore } from './store/memory.ts';
 import { Store } from './store/store.ts';
 
+/** Options of {@link EmbeddedEtcd.start}. */
 export interface EmbeddedEtcdOptions {
   /** TCP port to listen on. Default 0: any free port. */
   readonly port?: number;
@@ -34,12 +35,12 @@ const OPTIONS = { port: true, host: true } satisfies OptionNames<EmbeddedEtcdOpt
  *
  * @example
  * ```ts
- * import { EtcdClient } from 'etcd-v2-lock';
+ * import { EtcdClient, LockManager } from 'etcd-v2-lock';
  * import { EmbeddedEtcd } from 'etcd-v2-lock/server';
  *
  * const etcd = await EmbeddedEtcd.start();
  * const client = new EtcdClient({ endpoints: etcd.url });
- * await client.set('/greeting', 'hello', { ttl: 60 });
+ * const token = await new LockManager(client).request('file1', async (held) => held.fencingToken);
  * await client.close();
  * await etcd.stop();
  * ```
@@ -60,6 +61,7 @@ export class EmbeddedEtcd {
   /**
    * Starts a server. Resolves when the server accepts requests. The server keeps the process alive until it is stopped by
    * {@link EmbeddedEtcd.stop}.
+   * @param options where to listen
    * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value
    * @throws the system's error if the server cannot listen on that host and port, such as `EADDRINUSE`
    */

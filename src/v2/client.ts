@@ -10,7 +10,8 @@ import type { Repeat } from '../http/failover/round.ts';
 import { warnOfMilliseconds } from '../milliseconds.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { PendingWork } from '../pending-work.ts';
-import type { LockClient, LockStore } from '../recipe/store.ts';
+import type { LockClient } from '../recipe/client.ts';
+import type { LockStore } from '../recipe/store.ts';
 import { Deadline } from '../time.ts';
 import type {
   Append,
@@ -41,6 +42,7 @@ const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('client');
 
+/** Options of {@link EtcdClient.close}. */
 export interface CloseOptions {
   /** Seconds to wait for calls under way and for pending removals of keys. Default 5. */
   readonly timeout?: number;
@@ -54,15 +56,25 @@ interface Sending extends SendOptions {
 }
 
 /**
- * {@link KeysApi} over etcd's v2 HTTP API (etcd 2.2 to 3.5; 3.4 and 3.5 with `--enable-v2`).
+ * Connects locks to an etcd cluster by its v2 HTTP API (etcd 2.2 to 3.5; 3.4 and 3.5 with `--enable-v2`). Share one client
+ * between all locks of a process, and close it at the end.
  *
  * With several endpoints, the client stays with one that answers and fails over to the next one. If all fail, the error lists
  * the failure of each endpoint. The client connects at its first call. Idle connections do not keep the process alive.
+ * @example
+ * const client = new EtcdClient({ endpoints: ['http://127.0.0.1:2379'] });
+ * const locks = new LockManager(client);
+ * await client.close();
  */
-export class EtcdClient implements KeysApi, LockClient {
-  /** The lock queues of this cluster, for `Lock` and `LockManager`. */
-  readonly store: LockStore = new V2LockStore(this);
+export class EtcdClient implements LockClient {
+  /**
+   * The lock queues of this cluster, for `Lock` and `LockManager`.
+   * @internal
+   */
+  readonly store: LockStore = new V2LockStore(this satisfies KeysApi);
+  /** Directory of the lock queues: the option `lockPrefix`. */
   readonly lockPrefix: string;
+  /** @internal */
   readonly cleanups = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly #settings: ClientSettings;
   readonly #endpoints: Endpoints;
@@ -71,17 +83,22 @@ export class EtcdClient implements KeysApi, LockClient {
   readonly #refresh = new RefreshSupport();
   #closed: Promise<void> | undefined;
 
-  /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password */
+  /**
+   * Creates a client. Sends nothing to etcd.
+   * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
+   */
   constructor(options: EtcdClientOptions = {}) {
     this.#settings = checkOptions(options);
     this.lockPrefix = this.#settings.lockPrefix;
     this.#endpoints = new Endpoints(this.#settings);
   }
 
+  /** Id of the cluster that answered last; undefined before the first answer. */
   get clusterId(): string | undefined {
     return this.#clusterId;
   }
 
+  /** @internal */
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
     const request = wire.encodeGet(key, options);
     return this.#call('hedged', options, async (sending) =>
@@ -89,6 +106,7 @@ export class EtcdClient implements KeysApi, LockClient {
     );
   }
 
+  /** @internal */
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
     const request = wire.encodeSet(key, value, options);
     // Only here: locks create and renew their keys with a TTL that was checked before.
@@ -97,6 +115,7 @@ export class EtcdClient implements KeysApi, LockClient {
     return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);
   }
 
+  /** @internal */
   async createInOrder(dir: string, value: string | undefined, options: CreateOptions = {}): Promise<Append> {
     const create = wire.encodeCreateInOrder(dir, value, options);
     const { listing: wanted, background, signal } = options;
@@ -117,6 +136,7 @@ export class EtcdClient implements KeysApi, LockClient {
     });
   }
 
+  /** @internal */
   async renew(key: string, options: RenewOptions): Promise<Renewed> {
     checkRenew(key, options);
     const { prevValue, prevIndex, ttl, timeout } = options;
@@ -136,6 +156,7 @@ export class EtcdClient implements KeysApi, LockClient {
     return this.#call('hedged', options, attempt, limit);
   }
 
+  /** @internal */
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
     const request = wire.encodeDelete(key, options);
     // A removal with an index may be sent to two members at once: only one of the two requests can succeed.
@@ -143,6 +164,7 @@ export class EtcdClient implements KeysApi, LockClient {
     return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);
   }
 
+  /** @internal */
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
     checkWatch(key, options);
     return this.#call('poll', options, (sending) =>
@@ -156,19 +178,28 @@ export class EtcdClient implements KeysApi, LockClient {
     );
   }
 
-  /** Returns the version of the member in use. */
+  /**
+   * Returns the version of the member in use.
+   * @internal
+   */
   async version(options: CallOptions = {}): Promise<wire.Version> {
     checkCall(options);
     return this.#call('hedged', options, (sending) => this.#version(sending));
   }
 
-  /** Returns the client URLs of all members, as the member in use knows them. */
+  /**
+   * Returns the client URLs of all members, as the member in use knows them.
+   * @internal
+   */
   async machines(options: CallOptions = {}): Promise<string[]> {
     checkCall(options);
     return this.#ask('hedged', wire.encodeInfo('/machines'), wire.decodeMachines, options);
   }
 
-  /** Returns the members of the cluster, as the member in use knows them. */
+  /**
+   * Returns the members of the cluster, as the member in use knows them.
+   * @internal
+   */
   async members(options: CallOptions = {}): Promise<wire.Member[]> {
     checkCall(options);
     return this.#ask('hedged', wire.encodeInfo('/members'), wire.decodeMembers, options);
@@ -182,6 +213,7 @@ export class EtcdClient implements KeysApi, LockClient {
    *
    * Do not await this inside a callback that holds a `LockManager`'s lock: each would wait for the other. Release a held `Lock`
    * first, or its key stays until the TTL has passed.
+   * @param options how long to wait
    * @throws {EtcdKeysLeft} if keys could not be removed in time; the message names them. The client is closed all the same.
    * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0
    */
@@ -193,6 +225,7 @@ export class EtcdClient implements KeysApi, LockClient {
     return this.#closed;
   }
 
+  /** Closes the client at the end of an `await using` block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -3,6 +3,7 @@ import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } f
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { checkKey, DEFAULT_LOCK_PREFIX } from './paths.ts';
 
+/** Options of an `EtcdClient`: how to reach the cluster. */
 export interface EtcdClientOptions extends HttpOptions {
   /** Directory of the lock queues. Default `/_locks`, as in python-etcd. */
   readonly lockPrefix?: string;

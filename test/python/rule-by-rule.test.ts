@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
+import { EtcdLeaderElectionInProgress } from '../../src/errors.ts';
 import {
   type EtcdClient,
   EtcdClusterIdChanged,
   EtcdException,
   EtcdInsufficientPermissions,
-  EtcdLeaderElectionInProgress,
   EtcdLockExpired,
   Lock,
-  type Snapshot,
 } from '../../src/index.ts';
+import type { Snapshot } from '../../src/v2/keys-api.ts';
 import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { block } from '../support/managers.ts';
 import { until } from '../support/until.ts';

@@ -1,7 +1,8 @@
 import { lookup } from 'node:dns/promises';
 import { hostname, networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { EtcdKeyNotFound, Lock } from '../../src/index.ts';
+import { EtcdKeyNotFound } from '../../src/errors.ts';
+import { Lock } from '../../src/index.ts';
 import { EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../src/server/index.ts';
 import type { EtcdClient } from '../../src/v2/client.ts';
 import { connect } from '../support/clients.ts';

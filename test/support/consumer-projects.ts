@@ -35,7 +35,7 @@ import { EmbeddedEtcd } from 'etcd-v2-lock/server';
 ${TEST}`,
 };
 
-/** Uses both entry points, and prints `bigint`. */
+/** Uses both entry points, and prints `bigint`. Members that are not public do not compile. */
 const PROGRAM = `import { EtcdClient, type Held, LockManager } from 'etcd-v2-lock';
 import { EmbeddedEtcd } from 'etcd-v2-lock/server';
 
@@ -45,6 +45,12 @@ async function main(): Promise<void> {
   const { signal } = new AbortController();
   const type = await new LockManager(client).request('report', { signal }, (held: Held) => typeof held.fencingToken);
   console.log(type);
+  // @ts-expect-error
+  client.cleanups;
+  // @ts-expect-error
+  client.store;
+  // @ts-expect-error
+  new LockManager({});
   await client.close();
   await etcd.stop();
 }

@@ -2,7 +2,8 @@ import { ignore, orAborted, Scope, sharedAbortController } from '../../cancellat
 import { checkSeconds, checkSecondsOrNone } from '../../checks.ts';
 import { EtcdClientClosed, EtcdKeysLeft } from '../../errors.ts';
 import { PendingWork } from '../../pending-work.ts';
-import type { LockClient, LockStore } from '../../recipe/store.ts';
+import type { LockClient } from '../../recipe/client.ts';
+import type { LockStore } from '../../recipe/store.ts';
 import { Deadline, now } from '../../time.ts';
 import type {
   Append,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { EtcdKeyNotFound } from '../../../src/errors.ts';
-import type { LockClient } from '../../../src/recipe/store.ts';
+import type { LockClient } from '../../../src/recipe/client.ts';
 import type { Change, KeyEvent, KeysApi, Node, WatchOptions } from '../../../src/v2/keys-api.ts';
 import { rejection } from '../../support/clients.ts';
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { pause, Scope } from '../../../src/cancellation.ts';
 import { EtcdClientClosed, EtcdKeysLeft } from '../../../src/errors.ts';
 import { PendingWork } from '../../../src/pending-work.ts';
-import type { Entry, LockClient, LockStore, StoreCall } from '../../../src/recipe/store.ts';
+import type { LockClient } from '../../../src/recipe/client.ts';
+import type { Entry, LockStore, StoreCall } from '../../../src/recipe/store.ts';
 import { Deadline } from '../../../src/time.ts';
 import { MemoryLockStore } from './memory-lock-store.ts';
 

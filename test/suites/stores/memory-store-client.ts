@@ -7,6 +7,7 @@ import { QueueView, type StoreClient } from './store-client.ts';
 export function memoryStoreClient(memory: SharedMemory): StoreClient {
   const client = new MemoryClient(memory);
   return {
+    clusterId: client.clusterId,
     store: client.store,
     close: (options) => client.close(options),
     view: (lock) => new MemoryQueueView(memory, client.store.queue(lock).path),

@@ -1,5 +1,6 @@
 import type { Source } from '../../../src/cancellation.ts';
-import type { Entry, LockClient } from '../../../src/recipe/store.ts';
+import type { LockClient } from '../../../src/recipe/client.ts';
+import type { Entry } from '../../../src/recipe/store.ts';
 import { type UntilOptions, until } from '../../support/until.ts';
 
 /** The kinds of requests that tests distinguish, on every store. */

@@ -7,6 +7,9 @@ import { QueueView, type StoreClient } from './store-client.ts';
 
 /** Returns a client of etcd v2, or of any other store behind a `KeysApi`, for the tests of all stores. */
 export const v2StoreClient = (keys: ClosableKeys): StoreClient => ({
+  get clusterId() {
+    return keys.clusterId;
+  },
   store: keys.store,
   close: (options) => keys.close(options),
   view: (lock) => new V2QueueView(keys, lock),

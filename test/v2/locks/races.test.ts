@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { EtcdKeyNotFound } from '../../../src/errors.ts';
 import {
   EtcdConnectionFailed,
-  EtcdKeyNotFound,
   EtcdLockExpired,
   EtcdLockReleased,
   EtcdUnusableAnswer,

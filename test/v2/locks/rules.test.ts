@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Node } from '../../../src/index.ts';
 import { isShared, type LockMode } from '../../../src/recipe/entry-value.ts';
 import { blocks } from '../../../src/recipe/rules.ts';
+import type { Node } from '../../../src/v2/keys-api.ts';
 import { entriesAmong, type V2Entry } from '../../../src/v2/locks/reading.ts';
 import { blockingEntry } from '../../../src/v2/locks/standing.ts';
 
