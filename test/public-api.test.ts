@@ -67,6 +67,13 @@ test('the API reference has exactly the exported values and types', () => {
   expect(names.sort()).toEqual([...VALUES, ...TYPES].sort());
 });
 
+test('signatures name AbortSignal, and none of the types behind it', () => {
+  expect(reference).toContain('`AbortSignal`');
+  expect(reference).not.toMatch(
+    /\b(?:Scope|Source|PendingWork|KeysApi|LockStore|QueueStore|Ticket|Append|Conditions)\b/,
+  );
+});
+
 test('a client, a manager and a lock have exactly these public members', () => {
   expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix']);
   expect(membersOf('LockManager')).toEqual(['acquire', 'query', 'request']);
