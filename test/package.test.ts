@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { JEST, makeProject, TS_JEST, TYPESCRIPT } from './support/consumer-projects.ts';
 import { type Installed, installPackage } from './support/installed.ts';
 import { freshName, raw } from './support/locks.ts';
-import { packageJson } from './support/readme.ts';
+import { exists, packageJson } from './support/readme.ts';
 
 /** The oldest version of each line that package.json supports, those with and without `require` of ES modules, and the newest. */
 const versions = ['20.18.1', '20.19.0', '22.0.0', '22', '24'];
@@ -46,6 +46,13 @@ test('the tarball has the build, the docs and the examples, and no development f
   expect(installed.files).toEqual(expect.arrayContaining(['dist/cli/main.js', 'dist/index.d.ts', 'docs/cli.md']));
 });
 
+test('every file of the build has its source: nothing is left of an earlier build', () => {
+  const built = installed.files.filter((file) => /^dist\/.*(?<!\.d)\.(?:js|mjs|ts)$/.test(file));
+  expect(built.length).toBeGreaterThan(50);
+  const sourceOf = (file: string) => file.replace('dist/', 'src/').replace(/\.m?js$/, '.ts');
+  expect(built.filter((file) => !exists(sourceOf(file)))).toEqual([]);
+});
+
 test('publint reports no problems', async () => {
   const { stdout } = await check('publint', 'run', installed.tarball, '--strict');
   expect(stdout).toContain('All good!');
@@ -68,7 +75,7 @@ describe.each([
   ['5.9', () => join(installed.dir, 'node_modules/typescript/bin/tsc')],
   ['7', () => resolve('node_modules/typescript/bin/tsc')],
 ])('with TypeScript %s', (version, compiler) => {
-  test.each(Object.entries(TYPESCRIPT))(
+  test.concurrent.each(Object.entries(TYPESCRIPT))(
     'a program compiles with `module: %s` in strict mode without skipLibCheck, and runs',
     async (module, { files, programs }) => {
       const cwd = makeProject(installed.dir, `${module}-${version}`, files);
@@ -105,7 +112,7 @@ describe.each(versions)('on Node %s', (version) => {
     expect(stderr).toBe('');
   });
 
-  test.each([
+  test.concurrent.each([
     ['Jest, without configuration', 'jest'],
     ['ts-jest', 'ts-jest'],
   ])('a test with %s passes', async (_, project) => {
