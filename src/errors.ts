@@ -6,11 +6,13 @@ export interface LockHolder {
   readonly key: string;
   /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>[@<label>]`. */
   readonly value: string;
+  /** Whether the holder shares the lock. */
   readonly mode: 'exclusive' | 'shared';
   /** The holder's `identity` option; undefined if it has none. */
   readonly identity: string | undefined;
   /** The holder's `label` option, by default `hostname:pid`; undefined if it has none, as with python-etcd. */
   readonly label: string | undefined;
+  /** Identifies the hold. */
   readonly uuid: string;
   /** Seconds until the key expires, counted from when the queue was last read; undefined if the key never expires. */
   readonly ttl: number | undefined;

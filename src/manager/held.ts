@@ -34,15 +34,18 @@ export interface Held {
    */
   assertHeld(): void;
   /** Returns what `JSON.stringify(held)` shows. The fencing token becomes a string of decimal digits. */
-  toJSON(): Pick<Held, 'name' | 'mode' | 'key' | 'uuid'> & { readonly fencingToken: string };
+  toJSON(): Pick<Held, 'name' | 'mode' | 'key' | 'uuid'> & {
+    /** Decimal digits. */
+    readonly fencingToken: string;
+  };
 }
 
 /** A lock held without a callback, until {@link OpenHeld.release} is called. */
 export interface OpenHeld extends Held {
   /**
-   * Releases the lock; with `holdAtLeast`, leaves its key to expire. Resolves to true if the lock was held until this call, to false if it was lost before. Never rejects, so
-   * that in a `finally` block it cannot replace your own error. If the key cannot be removed within a second, the removal is
-   * retried in the background.
+   * Releases the lock; with `holdAtLeast`, leaves its key to expire. Resolves to true if the lock was held until this call, to
+   * false if it was lost before. Never rejects, so that in a `finally` block it cannot replace your own error. If the key cannot
+   * be removed within a second, the removal is retried in the background.
    */
   release(): Promise<boolean>;
   /** Releases the lock at the end of an `await using` block. */

@@ -9,11 +9,13 @@ export type LockMode = 'exclusive' | 'shared';
  * identity in it.
  */
 export interface EntryValue {
+  /** Whether the entry shares the lock. */
   readonly mode: LockMode;
   /** Names the process across restarts: an entry of an earlier process with the same identity may be evicted. */
   readonly identity: string | undefined;
   /** Says who made the entry, for people. No rule depends on it. */
   readonly label: string | undefined;
+  /** Identifies the hold or the wait that made the entry. */
   readonly uuid: string;
 }
 
