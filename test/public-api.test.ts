@@ -28,6 +28,7 @@ const VALUES = [
 const TYPES = [
   'AcquireOptions',
   'CloseOptions',
+  'Contender',
   'EndpointFailure',
   'Entry',
   'EtcdClientOptions',
@@ -43,7 +44,9 @@ const TYPES = [
   'OpenHeld',
   'Pem',
   'Raise',
+  'Renewal',
   'RequestOptions',
+  'RequestOutcome',
   'RequestTrace',
 ];
 

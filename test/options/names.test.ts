@@ -103,7 +103,11 @@ test.each([
   ['locks.request', 'timeoutInSeconds', 'use "timeout", in seconds'],
   ['locks.request', 'singal', 'did you mean "signal"?'],
   ['locks.request', 'blocking', 'use "ifAvailable", which is its opposite'],
-  ['locks.request', 'margin', 'the options are mode, ttl, timeout, ifAvailable, identity, reentrant, signal'],
+  [
+    'locks.request',
+    'margin',
+    'the options are ttl, timeout, identity, label, holdAtLeast, maxHold, mode, ifAvailable,',
+  ],
   ['locks.acquire', 'ifavailable', 'did you mean "ifAvailable"?'],
   ['locks.acquire', 'steal', 'a holder cannot be forced to stop'],
   ['lock.acquire', 'ttl', 'did you mean "lockTtl"?'],

@@ -70,9 +70,12 @@ const anchorOf = (title: string): string =>
     .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
     .replaceAll(' ', '-');
 
+/** The README and the pages of docs/ that are written by hand, and the manual of the command line. */
 export const pages: readonly Page[] = [
   'README.md',
-  ...readdirSync(new URL('docs/', root)).map((name) => `docs/${name}`),
+  ...readdirSync(new URL('docs/', root))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
 ].map(pageOf);
 
 /** Returns a page by its path in the repository. */
