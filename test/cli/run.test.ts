@@ -191,6 +191,7 @@ describe('run does not start the command', () => {
       ['x', '--if-available', '--timeout', '5', '--', 'true'],
       /cannot be used with/,
     ],
+    ['both --verbose and --quiet', ['x', '-v', '-q', '--', 'true'], /cannot be used with/],
     ['an exit code above 255', ['x', '-E', '256', '--', 'true'], /exit code must be an integer from 0 to 255, got 256/],
   ])('with %s: exit code 64, and the message says what is wrong', async (_, args, message) => {
     const { code, stdout, stderr } = await run(...args);
@@ -223,5 +224,93 @@ describe('run does not start the command', () => {
       code: 126,
       stderr: `etcd-v2-lock: cannot run ${file}: not executable\n`,
     });
+  });
+});
+
+describe('a run that waits, without a terminal,', () => {
+  /** Starts a run that waits behind another; resolves once it waits. `release` ends the other. */
+  async function startWaiting(...args: readonly string[]) {
+    const name = freshName();
+    const holder = witness(0);
+    const first = startRun(name, '--identity', 'the-holder', '--', ...holder.command);
+    await holder.begun();
+    const waiting = startRun(name, ...args, '--', 'echo', 'ran');
+    let stderr = '';
+    waiting.process.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    await untilQueued(name, 2);
+    const says = (text: RegExp) =>
+      until(
+        () => stderr,
+        (all) => text.test(all),
+      );
+    return { name, waiting, says, release: () => void first.process.kill('SIGTERM') };
+  }
+
+  test('prints one line with the holder when it waits, and one line when it holds the lock', async () => {
+    const { name, waiting, says, release } = await startWaiting();
+    await says(/waiting/);
+    release();
+    const { code, stdout, stderr } = await waiting.result;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'ran\n' });
+    expect(stderr.replace(/after [\d.]+ s/, 'after some time')).toBe(
+      `etcd-v2-lock: waiting for ${name}, held by the-holder, position 2 of 2\n` +
+        `etcd-v2-lock: acquired ${name} after some time\n`,
+    );
+  });
+
+  test('prints no line about an acquisition if the timeout passes', async () => {
+    const { waiting, says } = await startWaiting('--timeout', '6', '-E', '33');
+    await says(/waiting/);
+    const { code, stderr } = await waiting.result;
+    expect(code).toBe(33);
+    expect(stderr).toMatch(/^etcd-v2-lock: waiting for .*\n.* not acquired within 6 s; held by .*\n$/);
+  });
+
+  test('prints every change and step with --verbose', async () => {
+    const { name, waiting, says, release } = await startWaiting('-v');
+    await says(/position 2 of 2/);
+    const other = await raw('POST', `/_locks/${name}`, { value: 'another', ttl: '600' });
+    await says(/position 2 of 3/);
+    release();
+    const { stderr } = await waiting.result;
+    await raw('DELETE', other.body.node.key);
+    const lines = stderr.replace(/after [\d.]+ s/g, 'after some time').replace(/process \d+/, 'process n');
+    expect(lines.replace(/\/_locks\/\S+\/\d{20}, fencing token \d+/, 'key and token').split('\n')).toEqual([
+      `etcd-v2-lock: waiting for ${name}, held by the-holder, position 2 of 2`,
+      `etcd-v2-lock: waiting for ${name}, held by the-holder, position 2 of 3`,
+      `etcd-v2-lock: acquired ${name} after some time: key and token`,
+      'etcd-v2-lock: started the command as process n',
+      'etcd-v2-lock: the command ended with exit code 0',
+      `etcd-v2-lock: released ${name} after some time`,
+      '',
+    ]);
+  });
+
+  test('prints nothing with --quiet', async () => {
+    const { name, waiting, release } = await startWaiting('-q', '--ttl', '9');
+    const [, own] = await queueOn(name);
+    // The first renewal of the waiting entry: later than any report.
+    await until(
+      () => raw('GET', own?.key ?? ''),
+      ({ body }) => body.node.expiration !== own?.expiration,
+    );
+    release();
+    expect(await waiting.result).toMatchObject({ code: 0, stdout: 'ran\n', stderr: '' });
+  });
+});
+
+test('run without a wait prints its steps with --verbose only, and the taken lock of --if-available too', async () => {
+  const name = freshName();
+  expect((await run(name, '-v', '--', 'true')).stderr).toMatch(
+    /^.*acquired .*\n.*started .*\n.*ended with exit code 0\n.*released .*\n$/,
+  );
+  const job = witness(0);
+  startRun(name, '--', ...job.command);
+  await job.begun();
+  expect(await run(name, '-v', '--if-available', '--', 'true')).toMatchObject({
+    code: 1,
+    stderr: `etcd-v2-lock: lock ${name} is taken\n`,
   });
 });

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { ignore } from '../../cancellation.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import type { OpenHeld } from '../../manager/held.ts';
 import { LockManager } from '../../manager/manager.ts';
@@ -12,9 +13,10 @@ import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
 import { type GuardLimits, guard } from '../job/guard.ts';
 import { startJob } from '../job/job.ts';
-import { withProgress } from '../job/progress.ts';
+import { type Verbosity, withProgress } from '../job/progress.ts';
 import { Relay } from '../job/relay.ts';
 import { Starter } from '../job/starter.ts';
+import { printSteps } from '../job/steps.ts';
 import { surviveHangUp } from '../job/terminal.ts';
 import { mayBePassword, NOT_SHOWN } from '../secrets.ts';
 import { withClient } from '../session.ts';
@@ -30,12 +32,20 @@ interface Flags {
   readonly maxHold: number;
   readonly label?: string;
   readonly conflictExitCode?: number;
+  readonly verbose?: boolean;
+  readonly quiet?: boolean;
 }
 
 const ABOUT = `
 The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
 a fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
 command that lost its lock.
+
+Messages on stderr:
+- A wait longer than a second is reported with the holder: as a status line on a terminal, otherwise as one line when it
+  is noticed and one when the lock is acquired.
+- --verbose also prints each change of the queue position, the key, the fencing token, and the start and end of the command.
+- --quiet prints errors only.
 
 Signals:
 - SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are relayed to the command and its children.
@@ -100,6 +110,8 @@ export function runCommand(): Command {
       'your label: shows people who holds or waits, and has no other effect. Empty: none (default: host name and process id)',
     )
     .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
+    .option('-v, --verbose', 'print each step on stderr')
+    .addOption(new Option('-q, --quiet', 'print errors only, not who holds the lock').conflicts('verbose'))
     .addHelpText('after', ABOUT)
     .action(withClient(run));
   return explain(command, {
@@ -132,12 +144,16 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   // Created before the relay: this blocks for some milliseconds, and a signal during that time must end this process at once.
   const starter = new Starter();
   const relay = new Relay();
+  const stopSteps = flags.verbose ? printSteps() : ignore;
   try {
-    const held = await acquire(new LockManager(client), name, { ...request, signal: relay.ending });
+    const locks = new LockManager(client);
+    const limited = { ...request, signal: relay.ending };
+    const held = await withProgress(locks, name, verbosityOf(flags), () => locks.acquire(name, limited));
     if (held === null) return taken(name, flags);
     const limits = { ttl: flags.ttl, maxHold: limitOf(flags.maxHold) };
     try {
-      return relay.endedBy ? exitCodeOfSignal(relay.endedBy) : await runUnder(held, job, limits, { relay, starter });
+      if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
+      return await runUnder(held, job, limits, { relay, starter, verbose: flags.verbose });
     } finally {
       await held.release();
     }
@@ -148,6 +164,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     return flags.conflictExitCode;
   } finally {
     relay.end();
+    stopSteps();
   }
 }
 
@@ -175,25 +192,28 @@ function requestOf({
   return { mode: shared ? 'shared' : 'exclusive', ttl, timeout, ifAvailable, identity, label, holdAtLeast };
 }
 
-const acquire = (locks: LockManager, name: string, request: HoldOptions): Promise<OpenHeld | null> =>
-  withProgress(locks, name, () => locks.acquire(name, request));
+const verbosityOf = ({ verbose, quiet }: Flags): Verbosity => (quiet ? 'quiet' : verbose ? 'verbose' : 'normal');
 
 async function runUnder(
   held: OpenHeld,
   command: readonly string[],
   limits: GuardLimits,
-  { relay, starter }: { relay: Relay; starter: Starter },
+  { relay, starter, verbose = false }: { relay: Relay; starter: Starter; verbose?: boolean | undefined },
 ): Promise<number> {
   const job = await startJob(command, held, starter);
   relay.to(job.family);
+  const say = verbose ? complain : ignore;
+  say(`started the command as process ${job.pid}`);
   const { code, stopped } = await guard(job, held, limits);
+  say(`the command ended with exit code ${code}`);
   if (stopped === undefined) return code;
   complain(`${stopped}; ${command[0]} was stopped`);
   return ExitCode.lost;
 }
 
-/** Returns the exit code for a taken lock. Prints a message on a terminal only; silent otherwise, like flock(1). */
-function taken(name: string, { conflictExitCode = ExitCode.no }: Flags): number {
-  remark(`lock ${name} is taken`);
+/** Returns the exit code for a taken lock. Prints a message on a terminal or with --verbose; silent otherwise, like flock(1). */
+function taken(name: string, { conflictExitCode = ExitCode.no, verbose, quiet }: Flags): number {
+  const print = verbose ? complain : quiet ? ignore : remark;
+  print(`lock ${name} is taken`);
   return conflictExitCode;
 }

@@ -5,6 +5,8 @@ import { hasTerminal } from './terminal.ts';
 
 /** A command that runs under a lock. */
 export interface Job {
+  /** Process ID of the command. */
+  readonly pid: number;
   readonly family: Family;
   /** Resolves to the exit code of the command; 128 + n if signal n ended the command. */
   readonly ended: Promise<number>;
@@ -19,7 +21,7 @@ export async function startJob(command: readonly string[], held: Held, starter: 
   const grouped = !hasTerminal();
   const env = { ...process.env, ...environmentOf(held) };
   const { pid, ended } = await starter.start(command, { env, detached: grouped });
-  return { family: new Family({ leader: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
+  return { pid, family: new Family({ leader: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
 }
 
 /** Returns the environment variables that describe the lock. */

@@ -2,63 +2,130 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { pause } from '../../cancellation.ts';
 import type { LockManager } from '../../manager/manager.ts';
 import type { RequestTrace } from '../../manager/trace.ts';
+import { now } from '../../time.ts';
 import { ownerOf } from '../queues/show.ts';
-import { clearStatus, remark, showStatus } from '../streams.ts';
+import { clearStatus, complain, showStatus } from '../streams.ts';
 
-/** Milliseconds before the first status line. A shorter wait shows no status line. */
+/** How much `run` prints on stderr besides errors: nothing, one line per wait and acquisition, or every step. */
+export type Verbosity = 'quiet' | 'normal' | 'verbose';
+
+/** Milliseconds before a wait is reported. A shorter wait is not reported. */
 const SHOW_AFTER = 1000;
-/** Milliseconds between two updates of the status line. */
+/** Milliseconds between two reads of the queue for the report. */
 const UPDATE_EVERY = 2000;
 
 const WAITS = 'tracing:etcd-v2-lock:request:wait';
 const REQUEUED = 'tracing:etcd-v2-lock:request:requeued';
 
+/** How a wait is reported on stderr. */
+interface Report {
+  /** Shows the current state of the wait. Returns whether to call it again when the state may have changed. */
+  update(line: string): boolean;
+  /** Called when the wait has ended. */
+  end(acquired: boolean): void;
+}
+
 /**
- * Shows one status line on stderr during a wait, with the holder and the position in the queue, if stderr is a terminal. Also
- * prints a line each time the entry was lost and the wait continues with another one.
+ * Reports a wait on stderr, with the holder and the position in the queue: as a status line on a terminal, otherwise as one line
+ * when the wait starts and one when the lock is acquired. Verbose: as one line per change. Quiet: not at all. Also prints a line
+ * each time the entry was lost and the wait continues with another one.
+ * @param wait resolves to null if the lock was not acquired
  */
-export async function withProgress<T>(locks: LockManager, name: string, wait: () => Promise<T>): Promise<T> {
-  if (!process.stderr.isTTY) return wait();
+export async function withProgress<T>(
+  locks: LockManager,
+  name: string,
+  verbosity: Verbosity,
+  wait: () => Promise<T | null>,
+): Promise<T | null> {
+  if (verbosity === 'quiet') return wait();
+  const report = verbosity === 'verbose' ? changes() : process.stderr.isTTY ? status() : twoLines(name);
   let trace: RequestTrace | undefined;
   const onWait = (message: unknown): void => {
     trace = message as RequestTrace;
   };
   const onRequeued = (message: unknown): void => {
-    clearStatus();
-    remark(`${((message as RequestTrace).requeueCause as Error).message}; queueing up again`);
+    if (process.stderr.isTTY) clearStatus();
+    complain(`${((message as RequestTrace).requeueCause as Error).message}; queueing up again`);
   };
   const over = new AbortController();
   subscribe(WAITS, onWait);
   subscribe(REQUEUED, onRequeued);
-  void showProgress(locks, name, () => trace?.uuid, over.signal);
+  void showProgress(locks, name, { uuid: () => trace?.uuid, report, over: over.signal });
+  let result: T | null = null;
   try {
-    return await wait();
+    result = await wait();
+    return result;
   } finally {
     unsubscribe(WAITS, onWait);
     unsubscribe(REQUEUED, onRequeued);
     over.abort();
-    clearStatus();
+    report.end(result !== null);
   }
 }
 
-async function showProgress(locks: LockManager, name: string, uuid: () => string | undefined, over: AbortSignal) {
+function status(): Report {
+  return {
+    update: (line) => {
+      showStatus(line);
+      return true;
+    },
+    end: clearStatus,
+  };
+}
+
+function twoLines(name: string): Report {
+  const start = now();
+  let reported = false;
+  return {
+    update: (line) => {
+      complain(line);
+      reported = true;
+      return false;
+    },
+    end: (acquired) => {
+      if (reported && acquired) complain(`acquired ${name} after ${((now() - start) / 1000).toFixed(1)} s`);
+    },
+  };
+}
+
+/** The acquisition is one of the steps that `printSteps` prints. */
+function changes(): Report {
+  let last = '';
+  return {
+    update: (line) => {
+      if (line !== last) complain(line);
+      last = line;
+      return true;
+    },
+    end: () => {},
+  };
+}
+
+interface Wait {
+  /** Returns the uuid of the own entry, once there is one. */
+  readonly uuid: () => string | undefined;
+  readonly report: Report;
+  readonly over: AbortSignal;
+}
+
+async function showProgress(locks: LockManager, name: string, { uuid, report, over }: Wait): Promise<void> {
   await pause(SHOW_AFTER, over);
   while (!over.aborted) {
     const line = await lineOf(locks, name, uuid());
-    if (over.aborted) break;
-    showStatus(line);
+    if (over.aborted || (line !== undefined && !report.update(line))) break;
     await pause(UPDATE_EVERY, over);
   }
 }
 
-async function lineOf(locks: LockManager, name: string, uuid: string | undefined): Promise<string> {
+/** Returns the state of the wait as a line. undefined if the own entry holds the lock by now. */
+async function lineOf(locks: LockManager, name: string, uuid: string | undefined): Promise<string | undefined> {
   const waiting = `waiting for ${name}`;
   try {
     const { held, pending } = await locks.query(name);
+    if (held.some((entry) => entry.uuid === uuid)) return undefined;
     const queue = [...held, ...pending];
-    const holders = held.filter((entry) => entry.uuid !== uuid).map(ownerOf);
     const position = queue.findIndex((entry) => entry.uuid === uuid) + 1;
-    const by = holders.length > 0 ? `, held by ${holders.join(', ')}` : '';
+    const by = held.length > 0 ? `, held by ${held.map(ownerOf).join(', ')}` : '';
     return position > 0 ? `${waiting}${by}, position ${position} of ${queue.length}` : `${waiting}${by}`;
   } catch (error) {
     return `${waiting}: ${error instanceof Error ? error.message : String(error)}`;
