@@ -52,18 +52,11 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
 
-/** Returns the lines of a table with aligned columns and bold headings. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): Line[] {
-  const [first = [], ...others] = [headings, ...rows].map((row) => row.map(printable));
-  const widths = first.map((heading, column) =>
-    others.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), heading.length),
-  );
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return [[styled('bold', line(first))], ...others.map(line)];
+/** Returns the number of characters per line of stdout: COLUMNS, else the width of the terminal, else no limit. */
+export function outputWidth(): number {
+  const columns = process.env['COLUMNS'] ?? '';
+  if (/^[1-9]\d*$/.test(columns)) return Number(columns);
+  return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
 }
 
 function rendered(piece: string | Styled, stream: NodeJS.WriteStream): string {

@@ -30,7 +30,7 @@ test('inspect shows the queue in order, including entries of python-etcd', async
   ]);
   expect(entries[1]?.ttl).toBeGreaterThan(200);
   expect(entries[1]?.ttl).toBeLessThanOrEqual(300);
-  expect(entries.map(({ age }) => age)).toEqual(entries.map(({ key }) => index - Number(key.slice(-20))));
+  expect(entries.map(({ changesAgo }) => changesAgo)).toEqual(entries.map(({ key }) => index - Number(key.slice(-20))));
   expect(ignored).toEqual([]);
   await held.release();
 });
@@ -56,7 +56,17 @@ test('inspect reports entries without TTL, keys that are not entries, and entrie
   const { code, stdout, stderr } = await ask(['inspect', name]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [head, first, second, ...notes] = stdout.split('\n');
-  expect(head?.split(/ {2,}/)).toEqual(['#', 'STATE', 'MODE', 'IDENTITY', 'LABEL', 'UUID', 'TTL', 'AGE', 'KEY']);
+  expect(head?.split(/ {2,}/)).toEqual([
+    '#',
+    'STATE',
+    'MODE',
+    'IDENTITY',
+    'LABEL',
+    'UUID',
+    'TTL',
+    'CHANGES AGO',
+    'KEY',
+  ]);
   expect(first).toMatch(/^1 {2}holds {2}exclusive {2}- +- +u\\u000a1 +never +\d+ +\/_locks\//);
   expect(second).toMatch(/^2 {2}waits {2}exclusive {2}- +- +\(no value\) +\d+ +\d+ +\/_locks\//);
   expect(notes).toEqual([

@@ -25,7 +25,7 @@ test('ls lists locks by name, with holders and number of waiters', async () => {
   const { code, stdout, stderr } = await ask(['ls', name]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-    ['NAME', 'HOLDER', 'MODE', 'WAITERS', 'TTL', 'AGE'],
+    ['NAME', 'HOLDER', 'MODE', 'WAITERS', 'TTL', 'CHANGES AGO'],
     [`${name}/a`, 'u3 and 1 more', 'shared', '1', expect.stringMatching(/^[45]\d\d$/), expect.stringMatching(/^\d+$/)],
     [`${name}/b`, 'pod-1', 'exclusive', '1', 'never', expect.stringMatching(/^\d+$/)],
     [''],
@@ -36,7 +36,7 @@ test('ls lists locks by name, with holders and number of waiters', async () => {
   expect(b).toMatchObject({ waiters: 1, holders: [{ identity: 'pod-1', uuid: 'u1', ttl: null }] });
 });
 
-test('the age in ls is the number of changes to the store since the append, regardless of renewals', async () => {
+test('CHANGES AGO in ls counts the changes to the store since the append, regardless of renewals', async () => {
   const prefix = `/_ls-${useLockName()}`;
   const post = await raw('POST', `${prefix}/x`, { value: 'u1' });
   await raw('PUT', post.body.node.key, { value: 'u1', ttl: '600' });
@@ -45,7 +45,7 @@ test('the age in ls is the number of changes to the store since the append, rega
   });
   const [lock] = await askJson<ListedLock[]>(['--lock-prefix', prefix, 'ls']);
   expect(lock).toMatchObject({ name: 'x', holders: [{ uuid: 'u1' }] });
-  expect(lock?.holders[0]?.age).toBeGreaterThanOrEqual(1);
+  expect(lock?.holders[0]?.changesAgo).toBeGreaterThanOrEqual(1);
 });
 
 test('ls shows a holder by its identity, else by its label, else by its uuid', async () => {

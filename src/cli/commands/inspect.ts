@@ -5,25 +5,16 @@ import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { ABOUT_AGE, ABOUT_PYTHON_ETCD, ABOUT_TTL, ageText, entryJson } from '../queues/show.ts';
+import { type EntryRow, entryColumns } from '../queues/columns.ts';
+import { ABOUT_PYTHON_ETCD, entryJson } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
-import { print, printJson, remark, table } from '../streams.ts';
+import { print, printJson, remark } from '../streams.ts';
+import { aboutColumns, table } from '../table.ts';
 
 const ABOUT = `
-Columns:
-  #         position in the queue
-  STATE     "holds" or "waits"; several shared entries can hold the lock together
-  MODE      "exclusive" or "shared"
-  IDENTITY  identity of the client that added the entry, or "-"
-  LABEL     label of the client, by default its host name and process id, or "-"
-  UUID      uuid of the entry
-  TTL       ${ABOUT_TTL}
-  AGE       ${ABOUT_AGE}
-  KEY       etcd key of the entry
+${aboutColumns(entryColumns)}
 
 ${ABOUT_PYTHON_ETCD}`;
-
-const HEADINGS = ['#', 'STATE', 'MODE', 'IDENTITY', 'LABEL', 'UUID', 'TTL', 'AGE', 'KEY'];
 
 /** `etcd-v2-lock inspect`: shows the queue of one lock. */
 export function inspectCommand(): Command {
@@ -48,24 +39,19 @@ async function inspect(client: EtcdClient, name: string, { json }: { json?: bool
   }
   const { entries } = survey.queue;
   if (entries.length === 0) remark(`the queue of ${name} is empty`);
-  else for (const line of table(HEADINGS, rows(survey))) print(line);
+  else for (const line of table(entryColumns, rows(survey))) print(line);
   for (const note of notes(survey)) print(note);
   return ExitCode.ok;
 }
 
-function rows({ queue: { entries }, index }: QueueSurvey): string[][] {
+function rows({ queue: { entries }, index }: QueueSurvey): EntryRow[] {
   const holders = holdersAmong(entries).length;
-  return entries.map((entry, rank) => [
-    String(rank + 1),
-    rank < holders ? 'holds' : 'waits',
-    entry.mode,
-    entry.identity ?? '-',
-    entry.label ?? '-',
-    entry.uuid || '(no value)',
-    String(entry.ttl ?? 'never'),
-    ageText(entry, index),
-    entry.key,
-  ]);
+  return entries.map((entry, rank) => ({
+    entry,
+    position: rank + 1,
+    state: rank < holders ? 'holds' : 'waits',
+    index,
+  }));
 }
 
 function notes({ queue: { entries, ignored } }: QueueSurvey): string[] {
@@ -76,16 +62,12 @@ function notes({ queue: { entries, ignored } }: QueueSurvey): string[] {
   ];
 }
 
-function queueJson({ queue: { name, entries, ignored }, index }: QueueSurvey) {
-  const holders = holdersAmong(entries).length;
-  return {
-    name,
-    index,
-    entries: entries.map((entry, rank) => ({
-      position: rank + 1,
-      state: rank < holders ? 'holds' : 'waits',
-      ...entryJson(entry, index),
-    })),
-    ignored,
-  };
+function queueJson(survey: QueueSurvey) {
+  const { name, ignored } = survey.queue;
+  const entries = rows(survey).map(({ entry, position, state, index }) => ({
+    position,
+    state,
+    ...entryJson(entry, index),
+  }));
+  return { name, index: survey.index, entries, ignored };
 }

@@ -4,18 +4,14 @@ import type { EtcdClient } from '../../v2/client.ts';
 import { checkPrefix, type LockQueue, surveyLocks } from '../../v2/locks/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { ABOUT_AGE, ABOUT_TTL, ageText, entryJson, ownerOf } from '../queues/show.ts';
+import { lockColumns, lockRows } from '../queues/columns.ts';
+import { entryJson } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
-import { print, printJson, remark, table } from '../streams.ts';
+import { print, printJson, remark } from '../streams.ts';
+import { aboutColumns, table } from '../table.ts';
 
 const ABOUT = `
-Columns:
-  NAME     name of the lock
-  HOLDER   identity of the first holder, or else its label, or else its uuid
-  MODE     "exclusive" or "shared"
-  WAITERS  number of waiters
-  TTL      ${ABOUT_TTL} (the maximum of all holders)
-  AGE      ${ABOUT_AGE}
+${aboutColumns(lockColumns)}
 
 Locks without a holder are not listed.
 
@@ -49,26 +45,9 @@ async function list(client: EtcdClient, prefix: string, { json }: { json?: boole
   } else if (held.length === 0) {
     remark(prefix === '' ? 'no lock is held' : `no lock with the prefix ${prefix} is held`);
   } else {
-    const rows = held.map((queue) => row(queue, index));
-    for (const line of table(['NAME', 'HOLDER', 'MODE', 'WAITERS', 'TTL', 'AGE'], rows)) print(line);
+    for (const line of table(lockColumns, lockRows(held, index))) print(line);
   }
   return ExitCode.ok;
-}
-
-function row({ name, entries }: LockQueue, index: number): string[] {
-  const holders = holdersAmong(entries);
-  const [first] = holders;
-  if (!first) return [];
-  const others = holders.length === 1 ? '' : ` and ${holders.length - 1} more`;
-  const longest = holders.reduce((most, { ttl = Number.POSITIVE_INFINITY }) => Math.max(most, ttl), 0);
-  return [
-    name,
-    ownerOf(first) + others,
-    first.mode,
-    String(entries.length - holders.length),
-    longest === Number.POSITIVE_INFINITY ? 'never' : String(longest),
-    ageText(first, index),
-  ];
 }
 
 function lockJson({ name, entries }: LockQueue, index: number) {

@@ -2,19 +2,22 @@ import { Command } from 'commander';
 import { holdersAmong } from '../../recipe/rules.ts';
 import type { EtcdClient } from '../../v2/client.ts';
 import type { ParsedEntry } from '../../v2/locks/survey.ts';
-import { baseName, checkLockName } from '../../v2/paths.ts';
+import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
+import { eventColumns } from '../queues/columns.ts';
 import { type Follower, follow } from '../queues/follow.ts';
-import { ABOUT_PYTHON_ETCD, entryJson, fullOwnerOf, ttlText } from '../queues/show.ts';
+import { ABOUT_PYTHON_ETCD, entryJson } from '../queues/show.ts';
 import { withClient } from '../session.ts';
 import { untilSignalled } from '../signals.ts';
 import { complain, print, printJson, remark } from '../streams.ts';
+import { aboutColumns, lines } from '../table.ts';
 
 const ABOUT = `
-Prints one line for each current entry, with the event "holds" or "waits", then one line per event. A line shows the
-local time, the etcd index and the event, then the last part of the key, mode, identity, label, uuid and TTL of the
-entry. Renewals are not printed. During an outage of etcd, watch prints the error on stderr and retries.
+Prints one line for each current entry, with the event "holds" or "waits", then one line per event. Renewals are not
+printed. During an outage of etcd, watch prints the error on stderr and retries.
+
+${aboutColumns(eventColumns)}
 
 ${ABOUT_PYTHON_ETCD}
 
@@ -47,7 +50,7 @@ async function watch(client: EtcdClient, name: string, { json = false }: { json?
   checked(() => checkLockName(name));
   return untilSignalled(async (signal) => {
     try {
-      return await follow(client, name, follower(json ? printJsonLine : printLine, json), signal);
+      return await follow(client, name, follower(json ? printJsonLine : linePrinter(), json), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
       return ExitCode.ok;
@@ -73,21 +76,10 @@ const follower = (printEntry: Printer, json: boolean): Follower => ({
   onRecovery: () => complain('following the queue again'),
 });
 
-const printLine: Printer = (event, entry, index) =>
-  print(
-    [
-      clock(),
-      index,
-      event.padEnd(10),
-      baseName(entry.key),
-      entry.mode,
-      fullOwnerOf(entry),
-      ...(ENDED.has(event) ? [] : [ttlText(entry.ttl)]),
-    ].join('  '),
-  );
-
-/** Events after which an entry has no TTL. */
-const ENDED = new Set(['released', 'left', 'expired', 'gone']);
+function linePrinter(): Printer {
+  const lineOf = lines(eventColumns);
+  return (event, entry, index) => print(lineOf({ time: clock(), index, event, entry }));
+}
 
 const printJsonLine: Printer = (event, entry, index) =>
   printJson({ time: new Date(), index, event, entry: entryJson(entry, index) });

@@ -1,5 +1,5 @@
 import { type EntryValue, namesOf } from '../../recipe/entry-value.ts';
-import { ageOf, type ParsedEntry } from '../../v2/locks/survey.ts';
+import { changesSince, type ParsedEntry } from '../../v2/locks/survey.ts';
 
 /** An entry as printed with `--json`; missing values are null. */
 export interface EntryJson {
@@ -10,12 +10,13 @@ export interface EntryJson {
   readonly label: string | null;
   readonly uuid: string;
   readonly ttl: number | null;
-  readonly age: number | null;
+  /** Number of changes to any etcd key since the entry was queued. */
+  readonly changesAgo: number | null;
 }
 
 export function entryJson(entry: ParsedEntry, index: number): EntryJson {
   const { name, key, mode, identity = null, label = null, uuid, ttl = null } = entry;
-  return { name, key, mode, identity, label, uuid, ttl, age: ageOf(entry, index) ?? null };
+  return { name, key, mode, identity, label, uuid, ttl, changesAgo: changesSince(entry, index) ?? null };
 }
 
 /** Returns the name under which the output shows the client of an entry: the identity, else the label, else the uuid. */
@@ -32,14 +33,6 @@ export const ttlText = (ttl: number | undefined): string => (ttl === undefined ?
 /** Returns an entry as one line of text. */
 export const describe = (entry: ParsedEntry): string =>
   `${entry.key}: ${entry.mode}, ${fullOwnerOf(entry)}, ${ttlText(entry.ttl)}`;
-
-export const ageText = (entry: ParsedEntry, index: number): string => String(ageOf(entry, index) ?? '-');
-
-/** Help text for columns with the TTL. */
-export const ABOUT_TTL = 'seconds until the entry expires, unless renewed';
-
-/** Help text for columns with the age. */
-export const ABOUT_AGE = 'number of changes to any etcd key since the entry was queued (etcd 2.2 or later)';
 
 /** Help text for commands that show entries. */
 export const ABOUT_PYTHON_ETCD = `Entries of python-etcd are exclusive and have a uuid, but no identity and no label. Exclusive entries of this package

@@ -99,13 +99,13 @@ export const parsedEntriesAmong = (name: string, nodes: readonly Node[]): Parsed
   inOrder(entriesAmong(nodes)).map((entry) => ({ name, ...entry, ...parseValue(entry.value) }));
 
 /**
- * Returns the age of an entry, as the number of changes of the whole store since its append. Since etcd 2.2, the number in the
- * entry's name is the index of the append; `createdIndex` is not, because python-etcd's renewals change it. Returns undefined if
- * the number is greater than `index`.
+ * Returns the number of changes of the whole store since the append of an entry. Since etcd 2.2, the number in the entry's name
+ * is the index of the append; `createdIndex` is not, because python-etcd's renewals change it. Returns undefined if the number is
+ * greater than `index`.
  */
-export function ageOf({ rank }: V2Entry, index: number): number | undefined {
-  const age = BigInt(index) - rank;
-  return age < 0n ? undefined : Number(age);
+export function changesSince({ rank }: V2Entry, index: number): number | undefined {
+  const changes = BigInt(index) - rank;
+  return changes < 0n ? undefined : Number(changes);
 }
 
 /** Returns a directory and all directories below, parents first. Not recursive, because they may be nested very deep. */
