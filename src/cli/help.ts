@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Command } from 'commander';
 import { codeOf, type Ending, endings } from './exit-codes.ts';
 
 export interface Explanation {
@@ -20,4 +20,18 @@ export function explain(command: Command, { endings: own = [], examples = [] }: 
   command.addHelpText('after', ['\nExit codes:', ...codes].join('\n'));
   const lines = examples.flatMap(([line, purpose]) => [`  ${line}`, `      ${purpose}`]);
   return lines.length === 0 ? command : command.addHelpText('after', ['\nExamples:', ...lines].join('\n'));
+}
+
+/** `etcd-v2-lock help`. Unlike commander's own, it refuses an unknown command. */
+export function helpCommand(program: Command): Command {
+  return new Command('help')
+    .description('Show help for a command.')
+    .argument('[command]', 'name of the command')
+    .helpOption(false)
+    .action(async (name?: string) => {
+      const command = name === undefined ? program : program.commands.find((found) => found.name() === name);
+      if (command) command.help();
+      // Commander refuses it, with a suggestion.
+      else await program.parseAsync([name ?? ''], { from: 'user' });
+    });
 }

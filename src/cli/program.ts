@@ -11,7 +11,7 @@ import { serveCommand } from './commands/serve.ts';
 import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { type Ending, ExitCode, endings } from './exit-codes.ts';
-import { explain } from './help.ts';
+import { explain, helpCommand } from './help.ts';
 import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
 import { exitOnClosedOutput } from './streams.ts';
@@ -27,7 +27,7 @@ export function program(): Command {
   const all = new Command('etcd-v2-lock')
     .description('Run commands under distributed locks on etcd v2, and manage the lock queues shared with python-etcd.')
     .version(versionOf(), '-V, --version', 'show the version')
-    .helpCommand('help [command]', 'show help for a command')
+    .helpCommand(false)
     .helpOption('-h, --help', 'show help')
     .enablePositionalOptions()
     .configureOutput({ outputError: (text, write) => write(refusal(text, longFlags(all))) })
@@ -40,6 +40,7 @@ export function program(): Command {
     add(all, command).addHelpText('after', CONNECTING);
   }
   add(all, serveCommand());
+  add(all, helpCommand(all));
   const known = longFlags(all);
   for (const { options } of [all, ...all.commands]) for (const option of options) refuseFlags(option, known);
   return all;

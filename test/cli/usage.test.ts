@@ -3,6 +3,9 @@ import { runCli } from '../support/cli.ts';
 
 test.each([
   [['nosuch'], /^etcd-v2-lock: unknown command 'nosuch'/],
+  [['help', 'nosuch'], /^etcd-v2-lock: unknown command 'nosuch'\n$/],
+  [['help', 'inspct'], /^etcd-v2-lock: unknown command 'inspct'\n\(Did you mean inspect\?\)\n$/],
+  [['help', '--nosuch'], /unknown option '--nosuch'/],
   [['serve', '--port', 'abc'], /It must be a number, got "abc"/],
   [['serve', '--port', '-1'], /port must be an integer/],
 ])('%j is bad usage, and the message shows the value', async (args, message) => {
@@ -11,8 +14,8 @@ test.each([
   expect(stderr).toMatch(message);
 });
 
-test('requested help exits with 0', async () => {
-  const { code, stdout, stderr } = await runCli(['help', 'serve']);
+test.each([[['help']], [['--help']], [['help', 'help']], [['help', 'run']]])('%j exits with 0', async (args) => {
+  const { code, stdout, stderr } = await runCli(args);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toMatch(/^Usage: etcd-v2-lock serve \[options\]/);
+  expect(stdout).toMatch(/^Usage: etcd-v2-lock /);
 });
