@@ -9,6 +9,7 @@ import { runCli, startCli } from '../support/cli.ts';
 import { closedEndpoint } from '../support/clients.ts';
 import { queueOn, useClient } from '../support/locks.ts';
 import type { RunningScript } from '../support/script.ts';
+import { startOnTerminal } from '../support/terminal.ts';
 
 interface Served extends RunningScript {
   /** The URL that it printed. */
@@ -43,6 +44,21 @@ test('serve prints its URL on one line, and responds there like etcd', async () 
   expect([put.status, await put.json()]).toMatchObject([201, { action: 'set', node: { value: 'hello' } }]);
   const get = await fetch(`${url}/v2/keys/message`);
   expect([get.status, await get.json()]).toMatchObject([200, { action: 'get', node: { value: 'hello' } }]);
+});
+
+test('serve --json prints its URL and process ID on one line', async () => {
+  const { url: line, process } = await serve('--port', '0', '--json');
+  expect(line).not.toContain('\n');
+  const { url, pid, ...rest } = JSON.parse(line) as { url: string; pid: number };
+  expect({ pid, rest }).toEqual({ pid: process.pid, rest: {} });
+  expect((await fetch(`${url}/version`)).status).toBe(200);
+});
+
+test('serve on a terminal says how to stop it', async () => {
+  const terminal = startOnTerminal([process.execPath, 'dist/cli/main.js', 'serve', '--port', '0']);
+  await terminal.shows(/^http:\S+\r\n.*to stop the server, press \^C or run: kill \d+\r\n$/);
+  terminal.type('\u0003');
+  expect(await terminal.ended).toBe(130);
 });
 
 test('python-etcd and this package can share a lock on serve', async () => {

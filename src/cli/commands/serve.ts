@@ -5,31 +5,45 @@ import { checked, ExitCode } from '../exit-codes.ts';
 import { explain } from '../help.ts';
 import { outcome } from '../session.ts';
 import { aborted, untilSignalled } from '../signals.ts';
-import { print } from '../streams.ts';
+import { print, printJson, remark } from '../streams.ts';
+
+interface Flags {
+  readonly port: number;
+  readonly host: string;
+  readonly json?: boolean;
+}
 
 /** `etcd-v2-lock serve`: runs the embedded server until a signal ends it. */
 export function serveCommand(): Command {
   const command = new Command('serve')
-    .description('Run an in-memory etcd v2 server for tests and trials. Prints its URL. All data is lost on exit.')
+    .description(
+      'Run an in-memory etcd v2 server for tests and trials. Prints its URL. Stop it with ^C or SIGTERM; all data is lost then.',
+    )
     .option('--port <number>', 'TCP port to listen on; 0 for any free port', number, 2379)
     .option(
       '--host <address>',
       'address or name to listen on; requests for host names other than this and localhost get status 403',
       '127.0.0.1',
     )
-    .action(async ({ port, host }: { port: number; host: string }) => {
-      process.exitCode = await outcome(() => serve(port, host));
+    .option('--json', 'print JSON: one line with the URL and the process ID')
+    .action(async (flags: Flags) => {
+      process.exitCode = await outcome(() => serve(flags));
     });
   return explain(command, {
     endings: ['signalled'],
-    examples: [['etcd-v2-lock serve --port 0', 'listen on any free port, shown in the printed URL']],
+    examples: [
+      ['etcd-v2-lock serve --port 0', 'listen on any free port, shown in the printed URL'],
+      ['etcd-v2-lock serve --port 0 --json', 'print {"url":"http://127.0.0.1:…","pid":…}'],
+    ],
   });
 }
 
-function serve(port: number, host: string): Promise<number> {
+function serve({ port, host, json }: Flags): Promise<number> {
   return untilSignalled(async (signal) => {
     const server = await listen(port, host);
-    print(server.url);
+    if (json) printJson({ url: server.url, pid: process.pid });
+    else print(server.url);
+    remark(`to stop the server, press ^C or run: kill ${process.pid}`);
     await aborted(signal);
     await server.stop();
     return ExitCode.ok;
