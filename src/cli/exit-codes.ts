@@ -3,6 +3,7 @@ import {
   EtcdConnectionFailed,
   EtcdInsufficientPermissions,
   EtcdLockLost,
+  EtcdTlsFailed,
   EtcdUnusableAnswer,
   EtcdWatchTimedOut,
 } from '../errors.ts';
@@ -32,7 +33,7 @@ export const endings = {
   usage: 'invalid command line or option value',
   unreachable: 'cannot connect to etcd, or the server has no v2 API',
   lost: 'lock lost or about to be lost, or --max-hold passed',
-  refused: 'wrong or missing credentials, or permission denied',
+  refused: 'wrong or missing credentials or certificate, TLS failed, or permission denied',
   timedOut: 'timed out while waiting for the lock',
   failed: 'any other error',
   cannotRun: 'command found, but cannot be executed',
@@ -78,8 +79,10 @@ export function checked<T>(check: () => T): T {
   }
 }
 
+/** The first class that matches counts, so subclasses come before their base class. */
 const codes = [
   [EtcdWatchTimedOut, ExitCode.timedOut],
+  [EtcdTlsFailed, ExitCode.refused],
   [EtcdConnectionFailed, ExitCode.unreachable],
   [EtcdUnusableAnswer, ExitCode.unreachable],
   [EtcdInsufficientPermissions, ExitCode.refused],

@@ -69,9 +69,12 @@ describe('the command line connects', () => {
   });
 });
 
-test('the exit code is 69 if etcd cannot be reached, and the message has the address', async () => {
+test('the exit code is 69 if etcd cannot be reached, and the message is one line with the address', async () => {
   const nowhere = await closedEndpoint();
-  expect(await expectRefused(69, /ECONNREFUSED/, ['ls', '--endpoints', nowhere])).toContain(nowhere);
+  for (const args of [['ls'], ['inspect', 'x'], ['watch', 'x'], ['prune'], ['run', 'x', '--', 'true']]) {
+    const refusal = await expectRefused(69, /ECONNREFUSED/, [args[0] ?? '', '--endpoints', nowhere, ...args.slice(1)]);
+    expect(refusal).toContain(nowhere);
+  }
 });
 
 test('an endpoint with credentials is bad usage, and the message hides the password', async () => {
@@ -147,16 +150,25 @@ describe('an etcd with TLS and client certificates', () => {
     await expectFound(name, ['ls'], fromEnv);
   });
 
-  test('fails with exit code 69 if it is not trusted or gets no client certificate', async () => {
+  test('fails with exit code 77 if it is not trusted, or gets no client certificate, or one it does not trust', async () => {
     const { url, ca, cert, key, otherCa } = await useGuarded();
     const env = { ETCD_ENDPOINTS: url };
     await expectRefused(
-      69,
+      77,
       /certificate is not trusted/,
       ['ls', '--cacert', otherCa, '--cert', cert, '--key', key],
       env,
     );
-    await expectRefused(69, /asks for a client certificate/, ['ls', '--cacert', ca], env);
+    await expectRefused(77, /asks for a client certificate/, ['ls', '--cacert', ca], env);
+    const other = stranger.issue();
+    const [otherCert = '', otherKey = ''] = useFiles(other.cert, other.key);
+    await expectRefused(
+      77,
+      /refuses the client certificate/,
+      ['ls', '--cacert', ca, '--cert', otherCert, '--key', otherKey],
+      env,
+    );
+    await expectRefused(77, /certificate is not trusted/, ['run', 'x', '--cacert', otherCa, '--', 'true'], env);
   });
 
   test('is not contacted if a file is missing or does not match: bad usage, and the message has the path', async () => {
