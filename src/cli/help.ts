@@ -27,7 +27,6 @@ export function helpCommand(program: Command): Command {
   return new Command('help')
     .description('Show help for a command.')
     .argument('[command]', 'name of the command')
-    .helpOption(false)
     .action(async (name?: string) => {
       const command = name === undefined ? program : program.commands.find((found) => found.name() === name);
       if (command) command.help();

@@ -14,8 +14,13 @@ test.each([
   expect(stderr).toMatch(message);
 });
 
-test.each([[['help']], [['--help']], [['help', 'help']], [['help', 'run']]])('%j exits with 0', async (args) => {
+test.each([
+  [['help'], /^Usage: etcd-v2-lock \[options\]/],
+  [['--help'], /^Usage: etcd-v2-lock \[options\]/],
+  [['help', 'help'], /^Usage: etcd-v2-lock help \[options\] \[command\]/],
+  [['help', 'serve'], /^Usage: etcd-v2-lock serve \[options\]/],
+])('%j shows help and exits with 0', async (args, usage) => {
   const { code, stdout, stderr } = await runCli(args);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stdout).toMatch(/^Usage: etcd-v2-lock /);
+  expect(stdout).toMatch(usage);
 });
