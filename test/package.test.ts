@@ -41,9 +41,12 @@ test('the tarball has the build, the docs and the examples, and no development f
     'dist',
     'docs',
     'examples',
+    'man',
     'package.json',
   ]);
-  expect(installed.files).toEqual(expect.arrayContaining(['dist/cli/main.js', 'dist/index.d.ts', 'docs/cli.md']));
+  expect(installed.files).toEqual(
+    expect.arrayContaining(['dist/cli/main.js', 'dist/index.d.ts', 'docs/cli.md', 'man/etcd-v2-lock.1']),
+  );
 });
 
 test('every file of the build has its source: nothing is left of an earlier build', () => {
