@@ -1,4 +1,4 @@
-// Installs the programs that the tests start: etcd, etcdctl, python-etcd and man.
+// Installs the programs that the tests start: etcd, etcdctl, python-etcd, shells for the completion scripts, and man.
 import { spawnSync } from 'node:child_process';
 import { findPython, onPath } from './find.mjs';
 import { run } from './run.mjs';
@@ -12,6 +12,7 @@ const NEEDS = [
   { what: 'etcd', from: 'etcd-server', there: () => onPath('etcd').length > 0 },
   { what: 'etcdctl', from: 'etcd-client', there: () => onPath('etcdctl').length > 0 },
   PYTHON,
+  ...['zsh', 'fish'].map((shell) => ({ what: shell, from: shell, there: () => onPath(shell).length > 0 })),
   { what: 'man', from: 'man-db', there: () => onPath('man').length > 0 },
 ];
 

@@ -29,7 +29,8 @@ interface Setting {
 }
 
 /** Heading of these options in the help. */
-export const CONNECTION_OPTIONS = 'Connection and authentication options, for all commands except serve:';
+export const CONNECTION_OPTIONS =
+  'Connection and authentication options, for all commands except serve and completion:';
 
 /** All connection and authentication options, also for `docs/cli.md`. */
 export const connectionSettings: readonly Setting[] = [

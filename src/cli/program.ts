@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { completionCommand } from './commands/completion.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { inspectCommand } from './commands/inspect.ts';
 import { lsCommand } from './commands/ls.ts';
@@ -40,6 +41,7 @@ export function program(): Command {
     add(all, command).addHelpText('after', CONNECTING);
   }
   add(all, serveCommand());
+  add(all, completionCommand(all));
   add(all, helpCommand(all));
   const known = longFlags(all);
   for (const { options } of [all, ...all.commands]) for (const option of options) refuseFlags(option, known);
