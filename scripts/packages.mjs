@@ -6,7 +6,8 @@ import { root, run } from './run.mjs';
 /** Installs the packages of package-lock.json, unless exactly these are installed. */
 export function ensurePackages() {
   if (packagesMatch()) return;
-  if (run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund']) !== 0) throw new Error('npm ci failed');
+  if (run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']) !== 0)
+    throw new Error('npm ci failed');
 }
 
 // npm lists the installed packages in node_modules/.package-lock.json. Unlike timestamps or hashes of our own, that file is

@@ -9,10 +9,13 @@ import { openTimeline } from './timeline.mjs';
 const TTL = 2;
 const HOLD = 3;
 
+const NEXT = `next: start a server with "node dist/cli/main.js serve". In another terminal, run a command under a lock:
+      "node dist/cli/main.js run demo -- sleep 5". README.md shows how to use locks in a program.`;
+
 const embedded = process.env.ETCD_ENDPOINTS ? undefined : await EmbeddedEtcd.start();
 const endpoints = embedded ? [embedded.url] : process.env.ETCD_ENDPOINTS.split(',');
 const name = `demo-${randomUUID()}`;
-const client = new EtcdClient({ endpoints });
+const client = await connect();
 const queue = new Lock(client, name);
 const timeline = openTimeline();
 const server = embedded ? `the embedded server (${embedded.url})` : endpoints.join(', ');
@@ -34,13 +37,28 @@ await Promise.all(turns);
 
 const order = timeline.order('held');
 const alone = timeline.neverTwoAtOnce();
+console.log();
+timeline.printBars();
 console.log(
   `\nheld in the order of arrival: ${order.join(', ') === names.join(', ') ? 'yes' : `NO, ${order.join(', ')}`}`,
 );
 console.log(`never two holders at once: ${alone ? 'yes' : 'NO'}`);
+console.log(`\n${NEXT}`);
 await client.close();
 await embedded?.stop();
 process.exitCode = order.join() === names.join() && alone ? 0 : 1;
+
+/** Returns a client of an etcd that answers; otherwise prints why and exits. */
+async function connect() {
+  try {
+    const client = new EtcdClient({ endpoints });
+    await new Lock(client, name).contenders();
+    return client;
+  } catch (error) {
+    console.error(`cannot use ${endpoints.join(', ')}: ${error.message}`);
+    process.exit(1);
+  }
+}
 
 function node(contender) {
   const own = new EtcdClient({ endpoints });
