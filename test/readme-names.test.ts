@@ -51,7 +51,7 @@ describe('in the guide to LockManager', () => {
 
   test('the table of options lists those of a request and those of the manager alone', () => {
     expect(byRequest).toEqual(['mode', 'ifAvailable', 'signal', 'reentrant']);
-    expect(byManager).toEqual(['timeout', 'ttl', 'identity', 'margin']);
+    expect(byManager).toEqual(['timeout', 'ttl', 'identity', 'label', 'holdAtLeast', 'maxHold', 'margin']);
   });
 
   test('the members of LockManager that the docs name exist', () => {
