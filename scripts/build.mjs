@@ -1,7 +1,7 @@
 // `npm run build`: compiles src to CommonJS in dist, and adds an ES module for each entry point.
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { root, runPackage } from './run.mjs';
 
 const ENTRIES = ['index', 'server/index'];
@@ -20,6 +20,7 @@ try {
 function complete() {
   writeFileSync(join(built, 'package.json'), '{ "type": "commonjs" }\n');
   for (const entry of ENTRIES) wrap(join(built, entry));
+  removeInternalDeclarations();
   rename(dist, join(made, 'old'));
   renameSync(built, dist);
 }
@@ -30,6 +31,20 @@ function wrap(entry) {
   const file = `./${entry.split('/').at(-1)}.js`;
   writeFileSync(`${entry}.mjs`, `export { ${names.join(', ')} } from '${file}';\n`);
   writeFileSync(`${entry}.d.mts`, `export * from '${file}';\n`);
+}
+
+/** Removes the declarations that no entry point leads to. */
+function removeInternalDeclarations() {
+  const reached = new Set();
+  const reach = (file) => {
+    if (reached.has(file)) return;
+    reached.add(file);
+    for (const [, target] of readFileSync(file, 'utf8').matchAll(/(?:from |import\()['"](\.[^'"]+)\.(?:js|ts)['"]/g))
+      reach(join(dirname(file), `${target}.d.ts`));
+  };
+  for (const entry of ENTRIES) reach(join(built, `${entry}.d.ts`));
+  for (const file of readdirSync(built, { recursive: true }).map((name) => join(built, name)))
+    if (file.endsWith('.d.ts') && !reached.has(file)) rmSync(file);
 }
 
 /** Renames a directory if it exists. */

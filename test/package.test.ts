@@ -13,7 +13,14 @@ import { exists, packageJson } from './support/readme.ts';
 /** The oldest version of each line that package.json supports, those with and without `require` of ES modules, and the newest. */
 const versions = ['20.18.1', '20.19.0', '22.0.0', '22', '24'];
 /** What the user's project has besides the package. The checks in test/consumer may use it too. */
-const packages = ['jest@30.5.2', 'ts-jest@29.4.15', 'typescript@5.9.3', '@types/node@20'];
+const packages = [
+  'express@5.3.0',
+  'fastify@5.12.8',
+  'jest@30.5.2',
+  'ts-jest@29.4.15',
+  'typescript@5.9.3',
+  '@types/node@20',
+];
 /** Programs of a user, which must end with exit code 0 and print nothing on stderr. */
 const CHECKS = 'test/consumer';
 const checks = readdirSync(CHECKS);

@@ -12,8 +12,14 @@ const HOLD = 3;
 const NEXT = `next: start a server with "node dist/cli/main.js serve". In another terminal, run a command under a lock:
       "node dist/cli/main.js run demo -- sleep 5". README.md shows how to use locks in a program.`;
 
+/** An endpoint as the command line takes it, as a URL. */
+function urlOf(endpoint) {
+  const text = endpoint.trim();
+  return text.includes('://') ? text : `http://${text}`;
+}
+
 const embedded = process.env.ETCD_ENDPOINTS ? undefined : await EmbeddedEtcd.start();
-const endpoints = embedded ? [embedded.url] : process.env.ETCD_ENDPOINTS.split(',');
+const endpoints = embedded ? [embedded.url] : process.env.ETCD_ENDPOINTS.split(',').map(urlOf);
 const name = `demo-${randomUUID()}`;
 const client = await connect();
 const queue = new Lock(client, name);

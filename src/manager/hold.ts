@@ -192,9 +192,10 @@ export class Hold implements Enclosing {
     this.#cancelLimit();
     this.#lease.stop();
     const { ticket } = this.#lease;
-    const [until, forget] = [this.#atLeast, () => alive.delete(ticket.value)];
+    const { value } = ticket;
+    const [until, forget] = [this.#atLeast, () => alive.delete(value)];
     // An entry that is kept is no leftover: this process must not evict it for its `identity`.
-    if (until.passed) forget();
+    if (until.passed || parseValue(value).identity === undefined) forget();
     else atDeadline(until, forget, { ref: false });
     const trouble = await giveUp(ticket, { until });
     this.#onRemoved();

@@ -80,7 +80,7 @@ export interface HoldOptions extends Common {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of one request with a callback. `ttl`, `timeout` and `identity` default to the manager's. */
+/** Options of one request with a callback. */
 export interface RequestOptions extends HoldOptions {
   /**
    * Whether a request made inside the callback of a request for the same lock runs under that hold, instead of waiting for its

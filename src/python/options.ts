@@ -51,7 +51,7 @@ export interface CheckedAcquire extends AttemptLimits {
 }
 
 /**
- * Maximum bytes of a uuid. On etcd v2, the request line of a removal contains both the uuid and the name; see `LONGEST_NAME` in
+ * Maximum bytes of a uuid. On etcd v2, the request line of a removal contains both the uuid and the name; see `MAX_NAME_LENGTH` in
  * v2/paths.ts.
  */
 const LONGEST_UUID = 250;

@@ -84,8 +84,9 @@ export async function giveUp(ticket: Ticket, { why, until }: GiveUpOptions = {})
     () => new Error(`the entry in ${ticket.path} was not released within ${grace} s`),
   );
   try {
-    await ticket.leave({ signal: scope, until });
-    if (until === undefined) unregisterOwn(ticket);
+    const kept = until?.passed ? undefined : until;
+    await ticket.leave({ signal: scope, until: kept });
+    if (!kept) unregisterOwn(ticket);
     return undefined;
   } catch (error) {
     debug('%s: release continues in the background: %s', ticket.path, error);

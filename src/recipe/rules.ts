@@ -4,7 +4,7 @@ import type { Entry } from './store.ts';
 /** Whether one entry is served before another. */
 export type Before = (one: Entry, other: Entry) => boolean;
 
-export const byRank: Before = (one, other) => one.rank < other.rank;
+const byRank: Before = (one, other) => one.rank < other.rank;
 
 /** Whether later entries with this mode have to wait for the entry. */
 export const blocks = ({ value }: Pick<Entry, 'value'>, mode: LockMode): boolean =>

@@ -117,8 +117,9 @@ export interface Ticket {
    * Removes the own entry, or leaves it to expire: with `until`, sets its TTL to the time left, rounded up to whole seconds.
    * Resolves once the entry is certainly gone or has that TTL; a lost entry is not created again. Rejects when the store could
    * not be reached or the signal aborts. The work is then retried in the background until it succeeds, or until the store
-   * refuses it and the entry has expired; an entry whose time has passed is removed. Until then `pending` lists the entry's key, or the queue's path if the key is unknown. A later ticket with the
-   * same value takes over the removal, so that the removal never deletes the later ticket's entry.
+   * refuses it and the entry has expired; an entry whose time has passed is removed. Until then `pending` lists the entry's key,
+   * or the queue's path if the key is unknown. A later ticket with the same value takes over the removal, so that the removal
+   * never deletes the later ticket's entry.
    */
   leave(options?: LeaveOptions): Promise<void>;
 }

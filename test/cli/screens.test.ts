@@ -67,9 +67,9 @@ describe('60 columns', () => {
     const shown = await screen('60', 'inspect', REPORT);
     expect(shown).toMatchInlineSnapshot(`
       "
-      #  STATE  MODE       IDENTITY            UUID          TTL
-      1  holds  exclusive  reporting-worker-…  9c2e41f2-2c…  never
-      2  waits  exclusive  -                   5d0c8b66-77…  86400
+      #  STATE  MODE       IDENTITY                   LABEL  TTL
+      1  holds  exclusive  reporting-worker-eu-west…  -      never
+      2  waits  exclusive  -                          -      86400
       /_locks/reports/nightly-sales-europe/00000000000000000004 never expires: it stays in the queue until it is released.
       "
     `);
@@ -103,9 +103,9 @@ describe('120 columns', () => {
     const shown = await screen('120', 'inspect', REPORT);
     expect(shown).toMatchInlineSnapshot(`
       "
-      #  STATE  MODE       IDENTITY                    UUID                                  TTL    CHANGES AGO  KEY
-      1  holds  exclusive  reporting-worker-eu-west-1  9c2e41f2-2c5c-4a7e-9b0e-3f1f0d5b7a01  never  3            …000000000004
-      2  waits  exclusive  -                           5d0c8b66-77a1-4c1a-8a52-0e6f4f4e2b02  86400  2            …000000000005
+      #  STATE  MODE       IDENTITY                    LABEL  UUID                            TTL    CHANGES AGO  KEY
+      1  holds  exclusive  reporting-worker-eu-west-1  -      9c2e41f2-2c5c-4a7e-9b0e-3f1f0…  never  3            …00000000004
+      2  waits  exclusive  -                           -      5d0c8b66-77a1-4c1a-8a52-0e6f4…  86400  2            …00000000005
       /_locks/reports/nightly-sales-europe/00000000000000000004 never expires: it stays in the queue until it is released.
       "
     `);

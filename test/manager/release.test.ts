@@ -244,3 +244,13 @@ test('an append that reaches etcd only after its request was aborted leaves no k
     ({ body }) => body.node?.nodes === undefined,
   );
 });
+
+test('releases leave nothing in the list of entries of this process', async () => {
+  const own = (globalThis as { [key: symbol]: Map<string, number> })[Symbol.for('etcd-v2-lock.own')];
+  const name = freshName();
+  const entries = () => [...(own?.keys() ?? [])].filter((id) => id.includes(name));
+  const locks = useManager({ ttl: 3600 });
+  await locks.request(name, () => expect(entries()).toHaveLength(1));
+  await locks.request(name, { mode: 'shared' }, () => {});
+  expect(entries()).toEqual([]);
+});

@@ -50,7 +50,7 @@ async function main(): Promise<void> {
   // @ts-expect-error
   client.store;
   // @ts-expect-error
-  new LockManager({});
+  void (() => new LockManager({}));
   await client.close();
   await etcd.stop();
 }

@@ -45,7 +45,7 @@ Messages on stderr:
 - A wait longer than a second is reported with the holder: as a status line on a terminal, otherwise as one line when it
   is noticed and one when the lock is acquired.
 - --verbose also prints each change of the queue position, the key, the fencing token, and the start and end of the command.
-- --quiet prints errors only.
+- --quiet prints errors and warnings only.
 
 Signals:
 - SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are relayed to the command and its children.
@@ -111,7 +111,7 @@ export function runCommand(): Command {
     )
     .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
     .option('-v, --verbose', 'print each step on stderr')
-    .addOption(new Option('-q, --quiet', 'print errors only, not who holds the lock').conflicts('verbose'))
+    .addOption(new Option('-q, --quiet', 'print only errors and warnings, not who holds the lock').conflicts('verbose'))
     .addHelpText('after', ABOUT)
     .action(withClient(run));
   return explain(command, {

@@ -10,8 +10,8 @@ const LINES: Readonly<Record<string, (trace: RequestTrace) => string>> = {
     `acquired ${name} after ${seconds(waited)}: ${key}, fencing token ${fencingToken}`,
   released: ({ name, held, key, cleanupError }) =>
     cleanupError === undefined
-      ? `released ${name} after ${seconds(held)}`
-      : `cannot remove ${key}, retrying: ${cleanupError instanceof Error ? cleanupError.message : String(cleanupError)}`,
+      ? `the hold of ${name} ended after ${seconds(held)}`
+      : `cannot remove ${key}, or leave it to expire; retrying: ${cleanupError instanceof Error ? cleanupError.message : String(cleanupError)}`,
 };
 
 /** Prints each step of the requests of this process on stderr. Returns a function that stops it. */

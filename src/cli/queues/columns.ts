@@ -49,7 +49,8 @@ export const lockColumns: readonly Column<LockRow>[] = [
   {
     ...TTL,
     about: `${TTL.about} (the maximum of all holders)`,
-    cell: ({ holders }) => ttlCell(Math.max(...holders.map(({ ttl = Number.POSITIVE_INFINITY }) => ttl))),
+    cell: ({ holders }) =>
+      ttlCell(holders.reduce((most, { ttl = Number.POSITIVE_INFINITY }) => Math.max(most, ttl), 0)),
   },
   { ...CHANGES_AGO, cell: ({ first, index }) => changesCell(first, index), yields: 1 },
 ];
@@ -113,14 +114,13 @@ export const eventColumns: readonly Column<EventRow>[] = [
   },
   { ...MODE, cell: ({ entry }) => entry.mode, yields: 2 },
   {
-    heading: 'OWNER',
+    heading: 'CLIENT',
     about: 'identity and label of the client that added the entry, if it has them, and uuid',
     cell: ({ entry }) => fullOwnerOf(entry),
     yields: 4,
   },
   {
-    heading: 'TTL',
-    about: 'seconds until the entry expires, unless renewed',
+    ...TTL,
     cell: ({ entry, event }) => (ENDED.has(event) ? '' : ttlText(entry.ttl)),
   },
 ];

@@ -289,12 +289,14 @@ export class V2Ticket implements Ticket {
     const { closing } = this.#keys.cleanups;
     const enough = Deadline.after(SEARCH_APPEND_FOR);
     // The TTLs count from now: a renewal may have been carried out although its answer was lost.
-    const expiry = latest([SEARCH_APPEND_FOR, ...this.#toRemove.map(({ granted }) => granted)]);
+    const kept = this.#expiry && this.#entry;
+    const unsettledEntries = kept ? [...this.#toRemove, kept] : this.#toRemove;
+    const expired = latest([SEARCH_APPEND_FOR, ...unsettledEntries.map(({ granted }) => granted)]);
     let searched = false;
     /** Whether the last attempt failed with an error that retries will not fix, such as missing permissions. */
     let refused = false;
     const more = (hurried: boolean): boolean => {
-      if (refused && expiry.passed) return false;
+      if (refused && expired.passed) return false;
       return this.#unsettledEntry !== undefined || (this.#unclear.any && !(searched && (hurried || enough.passed)));
     };
     const attempt = async (): Promise<void> => {

@@ -246,12 +246,11 @@ export function holdTimes(test: ManagerTest): void {
 
     test('also ends the reentrant requests inside the hold', async ({ lockName, a }) => {
       const inner = { reentrant: true, maxHold: TTL };
-      await a.locks
-        .request(lockName, { maxHold: 0.2 }, async (outer) => {
-          const joined = a.locks.request(lockName, inner, (held) => aborted(held.signal));
-          expect(await rejection(joined, EtcdLockLost)).toBe(outer.signal.reason);
-        })
-        .catch((error) => expect(error).toBeInstanceOf(EtcdLockLost));
+      const request = a.locks.request(lockName, { maxHold: 0.2 }, async (outer) => {
+        const joined = a.locks.request(lockName, inner, (held) => aborted(held.signal));
+        expect(await rejection(joined, EtcdLockLost)).toBe(outer.signal.reason);
+      });
+      await rejection(request, EtcdLockLost);
     });
 
     test('of a reentrant request has no effect on the hold that it joins', async ({ lockName, a }) => {
