@@ -57,7 +57,7 @@ test('a watch of this package ends when the server stops', async () => {
   const etcd = await start();
   const client = connect({ endpoints: etcd.url });
   const begun = gate();
-  const rejected = rejection(client.watch('/k', { timeout: 1e6, started: begun.open }), EtcdConnectionFailed);
+  const rejected = rejection(client.watch('/k', { timeout: 86_400, started: begun.open }), EtcdConnectionFailed);
   await begun.opened;
   await etcd.stop();
   expect((await rejected).message).toContain(etcd.url);

@@ -50,7 +50,7 @@ test('a hold with a short TTL is renewed through a working member while a renewa
   // Imitates a renewal of the long hold that is due now. It waits for the silent member until its timeout.
   const { node } = await client.get(long.key).catch(() => client.get(long.key));
   const renewal = client.renew(long.key, {
-    prevValue: long.uuid,
+    prevValue: node.value ?? '',
     prevIndex: node.modifiedIndex,
     ttl: 60,
     attemptTimeout: 10,
