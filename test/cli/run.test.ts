@@ -283,7 +283,7 @@ describe('a run that waits, without a terminal,', () => {
       `etcd-v2-lock: acquired ${name} after some time: key and token`,
       'etcd-v2-lock: started the command as process n',
       'etcd-v2-lock: the command ended with exit code 0',
-      `etcd-v2-lock: released ${name} after some time`,
+      `etcd-v2-lock: the hold of ${name} ended after some time`,
       '',
     ]);
   });
@@ -304,7 +304,7 @@ describe('a run that waits, without a terminal,', () => {
 test('run without a wait prints its steps with --verbose only, and the taken lock of --if-available too', async () => {
   const name = freshName();
   expect((await run(name, '-v', '--', 'true')).stderr).toMatch(
-    /^.*acquired .*\n.*started .*\n.*ended with exit code 0\n.*released .*\n$/,
+    /^.*acquired .*\n.*started .*\n.*ended with exit code 0\n.*the hold of .* ended .*\n$/,
   );
   const job = witness(0);
   startRun(name, '--', ...job.command);
