@@ -70,6 +70,7 @@ export default defineConfig({
     // Only a test that hangs takes so long, however busy the machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    maxWorkers: 2,
+    // More than there are processors: a third of the time the tests wait.
+    maxWorkers: 3,
   },
 });
