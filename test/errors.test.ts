@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import * as errors from '../src/errors.ts';
 import { holderOf } from '../src/recipe/holder.ts';
+import { fromErrorCode } from '../src/v2/error-codes.ts';
 
 const { EtcdException, EtcdKeyError, EtcdValueError, EtcdConnectionFailed } = errors;
 
@@ -89,7 +90,7 @@ test('the error for leftover keys has the keys', () => {
 });
 
 test('an unknown error code becomes an error of the base class', () => {
-  const error = errors.fromErrorCode(999, 'new in etcd', { httpStatus: 400 });
+  const error = fromErrorCode(999, 'new in etcd', { httpStatus: 400 });
   expect(error.constructor).toBe(EtcdException);
   expect(error).toMatchObject({ errorCode: 999, httpStatus: 400, message: 'new in etcd' });
 });
@@ -116,7 +117,7 @@ test.each([
   [200, false],
   [999, false],
 ])('etcd’s code %i is transient: %s', (code, transient) => {
-  expect(errors.isTransient(errors.fromErrorCode(code, 'why', {}))).toBe(transient);
+  expect(errors.isTransient(fromErrorCode(code, 'why', {}))).toBe(transient);
 });
 
 test.each([new Error('x'), new TypeError('x'), new DOMException('x', 'AbortError'), undefined, null, 'x', 300])(

@@ -94,7 +94,10 @@ test('Fastify’s logger and console.log print each member of an outage once', a
     console.log(error);`,
     { ENDPOINTS: JSON.stringify(endpoints) },
   );
-  const [logged = '', ...printed] = stdout.trim().split('\n');
+  // The logger and the console write to stdout each on its own, in either order.
+  const lines = stdout.trim().split('\n');
+  const logged = lines.find((line) => line.startsWith('{"level"')) ?? '';
+  const printed = lines.filter((line) => line !== logged);
   expect(JSON.parse(logged).err.type).toBe('EtcdConnectionFailed');
   for (const endpoint of endpoints) {
     expect(JSON.parse(logged).err.message.split(endpoint)).toHaveLength(2);

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { show } from '../checks.ts';
+import { errorText } from '../error-text.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Flags whose file contains a secret. */
@@ -34,7 +35,7 @@ function read(file: string, flag: string): string {
     return readFileSync(file, 'utf8');
   } catch (error) {
     // Node's message ends with the system call and sometimes the file name: both are dropped.
-    const [reason] = (error instanceof Error ? error.message : String(error)).split(', ');
+    const [reason] = errorText(error).split(', ');
     const what = isShown(file, flag)
       ? show(file)
       : `the file given by ${flag} (name not shown: it may be the secret itself)`;

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { errorText } from '../error-text.ts';
 import { EtcdKeysLeft } from '../errors.ts';
 import { EtcdClient } from '../v2/client.ts';
 import { clientOptions, connectionOf } from './connection.ts';
@@ -39,7 +40,7 @@ export async function outcome(action: () => Promise<number>): Promise<number> {
   try {
     return await action();
   } catch (error) {
-    complain(error instanceof Error ? error.message : String(error));
+    complain(errorText(error));
     return exitCodeOf(error);
   }
 }

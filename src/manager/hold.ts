@@ -1,6 +1,7 @@
 import { withCallersStack } from '../callers-stack.ts';
 import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
+import { errorText } from '../error-text.ts';
 import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
 import { giveUp } from '../recipe/acquire.ts';
 import { limitOf } from '../recipe/attempt.ts';
@@ -247,7 +248,7 @@ class HeldView implements Held {
 }
 
 function lossBy({ ticket }: Lease, cause: unknown): EtcdLockLost {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = errorText(cause);
   const fields = { cause, failures: failuresOf(cause) };
   return new EtcdLockLost(`${ticket.path} is no longer held: ${why}`, fields);
 }

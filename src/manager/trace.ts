@@ -8,17 +8,20 @@ import type { Held } from './held.ts';
 
 const NAME = 'etcd-v2-lock:request';
 
+/** Returns the name of the channel on which an event of requests is published. */
+export const channelOf = (event: string): string => `tracing:${NAME}:${event}`;
+
 const calls = tracingChannel<unknown, Trace>(NAME);
 const events = {
-  wait: channel(`tracing:${NAME}:wait`),
-  queued: channel(`tracing:${NAME}:queued`),
-  requeued: channel(`tracing:${NAME}:requeued`),
-  renewed: channel(`tracing:${NAME}:renewed`),
-  renewalFailed: channel(`tracing:${NAME}:renewal-failed`),
-  held: channel(`tracing:${NAME}:held`),
-  lost: channel(`tracing:${NAME}:lost`),
-  released: channel(`tracing:${NAME}:released`),
-  outcome: channel(`tracing:${NAME}:outcome`),
+  wait: channel(channelOf('wait')),
+  queued: channel(channelOf('queued')),
+  requeued: channel(channelOf('requeued')),
+  renewed: channel(channelOf('renewed')),
+  renewalFailed: channel(channelOf('renewal-failed')),
+  held: channel(channelOf('held')),
+  lost: channel(channelOf('lost')),
+  released: channel(channelOf('released')),
+  outcome: channel(channelOf('outcome')),
 };
 
 /**

@@ -36,7 +36,7 @@ export interface AttemptLimits {
  * Whether a retry may succeed. Unlike {@link isTransient}, also true if a key made by hand already has the name that an append
  * would get: the next append gets another name.
  */
-const mayPass = (error: unknown): error is EtcdException => isTransient(error) || error instanceof EtcdAlreadyExist;
+const mayRetry = (error: unknown): error is EtcdException => isTransient(error) || error instanceof EtcdAlreadyExist;
 
 /** Returns the deadline after `seconds` seconds; 0: no limit. */
 export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
@@ -145,7 +145,7 @@ export class Attempt {
         this.#trouble = undefined;
         return result;
       } catch (error) {
-        if (!mayPass(error) || (!this.#retriesForever && failed + 1 >= MOST_TRIES)) throw error;
+        if (!mayRetry(error) || (!this.#retriesForever && failed + 1 >= MOST_TRIES)) throw error;
         // A request that the rate limit refused names no member.
         if (!this.#trouble || failuresOf(error).length > 0) this.#trouble = error;
       }

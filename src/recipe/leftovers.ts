@@ -6,8 +6,9 @@ const registry = globalThis as { [ALIVE]?: Set<string> };
 registry[ALIVE] ??= new Set();
 
 /**
- * The values of this process's own entries, in any queue: these entries are not leftovers. Shared by all copies of this package
- * in the process, because npm may install several.
+ * The values of the entries that requests of this process use now, in any queue: these entries are not leftovers. An entry given
+ * up is one, unlike in own-entries.ts, even if it could not be removed yet. Shared by all copies of this package in the process,
+ * because npm may install several.
  */
 export const alive = registry[ALIVE];
 

@@ -8,7 +8,8 @@ const registry = globalThis as { [OWN]?: Map<string, number> };
 registry[OWN] ??= new Map();
 
 /**
- * The entries that this process may have in a queue, each with the time on the monotonic clock until which it may be there.
+ * The entries that this process may have in a queue, each with the time on the monotonic clock until which it may be there. Also
+ * those given up that could not be removed yet: unlike `alive` in leftovers.ts, this is for messages, and evicts nothing.
  * Shared by all copies of this package in the process.
  */
 const own = registry[OWN];

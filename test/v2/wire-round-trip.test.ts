@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EtcdException, EtcdInsufficientPermissions, etcdError } from '../../src/errors.ts';
+import { EtcdException, EtcdInsufficientPermissions } from '../../src/errors.ts';
+import { etcdError } from '../../src/v2/error-codes.ts';
 import type { Change, CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../../src/v2/keys-api.ts';
 import * as wire from '../../src/v2/wire.ts';
 

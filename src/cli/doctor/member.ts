@@ -1,3 +1,4 @@
+import { errorText } from '../../error-text.ts';
 import { EtcdConnectionFailed, EtcdInsufficientPermissions, EtcdKeyNotFound, EtcdTlsFailed } from '../../errors.ts';
 import { Endpoint } from '../../http/endpoint.ts';
 import { type Deadline, now } from '../../time.ts';
@@ -47,7 +48,7 @@ export class MemberClient {
 
 /** Returns why a member gave no answer. */
 export function unreachable(error: unknown): Unreachable {
-  return { reason: reasonOf(error), message: messageOf(error) };
+  return { reason: reasonOf(error), message: errorText(error) };
 }
 
 function reasonOf(error: unknown): Unreachable['reason'] {
@@ -76,8 +77,6 @@ export async function outcomeOf(request: Promise<unknown>): Promise<Outcome> {
   } catch (error) {
     if (error instanceof EtcdKeyNotFound) return { is: 'done' };
     const is = error instanceof EtcdInsufficientPermissions ? 'refused' : 'failed';
-    return { is, message: messageOf(error) };
+    return { is, message: errorText(error) };
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,10 +1,12 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { pause } from '../../cancellation.ts';
+import { errorText } from '../../error-text.ts';
 import type { LockManager } from '../../manager/manager.ts';
-import type { RequestTrace } from '../../manager/trace.ts';
+import { channelOf, type RequestTrace } from '../../manager/trace.ts';
 import { now } from '../../time.ts';
 import { ownerOf } from '../queues/show.ts';
 import { clearStatus, complain, showStatus } from '../streams.ts';
+import { acquiredText } from './steps.ts';
 
 /** How much `run` prints on stderr besides errors: nothing, one line per wait and acquisition, or every step. */
 export type Verbosity = 'quiet' | 'normal' | 'verbose';
@@ -14,8 +16,8 @@ const SHOW_AFTER = 1000;
 /** Milliseconds between two reads of the queue for the report. */
 const UPDATE_EVERY = 2000;
 
-const WAITS = 'tracing:etcd-v2-lock:request:wait';
-const REQUEUED = 'tracing:etcd-v2-lock:request:requeued';
+const WAITS = channelOf('wait');
+const REQUEUED = channelOf('requeued');
 
 /** How a wait is reported on stderr. */
 interface Report {
@@ -45,7 +47,7 @@ export async function withProgress<T>(
   };
   const onRequeued = (message: unknown): void => {
     if (process.stderr.isTTY) clearStatus();
-    complain(`${((message as RequestTrace).requeueCause as Error).message}; queueing up again`);
+    complain(`${errorText((message as RequestTrace).requeueCause)}; queueing up again`);
   };
   const over = new AbortController();
   subscribe(WAITS, onWait);
@@ -83,7 +85,7 @@ function twoLines(name: string): Report {
       return false;
     },
     end: (acquired) => {
-      if (reported && acquired) complain(`acquired ${name} after ${((now() - start) / 1000).toFixed(1)} s`);
+      if (reported && acquired) complain(acquiredText(name, (now() - start) / 1000));
     },
   };
 }
@@ -128,6 +130,6 @@ async function lineOf(locks: LockManager, name: string, uuid: string | undefined
     const by = held.length > 0 ? `, held by ${held.map(ownerOf).join(', ')}` : '';
     return position > 0 ? `${waiting}${by}, position ${position} of ${queue.length}` : `${waiting}${by}`;
   } catch (error) {
-    return `${waiting}: ${error instanceof Error ? error.message : String(error)}`;
+    return `${waiting}: ${errorText(error)}`;
   }
 }

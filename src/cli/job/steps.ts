@@ -1,23 +1,26 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { RequestTrace } from '../../manager/trace.ts';
+import { errorText } from '../../error-text.ts';
+import { channelOf, type RequestTrace } from '../../manager/trace.ts';
 import { complain } from '../streams.ts';
 
 const seconds = (value = 0): string => `${value.toFixed(1)} s`;
 
+export const acquiredText = (name: string, waited: number | undefined): string =>
+  `acquired ${name} after ${seconds(waited)}`;
+
 /** The line for each event of a request. A loss is not among them: `run` always prints why it stopped the command. */
 const LINES: Readonly<Record<string, (trace: RequestTrace) => string>> = {
-  held: ({ name, waited, key, fencingToken }) =>
-    `acquired ${name} after ${seconds(waited)}: ${key}, fencing token ${fencingToken}`,
+  held: ({ name, waited, key, fencingToken }) => `${acquiredText(name, waited)}: ${key}, fencing token ${fencingToken}`,
   released: ({ name, held, key, cleanupError }) =>
     cleanupError === undefined
       ? `the hold of ${name} ended after ${seconds(held)}`
-      : `cannot remove ${key}, or leave it to expire; retrying: ${cleanupError instanceof Error ? cleanupError.message : String(cleanupError)}`,
+      : `cannot remove ${key}, or leave it to expire; retrying: ${errorText(cleanupError)}`,
 };
 
 /** Prints each step of the requests of this process on stderr. Returns a function that stops it. */
 export function printSteps(): () => void {
   const listeners = Object.entries(LINES).map(([event, lineOf]) => ({
-    channel: `tracing:etcd-v2-lock:request:${event}`,
+    channel: channelOf(event),
     print: (message: unknown): void => complain(lineOf(message as RequestTrace)),
   }));
   for (const { channel, print } of listeners) subscribe(channel, print);

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { etcdError } from '../../errors.ts';
+import { etcdError } from '../../v2/error-codes.ts';
 import { type MediaType, parseMediaType } from './media-type.ts';
 
 const FORM = 'application/x-www-form-urlencoded';

@@ -1,4 +1,4 @@
-import { etcdError } from '../../errors.ts';
+import { etcdError } from '../../v2/error-codes.ts';
 import type { Node } from '../../v2/keys-api.ts';
 
 /** A change of a key. */

@@ -1,4 +1,4 @@
-import { etcdError } from '../../errors.ts';
+import { etcdError } from '../../v2/error-codes.ts';
 import type { GetOptions, Node } from '../../v2/keys-api.ts';
 import { baseName } from '../../v2/paths.ts';
 import { toBytes } from '../../v2/wire.ts';

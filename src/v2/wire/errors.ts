@@ -1,15 +1,9 @@
 import { show } from '../../checks.ts';
-import {
-  EtcdConnectionFailed,
-  EtcdException,
-  EtcdInsufficientPermissions,
-  EtcdUnusableAnswer,
-  etcdError,
-  fromErrorCode,
-  messageOf,
-} from '../../errors.ts';
+import { errorText } from '../../error-text.ts';
+import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../../errors.ts';
 import { header, type WireAnswer, type WireReply, type WireRequest } from '../../http/message.ts';
 import { showUser } from '../../http/options.ts';
+import { etcdError, fromErrorCode, messageOf } from '../error-codes.ts';
 import { etcdJson, parseObject } from './json.ts';
 
 /** Decodes the error of an unsuccessful answer. */
@@ -93,7 +87,7 @@ export function encodeError(error: unknown): WireReply {
 function asEtcdError(error: unknown): EtcdException {
   if (error instanceof EtcdException && error.errorCode !== undefined) return error;
   if (error instanceof EtcdInsufficientPermissions) return etcdError(110, 'Insufficient credentials', 0);
-  return etcdError(300, error instanceof Error ? error.message : String(error), 0);
+  return etcdError(300, errorText(error), 0);
 }
 
 /** Returns the error for an answer that cannot be used. */

@@ -1,4 +1,4 @@
-import { etcdError } from '../../errors.ts';
+import { etcdError } from '../error-codes.ts';
 import { fromBytes, quote } from './bytes.ts';
 
 /** Fields of a query or a form by name. If a name occurs several times, the first one counts. */
