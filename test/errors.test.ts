@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import * as errors from '../src/errors.ts';
-import { holderOf } from '../src/recipe/holder.ts';
+import { holderOf } from '../src/recipe/entries/holder.ts';
 import { fromErrorCode } from '../src/v2/error-codes.ts';
 
 const { EtcdException, EtcdKeyError, EtcdValueError, EtcdConnectionFailed } = errors;

@@ -62,6 +62,7 @@ const forbidden: readonly Arrow[] = [
   ['src/recipe/probe.ts', "const { Endpoint } = await import('../http/endpoint.ts');"],
   ['src/recipe/probe.ts', "export { LockManager } from '../manager/manager.ts';"],
   ['src/recipe/probe.ts', "import type { KeysApi } from '../v2/keys-api.ts';"],
+  ['src/recipe/entries/probe.ts', "import type { KeysApi } from '../../v2/keys-api.ts';"],
   ['src/recipe/probe.ts', "import createDebug from 'debug';"],
   ['src/recipe/probe.ts', "import { connect } from 'node:net';"],
   ['src/manager/probe.ts', "export * from '../python/lock.ts';"],
@@ -95,6 +96,7 @@ const allowed: readonly Arrow[] = [
   ['src/v2/locks/probe.ts', "import type { LockStore } from '../../recipe/store.ts';"],
   ['src/v2/wire/probe.ts', "import { isUtf8 } from 'node:buffer';\nimport { checkKey } from '../paths.ts';"],
   ['src/recipe/probe.ts', "import { v4 } from 'uuid';\nimport { rule } from './rules.ts';"],
+  ['src/recipe/entries/probe.ts', "import { lost } from '../../errors.ts';\nimport type { Entry } from '../store.ts';"],
   ['src/manager/label.ts', "import { hostname } from 'node:os';"],
   ['src/manager/reentrance.ts', "import { AsyncLocalStorage } from 'node:async_hooks';"],
   ['src/manager/trace.ts', "import { channel } from 'node:diagnostics_channel';"],
@@ -169,4 +171,10 @@ test.each([
 test('only streams.ts, which escapes, writes to stdout and stderr', () => {
   const printing = sources.filter((file) => /\bstd(out|err)\.write\b|\bconsole\./.test(read(file)));
   expect(printing).toEqual(['cli/streams.ts']);
+});
+
+test('no folder of src holds more than 14 files side by side', () => {
+  const counts = new Map<string, number>();
+  for (const file of sources) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
+  expect([...counts].filter(([, count]) => count > 14)).toEqual([]);
 });

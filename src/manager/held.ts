@@ -1,4 +1,4 @@
-import type { LockMode } from '../recipe/entry-value.ts';
+import type { LockMode } from '../recipe/entries/entry-value.ts';
 
 /** A held lock, as the callback of a request gets it. */
 export interface Held {

@@ -1,7 +1,7 @@
 import { addAbortListener, removeAbortListener, type Source } from '../cancellation.ts';
 import type { LockHolder } from '../errors.ts';
 import { type AttemptLimits, timedOut } from '../recipe/attempt.ts';
-import type { LockMode } from '../recipe/entry-value.ts';
+import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type { LockStore } from '../recipe/store.ts';
 import { atDeadline } from '../time.ts';
 

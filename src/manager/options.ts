@@ -1,7 +1,7 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
-import type { LockMode } from '../recipe/entry-value.ts';
+import type { LockMode } from '../recipe/entries/entry-value.ts';
 import {
   checkBooleans,
   checkHoldTimes,

@@ -1,4 +1,4 @@
-import { type LockMode, parseValue } from '../recipe/entry-value.ts';
+import { type LockMode, parseValue } from '../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../recipe/rules.ts';
 import type { LockStore, Queue } from '../recipe/store.ts';
 

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockMode } from '../recipe/entry-value.ts';
+import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type { LockStore } from '../recipe/store.ts';
 import type { Held } from './held.ts';
 

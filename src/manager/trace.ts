@@ -1,6 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { EtcdException, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
-import { type LockMode, parseValue } from '../recipe/entry-value.ts';
+import { type LockMode, parseValue } from '../recipe/entries/entry-value.ts';
 import type { RenewalObserver } from '../recipe/lease.ts';
 import type { OwnEntry, Standing } from '../recipe/store.ts';
 import { now } from '../time.ts';

@@ -4,13 +4,13 @@ import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts'
 import { acquire, giveUp } from '../recipe/acquire.ts';
 import { Attempt } from '../recipe/attempt.ts';
 import type { LockClient } from '../recipe/client.ts';
-import type { Entry } from '../recipe/entry.ts';
-import { type EntryValue, parseValue } from '../recipe/entry-value.ts';
+import type { Entry } from '../recipe/entries/entry.ts';
+import { type EntryValue, parseValue } from '../recipe/entries/entry-value.ts';
+import { unregisterOwn } from '../recipe/entries/own-entries.ts';
+import { freshUuid } from '../recipe/entries/uuid.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { storeOf } from '../recipe/option-checks.ts';
-import { unregisterOwn } from '../recipe/own-entries.ts';
 import type { LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
-import { freshUuid } from '../recipe/uuid.ts';
 import {
   type AcquireOptions,
   type CheckedAcquire,

@@ -1,7 +1,7 @@
 import { checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
-import { parseValue } from '../recipe/entry-value.ts';
+import { parseValue } from '../recipe/entries/entry-value.ts';
 import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
 /** Options of a `Lock`. */

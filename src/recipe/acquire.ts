@@ -4,9 +4,9 @@ import { EtcdWatchTimedOut } from '../errors.ts';
 import { Deadline } from '../time.ts';
 import type { Attempt } from './attempt.ts';
 import { type Contest, contend } from './contend.ts';
+import { lost } from './entries/lost.ts';
+import { registerOwn, unregisterOwn } from './entries/own-entries.ts';
 import { Lease, type RenewalObserver } from './lease.ts';
-import { lost } from './lost.ts';
-import { registerOwn, unregisterOwn } from './own-entries.ts';
 import type { LeaveOptions, OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');

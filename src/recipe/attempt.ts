@@ -9,7 +9,7 @@ import {
   type LockHolder,
 } from '../errors.ts';
 import { Backoff, Deadline } from '../time.ts';
-import { describeHolder, holderOf } from './holder.ts';
+import { describeHolder, holderOf } from './entries/holder.ts';
 import type { Entry, LockStore } from './store.ts';
 
 /** Abort reason of the requests of an attempt that ended early. */

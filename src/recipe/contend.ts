@@ -2,9 +2,9 @@ import { sleep } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
 import { Backoff } from '../time.ts';
 import type { Attempt } from './attempt.ts';
-import type { LockMode } from './entry-value.ts';
+import type { LockMode } from './entries/entry-value.ts';
+import { evictLeftovers, type IsLeftover } from './entries/leftovers.ts';
 import type { Lease } from './lease.ts';
-import { evictLeftovers, type IsLeftover } from './leftovers.ts';
 import type { OwnEntry, QueueStore, Standing, Ticket } from './store.ts';
 
 const debug = createDebug('lock');

@@ -3,7 +3,7 @@ import { createDebug } from '../debug.ts';
 import { EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
 import { atDeadline, Backoff, Deadline, now } from '../time.ts';
 import { sleepUntilDue } from './due.ts';
-import { registerOwn } from './own-entries.ts';
+import { registerOwn } from './entries/own-entries.ts';
 import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');

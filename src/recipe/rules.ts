@@ -1,4 +1,4 @@
-import { type EntryValue, isShared, type LockMode } from './entry-value.ts';
+import { type EntryValue, isShared, type LockMode } from './entries/entry-value.ts';
 import type { Entry } from './store.ts';
 
 /** Whether one entry is served before another. */

@@ -9,8 +9,8 @@
 import type { Source } from '../cancellation.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { Deadline } from '../time.ts';
-import type { Entry } from './entry.ts';
-import type { LockMode } from './entry-value.ts';
+import type { Entry } from './entries/entry.ts';
+import type { LockMode } from './entries/entry-value.ts';
 
 export type { Entry };
 

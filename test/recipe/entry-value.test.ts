@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatValue, isShared, namesOf, parseValue } from '../../src/recipe/entry-value.ts';
+import { formatValue, isShared, namesOf, parseValue } from '../../src/recipe/entries/entry-value.ts';
 
 const UUID = '0123456789abcdef0123456789abcdef';
 const text = fc.string({ minLength: 1, unit: 'binary' });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isOwn, registerOwn, unregisterOwn } from '../../src/recipe/own-entries.ts';
+import { isOwn, registerOwn, unregisterOwn } from '../../src/recipe/entries/own-entries.ts';
 
 const entry = (path: string, value = 'value') => ({ path, value });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EtcdConnectionFailed } from '../../src/index.ts';
-import { freshUuid } from '../../src/recipe/uuid.ts';
+import { freshUuid } from '../../src/recipe/entries/uuid.ts';
 import { append, renew, type V2OwnEntry } from '../../src/v2/locks/entry.ts';
 import { freshName, raw, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';

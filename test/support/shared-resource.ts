@@ -1,4 +1,4 @@
-import type { LockMode } from '../../src/recipe/entry-value.ts';
+import type { LockMode } from '../../src/recipe/entries/entry-value.ts';
 
 /** A resource that fails when one user writes it while another uses it. */
 export class SharedResource {

@@ -1,4 +1,4 @@
-import { type EntryValue, namesOf } from '../../recipe/entry-value.ts';
+import { type EntryValue, namesOf } from '../../recipe/entries/entry-value.ts';
 import { changesSince, type ParsedEntry } from '../../v2/locks/survey.ts';
 
 /** An entry as printed with `--json`; missing values are null. */

@@ -1,7 +1,7 @@
 import type { Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdCompareFailed, EtcdConnectionFailed, EtcdEventIndexCleared, EtcdKeyNotFound } from '../../errors.ts';
-import { lost } from '../../recipe/lost.ts';
+import { lost } from '../../recipe/entries/lost.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
 import type { CallOptions, KeysApi, Node, RenewOptions } from '../keys-api.ts';
 import { sequenceOf } from '../paths.ts';

@@ -1,6 +1,6 @@
 import { orAborted, type Source } from '../../cancellation.ts';
-import type { LockMode } from '../../recipe/entry-value.ts';
-import { lost } from '../../recipe/lost.ts';
+import type { LockMode } from '../../recipe/entries/entry-value.ts';
+import { lost } from '../../recipe/entries/lost.ts';
 import { type Before, nearestBlocking } from '../../recipe/rules.ts';
 import type { Entry, Standing } from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';

@@ -1,5 +1,5 @@
 /** Reads one queue or all queues for the command line, by quorum. The command line shows more than the recipe needs. */
-import { type EntryValue, parseValue } from '../../recipe/entry-value.ts';
+import { type EntryValue, parseValue } from '../../recipe/entries/entry-value.ts';
 import type { CallOptions, KeysApi, Node } from '../keys-api.ts';
 import { baseName, checkLockName } from '../paths.ts';
 import { entriesAmong, inOrder, type Listing, readDirectory, type V2Entry, V2Queue } from './reading.ts';

@@ -2,7 +2,7 @@ import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdClientClosed, EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
 import { keepTrying, type Running, STOPPED, stopped } from '../../pending-work.ts';
-import type { LockMode } from '../../recipe/entry-value.ts';
+import type { LockMode } from '../../recipe/entries/entry-value.ts';
 import type {
   EnterOptions,
   Entry,

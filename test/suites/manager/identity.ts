@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
-import type { LockMode } from '../../../src/recipe/entry-value.ts';
+import type { LockMode } from '../../../src/recipe/entries/entry-value.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
 import { beforeNext, nextWait } from '../stores/interventions.ts';

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import type { LockMode } from '../../../src/recipe/entry-value.ts';
+import type { LockMode } from '../../../src/recipe/entries/entry-value.ts';
 import { gate } from '../../support/gate.ts';
 import { SharedResource } from '../../support/shared-resource.ts';
 import { labelled, type ManagerTest } from './managers.ts';

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { Lock } from '../../../src/python/lock.ts';
-import type { LockMode } from '../../../src/recipe/entry-value.ts';
+import type { LockMode } from '../../../src/recipe/entries/entry-value.ts';
 import { SharedResource } from '../../support/shared-resource.ts';
 import { nextWait } from '../stores/interventions.ts';
 import type { ManagerTest } from './managers.ts';

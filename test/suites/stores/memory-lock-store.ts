@@ -1,7 +1,7 @@
 import { Scope } from '../../../src/cancellation.ts';
 import { EtcdLockExpired } from '../../../src/errors.ts';
 import { keepTrying, type PendingWork, type Running, stopped } from '../../../src/pending-work.ts';
-import { lost } from '../../../src/recipe/lost.ts';
+import { lost } from '../../../src/recipe/entries/lost.ts';
 import { checkName } from '../../../src/recipe/option-checks.ts';
 import { nearestBlocking } from '../../../src/recipe/rules.ts';
 import type {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isShared, type LockMode } from '../../../src/recipe/entry-value.ts';
+import { isShared, type LockMode } from '../../../src/recipe/entries/entry-value.ts';
 import { blocks } from '../../../src/recipe/rules.ts';
 import type { Node } from '../../../src/v2/keys-api.ts';
 import { entriesAmong, type V2Entry } from '../../../src/v2/locks/reading.ts';

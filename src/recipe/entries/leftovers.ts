@@ -1,5 +1,5 @@
+import type { Entry, QueueStore, StoreCall } from '../store.ts';
 import { parseValue } from './entry-value.ts';
-import type { Entry, QueueStore, StoreCall } from './store.ts';
 
 const ALIVE = Symbol.for('etcd-v2-lock.alive');
 const registry = globalThis as { [ALIVE]?: Set<string> };

@@ -1,7 +1,7 @@
-import type { LockHolder } from '../errors.ts';
+import type { LockHolder } from '../../errors.ts';
+import type { Entry } from '../store.ts';
 import { namesOf, parseValue } from './entry-value.ts';
 import { isOwn } from './own-entries.ts';
-import type { Entry } from './store.ts';
 
 /** Maximum characters of each part of a holder's value in a message. Only other clients write longer ones. */
 const MOST_SHOWN = 500;

@@ -1,5 +1,5 @@
-import { now } from '../time.ts';
-import type { Ticket } from './store.ts';
+import { now } from '../../time.ts';
+import type { Ticket } from '../store.ts';
 
 type Id = Pick<Ticket, 'path' | 'value'>;
 

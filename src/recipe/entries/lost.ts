@@ -1,6 +1,6 @@
-import { EtcdClusterIdChanged, type EtcdException, EtcdLockExpired } from '../errors.ts';
+import { EtcdClusterIdChanged, type EtcdException, EtcdLockExpired } from '../../errors.ts';
+import type { OwnEntry } from '../store.ts';
 import { parseValue } from './entry-value.ts';
-import type { OwnEntry } from './store.ts';
 
 /**
  * Returns the error that says why an own entry is lost.
