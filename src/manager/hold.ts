@@ -5,7 +5,7 @@ import { errorText } from '../error-text.ts';
 import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
 import { giveUp } from '../recipe/acquire.ts';
 import { limitOf } from '../recipe/attempt.ts';
-import { type LockMode, parseValue } from '../recipe/entries/entry-value.ts';
+import type { LockMode } from '../recipe/entries/entry-value.ts';
 import { holderOf } from '../recipe/entries/holder.ts';
 import { alive } from '../recipe/entries/leftovers.ts';
 import type { Lease } from '../recipe/lease.ts';
@@ -22,9 +22,10 @@ export interface HoldParts {
   readonly name: string;
   readonly lease: Lease;
   readonly fencingToken: bigint;
+  readonly uuid: string;
   readonly turn: Turn;
   readonly trace: Trace;
-  readonly request: Pick<CheckedRequest, 'holdAtLeast' | 'maxHold'>;
+  readonly request: Pick<CheckedRequest, 'mode' | 'identity' | 'holdAtLeast' | 'maxHold'>;
 }
 
 /** How a hold ended. */
@@ -56,6 +57,7 @@ export class Hold implements Enclosing {
   /** The entry stays in the queue until then, whenever the hold ends. */
   readonly #atLeast: Deadline;
   readonly #maxHold: number;
+  readonly #identity: string | undefined;
   readonly #limit: Deadline;
   readonly #cancelLimit: () => void;
   readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
@@ -63,17 +65,19 @@ export class Hold implements Enclosing {
   #onRemoved: () => void = ignore;
   #ending: Promise<Ending> | undefined;
 
-  constructor({ store, name, lease, fencingToken, turn, trace, request: { holdAtLeast, maxHold } }: HoldParts) {
+  constructor({ store, name, lease, fencingToken, uuid, turn, trace, request }: HoldParts) {
+    const { mode, identity, holdAtLeast, maxHold } = request;
     this.store = store;
     this.#lease = lease;
     this.#turn = turn;
     this.#trace = trace;
     this.#atLeast = Deadline.after(holdAtLeast);
     this.#maxHold = maxHold;
+    this.#identity = identity;
     this.#limit = limitOf(maxHold);
     this.#cancelLimit = atDeadline(this.#limit, () => this.#checkLimit(), { ref: false });
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
-    this.held = new HeldView(name, lease.entry, fencingToken, watched);
+    this.held = new HeldView({ name, mode, key: lease.entry.key, uuid, fencingToken }, watched);
     turn.holder = () => holderOf(lease.ticket.path, { ...this.#entry, ttl: Math.ceil(this.#expiresIn) });
     // Before the listeners: the lease may be lost already.
     trace.holds(this.held);
@@ -196,7 +200,7 @@ export class Hold implements Enclosing {
     const { value } = ticket;
     const [until, forget] = [this.#atLeast, () => alive.delete(value)];
     // An entry that is kept is no leftover: this process must not evict it for its `identity`.
-    if (until.passed || parseValue(value).identity === undefined) forget();
+    if (until.passed || this.#identity === undefined) forget();
     else atDeadline(until, forget, { ref: false });
     const trouble = await giveUp(ticket, { until });
     this.#onRemoved();
@@ -211,6 +215,9 @@ interface Watched {
   readonly assertHeld: () => void;
 }
 
+/** What a {@link HeldView} says of its hold. */
+type Facts = Pick<Held, 'name' | 'mode' | 'key' | 'uuid' | 'fencingToken'>;
+
 class HeldView implements Held {
   readonly name: string;
   readonly mode: LockMode;
@@ -219,8 +226,7 @@ class HeldView implements Held {
   readonly fencingToken: bigint;
   readonly #watched: Watched;
 
-  constructor(name: string, { key, value }: OwnEntry, fencingToken: bigint, watched: Watched) {
-    const { mode, uuid } = parseValue(value);
+  constructor({ name, mode, key, uuid, fencingToken }: Facts, watched: Watched) {
     this.name = name;
     this.mode = mode;
     this.uuid = uuid;

@@ -2,14 +2,7 @@ import { checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
-import {
-  checkBooleans,
-  checkHoldTimes,
-  checkMargin,
-  checkName,
-  checkSignal,
-  checkTtl,
-} from '../recipe/option-checks.ts';
+import { checkBoolean, checkMargin, checkName, checkSignal, checkTtl, LONGEST_TTL } from '../recipe/option-checks.ts';
 import { checkLabel, DEFAULT_LABEL } from './label.ts';
 
 /** What both a manager and a single request can set. */
@@ -129,7 +122,8 @@ export function checkRequest(options: RequestOptions, defaults: LockManagerOptio
   const { mode = 'exclusive', ifAvailable = false, reentrant = false, signal } = options;
   if (mode !== 'exclusive' && mode !== 'shared')
     throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
-  checkBooleans({ ifAvailable, reentrant });
+  checkBoolean('ifAvailable', ifAvailable);
+  checkBoolean('reentrant', reentrant);
   checkSignal(signal);
   return { mode, blocking: !ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
 }
@@ -148,6 +142,15 @@ function checkCommon(
   if (margin !== undefined) checkSecondsOrNone('margin', margin);
   checkMargin('ttl', ttl, margin);
   if (identity !== undefined) checkName('identity', identity, LONGEST_IDENTITY);
-  checkHoldTimes(holdAtLeast, maxHold);
+  checkSecondsOrNone('holdAtLeast', holdAtLeast);
+  checkSecondsOrNone('maxHold', maxHold);
+  checkHoldAtLeast(holdAtLeast, maxHold);
   return { ttl, timeout, deadline: limitOf(timeout), identity, label: checkLabel(label), margin, holdAtLeast, maxHold };
+}
+
+/** @throws {RangeError} if the minimum of a hold is too long; the message shows it */
+function checkHoldAtLeast(least: number, most: number): void {
+  // The rest of the time becomes a TTL.
+  if (least > LONGEST_TTL) throw new RangeError(`holdAtLeast must be at most ${LONGEST_TTL}, got ${show(least)}`);
+  if (most > 0 && least > most) throw new RangeError(`holdAtLeast must be at most maxHold ${most}, got ${show(least)}`);
 }

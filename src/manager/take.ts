@@ -18,7 +18,7 @@ import type { Trace } from './trace.ts';
 const REQUEUE_AFTER = { first: 100, most: 5_000 };
 
 /** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */
-export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint };
+export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint; readonly uuid: string };
 
 /** What {@link take} reports to. */
 export interface Reports {
@@ -38,12 +38,12 @@ export async function take(
 ): Promise<Taken | undefined> {
   const backoff = new Backoff(REQUEUE_AFTER);
   let lease: Lease | undefined;
-  const onEntered = (entered: Lease): void => {
+  const onEntered = (entered: Lease, uuid: string): void => {
     const { entry } = entered;
     // Tokens of two clusters cannot be compared, so a request does not move from one to another.
     if (lease && lease.entry.clusterId !== entry.clusterId) throw lost(lease.entry, entry.clusterId, '');
     lease = entered;
-    trace.enters(entry);
+    trace.enters(entry, uuid);
     turn.queued();
   };
   const onQueued = (standing: Standing, own: OwnEntry): void => trace.queues(standing, own);
@@ -72,19 +72,20 @@ async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
   { mode, identity, label, ttl, margin, blocking }: CheckedRequest,
-  hooks: Pick<Acquisition, 'onEntered' | 'onQueued' | 'renewals'>,
+  { onEntered, ...hooks }: Pick<Acquisition, 'onQueued' | 'renewals'> & { onEntered(lease: Lease, uuid: string): void },
 ): Promise<Taken | undefined> {
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
-  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid: freshUuid() }));
+  const uuid = freshUuid();
+  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid }));
   alive.add(ticket.value);
   let taken: Taken | undefined;
   try {
-    const acquisition = { queue, ticket, mode, isLeftover, ttl, margin, keepAlive: true, ...hooks };
-    const { lease, fencingToken } = await acquire(acquisition, attempt);
-    if (fencingToken !== undefined) taken = { lease, fencingToken };
+    const own = { ticket, ttl, margin, keepAlive: true, onEntered: (lease: Lease) => onEntered(lease, uuid) };
+    const { lease, fencingToken } = await acquire({ queue, mode, isLeftover, ...own, ...hooks }, attempt);
+    if (fencingToken !== undefined) taken = { lease, fencingToken, uuid };
     else {
       lease.stop();
       await giveUp(ticket);

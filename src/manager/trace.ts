@@ -1,6 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { EtcdException, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
-import { type LockMode, parseValue } from '../recipe/entries/entry-value.ts';
+import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type { RenewalObserver } from '../recipe/lease.ts';
 import type { OwnEntry, Standing } from '../recipe/store.ts';
 import { now } from '../time.ts';
@@ -128,9 +128,9 @@ export class Trace implements RequestTrace, RenewalObserver {
   }
 
   /** The request has an entry. */
-  enters({ key, value }: OwnEntry): void {
+  enters({ key }: OwnEntry, uuid: string): void {
     this.key = key;
-    this.uuid = parseValue(value).uuid;
+    this.uuid = uuid;
   }
 
   /** The first read of the queue has shown the entry. */

@@ -2,7 +2,7 @@ import { checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import { parseValue } from '../recipe/entries/entry-value.ts';
-import { checkBooleans, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
+import { checkBoolean, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
 /** Options of a `Lock`. */
 export interface LockOptions {
@@ -86,7 +86,8 @@ export function checkAcquire(options: AcquireOptions, margin: number | undefined
   const { blocking = true, lockTtl = 3600, timeout = 0, signal, keepAlive = false } = options;
   if (lockTtl !== null) checkTtl('lockTtl', lockTtl, ' or null');
   checkSecondsOrNone('timeout', timeout);
-  checkBooleans({ blocking, keepAlive });
+  checkBoolean('blocking', blocking);
+  checkBoolean('keepAlive', keepAlive);
   checkSignal(signal);
   if (keepAlive && lockTtl === null)
     throw new RangeError('keepAlive requires a number of seconds as lockTtl, got null');

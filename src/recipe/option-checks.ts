@@ -1,10 +1,10 @@
-import { checkLength, checkSecondsOrNone, checkWellFormed, show } from '../checks.ts';
+import { checkLength, checkWellFormed, show } from '../checks.ts';
 import { warnOfMilliseconds } from '../milliseconds.ts';
 import type { LockClient } from './client.ts';
 import { defaultMargin } from './lease.ts';
 import type { LockStore } from './store.ts';
 
-const LONGEST_TTL = 2 ** 31;
+export const LONGEST_TTL = 2 ** 31;
 
 /**
  * Returns the store of a client.
@@ -42,20 +42,9 @@ export function checkMargin(what: string, ttl: number, margin = defaultMargin(tt
   if (margin >= ttl) throw new RangeError(`margin must be less than ${what} ${ttl}, got ${show(margin)}`);
 }
 
-/** @throws {RangeError} unless these are valid limits of a hold in seconds; the message shows the value */
-export function checkHoldTimes(holdAtLeast: unknown, maxHold: unknown): void {
-  checkSecondsOrNone('holdAtLeast', holdAtLeast);
-  checkSecondsOrNone('maxHold', maxHold);
-  const [least, most] = [holdAtLeast as number, maxHold as number];
-  // The rest of the time becomes a TTL.
-  if (least > LONGEST_TTL) throw new RangeError(`holdAtLeast must be at most ${LONGEST_TTL}, got ${show(least)}`);
-  if (most > 0 && least > most) throw new RangeError(`holdAtLeast must be at most maxHold ${most}, got ${show(least)}`);
-}
-
-/** @throws {TypeError} unless all flags are booleans; the message shows the name and value of the first that is not */
-export function checkBooleans(flags: Readonly<Record<string, unknown>>): void {
-  for (const name in flags)
-    if (typeof flags[name] !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(flags[name])}`);
+/** @throws {TypeError} unless the flag is a boolean; the message shows its name and value */
+export function checkBoolean(name: string, flag: unknown): void {
+  if (typeof flag !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(flag)}`);
 }
 
 /** @throws {TypeError} unless the signal is an `AbortSignal` or undefined; the message shows the value */
