@@ -10,7 +10,7 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 /** Seconds: the poll cap is 2 s. */
 const TTL = 6;
 /** Seconds, for holds whose renewals try three endpoints in turn: on a busy machine that takes seconds. */
-const LONG_TTL = 15;
+const LONG_TTL = 30;
 /** Seconds: long enough for one address to fail, however busy the machine. */
 const TIMEOUT = 10;
 

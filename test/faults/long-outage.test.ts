@@ -34,6 +34,9 @@ function requeuesOf(name: string): readonly string[] {
   return keys;
 }
 
+/** The number in the name of an entry: its fencing token. */
+const sequenceOf = (key: string): number => Number(key.trim().split('/').at(-1));
+
 /** Waits until another entry than the lost one is the only one behind the first, and returns both. */
 const untilOtherEntry = (name: string, lost: string, url: string) =>
   until(
@@ -53,9 +56,10 @@ test('a request without a timeout survives an etcd that is down for longer than 
     ({ length }) => length > 0,
   );
   await etcd.restart();
-  const [, again] = await untilOtherEntry(name, lost?.key ?? '', etcd.url);
+  await untilOtherEntry(name, lost?.key ?? '', etcd.url);
   await free();
-  expect(await waiting).toBe(again?.key);
+  // On a busy machine that entry may be lost as well, and replaced by a third.
+  expect(sequenceOf(await waiting)).toBeGreaterThan(sequenceOf(lost?.key ?? ''));
   expect(requeued).toContain(lost?.key);
   expect(await queueOn(name, etcd.url)).toEqual([]);
 });
@@ -84,9 +88,11 @@ test('`run` without a timeout survives the same, then runs its command and exits
   // `run` counts its lease from its last renewal, which was before the pause.
   await sleep(OUTAGE);
   etcd.resume();
-  const [, again] = await untilOtherEntry(name, lost?.key ?? '', etcd.url);
+  await untilOtherEntry(name, lost?.key ?? '', etcd.url);
   await free();
-  expect(await result).toMatchObject({ code: 3, stdout: `${again?.key}\n` });
+  const { code, stdout } = await result;
+  expect(code).toBe(3);
+  expect(sequenceOf(stdout)).toBeGreaterThan(sequenceOf(lost?.key ?? ''));
   expect(await queueOn(name, etcd.url)).toEqual([]);
 });
 
