@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { inject, onTestFinished } from 'vitest';
+import { expect, inject, onTestFinished } from 'vitest';
 import { EtcdClient, type EtcdClientOptions, EtcdKeysLeft } from '../../src/index.ts';
 import { type EtcdProxy, startProxy } from './proxy.ts';
 import { until } from './until.ts';
@@ -71,6 +71,10 @@ export async function endOf(
     return ((await response.json()) as { action: string }).action;
   };
 }
+
+/** Matches the TTL left of an entry that was written with `seconds`. On a busy machine, some seconds have passed since then. */
+export const recentTtl = (seconds: number): unknown =>
+  expect.toSatisfy((left: number) => left <= seconds && left > seconds - 25);
 
 /** Waits until that many entries are directly in the directory. */
 export const untilEntries = (directory: string, count: number, etcd = inject('etcd')): Promise<RawEntry[]> =>

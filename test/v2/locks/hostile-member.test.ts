@@ -44,7 +44,7 @@ describe('a holder keeps its lock through another member if one member sends an 
       return alter(answer);
     });
     const name = freshName();
-    const locks = useManager({ ttl: 4 }, { endpoints: [bad, inject('etcd')] });
+    const locks = useManager({ ttl: 9 }, { endpoints: [bad, inject('etcd')] });
     const held = await locks.acquire(name);
     turned = true;
     const [first] = await queueOn(name);
