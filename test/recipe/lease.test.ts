@@ -191,9 +191,9 @@ describe('a lock with keepAlive', () => {
 
   test('aborts its signal before its key expires if the server answers no renewal', async () => {
     const proxy = await useProxy();
-    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 0.5 });
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 3 });
     const sent = performance.now();
-    await lock.acquire({ lockTtl: 2, keepAlive: true });
+    await lock.acquire({ lockTtl: 6, keepAlive: true });
     proxy.intercept((request) => (isRenewal(request) ? { silent: true } : undefined));
     await aborted(lock.signal);
     expect(lock.signal.reason).toBeInstanceOf(EtcdLockExpired);
