@@ -12,7 +12,7 @@ import { startRunOn } from './running.ts';
 import { witness } from './witness.ts';
 
 /** Seconds; long enough for a job on a busy machine to get SIGTERM before SIGKILL. */
-const TTL = 6;
+const TTL = 12;
 const WRITER = fileURLToPath(new URL('writer.py', import.meta.url));
 const PYTHON = findPython() ?? '';
 
