@@ -29,6 +29,8 @@ interface AttemptOptions {
   readonly ending: Source | undefined;
   /** Called when the headers have arrived, with an answer whose body is still empty. */
   readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
+  /** Gets the body in pieces as it arrives, for an answer that has no end. The answer then has an empty body. */
+  readonly onData?: ((chunk: Buffer) => void) | undefined;
 }
 
 export interface SendOptions extends AttemptOptions {
@@ -100,6 +102,7 @@ export class Endpoint {
       ending,
       timeout: new Timeout(timeout),
       onHeaders: options.onHeaders,
+      onData: options.onData,
       ref: lane !== 'background',
     };
     const lender = this.#lenders[lane];
@@ -146,7 +149,7 @@ export class Endpoint {
 
   #exchange(loan: Loan, request: WireRequest, limits: Limits, onStart?: () => void): Exchange['answer'] {
     const { connection } = loan;
-    const { method, query, form } = request;
+    const { method, query, form, json } = request;
     const path = this.prefixOf(request) + request.path;
     const convertError = (error: Error, answering: boolean) =>
       this.#convertError(error, connection.isUsed && !answering);
@@ -157,8 +160,8 @@ export class Endpoint {
       {
         method,
         path: query === '' ? path : `${path}?${query}`,
-        headers: form === undefined ? this.#headers : this.#formHeaders,
-        body: form ?? null,
+        headers: this.#headersOf(request),
+        body: form ?? json ?? null,
         // By default, undici would pipeline nothing behind this request.
         blocking: false,
         reset: this.#keepAlive.isDisabled,
@@ -166,6 +169,11 @@ export class Endpoint {
       exchange,
     );
     return exchange.answer;
+  }
+
+  #headersOf({ form, json, headers }: WireRequest): string[] {
+    if (json !== undefined) return [...this.#headers, 'content-type', 'application/json', ...(headers ?? [])];
+    return form === undefined ? this.#headers : this.#formHeaders;
   }
 
   /** Waits for a connection when the lane is at its limit. Resolves to undefined if none was free within the timeout. */

@@ -14,6 +14,8 @@ export interface Limits {
   readonly ref: boolean;
   /** Called when the headers have arrived, with an answer whose body is still empty. An error thrown by it ends the exchange. */
   readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
+  /** Gets the body in pieces as it arrives. The answer then has an empty body. An error thrown by it ends the exchange. */
+  readonly onData?: ((chunk: Buffer) => void) | undefined;
 }
 
 export interface Hooks {
@@ -88,7 +90,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     try {
-      if (!this.#givenUp) this.#body?.add(chunk);
+      if (this.#givenUp) return;
+      if (this.#limits.onData) this.#limits.onData(chunk);
+      else this.#body?.add(chunk);
     } catch (error) {
       this.#onAbort(error);
     }

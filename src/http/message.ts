@@ -9,6 +9,10 @@ export interface WireRequest {
   readonly query: string;
   /** URL-encoded. */
   readonly form?: string;
+  /** A JSON text, instead of a form. */
+  readonly json?: string;
+  /** Further headers: names and values in turn, as undici expects them. */
+  readonly headers?: readonly string[];
 }
 
 /** An answer as a client receives it, not decoded yet. */
