@@ -33,7 +33,8 @@ export interface LockManagerSnapshot {
  * @throws {TypeError | RangeError} for an invalid name, before anything is sent
  */
 export async function queryLocks(store: LockStore, name: string | undefined): Promise<LockManagerSnapshot> {
-  const queues = name === undefined ? await store.list() : new Map([[name, await store.queue(name).read()]]);
+  const queues =
+    name === undefined ? await store.list() : new Map([[name, await store.queue(name).read({ ttls: true })]]);
   const all = [...queues].map(([lock, queue]) => snapshotOf(lock, queue));
   return { held: all.flatMap(({ held }) => held), pending: all.flatMap(({ pending }) => pending) };
 }

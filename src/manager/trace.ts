@@ -134,9 +134,9 @@ export class Trace implements RequestTrace, RenewalObserver {
   }
 
   /** The first read of the queue has shown the entry. */
-  queues({ entries }: Standing, { rank }: OwnEntry): void {
+  queues({ entries, position }: Standing, { rank }: OwnEntry): void {
     if (!events.queued.hasSubscribers) return;
-    this.position = entries && entries.filter((entry) => entry.rank < rank).length + 1;
+    this.position = position ?? (entries && entries.filter((entry) => entry.rank < rank).length + 1);
     events.queued.publish(this);
   }
 

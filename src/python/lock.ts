@@ -206,7 +206,9 @@ export class Lock {
 
   /** Reads the queue by quorum. Resolves to the entries of all clients, also python-etcd's, in the order they are served. */
   async contenders(): Promise<readonly Contender[]> {
-    return (await this.#queue.read()).inOrder().map((entry) => ({ ...entry, ...parseValue(entry.value) }));
+    return (await this.#queue.read({ ttls: true }))
+      .inOrder()
+      .map((entry) => ({ ...entry, ...parseValue(entry.value) }));
   }
 
   /** Calls `release`, unless there was never an own entry and no `acquire` is under way. */

@@ -41,6 +41,8 @@ export interface Standing {
   readonly fencingToken: bigint;
   /** The entry that is served first, if known. */
   readonly first: Entry | undefined;
+  /** Position of the own entry in the queue, from 1, if known. */
+  readonly position?: number | undefined;
   /** All entries, if the store had to read them. Do not keep them while waiting: a long queue takes much memory. */
   readonly entries: readonly Entry[] | undefined;
 }
@@ -124,6 +126,11 @@ export interface Ticket {
   leave(options?: LeaveOptions): Promise<void>;
 }
 
+export interface ReadOptions extends StoreCall {
+  /** Whether the entries need their TTL, which some stores must ask for one by one. Default false. */
+  readonly ttls?: boolean;
+}
+
 export interface TicketOptions {
   /** Whether the queue may have an entry with this value that this ticket did not append. Default false. */
   readonly mayExist?: boolean;
@@ -135,7 +142,7 @@ export interface QueueStore {
   readonly path: string;
   ticket(value: string, options?: TicketOptions): Ticket;
   /** Reads the queue. The read sees every write that was confirmed before it began. */
-  read(options?: StoreCall): Promise<Queue>;
+  read(options?: ReadOptions): Promise<Queue>;
   /** Removes an entry of this queue if its key still has the same value. Resolves once no such entry is left. */
   evict(entry: Entry, options: StoreCall): Promise<void>;
 }

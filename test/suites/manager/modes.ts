@@ -158,7 +158,10 @@ export function modes(test: ManagerTest): void {
     await Promise.all(turns);
     const written = tokens.get('exclusive') ?? [];
     expect(written.toSorted((x, y) => Number(x - y))).toEqual(written);
-    expect(new Set([...tokens.values()].flat()).size).toBe(24);
+    // Readers that hold the lock together may have the same token.
+    const read = new Set(tokens.get('shared'));
+    expect(new Set(written).size).toBe(written.length);
+    expect(written.filter((token) => read.has(token))).toEqual([]);
     expect(await queue.entries()).toEqual([]);
   });
 }
