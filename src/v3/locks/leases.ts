@@ -1,0 +1,224 @@
+import { randomBytes } from 'node:crypto';
+import { orAborted, Scope } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import { EtcdException } from '../../errors.ts';
+import { keepTrying } from '../../pending-work.ts';
+import type { RenewalOptions } from '../../recipe/store.ts';
+import { Deadline, now } from '../../time.ts';
+import type { CallOptions, V3Client } from '../client.ts';
+import { NotFound } from '../errors.ts';
+import type { LeaseRenewal } from '../requests.ts';
+import { hedgeRenewalAfter, REMOVE_EVERY } from './timing.ts';
+
+const debug = createDebug('lease');
+
+/** An entry that hangs on a lease. */
+export interface Tenant {
+  /** Its key. */
+  readonly key: string;
+}
+
+/** A renewal under way that several tickets wait for. */
+interface Round {
+  readonly renewal: Promise<LeaseRenewal>;
+  readonly tenants: ReadonlySet<Tenant>;
+  readonly stop: Scope;
+  waiting: number;
+}
+
+/** Returns an id for a new lease: positive, because members may disagree about a negative one. */
+const freshId = (): string => String((randomBytes(8).readBigUInt64BE() >> 1n) | 1n);
+
+/** A lease of etcd, and the entries that hang on it. */
+export class EtcdLease {
+  readonly id = freshId();
+  /** The TTL asked for, in seconds. */
+  readonly ttl: number;
+  readonly #client: V3Client;
+  readonly #tenants = new Set<Tenant>();
+  #granted = 0;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #granting: Promise<void> | undefined;
+  #isOver = false;
+  #takesNone = false;
+  #round: Round | undefined;
+  #last: { readonly renewal: LeaseRenewal; readonly tenants: ReadonlySet<Tenant> } | undefined;
+
+  constructor(client: V3Client, ttl: number) {
+    this.#client = client;
+    this.ttl = ttl;
+  }
+
+  /** Seconds for which the store keeps the lease, counted from {@link EtcdLease.sentAt}. */
+  get granted(): number {
+    return this.#granted;
+  }
+
+  /** When the lease was last created or kept alive: milliseconds on the monotonic clock. */
+  get sentAt(): number {
+    return this.#sentAt;
+  }
+
+  /** Whether new entries may hang on this lease. */
+  get takesEntries(): boolean {
+    return !this.#isOver && !this.#takesNone && (this.#granted === 0 || !this.#expiry.passed);
+  }
+
+  /** When the lease has certainly ended unless it is kept alive. The store may end it up to some seconds later. */
+  get #expiry(): Deadline {
+    return new Deadline(this.#sentAt + this.#granted * 1000);
+  }
+
+  /** Creates the lease if that has not been done, or keeps it alive if a third of its TTL has passed. */
+  async prepare({ signal, background }: CallOptions): Promise<void> {
+    if (this.#granted === 0) await this.#grant({ signal, background });
+    else if (now() >= this.#sentAt + (this.#granted * 1000) / 3)
+      await this.renew(undefined, { signal, timeout: this.#expiry.remaining / 1000 });
+  }
+
+  add(tenant: Tenant): void {
+    this.#tenants.add(tenant);
+  }
+
+  /**
+   * Call this when an entry is gone, or certainly not there.
+   * @param unclear whether a request may still create it again, later. The lease then takes no further entries, and is ended once
+   * it has none.
+   */
+  remove(tenant: Tenant, unclear = false): void {
+    this.#tenants.delete(tenant);
+    if (unclear) this.#takesNone = true;
+    if (this.#takesNone && this.#tenants.size === 0) this.end();
+  }
+
+  /** Makes the lease take no further entries. It is ended once it has none. */
+  retire(): void {
+    this.#takesNone = true;
+    if (this.#tenants.size === 0) this.end();
+  }
+
+  /**
+   * Keeps the lease alive, and reads its entries. One request serves all tickets that ask for it at the same time, and those
+   * whose entry was read by a later renewal than the one that they know.
+   * @param since the `sentAt` of the renewal that the caller knows
+   * @throws {NotFound} if the lease is gone
+   */
+  async renew(
+    tenant: Tenant | undefined,
+    { signal, timeout }: RenewalOptions,
+    since = Number.POSITIVE_INFINITY,
+  ): Promise<LeaseRenewal> {
+    const last = this.#last;
+    if (last && tenant && last.tenants.has(tenant) && last.renewal.sentAt > since) return last.renewal;
+    const round = this.#roundFor(tenant, timeout);
+    round.waiting += 1;
+    try {
+      return await (signal ? orAborted(round.renewal, signal) : round.renewal);
+    } finally {
+      round.waiting -= 1;
+      if (round.waiting === 0) round.stop.abort(new Error('nobody waits for this renewal'));
+    }
+  }
+
+  /** Ends the lease, in the background, until that is done or it has expired. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    if (this.#granted === 0 && !this.#granting) return;
+    const { pending } = this.#client;
+    let isDone = false;
+    const attempt = async (): Promise<void> => {
+      try {
+        await this.#client.requests.revoke(this.id, { background: true });
+        isDone = true;
+      } catch (error) {
+        debug('lease %s not ended yet: %s', this.id, error);
+      }
+    };
+    const first = attempt();
+    const until = Deadline.after(Math.max(this.#granted, this.ttl));
+    const more = (): boolean => !isDone && !until.passed;
+    const ended = first.then(() =>
+      keepTrying(more, attempt, { most: REMOVE_EVERY, closing: pending.closing, signal: this.#client.destroyed }),
+    );
+    pending.add(`lease ${this.id}`, ended);
+  }
+
+  #roundFor(tenant: Tenant | undefined, timeout: number): Round {
+    const present = this.#round;
+    if (present && !present.stop.aborted && (!tenant || present.tenants.has(tenant))) return present;
+    const tenants = new Set(this.#tenants);
+    const stop = new Scope();
+    const keys = [...tenants].map(({ key }) => key);
+    const options = { signal: stop, timeout, attemptTimeout: hedgeRenewalAfter(this.ttl) };
+    const renewal = this.#client.requests.renew(this.id, keys, options).then(
+      (renewed) => {
+        this.#granted = renewed.granted;
+        this.#sentAt = Math.max(this.#sentAt, renewed.sentAt);
+        this.#last = { renewal: renewed, tenants };
+        this.#over(round);
+        return renewed;
+      },
+      (error: unknown) => {
+        if (error instanceof NotFound) this.#isOver = true;
+        this.#over(round);
+        throw error;
+      },
+    );
+    const round: Round = { renewal, tenants, stop, waiting: 0 };
+    this.#round = round;
+    return round;
+  }
+
+  #over(round: Round): void {
+    if (this.#round === round) this.#round = undefined;
+  }
+
+  async #grant({ signal, background }: CallOptions): Promise<void> {
+    // Several calls may wait for the same lease, so no signal of one of them ends the request.
+    this.#granting ??= this.#client.requests.grant(this.id, this.ttl, { background }).then(
+      ({ granted, sentAt }) => {
+        this.#granted = granted;
+        this.#sentAt = sentAt;
+      },
+      (error: unknown) => {
+        // The lease may have been created, or may be created later: end it.
+        if (error instanceof EtcdException && error.outcomeUnknown) this.end();
+        this.#isOver = true;
+        throw error;
+      },
+    );
+    await (signal ? orAborted(this.#granting, signal) : this.#granting);
+  }
+}
+
+/** The leases of one client: one for each TTL, shared by all entries that are kept alive. */
+export class Leases {
+  readonly #client: V3Client;
+  readonly #shared = new Map<number, EtcdLease>();
+
+  constructor(client: V3Client) {
+    this.#client = client;
+  }
+
+  /** Returns the lease for entries with this TTL that are kept alive. */
+  shared(ttl: number): EtcdLease {
+    const known = this.#shared.get(ttl);
+    if (known?.takesEntries) return known;
+    known?.retire();
+    const lease = new EtcdLease(this.#client, ttl);
+    this.#shared.set(ttl, lease);
+    return lease;
+  }
+
+  /** Returns a new lease for one entry. */
+  single(ttl: number): EtcdLease {
+    return new EtcdLease(this.#client, ttl);
+  }
+
+  /** Ends all shared leases that no entry needs. */
+  retireAll(): void {
+    for (const lease of this.#shared.values()) lease.retire();
+    this.#shared.clear();
+  }
+}

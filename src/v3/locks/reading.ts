@@ -1,0 +1,13 @@
+import type { Queue } from '../../recipe/store.ts';
+import type { V3Entry } from '../requests.ts';
+
+/** Whether a key is an entry of the queue at this path, and not one of a lock whose name begins with this lock's. */
+export const isDirectly = (path: string, key: string): boolean =>
+  key.startsWith(`${path}/`) && !key.includes('/', path.length + 1);
+
+/** Returns the entries in the order in which they are served. */
+export const inOrder = (entries: readonly V3Entry[]): readonly V3Entry[] =>
+  [...entries].sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.key < b.key ? -1 : 1));
+
+/** A queue whose entries are all of one lock. */
+export const queueOf = (entries: readonly V3Entry[]): Queue => ({ entries, inOrder: () => inOrder(entries) });

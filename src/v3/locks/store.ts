@@ -1,0 +1,83 @@
+import { checkLength, checkWellFormed, show } from '../../checks.ts';
+import type { PendingWork } from '../../pending-work.ts';
+import type { Entry, LockStore, Queue, QueueStore, ReadOptions, StoreCall, Ticket } from '../../recipe/store.ts';
+import type { V3Client } from '../client.ts';
+import type { V3Entry } from '../requests.ts';
+import { isDirectly, queueOf } from './reading.ts';
+import { V3Ticket } from './ticket.ts';
+
+/** In bytes: as on etcd v2, so that a name is valid on both. */
+const MAX_NAME_LENGTH = 750;
+
+/**
+ * Queues of locks on etcd v3, shared with Go's `concurrency.Mutex` and `etcdctl lock`: the entries of the lock `name` are the keys
+ * `<lockPrefix>/<name>/<id>`, in the order of their creation.
+ */
+export class V3LockStore implements LockStore {
+  readonly #client: V3Client;
+
+  constructor(client: V3Client) {
+    this.#client = client;
+  }
+
+  get clusterId(): string | undefined {
+    return this.#client.clusterId;
+  }
+
+  get pending(): PendingWork {
+    return this.#client.pending;
+  }
+
+  queue(lock: string): QueueStore {
+    checkLockName(lock);
+    const { lockPrefix } = this.#client;
+    return new V3QueueStore(this.#client, lockPrefix === '' ? lock : `${lockPrefix}/${lock}`);
+  }
+
+  async list(): Promise<ReadonlyMap<string, Queue>> {
+    const { lockPrefix } = this.#client;
+    const start = lockPrefix === '' ? '' : `${lockPrefix}/`;
+    const { requests } = this.#client;
+    const { entries: plain } = await requests.readPrefix(start, {});
+    const entries = await requests.withTtls(plain, {});
+    const queues = new Map<string, V3Entry[]>();
+    for (const entry of entries) {
+      const name = entry.key.slice(start.length, Math.max(entry.key.lastIndexOf('/'), start.length));
+      if (name !== '') queues.set(name, [...(queues.get(name) ?? []), entry]);
+    }
+    return new Map([...queues].map(([name, of]) => [name, queueOf(of)]));
+  }
+}
+
+/** Names are not normalised: other programs choose them, too. */
+function checkLockName(name: unknown): asserts name is string {
+  if (typeof name !== 'string') throw new TypeError(`lock name must be a string, got ${show(name)}`);
+  if (name === '') throw new RangeError('lock name must not be empty, got ""');
+  checkWellFormed('lock name', name);
+  checkLength('lock name', name, MAX_NAME_LENGTH);
+}
+
+class V3QueueStore implements QueueStore {
+  readonly path: string;
+  readonly #client: V3Client;
+
+  constructor(client: V3Client, path: string) {
+    this.#client = client;
+    this.path = path;
+  }
+
+  ticket(value: string): Ticket {
+    return new V3Ticket(this.#client, this.path, value);
+  }
+
+  async read({ signal, ttls }: ReadOptions = {}): Promise<Queue> {
+    const { requests } = this.#client;
+    const { entries: below } = await requests.read(this.path, { signal });
+    const entries = below.filter(({ key }) => isDirectly(this.path, key));
+    return queueOf(ttls ? await requests.withTtls(entries, { signal }) : entries);
+  }
+
+  async evict({ key, value, rank }: Entry, { signal }: StoreCall): Promise<void> {
+    await this.#client.requests.remove(key, { value, rank }, { signal });
+  }
+}

@@ -1,0 +1,22 @@
+/** All time limits for the requests of a lock on etcd v3, in seconds. */
+
+type Seconds = number;
+
+/** Maximum time that a waiter waits for an event before it reads the queue again. */
+const LONGEST_WAIT: Seconds = 20;
+
+/** Maximum time that a waiter waits for an event before it reads the queue again: a silent member may be down. */
+export const longestSilence = (ttl: number | null): Seconds =>
+  Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
+
+/** Time until a read of the queue also asks another member. */
+export const hedgeReadAfter = (ttl: number | null): Seconds => Math.min(longestSilence(ttl) / 3, 1);
+
+/** Time until a renewal is also sent to another member. A member that lost its leader answers after seven seconds. */
+export const hedgeRenewalAfter = (ttl: number): Seconds => Math.min(ttl / 12, 1);
+
+/** Time until a removal is also sent to another member. Short, because waiters may wait for the removal. */
+export const HEDGE_REMOVAL_AFTER: Seconds = 0.5;
+
+/** Maximum time between two background attempts to remove a key. */
+export const REMOVE_EVERY: Seconds = 2;

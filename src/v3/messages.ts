@@ -1,0 +1,139 @@
+/** The messages of etcd's JSON gateway: how requests are written, and how the fields of answers are read and checked. */
+import { EtcdUnusableAnswer } from '../errors.ts';
+import type { WireAnswer } from '../http/message.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A key with its value, as an answer has it. */
+export interface KeyValue {
+  /** In base64. A key of another client need not be valid UTF-8, so this is what a request about it must contain. */
+  readonly rawKey: string;
+  readonly key: string;
+  readonly value: string;
+  readonly createRevision: bigint;
+  readonly modRevision: bigint;
+  /** Id of its lease; undefined if it has none. */
+  readonly lease: string | undefined;
+}
+
+/** The header of an answer. */
+export interface Header {
+  readonly clusterId: string | undefined;
+  /** The revision of the whole store when the answer was made. */
+  readonly revision: bigint;
+  readonly raftTerm: string | undefined;
+}
+
+export const encodeBytes = (text: string): string => Buffer.from(text).toString('base64');
+
+/** Returns the first key after all keys that begin with `prefix`, in base64. */
+export function endOfPrefix(prefix: string): string {
+  const bytes = Buffer.from(prefix);
+  // No valid UTF-8 ends with the byte 255, so the last byte can be increased.
+  bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) + 1;
+  return bytes.toString('base64');
+}
+
+/** Reads the fields of one message. Fields that are zero, false or empty are left out by the gateway. */
+export class Fields {
+  readonly #answer: WireAnswer;
+  readonly #fields: Json;
+
+  /** @throws {EtcdUnusableAnswer} if the value is no JSON object */
+  constructor(answer: WireAnswer, value: unknown) {
+    this.#answer = answer;
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw unusable(answer, 'has no JSON object');
+    this.#fields = value as Json;
+  }
+
+  has(name: string): boolean {
+    return this.#fields[name] !== undefined;
+  }
+
+  /** A whole number: a text of digits, because JavaScript's numbers are not exact beyond 2^53. */
+  integer(name: string): bigint {
+    const value = this.#fields[name] ?? '0';
+    if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) return BigInt(value);
+    if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value);
+    throw this.#wrong(name, 'an integer');
+  }
+
+  text(name: string): string {
+    const value = this.#fields[name] ?? '';
+    if (typeof value === 'string') return value;
+    throw this.#wrong(name, 'a text');
+  }
+
+  flag(name: string): boolean {
+    const value = this.#fields[name] ?? false;
+    if (typeof value === 'boolean') return value;
+    throw this.#wrong(name, 'a boolean');
+  }
+
+  /** Bytes in base64. */
+  raw(name: string): string {
+    const text = this.text(name);
+    if (text.length % 4 === 0 && /^[\w+/-]*={0,2}$/.test(text)) return text;
+    throw this.#wrong(name, 'base64');
+  }
+
+  list(name: string): Fields[] {
+    const value = this.#fields[name] ?? [];
+    if (!Array.isArray(value)) throw this.#wrong(name, 'a list');
+    return value.map((one) => new Fields(this.#answer, one));
+  }
+
+  /** The message in this field; undefined if it is left out. */
+  optional(name: string): Fields | undefined {
+    return this.has(name) ? new Fields(this.#answer, this.#fields[name]) : undefined;
+  }
+
+  /** @throws {EtcdUnusableAnswer} if the field is left out */
+  message(name: string): Fields {
+    const found = this.optional(name);
+    if (found) return found;
+    throw this.#wrong(name, 'a message');
+  }
+
+  #wrong(name: string, expected: string): EtcdUnusableAnswer {
+    return unusable(this.#answer, `has no valid field ${name} (${expected})`);
+  }
+}
+
+export const decodeText = (base64: string): string => Buffer.from(base64, 'base64').toString();
+
+export function decodeHeader(fields: Fields): Header {
+  const header = fields.message('header');
+  const clusterId = header.integer('cluster_id');
+  return {
+    clusterId: clusterId === 0n ? undefined : clusterId.toString(16),
+    revision: header.integer('revision'),
+    raftTerm: header.has('raft_term') ? String(header.integer('raft_term')) : undefined,
+  };
+}
+
+export function decodeKeyValue(fields: Fields): KeyValue {
+  const rawKey = fields.raw('key');
+  const lease = fields.integer('lease');
+  return {
+    rawKey,
+    key: decodeText(rawKey),
+    value: decodeText(fields.raw('value')),
+    createRevision: fields.integer('create_revision'),
+    modRevision: fields.integer('mod_revision'),
+    lease: lease === 0n ? undefined : String(lease),
+  };
+}
+
+/** Returns the keys of a range, in the order of the answer. */
+export const decodeRange = (fields: Fields): KeyValue[] => fields.list('kvs').map(decodeKeyValue);
+
+/** Returns the error for an answer that cannot be used. */
+export function unusable({ status, body }: WireAnswer, why: string): EtcdUnusableAnswer {
+  const text = body.replace(/\s+/g, ' ').trim().slice(0, 200);
+  return new EtcdUnusableAnswer(`the answer ${why}: ${status} ${text === '' ? '(empty)' : text}`, {
+    httpStatus: status,
+    outcomeUnknown: status < 300 || status >= 500,
+  });
+}

@@ -1,0 +1,31 @@
+import { checkWellFormed, show } from '../checks.ts';
+import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } from '../http/options.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
+
+/** Options of a {@link V3Client}: how to reach the cluster. */
+export interface V3ClientOptions extends HttpOptions {
+  /** What the keys of all locks begin with. Default `/_locks`; an empty text: the name alone, as other programs chose it. */
+  readonly lockPrefix?: string;
+}
+
+const OPTIONS = { ...HTTP_OPTIONS, lockPrefix: true } satisfies OptionNames<V3ClientOptions>;
+
+export interface V3Settings extends HttpSettings {
+  readonly lockPrefix: string;
+  readonly password: string | undefined;
+}
+
+/**
+ * Checks the options and fills in the defaults.
+ * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
+ */
+export function checkV3Options(options: V3ClientOptions): V3Settings {
+  if (typeof options === 'string')
+    throw new TypeError('options must be an object such as { endpoints: "http://127.0.0.1:2379" }, got a string');
+  checkOptionNames(options, OPTIONS);
+  const { lockPrefix = '/_locks', password } = options;
+  if (typeof lockPrefix !== 'string') throw new TypeError(`lockPrefix must be a string, got ${show(lockPrefix)}`);
+  checkWellFormed('lockPrefix', lockPrefix);
+  // The gateway takes a token instead of basic authentication.
+  return { ...checkHttpOptions(options, ''), authorization: undefined, lockPrefix, password };
+}

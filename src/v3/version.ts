@@ -1,0 +1,25 @@
+import { show } from '../checks.ts';
+import { EtcdUnusableAnswer } from '../errors.ts';
+import type { WireAnswer, WireRequest } from '../http/message.ts';
+import { Fields, unusable } from './messages.ts';
+
+/** Asks a member for its version. Needs no token, and is answered without the gateway, too. */
+export const VERSION: WireRequest = { method: 'GET', path: '/version', query: '' };
+
+/**
+ * Returns the path prefix of the member's JSON gateway.
+ * @throws {EtcdUnusableAnswer} for a server before etcd 3.3: 3.2 takes a condition on a range for true, which gives a lock to two
+ */
+export function gatewayPrefix(answer: WireAnswer): string {
+  let version: string;
+  try {
+    version = new Fields(answer, JSON.parse(answer.body)).text('etcdserver');
+  } catch {
+    throw unusable(answer, 'to GET /version is not from etcd');
+  }
+  const [, major = '', minor = ''] = /^(\d+)\.(\d+)\./.exec(version) ?? [];
+  if (major === '') throw unusable(answer, 'to GET /version names no version');
+  if (Number(major) > 3 || (Number(major) === 3 && Number(minor) >= 4)) return '/v3';
+  if (major === '3' && minor === '3') return '/v3beta';
+  throw new EtcdUnusableAnswer(`etcd ${show(version)} is too old: the v3 API needs etcd 3.3 or later`);
+}

@@ -1,0 +1,87 @@
+import { EtcdConnectionFailed, type EtcdException, EtcdUnusableAnswer } from '../errors.ts';
+import type { WireAnswer } from '../http/message.ts';
+import { decodeError } from './errors.ts';
+import { Fields, type Json } from './messages.ts';
+
+/** Most bytes of one message. An answer about one key is far smaller. */
+const LONGEST_MESSAGE = 4 * 1024 * 1024;
+
+/**
+ * Splits a stream into JSON objects. The gateway does not promise a newline between them, or that a piece of the stream ends where
+ * an object does.
+ */
+export class JsonObjects {
+  readonly #onObject: (text: string) => void;
+  #text = '';
+  /** How much of the text has been looked at. */
+  #seen = 0;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+  readonly #decoder = new TextDecoder();
+
+  constructor(onObject: (text: string) => void) {
+    this.#onObject = onObject;
+  }
+
+  /** @throws {EtcdUnusableAnswer} if an object is too long */
+  add(chunk: Buffer): void {
+    this.#text += this.#decoder.decode(chunk, { stream: true });
+    for (; this.#seen < this.#text.length; this.#seen += 1) this.#step(this.#text[this.#seen] ?? '');
+    if (this.#text.length > LONGEST_MESSAGE) throw new EtcdUnusableAnswer('a message of a watch is too long');
+  }
+
+  #step(char: string): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (this.#inString) {
+      if (char === '\\') this.#escaped = true;
+      else if (char === '"') this.#inString = false;
+    } else if (char === '"') this.#inString = true;
+    else if (char === '{') this.#depth += 1;
+    else if (char === '}') this.#close();
+  }
+
+  #close(): void {
+    this.#depth -= 1;
+    if (this.#depth > 0) return;
+    const object = this.#text.slice(0, this.#seen + 1);
+    this.#text = this.#text.slice(this.#seen + 1);
+    this.#seen = -1;
+    this.#depth = 0;
+    this.#onObject(object.trim());
+  }
+}
+
+/** What one message of a watch says. */
+export type WatchMessage =
+  /** The watch has begun; there is nothing else to tell. */
+  | 'created'
+  /** A watched key was deleted. */
+  | 'deleted'
+  /** Nothing about a deletion. */
+  | 'other'
+  /** The events from the start of the watch on are no longer known: read again. */
+  | 'compacted';
+
+/**
+ * Reads a message of a watch.
+ * @throws the error that the message is, or {@link EtcdConnectionFailed} when the member has ended the watch
+ */
+export function decodeWatchMessage(text: string): WatchMessage {
+  const answer: WireAnswer = { status: 200, headers: {}, body: text, sentAt: 0 };
+  let body: Json;
+  try {
+    body = JSON.parse(text) as Json;
+  } catch {
+    throw new EtcdUnusableAnswer('a message of a watch is not JSON');
+  }
+  if (body['error'] !== undefined) throw decodeError({ ...answer, status: 503 }, body);
+  const result = new Fields(answer, body).message('result');
+  if (result.integer('compact_revision') > 0n) return 'compacted';
+  if (result.flag('canceled')) throw refused(result.text('cancel_reason'));
+  if (result.list('events').some((event) => event.text('type') === 'DELETE')) return 'deleted';
+  return result.flag('created') ? 'created' : 'other';
+}
+
+const refused = (why: string): EtcdException =>
+  new EtcdConnectionFailed(`the watch was refused: ${why === '' ? 'no reason given' : why}`);

@@ -1,0 +1,128 @@
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { LockManager } from '../../src/manager/manager.ts';
+import { V3Client } from '../../src/v3/client.ts';
+import { gate } from '../support/gate.ts';
+import { entriesBelow, gateway } from '../support/gateway.ts';
+import { freshName, useProxy } from '../support/locks.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
+
+const isAppend = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
+const isRemoval = ({ path, body }: ProxiedRequest): boolean =>
+  path.endsWith('/kv/txn') && body.includes('request_delete_range');
+const isGrant = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/grant');
+const isKeepAlive = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/keepalive');
+const isRevoke = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/revoke');
+
+/** A client behind a proxy that swallows the answer to the first request of a kind. */
+async function setUp(isLost: (request: ProxiedRequest) => boolean) {
+  const proxy = await useProxy();
+  let lost = 0;
+  proxy.intercept((request) => {
+    if (lost > 0 || !isLost(request)) return undefined;
+    lost += 1;
+    return { swallow: true };
+  });
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const name = freshName();
+  return { client, name, proxy, locks: new LockManager(client, { ttl: 10 }), lost: () => lost };
+}
+
+/** The leases that this client has created, and that etcd still has. */
+async function leasesOf(requests: readonly ProxiedRequest[]): Promise<string[]> {
+  const created = requests.filter(isGrant).map(({ body }) => (JSON.parse(body) as { ID: string }).ID);
+  const { leases = [] } = await gateway('/lease/leases', {}, inject('etcd'));
+  const present = new Set(leases.map(({ ID }) => ID));
+  return created.filter((id) => present.has(id));
+}
+
+describe('a lost answer to', () => {
+  test.each([
+    ['an append', isAppend],
+    ['the creation of a lease', isGrant],
+    ['a removal', isRemoval],
+  ])('%s makes no second key, and leaves neither a key nor a lease behind', async (_, isLost) => {
+    for (let round = 0; round < 20; round += 1) {
+      const { client, name, proxy, locks, lost } = await setUp(isLost);
+      const held = await locks.acquire(name);
+      expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
+      expect(await held.release()).toBe(true);
+      await until(
+        () => entriesBelow(`/_locks/${name}/`),
+        ({ length }) => length === 0,
+      );
+      expect(lost()).toBe(1);
+      await client.close();
+      expect(await leasesOf(proxy.requests)).toEqual([]);
+    }
+  });
+
+  test('a keep-alive does not end the hold', async () => {
+    const { client, name, locks, proxy, lost } = await setUp(isKeepAlive);
+    const held = await locks.acquire(name, { ttl: 6 });
+    await until(
+      () => proxy.requests.filter(isKeepAlive),
+      ({ length }) => length > 1,
+    );
+    expect(lost()).toBe(1);
+    held.assertHeld();
+    expect(await held.release()).toBe(true);
+    await client.close();
+    expect(await leasesOf(proxy.requests)).toEqual([]);
+  });
+
+  test('the end of a lease is asked for once more', async () => {
+    const { client, name, locks, proxy, lost } = await setUp(isRevoke);
+    await locks.request(name, () => undefined);
+    await client.close();
+    expect(lost()).toBe(1);
+    expect(await leasesOf(proxy.requests)).toEqual([]);
+  });
+});
+
+test('an append that etcd carries out late does not bring the key back for good', async () => {
+  const proxy = await useProxy();
+  const name = freshName();
+  const stuck = gate();
+  let appends = 0;
+  proxy.intercept((request) => {
+    if (!isAppend(request)) return undefined;
+    appends += 1;
+    return appends === 1 ? { hold: stuck.opened, cut: true } : undefined;
+  });
+  const client = new V3Client({ endpoints: proxy.url });
+  const locks = new LockManager(client, { ttl: 10 });
+  const held = await locks.acquire(name);
+  expect(appends).toBe(2);
+  expect(await held.release()).toBe(true);
+  stuck.open();
+  await client.close();
+  await until(
+    () => entriesBelow(`/_locks/${name}/`),
+    ({ length }) => length === 0,
+  );
+  expect(await leasesOf(proxy.requests)).toEqual([]);
+});
+
+test('a cycle of a warm client is two requests', async () => {
+  const { name, locks, proxy } = await setUp(() => false);
+  await locks.request(name, () => undefined);
+  const before = proxy.requests.length;
+  for (let i = 0; i < 10; i += 1) await locks.request(name, () => undefined);
+  expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(Array(20).fill('/v3/kv/txn'));
+});
+
+test('many holds cost one keep-alive and one read for each third of the TTL', async () => {
+  const { name, locks, proxy } = await setUp(() => false);
+  const holds = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`${name}-${i}`, { ttl: 6 })));
+  const before = proxy.requests.length;
+  await until(
+    () => proxy.requests.slice(before).filter(isKeepAlive),
+    ({ length }) => length === 3,
+  );
+  for (const held of holds) held.assertHeld();
+  const since = proxy.requests.slice(before);
+  expect(since.filter(({ path }) => path === '/v3/kv/txn').length).toBeLessThanOrEqual(3);
+  await Promise.all(holds.map((held) => held.release()));
+});

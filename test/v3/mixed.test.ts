@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { LockManager } from '../../src/manager/manager.ts';
+import { V3Client } from '../../src/v3/client.ts';
+import { entriesBelow } from '../support/gateway.ts';
+import { freshName } from '../support/locks.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+import { until } from '../support/until.ts';
+
+function useV3(): { client: V3Client; locks: LockManager } {
+  const client = new V3Client({ endpoints: inject('etcd') });
+  onTestFinished(() => client.close());
+  return { client, locks: new LockManager(client, { ttl: 30 }) };
+}
+
+/** Holds the lock by `etcdctl lock`, which is Go's Mutex, as soon as it can, until `release`. Resolves to its token once it holds. */
+function byEtcdctl(name: string): { held: Promise<bigint>; release: () => Promise<void>; kill: () => void } {
+  const over = join(temporaryDirectory(), 'over');
+  // `etcdctl lock` gives its command no input: a file ends the command.
+  const script = `echo $ETCD_LOCK_REV; while [ ! -e '${over}' ]; do sleep 0.05; done`;
+  const child = spawn('etcdctl', ['lock', `/_locks/${name}`, '--ttl', '4', '--', 'sh', '-c', script], {
+    env: { ...process.env, ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: inject('etcd') },
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+  });
+  const kill = (): void => {
+    try {
+      process.kill(-(child.pid ?? 0), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  };
+  onTestFinished(kill);
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const held = new Promise<bigint>((resolve) =>
+    child.stdout.once('data', (data) => resolve(BigInt(String(data).trim()))),
+  );
+  const release = (): Promise<void> => {
+    writeFileSync(over, '');
+    return ended;
+  };
+  return { held, release, kill };
+}
+
+const untilQueued = (name: string, count: number) =>
+  until(
+    () => entriesBelow(`/_locks/${name}/`),
+    ({ length }) => length === count,
+  );
+
+test('LockManager and `etcdctl lock` wait for each other, in the order in which they came, with growing tokens', async () => {
+  const name = freshName();
+  const [{ locks }, { locks: others }] = [useV3(), useV3()];
+  const tokens: bigint[] = [];
+  const first = await locks.acquire(name);
+  tokens.push(first.fencingToken);
+  const go = byEtcdctl(name);
+  await untilQueued(name, 2);
+  const order: string[] = [];
+  const last = others.acquire(name).then((held) => {
+    order.push('LockManager');
+    return held;
+  });
+  await untilQueued(name, 3);
+  void go.held.then(() => order.push('etcdctl'));
+  await first.release();
+  tokens.push(await go.held);
+  expect(order).toEqual(['etcdctl']);
+  await go.release();
+  const held = await last;
+  tokens.push(held.fencingToken);
+  await held.release();
+  expect(order).toEqual(['etcdctl', 'LockManager']);
+  expect(tokens.toSorted((a, b) => Number(a - b))).toEqual(tokens);
+  expect(new Set(tokens).size).toBe(3);
+  expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
+});
+
+test('a killed `etcdctl lock` frees the lock after its lease', async () => {
+  const name = freshName();
+  const { locks } = useV3();
+  const go = byEtcdctl(name);
+  const token = await go.held;
+  const waiting = locks.acquire(name);
+  await untilQueued(name, 2);
+  go.kill();
+  const held = await waiting;
+  expect(held.fencingToken).toBeGreaterThan(token);
+  expect(await held.release()).toBe(true);
+});
+
+test('a request with ifAvailable finds the lock of `etcdctl lock` taken, and leaves no key', async () => {
+  const name = freshName();
+  const { locks } = useV3();
+  const go = byEtcdctl(name);
+  await go.held;
+  expect(await locks.request(name, { ifAvailable: true }, (held) => held)).toBe(null);
+  expect(await entriesBelow(`/_locks/${name}/`)).toHaveLength(1);
+  await go.release();
+});
