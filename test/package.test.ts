@@ -95,6 +95,7 @@ describe.each([
         expect(stdout).toBe('bigint\n');
       }
     },
+    600_000,
   );
 });
 
