@@ -24,10 +24,17 @@ export interface Header {
   readonly raftTerm: string | undefined;
 }
 
+/** As both ends of a range: all keys, in base64. */
+const ALL = Buffer.from([0]).toString('base64');
+
+/** Returns the first key that can begin with `prefix`, in base64. */
+export const startOfPrefix = (prefix: string): string => (prefix === '' ? ALL : encodeBytes(prefix));
+
 export const encodeBytes = (text: string): string => Buffer.from(text).toString('base64');
 
 /** Returns the first key after all keys that begin with `prefix`, in base64. */
 export function endOfPrefix(prefix: string): string {
+  if (prefix === '') return ALL;
   const bytes = Buffer.from(prefix);
   // No valid UTF-8 ends with the byte 255, so the last byte can be increased.
   bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) + 1;

@@ -3,7 +3,15 @@ import { EtcdConnectionFailed, EtcdException } from '../errors.ts';
 import type { Entry } from '../recipe/store.ts';
 import type { Answer, CallOptions, Member, V3Client } from './client.ts';
 import { FailedPrecondition, NotFound } from './errors.ts';
-import { decodeRange, encodeBytes, endOfPrefix, type Fields, type Json, type KeyValue } from './messages.ts';
+import {
+  decodeRange,
+  encodeBytes,
+  endOfPrefix,
+  type Fields,
+  type Json,
+  type KeyValue,
+  startOfPrefix,
+} from './messages.ts';
 import { decodeWatchMessage, JsonObjects } from './watch.ts';
 
 /** Ends a watch that has shown what it was for. */
@@ -304,7 +312,7 @@ async function timeToLive(member: Member, lease: string | undefined): Promise<nu
 /** The directory of a key, with the "/" at its end. */
 const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf('/') + 1);
 
-const rangeOf = (prefix: string): Json => ({ key: encodeBytes(prefix), range_end: endOfPrefix(prefix) });
+const rangeOf = (prefix: string): Json => ({ key: startOfPrefix(prefix), range_end: endOfPrefix(prefix) });
 
 const comparesOf = (key: string, { value, rank }: Guard): readonly Json[] => {
   const own = { key: encodeBytes(key), result: 'EQUAL' };

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../../src/errors.ts';
 import type { WireAnswer } from '../../src/http/message.ts';
-import { decodeHeader, decodeRange, encodeBytes, endOfPrefix, Fields } from '../../src/v3/messages.ts';
+import { decodeHeader, decodeRange, encodeBytes, endOfPrefix, Fields, startOfPrefix } from '../../src/v3/messages.ts';
 import { gatewayPrefix } from '../../src/v3/version.ts';
 import { decodeWatchMessage, JsonObjects } from '../../src/v3/watch.ts';
 
@@ -73,15 +73,19 @@ test('a key of another client need not be valid UTF-8: its bytes are kept', () =
 test('the end of a prefix is greater than all keys that begin with it, and not greater than others', () => {
   const bytes = (base64: string) => Buffer.from(base64, 'base64');
   const text = fc.string({ unit: 'grapheme', minLength: 1 });
+  const anyPrefix = fc.string({ unit: 'grapheme' });
   fc.assert(
-    fc.property(text, fc.string({ unit: 'grapheme' }), text, (prefix, rest, other) => {
-      const [start, end] = [bytes(encodeBytes(prefix)), bytes(endOfPrefix(prefix))];
+    fc.property(anyPrefix, text, text, (prefix, rest, other) => {
+      const [start, end] = [bytes(startOfPrefix(prefix)), bytes(endOfPrefix(prefix))];
       const inRange = (key: string) => {
         const at = bytes(encodeBytes(key));
-        return Buffer.compare(start, at) <= 0 && Buffer.compare(at, end) < 0;
+        // etcd takes a range whose two ends are a zero byte for all keys.
+        return prefix === '' || (Buffer.compare(start, at) <= 0 && Buffer.compare(at, end) < 0);
       };
       expect(inRange(prefix + rest)).toBe(true);
-      expect(inRange(other)).toBe(Buffer.from(other).subarray(0, start.length).equals(start));
+      const begins = Buffer.from(other).subarray(0, Buffer.byteLength(prefix)).equals(Buffer.from(prefix));
+      expect(inRange(other)).toBe(begins);
+      if (prefix === '') expect([...start, ...end]).toEqual([0, 0]);
     }),
   );
 });

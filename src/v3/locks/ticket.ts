@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdAlreadyExist, EtcdClientClosed, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
+import { EtcdAlreadyExist, EtcdClientClosed, EtcdClusterIdChanged, EtcdLockExpired, mayPass } from '../../errors.ts';
 import { keepTrying, type Running, stopped } from '../../pending-work.ts';
 import { isShared, type LockMode } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
@@ -155,9 +155,8 @@ export class V3Ticket implements Ticket, Tenant {
       this.#checkPresent(own, await this.#client.requests.get(this.key, {}));
       return undefined;
     } catch (error) {
-      if (error instanceof EtcdLockExpired || !(error instanceof EtcdException)) return error as Error;
-      if (error.outcomeUnknown || mayPass(error)) throw error;
-      return error;
+      if (error instanceof EtcdLockExpired || error instanceof EtcdClusterIdChanged) return error;
+      throw error;
     }
   }
 
