@@ -43,7 +43,7 @@ test.each([
   ['a removal', (client: ReturnType<typeof connect>) => client.delete(KEY)],
 ])('an endless answer to %s is an error after 64 MiB', async (_, call) => {
   const etcd = await endless(CHUNKED, bigChunk);
-  const error = await rejection(call(connect({ endpoints: etcd.url })), EtcdUnusableAnswer);
+  const error = await rejection(call(connect({ endpoints: etcd.url, readTimeout: 120 })), EtcdUnusableAnswer);
   expect(error.message).toBe(`${etcd.url}: answered 200 with more than 64 MiB`);
   expect(error).toMatchObject({ httpStatus: 200, outcomeUnknown: true });
   await etcd.allClosed();
@@ -53,7 +53,7 @@ test.each([
 
 test('an endless answer in very small chunks is an error much earlier, because each chunk costs extra memory', async () => {
   const etcd = await endless(CHUNKED, '1\r\nx\r\n'.repeat(10_000));
-  const error = await rejection(connect({ endpoints: etcd.url }).get(KEY), EtcdUnusableAnswer);
+  const error = await rejection(connect({ endpoints: etcd.url, readTimeout: 120 }).get(KEY), EtcdUnusableAnswer);
   expect(error.message).toMatch(/more than 64 MiB$/);
   await etcd.allClosed();
   expect(etcd.received()).toBeLessThan(16 * MEBIBYTE);
