@@ -51,7 +51,7 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
   // The next write may shorten the TTL, and the store may commit it even if the answer is lost.
   lease?.limit(ttl);
   try {
-    const entry = await enter(ticket, ttl, attempt, lease);
+    const entry = await enter(acquisition, attempt, lease);
     attempt.assertActive();
     lease = leaseFor(ticket, entry, lease, margin);
     attempt.abortWith(lease.loss);
@@ -97,15 +97,14 @@ export async function giveUp(ticket: Ticket, { why, until }: GiveUpOptions = {})
 }
 
 async function enter(
-  ticket: Ticket,
-  ttl: number | null,
+  { ticket, ttl, keepAlive }: Acquisition,
   { signal, retry }: Attempt,
   lease: Lease | undefined,
 ): Promise<OwnEntry> {
   for (;;) {
     const entry = await retry((failed) => {
       registerOwn(ticket, ttl);
-      return ticket.enter(ttl, { signal, failed });
+      return ticket.enter(ttl, { signal, failed, keepAlive });
     });
     if (entry) return entry;
     lease?.lose(lostLease(lease));
@@ -114,7 +113,7 @@ async function enter(
 
 /** Extends the present lease if its entry was renewed, so that its signal reports later losses too. Else returns a new lease. */
 function leaseFor(ticket: Ticket, entry: OwnEntry, present: Lease | undefined, margin: number | undefined): Lease {
-  if (present?.valid && present.entry.key === entry.key) {
+  if (present?.valid && present.entry.key === entry.key && present.entry.rank === entry.rank) {
     present.extend(entry);
     return present;
   }

@@ -61,6 +61,8 @@ export interface StandingOptions extends StoreCall {
 export interface EnterOptions extends StoreCall {
   /** How many tries to enter have failed so far. A store gives later tries more time. */
   readonly failed: number;
+  /** Whether the entry will be renewed from then on. If not, nothing may keep it past its TTL. */
+  readonly keepAlive: boolean;
 }
 
 export interface RenewalOptions extends StoreCall {

@@ -25,6 +25,9 @@ const debug = createDebug('client');
 /** Seconds until a hedged call also asks another member. etcd normally answers within milliseconds. */
 const HEDGE_AFTER = 1;
 
+/** Seconds for which closing the client waits for the ends of its leases. */
+const LEASES = 1;
+
 /** A member without a leader then refuses at once, instead of after seven seconds of silence. */
 const NEEDS_LEADER = ['grpc-metadata-hasleader', 'true'];
 
@@ -119,10 +122,9 @@ export class V3Client implements LockClient {
 
   async #close(timeout: number): Promise<void> {
     const until = Deadline.after(timeout);
-    await this.pending.settle(timeout);
-    // The leases end after their entries. One that still has an entry is left to expire.
-    this.leases.retireAll();
-    const left = await this.pending.settle(until.remaining / 1000);
+    const left = await this.pending.settle(timeout);
+    // The leases end after their entries. They would also expire, so this need not succeed.
+    await this.leases.settle(new Deadline(Math.min(until.at, Deadline.after(LEASES).at)));
     this.destroyed.abort(new EtcdClientClosed('the client was closed during the call', { outcomeUnknown: true }));
     await this.#endpoints.destroy();
     if (left.length === 0) return;

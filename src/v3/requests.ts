@@ -27,6 +27,8 @@ const KEYS_A_READ = 100;
 export interface V3Entry extends Entry {
   readonly rawKey: string;
   readonly lease: string | undefined;
+  /** The revision of its last write. */
+  readonly modified: bigint;
 }
 
 /** When and where an answer was made. */
@@ -79,11 +81,17 @@ export interface AppendOptions extends CallOptions {
   readonly unanswered: { count: number };
 }
 
-/** Which entry to remove or to write again. */
+/** Which entry to remove: only if it is still the same. */
 export interface Guard {
   readonly value: string;
-  /** undefined: any entry with that key and value. */
-  readonly rank?: bigint | undefined;
+  readonly rank: bigint;
+}
+
+/** Which entry to write again, and with which lease; undefined: none. */
+export interface Move extends Guard {
+  /** The revision of its last write: a request that is carried out late must not undo a later one. */
+  readonly modified: bigint;
+  readonly lease: string | undefined;
 }
 
 /** The requests that queues of locks are made of. Each has a key, or the path of a queue, as its first argument. */
@@ -157,7 +165,6 @@ export class LockRequests {
         if (error instanceof EtcdException && !error.outcomeUnknown) unanswered.count -= 1;
         throw error;
       });
-      unanswered.count -= 1;
       const existed = !answer.fields.flag('succeeded');
       const [first, second] = answer.fields.list('responses');
       const entries = rangeIn(second);
@@ -165,6 +172,7 @@ export class LockRequests {
       const [present] = existed ? rangeIn(first) : [latest];
       const count = Number(second?.message('response_range').integer('count') ?? 0);
       if (!present || present.key !== key) throw answer.answer.unusable('does not show the key that it created');
+      unanswered.count -= 1;
       // The key exists because one of the unanswered requests was carried out.
       if (existed && unanswered.count > 0) unanswered.count -= 1;
       const all = whole ? entries : undefined;
@@ -229,15 +237,31 @@ export class LockRequests {
   }
 
   /**
-   * Writes an entry again with another lease, if it is still the same. Its rank stays. Resolves to whether it was.
+   * Writes an entry again with another lease, if it is still the same. Its rank stays. Resolves to the revision of the write;
+   * undefined if the entry is not the same any more. May be sent more than once.
    * @throws {NotFound} if the lease is gone
    */
-  move(key: string, guard: Guard, lease: string | undefined, options: CallOptions): Promise<Made & { moved: boolean }> {
-    const put = { key: encodeBytes(key), value: encodeBytes(guard.value), ...(lease === undefined ? {} : { lease }) };
-    const transaction = { compare: comparesOf(key, guard), success: [{ request_put: put }] };
+  move(
+    key: string,
+    { lease, modified, ...guard }: Move,
+    options: CallOptions,
+  ): Promise<Made & { moved: bigint | undefined }> {
+    const own = encodeBytes(key);
+    const put = { key: own, value: encodeBytes(guard.value), ...(lease === undefined ? {} : { lease }) };
+    const unchanged = { key: own, target: 'MOD', result: 'EQUAL', mod_revision: String(modified) };
+    const transaction = {
+      compare: [...comparesOf(key, guard), unchanged],
+      success: [{ request_put: put }],
+      failure: [{ request_range: { key: own } }],
+    };
     return this.#client.call('hedged', options, async (member) => {
       const { answer, fields } = await this.#ask(member, transaction);
-      return { ...madeOf(answer), moved: fields.flag('succeeded') };
+      const made = madeOf(answer);
+      if (fields.flag('succeeded')) return { ...made, moved: made.revision };
+      const [present] = rangeIn(fields.list('responses')[0]);
+      // An earlier request of this call may have been carried out.
+      const done = present?.rank === guard.rank && present.value === guard.value && present.lease === lease;
+      return { ...made, moved: done ? present.modified : undefined };
     });
   }
 
@@ -314,11 +338,10 @@ const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf('/') + 1)
 
 const rangeOf = (prefix: string): Json => ({ key: startOfPrefix(prefix), range_end: endOfPrefix(prefix) });
 
-const comparesOf = (key: string, { value, rank }: Guard): readonly Json[] => {
-  const own = { key: encodeBytes(key), result: 'EQUAL' };
-  const created = rank === undefined ? [] : [{ ...own, target: 'CREATE', create_revision: String(rank) }];
-  return [{ ...own, target: 'VALUE', value: encodeBytes(value) }, ...created];
-};
+const comparesOf = (key: string, { value, rank }: Guard): readonly Json[] => [
+  { key: encodeBytes(key), target: 'VALUE', result: 'EQUAL', value: encodeBytes(value) },
+  { key: encodeBytes(key), target: 'CREATE', result: 'EQUAL', create_revision: String(rank) },
+];
 
 const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ clusterId, revision });
 
@@ -326,11 +349,12 @@ const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ cluster
 const rangeIn = (response: Fields | undefined): V3Entry[] =>
   response ? decodeRange(response.message('response_range')).map(entryOf) : [];
 
-const entryOf = ({ key, rawKey, value, createRevision, lease }: KeyValue): V3Entry => ({
+const entryOf = ({ key, rawKey, value, createRevision, modRevision, lease }: KeyValue): V3Entry => ({
   key,
   rawKey,
   value,
   rank: createRevision,
   ttl: undefined,
   lease,
+  modified: modRevision,
 });

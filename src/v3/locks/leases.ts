@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { orAborted, Scope } from '../../cancellation.ts';
+import { ignore, orAborted, Scope } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdException } from '../../errors.ts';
 import { keepTrying } from '../../pending-work.ts';
@@ -21,7 +21,7 @@ export interface Tenant {
 /** A renewal under way that several tickets wait for. */
 interface Round {
   readonly renewal: Promise<LeaseRenewal>;
-  readonly tenants: ReadonlySet<Tenant>;
+  readonly tenants: Set<Tenant>;
   readonly stop: Scope;
   waiting: number;
 }
@@ -42,11 +42,20 @@ export class EtcdLease {
   #isOver = false;
   #takesNone = false;
   #round: Round | undefined;
-  #last: { readonly renewal: LeaseRenewal; readonly tenants: ReadonlySet<Tenant> } | undefined;
+  #last: { readonly renewal: LeaseRenewal; readonly tenants: Set<Tenant> } | undefined;
 
-  constructor(client: V3Client, ttl: number) {
+  /** Whether it may have several tenants, any of which keeps it alive. */
+  readonly isShared: boolean;
+
+  constructor(client: V3Client, ttl: number, isShared: boolean) {
     this.#client = client;
     this.ttl = ttl;
+    this.isShared = isShared;
+  }
+
+  /** Whether the lease has ended, or is being ended. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Seconds for which the store keeps the lease, counted from {@link EtcdLease.sentAt}. */
@@ -76,8 +85,19 @@ export class EtcdLease {
       await this.renew(undefined, { signal, timeout: this.#expiry.remaining / 1000 });
   }
 
+  /** Call this when etcd says that there is no such lease. */
+  isGone(): void {
+    this.#isOver = true;
+  }
+
   add(tenant: Tenant): void {
     this.#tenants.add(tenant);
+  }
+
+  /** The tenant's entry hangs on the lease now. What was read before says nothing about it. */
+  entered(tenant: Tenant): void {
+    this.#round?.tenants.delete(tenant);
+    this.#last?.tenants.delete(tenant);
   }
 
   /**
@@ -88,7 +108,7 @@ export class EtcdLease {
   remove(tenant: Tenant, unclear = false): void {
     this.#tenants.delete(tenant);
     if (unclear) this.#takesNone = true;
-    if (this.#takesNone && this.#tenants.size === 0) this.end();
+    if ((this.#takesNone || !this.isShared) && this.#tenants.size === 0) this.end(unclear);
   }
 
   /** Makes the lease take no further entries. It is ended once it has none. */
@@ -120,8 +140,11 @@ export class EtcdLease {
     }
   }
 
-  /** Ends the lease, in the background, until that is done or it has expired. */
-  end(): void {
+  /**
+   * Ends the lease, in the background, until that is done or it has expired.
+   * @param matters whether an entry may still be created on it, so that closing the client must report it
+   */
+  end(matters = false): void {
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.#granted === 0 && !this.#granting) return;
@@ -141,7 +164,8 @@ export class EtcdLease {
     const ended = first.then(() =>
       keepTrying(more, attempt, { most: REMOVE_EVERY, closing: pending.closing, signal: this.#client.destroyed }),
     );
-    pending.add(`lease ${this.id}`, ended);
+    if (matters) pending.add(`lease ${this.id}`, ended);
+    else this.#client.leases.ends(ended);
   }
 
   #roundFor(tenant: Tenant | undefined, timeout: number): Round {
@@ -160,7 +184,7 @@ export class EtcdLease {
         return renewed;
       },
       (error: unknown) => {
-        if (error instanceof NotFound) this.#isOver = true;
+        if (error instanceof NotFound) this.isGone();
         this.#over(round);
         throw error;
       },
@@ -196,9 +220,26 @@ export class EtcdLease {
 export class Leases {
   readonly #client: V3Client;
   readonly #shared = new Map<number, EtcdLease>();
+  /** Leases without entries that are being ended. They would expire by themselves. */
+  readonly #ending = new Set<Promise<void>>();
 
   constructor(client: V3Client) {
     this.#client = client;
+  }
+
+  /** Adds a lease that is being ended. */
+  ends(ended: Promise<void>): void {
+    this.#ending.add(ended);
+    void ended.then(() => this.#ending.delete(ended));
+  }
+
+  /** Ends all leases without entries, and waits for that until the deadline. */
+  async settle(until: Deadline): Promise<void> {
+    for (const lease of this.#shared.values()) lease.retire();
+    this.#shared.clear();
+    const scope = new Scope().abortAt(until, () => undefined);
+    await orAborted(Promise.all(this.#ending), scope).catch(ignore);
+    scope.dispose();
   }
 
   /** Returns the lease for entries with this TTL that are kept alive. */
@@ -206,19 +247,13 @@ export class Leases {
     const known = this.#shared.get(ttl);
     if (known?.takesEntries) return known;
     known?.retire();
-    const lease = new EtcdLease(this.#client, ttl);
+    const lease = new EtcdLease(this.#client, ttl, true);
     this.#shared.set(ttl, lease);
     return lease;
   }
 
   /** Returns a new lease for one entry. */
   single(ttl: number): EtcdLease {
-    return new EtcdLease(this.#client, ttl);
-  }
-
-  /** Ends all shared leases that no entry needs. */
-  retireAll(): void {
-    for (const lease of this.#shared.values()) lease.retire();
-    this.#shared.clear();
+    return new EtcdLease(this.#client, ttl, false);
   }
 }

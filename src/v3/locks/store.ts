@@ -45,7 +45,8 @@ export class V3LockStore implements LockStore {
       const name = entry.key.slice(start.length, Math.max(entry.key.lastIndexOf('/'), start.length));
       if (name !== '') queues.set(name, [...(queues.get(name) ?? []), entry]);
     }
-    return new Map([...queues].map(([name, of]) => [name, queueOf(of)]));
+    const byName = [...queues].sort(([one], [other]) => (one < other ? -1 : 1));
+    return new Map(byName.map(([name, of]) => [name, queueOf(of)]));
   }
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdAlreadyExist, EtcdClientClosed, EtcdClusterIdChanged, EtcdLockExpired, mayPass } from '../../errors.ts';
+import { EtcdClientClosed, EtcdClusterIdChanged, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
 import { keepTrying, type Running, stopped } from '../../pending-work.ts';
 import { isShared, type LockMode } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
@@ -24,13 +24,22 @@ import type { Appended, Glance, Listing, V3Entry } from '../requests.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
 import { PredecessorWatch } from './predecessor-watch.ts';
 import { inOrder, isDirectly } from './reading.ts';
-import { HEDGE_REMOVAL_AFTER, hedgeReadAfter, REMOVE_EVERY } from './timing.ts';
+import { HEDGE_REMOVAL_AFTER, hedgeReadAfter, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
 
 const debug = createDebug('lock');
 
 /** The entry of a ticket, and the lease that it hangs on; undefined: it never expires. */
 interface Held extends OwnEntry {
+  /** The revision of its last write. */
+  readonly modified: bigint;
   readonly lease: EtcdLease | undefined;
+}
+
+/** How an entry is to be kept. */
+interface Terms {
+  /** Seconds; null: it never expires. */
+  readonly ttl: number | null;
+  readonly keepAlive: boolean;
 }
 
 /** Removals that continue in the background, by key. A later ticket for the same key ends them. */
@@ -55,6 +64,8 @@ export class V3Ticket implements Ticket, Tenant {
   #fresh: Appended | undefined;
   /** The lease of an append that may still be carried out. */
   #unclear: EtcdLease | undefined;
+  /** Until when the key is looked for after its removal, because a late append may create it again. */
+  #searchUntil: Deadline | undefined;
   /** Appends that were sent and not answered. */
   readonly #unanswered = { count: 0 };
   /** Whether an entry may be in the queue that is no longer the own one. */
@@ -77,32 +88,34 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#last;
   }
 
-  async enter(ttl: number | null, { signal }: EnterOptions): Promise<OwnEntry | undefined> {
+  async enter(ttl: number | null, { signal, keepAlive }: EnterOptions): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
     // A removal comes first: the next entry must have a greater token.
     if (this.#isLeft || this.#expiry) await this.#settle({ signal });
     this.#fresh = undefined;
-    if (this.#own && this.#last?.clusterId !== this.#client.clusterId) this.#forget();
-    if (this.#own) return this.#reenter(this.#own, ttl, signal);
     for (;;) {
-      const lease = await this.#leaseFor(ttl, signal);
       try {
-        return await this.#append(lease, signal);
+        if (this.#own) return await this.#reenter(this.#own, { ttl, keepAlive }, signal);
+        return await this.#append(await this.#leaseFor({ ttl, keepAlive }, signal), signal);
       } catch (error) {
         // The lease has ended since it was last renewed.
-        if (!(error instanceof NotFound) || !lease) throw error;
-        lease.retire();
+        if (!(error instanceof NotFound)) throw error;
       }
     }
   }
 
   async find(): Promise<OwnEntry | undefined> {
-    const { own, clusterId } = await this.#client.requests.get(this.key, {});
-    if (own?.value !== this.value) return undefined;
-    if (own.rank === this.#own?.rank) return this.#own;
     await this.#stopSettling();
+    const { own, clusterId } = await this.#client.requests.get(this.key, {});
+    if (own?.value !== this.value) {
+      if (this.#isLeft || this.#expiry) this.#settleInBackground();
+      return undefined;
+    }
     this.#isLeft = false;
-    return this.#set({ ...ownFields(own), clusterId, granted: null, sentAt: Number.NEGATIVE_INFINITY }, undefined);
+    this.#expiry = undefined;
+    if (own.rank === this.#own?.rank) return this.#own;
+    this.#own?.lease?.remove(this);
+    return this.#found(own, clusterId);
   }
 
   async standing(mode: LockMode, options: StandingOptions): Promise<Standing> {
@@ -141,9 +154,11 @@ export class V3Ticket implements Ticket, Tenant {
     try {
       const renewal = await own.lease.renew(this, options, own.sentAt);
       this.#checkPresent(own, { ...renewal, own: renewal.entries.get(this.key), before: undefined });
+      if (renewal.entries.get(this.key)?.lease !== own.lease.id)
+        throw this.#lost(own, 'its key was written again, with another lease');
       if (options.signal?.aborted) throw options.signal.reason;
       const { sentAt, granted, member } = renewal;
-      return this.#set({ ...own, sentAt, granted, member }, own.lease);
+      return this.#set({ ...own, sentAt, granted, member }, own);
     } catch (error) {
       throw error instanceof NotFound ? this.#lost(own, 'its lease has ended') : error;
     }
@@ -167,29 +182,38 @@ export class V3Ticket implements Ticket, Tenant {
     if (until && !until.passed) this.#expiry = until;
     else this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;
     try {
-      await this.#settle({ signal, background: true });
+      await this.#settle({ signal, background: this.#client.pending.closing.aborted });
     } catch (error) {
       this.#settleInBackground();
       throw error;
     }
+    if (this.#mayComeBack) this.#settleInBackground();
   }
 
-  /** Returns the lease for a new entry, ready for it. */
-  async #leaseFor(ttl: number | null, signal: Source | undefined): Promise<EtcdLease | undefined> {
+  /** Returns a lease that is ready for the own entry. The ticket is its tenant from now on, so that nobody ends it. */
+  async #leaseFor({ ttl, keepAlive }: Terms, signal: Source | undefined): Promise<EtcdLease | undefined> {
     if (ttl === null) return undefined;
     for (;;) {
-      const lease = this.#client.leases.shared(ttl);
+      const { leases } = this.#client;
+      const lease = keepAlive ? leases.shared(ttl) : leases.single(ttl);
+      lease.add(this);
       try {
         await lease.prepare({ signal });
-        return lease;
+        if (!lease.isOver) return lease;
+        this.#quit(lease);
       } catch (error) {
+        this.#quit(lease);
         if (!(error instanceof NotFound)) throw error;
       }
     }
   }
 
-  async #append(lease: EtcdLease | undefined, signal: Source | undefined): Promise<OwnEntry> {
-    lease?.add(this);
+  /** Is no longer a tenant of the lease, unless an entry hangs on it or may still be created. */
+  #quit(lease: EtcdLease | undefined): void {
+    if (this.#own?.lease !== lease && this.#unclear !== lease) lease?.remove(this);
+  }
+
+  async #append(lease: EtcdLease | undefined, signal: Source | undefined): Promise<OwnEntry | undefined> {
     let appended: Appended;
     try {
       // A reader may share the lock with the one before it, so it must know the whole queue.
@@ -197,32 +221,34 @@ export class V3Ticket implements Ticket, Tenant {
       const own = { value: this.value, lease: lease?.id, whole, unanswered: this.#unanswered };
       appended = await this.#client.requests.append(this.key, { ...own, signal });
     } catch (error) {
-      if (this.#unanswered.count === 0) lease?.remove(this);
-      else this.#unclear = lease;
+      if (this.#unanswered.count > 0) this.#unclear = lease;
+      if (error instanceof NotFound) lease?.isGone();
+      this.#quit(lease);
       throw error;
     }
     const { own, clusterId } = appended;
-    if (own.value !== this.value) throw new EtcdAlreadyExist(`${this.key} exists already, with another value`);
     this.#unclear = this.#unanswered.count > 0 ? lease : undefined;
+    if (own.value !== this.value) {
+      this.#quit(lease);
+      throw new EtcdValueError(`${this.key} exists already, with another value`);
+    }
     this.#isLeft = false;
-    const { sentAt, granted } = lease ?? { sentAt: Number.POSITIVE_INFINITY, granted: null };
-    const entry = this.#set({ ...ownFields(own), clusterId, sentAt, granted }, lease);
-    if (own.lease !== lease?.id) return (await this.#moveTo(entry, lease, signal)) ?? this.#append(lease, signal);
+    if (own.lease !== lease?.id) return this.#moveTo(this.#found(own, clusterId), lease, signal);
     this.#fresh = appended;
-    return entry;
+    return this.#enters({ ...ownFields(own), clusterId }, own.modified, lease);
   }
 
-  /** Renews the own entry with this TTL. Resolves to undefined if it is gone. */
-  async #reenter(own: Held, ttl: number | null, signal: Source | undefined): Promise<OwnEntry | undefined> {
+  /** Renews the own entry with these terms. Resolves to undefined if it is gone. */
+  async #reenter(own: Held, terms: Terms, signal: Source | undefined): Promise<OwnEntry | undefined> {
+    // An answer of another cluster came since the last write.
+    if (own.clusterId !== this.#client.clusterId) {
+      this.#forget();
+      return undefined;
+    }
     try {
-      if (own.lease && own.lease.ttl === ttl) {
+      if (own.lease && own.lease.ttl === terms.ttl && (terms.keepAlive || !own.lease.isShared))
         return await this.renew({ signal, timeout: Math.max(1, own.granted ?? 1) });
-      }
-      const lease = await this.#leaseFor(ttl, signal);
-      lease?.add(this);
-      const moved = await this.#moveTo(own, lease, signal);
-      if (moved && own.lease !== lease) own.lease?.remove(this);
-      return moved;
+      return await this.#moveTo(own, await this.#leaseFor(terms, signal), signal);
     } catch (error) {
       if (!(error instanceof EtcdLockExpired)) throw error;
       this.#forget();
@@ -231,16 +257,41 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   /** Puts the own entry on another lease. Resolves to undefined if the entry is gone. */
-  async #moveTo(own: OwnEntry, lease: EtcdLease | undefined, signal: Source | undefined): Promise<Held | undefined> {
-    const guard = { value: this.value, rank: own.rank };
-    const { moved, clusterId } = await this.#client.requests.move(this.key, guard, lease?.id, { signal });
-    if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
-    if (!moved) {
-      this.#forget();
-      return undefined;
+  async #moveTo(own: Held, lease: EtcdLease | undefined, signal: Source | undefined): Promise<Held | undefined> {
+    try {
+      const { rank, modified } = own;
+      const target = { value: this.value, rank, modified, lease: lease?.id };
+      const { moved, clusterId } = await this.#client.requests.move(this.key, target, { signal });
+      if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
+      if (moved === undefined) {
+        this.#forget();
+        return undefined;
+      }
+      if (own.lease !== lease) own.lease?.remove(this);
+      return this.#enters(own, moved, lease);
+    } catch (error) {
+      if (error instanceof NotFound) lease?.isGone();
+      throw error;
+    } finally {
+      this.#quit(lease);
     }
+  }
+
+  /** The own entry hangs on this lease now. */
+  #enters(
+    entry: Pick<OwnEntry, 'key' | 'value' | 'rank' | 'clusterId'>,
+    modified: bigint,
+    lease: EtcdLease | undefined,
+  ): Held {
+    lease?.entered(this);
     const { sentAt, granted } = lease ?? { sentAt: Number.POSITIVE_INFINITY, granted: null };
-    return this.#set({ ...own, sentAt, granted }, lease);
+    return this.#set({ ...entry, sentAt, granted }, { modified, lease });
+  }
+
+  /** An entry that is not known to hang on a lease of this ticket. */
+  #found(own: V3Entry, clusterId: string | undefined): Held {
+    const unknown = { granted: null, sentAt: Number.NEGATIVE_INFINITY };
+    return this.#set({ ...ownFields(own), clusterId, ...unknown }, { modified: own.modified, lease: undefined });
   }
 
   /** @throws the error that says why the own entry is lost, if the answer shows that */
@@ -286,49 +337,64 @@ export class V3Ticket implements Ticket, Tenant {
     throw new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
   }
 
-  #set(entry: OwnEntry, lease: EtcdLease | undefined): Held {
-    this.#last = { ...entry };
-    this.#own = { ...entry, lease };
+  #set(entry: OwnEntry, { modified, lease }: Pick<Held, 'modified' | 'lease'>): Held {
+    const { key, value, rank, clusterId, granted, sentAt, member } = entry;
+    this.#last = { key, value, rank, clusterId, granted, sentAt, member };
+    this.#own = { ...this.#last, modified, lease };
     return this.#own;
   }
 
   /** The own entry is gone. */
   #forget(): void {
-    this.#own?.lease?.remove(this, this.#unclear !== undefined);
+    this.#own?.lease?.remove(this, this.#unclear === this.#own.lease);
     this.#own = undefined;
     this.#fresh = undefined;
   }
 
-  /** Removes the own entry, or leaves it to expire. */
+  /** Removes the own entry, or leaves it to expire, and what late appends have created. */
   async #settle(options: CallOptions): Promise<void> {
     const own = this.#own;
     if (this.#expiry && own) {
-      if (!this.#expiry.passed) {
-        await this.#expireAt(this.#expiry, own, options);
-        return;
-      }
+      if (!this.#expiry.passed) return this.#expireAt(this.#expiry, own, options);
       this.#isLeft = true;
     }
     this.#expiry = undefined;
-    if (!this.#isLeft) return;
-    const guard = { value: this.value, rank: own?.rank };
-    await this.#client.requests.remove(this.key, guard, { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options });
+    if (!this.#isLeft && !this.#mayComeBack) return;
+    await this.#removeKey(own, options);
     this.#isLeft = false;
-    const unclear = this.#unclear;
-    this.#unclear = undefined;
+    if (this.#unanswered.count > 0) this.#searchUntil ??= Deadline.after(SEARCH_APPEND_FOR);
     this.#unanswered.count = 0;
     this.#own = undefined;
+    const unclear = this.#unclear;
     own?.lease?.remove(this, unclear === own.lease);
     if (unclear !== own?.lease) unclear?.remove(this, true);
+  }
+
+  /** Removes the key, bound to its rank: a request that is carried out late must not remove a later entry of the same value. */
+  async #removeKey(own: Held | undefined, options: CallOptions): Promise<void> {
+    const { requests } = this.#client;
+    const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
+    let rank = own?.rank;
+    if (rank === undefined) {
+      const { own: present } = await requests.get(this.key, call);
+      if (present?.value === this.value) rank = present.rank;
+    }
+    if (rank !== undefined) await requests.remove(this.key, { value: this.value, rank }, call);
+  }
+
+  /** Whether a late append may still create the key again: until the end of its lease, or for some time. */
+  get #mayComeBack(): boolean {
+    return this.#searchUntil !== undefined && !this.#searchUntil.passed && !this.#unclear?.isOver;
   }
 
   /** Puts the own entry on a lease that nobody keeps alive. */
   async #expireAt(until: Deadline, own: Held, options: CallOptions): Promise<void> {
     const lease = this.#client.leases.single(Math.max(1, Math.ceil(until.remaining / 1000)));
     await lease.prepare(options);
-    const guard = { value: this.value, rank: own.rank };
-    const { moved } = await this.#client.requests.move(this.key, guard, lease.id, options);
-    if (!moved) lease.end();
+    const { rank, modified } = own;
+    const target = { value: this.value, rank, modified, lease: lease.id };
+    const { moved } = await this.#client.requests.move(this.key, target, options);
+    if (moved === undefined) lease.retire();
     this.#expiry = undefined;
     this.#forget();
   }
@@ -336,24 +402,45 @@ export class V3Ticket implements Ticket, Tenant {
   /** Stops the background removal, and takes over that of an earlier ticket for the same key. */
   async #stopSettling(): Promise<void> {
     await stopped(this.#settling);
-    const earlier = unsettled.get(this.key);
-    unsettled.delete(this.key);
+    const earlier = unsettled.get(this.#id);
+    unsettled.delete(this.#id);
     if (!earlier || earlier === this) return;
     await stopped(earlier.#settling);
-    if (earlier.#isLeft && earlier.#own && !this.#own) {
+    this.#inherit(earlier);
+  }
+
+  #inherit(earlier: V3Ticket): void {
+    if (!this.#own) {
       this.#own = earlier.#own;
-      this.#isLeft = true;
+      this.#expiry = earlier.#expiry;
     }
+    this.#isLeft ||= earlier.#isLeft;
     this.#unclear ??= earlier.#unclear;
+    this.#searchUntil ??= earlier.#searchUntil;
+    this.#unanswered.count += earlier.#unanswered.count;
+    for (const lease of new Set([earlier.#own?.lease, earlier.#unclear])) {
+      lease?.add(this);
+      lease?.remove(earlier);
+    }
+    earlier.#own = undefined;
+    earlier.#unclear = undefined;
+    earlier.#expiry = undefined;
+    earlier.#searchUntil = undefined;
     earlier.#isLeft = false;
+    earlier.#unanswered.count = 0;
+  }
+
+  /** Two clusters may have locks of the same name. */
+  get #id(): string {
+    return `${this.#last?.clusterId ?? this.#client.clusterId} ${this.key}`;
   }
 
   #settleInBackground(): void {
-    if (!this.#isLeft && !this.#expiry) return;
+    if (!this.#isLeft && !this.#expiry && !this.#mayComeBack) return;
     const stop = new Scope();
     const ended = this.#keepSettling(stop).catch((error) => debug('%s not removed: %s', this.key, error));
     this.#settling = { ended, stop };
-    unsettled.set(this.key, this);
+    unsettled.set(this.#id, this);
     this.#client.pending.add(this.key, ended);
   }
 
@@ -361,7 +448,10 @@ export class V3Ticket implements Ticket, Tenant {
     const { closing } = this.#client.pending;
     const expired = Deadline.after(this.#own?.granted ?? 0);
     let refused = false;
-    const more = (): boolean => (this.#isLeft || this.#expiry !== undefined) && !(refused && expired.passed);
+    const more = (hurried: boolean): boolean => {
+      if (refused && expired.passed) return false;
+      return this.#isLeft || this.#expiry !== undefined || (this.#mayComeBack && !hurried);
+    };
     const attempt = async (): Promise<void> => {
       try {
         await this.#settle({ signal, background: true });
@@ -374,7 +464,7 @@ export class V3Ticket implements Ticket, Tenant {
     try {
       await keepTrying(more, attempt, { most: REMOVE_EVERY, closing, signal });
     } finally {
-      if (unsettled.get(this.key) === this) unsettled.delete(this.key);
+      if (unsettled.get(this.#id) === this) unsettled.delete(this.#id);
     }
   }
 }

@@ -18,5 +18,8 @@ export const hedgeRenewalAfter = (ttl: number): Seconds => Math.min(ttl / 12, 1)
 /** Time until a removal is also sent to another member. Short, because waiters may wait for the removal. */
 export const HEDGE_REMOVAL_AFTER: Seconds = 0.5;
 
+/** How long background reads search for the key of an append that was not answered, unless its lease ends before. */
+export const SEARCH_APPEND_FOR: Seconds = 120;
+
 /** Maximum time between two background attempts to remove a key. */
 export const REMOVE_EVERY: Seconds = 2;

@@ -1,0 +1,42 @@
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { LockManager } from '../../src/manager/manager.ts';
+import { Lock } from '../../src/python/lock.ts';
+import { V3Client } from '../../src/v3/client.ts';
+import { entriesBelow, gateway } from '../support/gateway.ts';
+import { freshName } from '../support/locks.ts';
+import { until } from '../support/until.ts';
+
+function useV3(): V3Client {
+  const client = new V3Client({ endpoints: inject('etcd') });
+  onTestFinished(() => client.close().catch(() => {}));
+  return client;
+}
+
+const untilGone = (name: string) =>
+  until(
+    () => entriesBelow(`/_locks/${name}/`),
+    ({ length }) => length === 0,
+  );
+
+test('an entry that nobody renews expires, although another entry with its TTL is kept alive', async () => {
+  const client = useV3();
+  const kept = await new LockManager(client, { ttl: 3 }).acquire(freshName());
+  const name = freshName();
+  await new Lock(client, name).acquire({ lockTtl: 3 });
+  await untilGone(name);
+  kept.assertHeld();
+  await kept.release();
+});
+
+test('a hold is lost at the next renewal if its key was written again without the lease', async () => {
+  const name = freshName();
+  const held = await new LockManager(useV3(), { ttl: 6 }).acquire(name);
+  const [key, value] = [held.key, `${(await entriesBelow(`/_locks/${name}/`))[0]?.value}`];
+  await gateway('/kv/put', { key: Buffer.from(key).toString('base64'), value: Buffer.from(value).toString('base64') });
+  await until(
+    () => held.signal.aborted,
+    (aborted) => aborted,
+  );
+  expect(String(held.signal.reason.message)).toContain('with another lease');
+  expect(await held.release()).toBe(false);
+});
