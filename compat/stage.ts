@@ -35,7 +35,6 @@ export class Stage {
     this.#begin = this.#proxy.requests.length;
   }
 
-  /** The recorded appends and states of every queue that has any. */
   histories(): Histories {
     for (const request of this.#proxy.requests.slice(this.#begin)) {
       if (request.method === 'POST')

@@ -1,4 +1,5 @@
 import { orAborted, pause, Scope, type Source } from './cancellation.ts';
+import { EtcdClientClosed } from './errors.ts';
 import { Backoff, Deadline } from './time.ts';
 
 /**
@@ -52,6 +53,20 @@ export interface Running {
 export async function stopped(running: Running | undefined): Promise<void> {
   running?.stop.abort(STOPPED);
   await running?.ended;
+}
+
+/**
+ * Resolves to the error with which one attempt at background work has failed; undefined if it has succeeded.
+ * @throws the error if the work was stopped, or the client is closed: there must be no further attempt
+ */
+export async function failureOf(attempt: Promise<void>, signal: Source): Promise<unknown> {
+  try {
+    await attempt;
+    return undefined;
+  } catch (error) {
+    if (signal.aborted || error instanceof EtcdClientClosed) throw error;
+    return error;
+  }
 }
 
 export interface KeepTryingOptions {

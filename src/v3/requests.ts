@@ -3,15 +3,8 @@ import { EtcdConnectionFailed, EtcdException } from '../errors.ts';
 import type { Entry } from '../recipe/store.ts';
 import type { Answer, CallOptions, Member, V3Client } from './client.ts';
 import { FailedPrecondition, NotFound } from './errors.ts';
-import {
-  decodeRange,
-  encodeBytes,
-  endOfPrefix,
-  type Fields,
-  type Json,
-  type KeyValue,
-  startOfPrefix,
-} from './messages.ts';
+import { decodeRange, encodeBytes, type Fields, type KeyValue } from './messages.ts';
+import * as transactions from './transactions.ts';
 import { decodeWatchMessage, JsonObjects } from './watch.ts';
 
 /** Ends a watch that has shown what it was for. */
@@ -81,17 +74,11 @@ export interface AppendOptions extends CallOptions {
   readonly unanswered: { count: number };
 }
 
-/** Which entry to remove: only if it is still the same. */
-export interface Guard {
-  readonly value: string;
-  readonly rank: bigint;
-}
-
-/** Which entry to write again, and with which lease; undefined: none. */
-export interface Move extends Guard {
-  /** The revision of its last write: a request that is carried out late must not undo a later one. */
-  readonly modified: bigint;
-  readonly lease: string | undefined;
+export interface ChangeOptions extends CallOptions {
+  /** The key as the store has it. */
+  readonly rawKey: string;
+  /** The revision of the first change that counts. */
+  readonly from: bigint;
 }
 
 /** The requests that queues of locks are made of. Each has a key, or the path of a queue, as its first argument. */
@@ -109,18 +96,17 @@ export class LockRequests {
 
   /** Reads all keys that begin with a prefix, in the order of their creation. */
   readPrefix(prefix: string, options: CallOptions): Promise<Listing> {
-    const range = { ...rangeOf(prefix), sort_target: 'CREATE', sort_order: 'ASCEND' };
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
-      const answer = await member.ask('/kv/range', range);
+      const answer = await member.ask('/kv/range', transactions.below(prefix));
       return { ...madeOf(answer), entries: decodeRange(answer.fields).map(entryOf) };
     });
   }
 
   /** Reads the key created first in a queue, with the seconds that it has left. */
   first(path: string, options: CallOptions): Promise<V3Entry | undefined> {
-    const range = { ...rangeOf(`${path}/`), sort_target: 'CREATE', sort_order: 'ASCEND', limit: '1' };
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
-      const [first] = decodeRange((await member.ask('/kv/range', range)).fields).map(entryOf);
+      const { fields } = await member.ask('/kv/range', transactions.firstBelow(`${path}/`));
+      const [first] = decodeRange(fields).map(entryOf);
       return first && { ...first, ttl: await timeToLive(member, first.lease) };
     });
   }
@@ -150,18 +136,10 @@ export class LockRequests {
    * @throws {NotFound} if the lease is gone
    */
   append(key: string, { value, lease, whole, unanswered, ...options }: AppendOptions): Promise<Appended> {
-    const own = encodeBytes(key);
-    const range = { ...rangeOf(prefixOf(key)), sort_target: 'CREATE', sort_order: 'DESCEND' };
-    const newest = { request_range: whole ? range : { ...range, limit: '2' } };
-    const put = { key: own, value: encodeBytes(value), ...(lease === undefined ? {} : { lease }) };
-    const transaction = {
-      compare: [{ key: own, target: 'CREATE', result: 'EQUAL', create_revision: '0' }],
-      success: [{ request_put: put }, newest],
-      failure: [{ request_range: { key: own } }, newest],
-    };
+    const transaction = transactions.append(key, value, lease, whole);
     return this.#client.call('safe', { attemptTimeout: HEDGE_AFTER, ...options }, async (member) => {
       unanswered.count += 1;
-      const answer = await this.#ask(member, transaction).catch((error: unknown) => {
+      const answer = await member.ask('/kv/txn', transaction).catch((error: unknown) => {
         if (error instanceof EtcdException && !error.outcomeUnknown) unanswered.count -= 1;
         throw error;
       });
@@ -171,28 +149,20 @@ export class LockRequests {
       const [latest, before] = entries;
       const [present] = existed ? rangeIn(first) : [latest];
       const count = Number(second?.message('response_range').integer('count') ?? 0);
-      if (!present || present.key !== key) throw answer.answer.unusable('does not show the key that it created');
+      if (!present || present.key !== key) throw answer.unusable('does not show the key that it created');
       unanswered.count -= 1;
       // The key exists because one of the unanswered requests was carried out.
       if (existed && unanswered.count > 0) unanswered.count -= 1;
       const all = whole ? entries : undefined;
-      return { ...madeOf(answer.answer), own: present, before, existed, count, all };
+      return { ...madeOf(answer), own: present, before, existed, count, all };
     });
   }
 
   /** Reads an entry and the one before it, in one transaction. */
   glance(key: string, rank: bigint, options: CallOptions): Promise<Glance> {
-    const before = {
-      ...rangeOf(prefixOf(key)),
-      max_create_revision: String(rank - 1n),
-      sort_target: 'CREATE',
-      sort_order: 'DESCEND',
-      limit: '1',
-    };
-    const transaction = { success: [{ request_range: { key: encodeBytes(key) } }, { request_range: before }] };
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
-      const { answer, fields } = await this.#ask(member, transaction);
-      const [first, second] = fields.list('responses');
+      const answer = await member.ask('/kv/txn', transactions.glance(key, rank));
+      const [first, second] = answer.fields.list('responses');
       const [own] = rangeIn(first);
       const [previous] = rangeIn(second);
       return { ...madeOf(answer), own, before: previous };
@@ -212,27 +182,20 @@ export class LockRequests {
       const entries = new Map<string, V3Entry>();
       let made = madeOf(alive);
       for (let from = 0; from < keys.length; from += KEYS_A_READ) {
-        const ranges = keys
-          .slice(from, from + KEYS_A_READ)
-          .map((key) => ({ request_range: { key: encodeBytes(key) } }));
-        const { answer, fields } = await this.#ask(member, { success: ranges });
+        const answer = await member.ask('/kv/txn', transactions.readEach(keys.slice(from, from + KEYS_A_READ)));
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
         made = madeOf(answer);
-        for (const entry of fields.list('responses').flatMap(rangeIn)) entries.set(entry.key, entry);
+        for (const entry of answer.fields.list('responses').flatMap(rangeIn)) entries.set(entry.key, entry);
       }
       return { ...made, granted, sentAt: alive.sentAt, member: member.url, entries };
     });
   }
 
   /** Removes an entry if it is still the same. Resolves to the answer's cluster, whether or not there was such an entry. */
-  remove(key: string, guard: Guard, options: CallOptions): Promise<Made> {
-    const transaction = {
-      compare: comparesOf(key, guard),
-      success: [{ request_delete_range: { key: encodeBytes(key) } }],
-    };
+  remove(key: string, guard: transactions.Guard, options: CallOptions): Promise<Made> {
     return this.#client.call('hedged', options, async (member) =>
-      madeOf((await this.#ask(member, transaction)).answer),
+      madeOf(await member.ask('/kv/txn', transactions.remove(key, guard))),
     );
   }
 
@@ -241,26 +204,16 @@ export class LockRequests {
    * undefined if the entry is not the same any more. May be sent more than once.
    * @throws {NotFound} if the lease is gone
    */
-  move(
-    key: string,
-    { lease, modified, ...guard }: Move,
-    options: CallOptions,
-  ): Promise<Made & { moved: bigint | undefined }> {
-    const own = encodeBytes(key);
-    const put = { key: own, value: encodeBytes(guard.value), ...(lease === undefined ? {} : { lease }) };
-    const unchanged = { key: own, target: 'MOD', result: 'EQUAL', mod_revision: String(modified) };
-    const transaction = {
-      compare: [...comparesOf(key, guard), unchanged],
-      success: [{ request_put: put }],
-      failure: [{ request_range: { key: own } }],
-    };
+  move(key: string, target: transactions.Move, options: CallOptions): Promise<Made & { moved: bigint | undefined }> {
     return this.#client.call('hedged', options, async (member) => {
-      const { answer, fields } = await this.#ask(member, transaction);
+      const answer = await member.ask('/kv/txn', transactions.move(key, target));
+      const { fields } = answer;
       const made = madeOf(answer);
       if (fields.flag('succeeded')) return { ...made, moved: made.revision };
       const [present] = rangeIn(fields.list('responses')[0]);
       // An earlier request of this call may have been carried out.
-      const done = present?.rank === guard.rank && present.value === guard.value && present.lease === lease;
+      const { rank, value, lease } = target;
+      const done = present?.rank === rank && present.value === value && present.lease === lease;
       return { ...made, moved: done ? present.modified : undefined };
     });
   }
@@ -295,19 +248,16 @@ export class LockRequests {
 
   /**
    * Waits until the key is deleted, or until changes since then are no longer known.
-   * @param from the revision of the first change that counts
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
-  changed(key: string, from: bigint, options: CallOptions): Promise<void> {
-    const message = {
-      create_request: { key: encodeBytes(key), start_revision: String(from), filters: ['NOPUT'] },
-    };
+  changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
+    const message = { create_request: { key: rawKey, start_revision: String(from), filters: ['NOPUT'] } };
     return this.#client.call('poll', { lane: 'poll', ...options }, async (member) => {
       const over = new Scope();
       let isChanged = false;
       const objects = new JsonObjects((text) => {
         const said = decodeWatchMessage(text);
-        if (said !== 'deleted' && said !== 'compacted') return;
+        if (said === 'other') return;
         isChanged = true;
         over.abort(OVER);
       });
@@ -319,11 +269,6 @@ export class LockRequests {
       if (!isChanged) throw new EtcdConnectionFailed('the member ended the watch');
     });
   }
-
-  async #ask(member: Member, transaction: Json) {
-    const answer = await member.ask('/kv/txn', transaction);
-    return { answer, fields: answer.fields };
-  }
 }
 
 /** Returns the seconds that a lease has left, at least 0; undefined without a lease. */
@@ -332,16 +277,6 @@ async function timeToLive(member: Member, lease: string | undefined): Promise<nu
   const { fields } = await member.ask('/kv/lease/timetolive', { ID: lease });
   return Math.max(0, Number(fields.integer('TTL')));
 }
-
-/** The directory of a key, with the "/" at its end. */
-const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf('/') + 1);
-
-const rangeOf = (prefix: string): Json => ({ key: startOfPrefix(prefix), range_end: endOfPrefix(prefix) });
-
-const comparesOf = (key: string, { value, rank }: Guard): readonly Json[] => [
-  { key: encodeBytes(key), target: 'VALUE', result: 'EQUAL', value: encodeBytes(value) },
-  { key: encodeBytes(key), target: 'CREATE', result: 'EQUAL', create_revision: String(rank) },
-];
 
 const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ clusterId, revision });
 

@@ -54,11 +54,9 @@ export class JsonObjects {
 
 /** What one message of a watch says. */
 export type WatchMessage =
-  /** The watch has begun; there is nothing else to tell. */
-  | 'created'
   /** A watched key was deleted. */
   | 'deleted'
-  /** Nothing about a deletion. */
+  /** Nothing about a deletion: for example, that the watch has begun. */
   | 'other'
   /** The events from the start of the watch on are no longer known: read again. */
   | 'compacted';
@@ -80,7 +78,7 @@ export function decodeWatchMessage(text: string): WatchMessage {
   if (result.integer('compact_revision') > 0n) return 'compacted';
   if (result.flag('canceled')) throw refused(result.text('cancel_reason'));
   if (result.list('events').some((event) => event.text('type') === 'DELETE')) return 'deleted';
-  return result.flag('created') ? 'created' : 'other';
+  return 'other';
 }
 
 const refused = (why: string): EtcdException =>

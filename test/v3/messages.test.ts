@@ -117,7 +117,7 @@ describe('the stream of a watch', () => {
   });
 
   test.each([
-    ['created', { result: { created: true } }],
+    ['other', { result: { created: true } }],
     ['other', { result: {} }],
     ['other', { result: { events: [{ kv: { key: 'YQ==' } }] } }],
     ['deleted', { result: { events: [{ kv: {} }, { type: 'DELETE', kv: { key: 'YQ==' } }] } }],

@@ -1,7 +1,7 @@
 import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdClientClosed, EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
-import { keepTrying, type Running, STOPPED, stopped } from '../../pending-work.ts';
+import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
+import { failureOf, keepTrying, type Running, STOPPED, stopped } from '../../pending-work.ts';
 import type { LockMode } from '../../recipe/entries/entry-value.ts';
 import type {
   EnterOptions,
@@ -300,15 +300,11 @@ export class V2Ticket implements Ticket {
       return this.#unsettledEntry !== undefined || (this.#unclear.any && !(searched && (hurried || enough.passed)));
     };
     const attempt = async (): Promise<void> => {
-      searched = false;
-      try {
-        await this.#settle({ signal, background: true });
-        searched = true;
-      } catch (error) {
-        if (signal.aborted || error instanceof EtcdClientClosed) throw error;
-        debug('%s: keys not removed yet: %s', this.path, error);
-        refused = !mayPass(error);
-      }
+      const error = await failureOf(this.#settle({ signal, background: true }), signal);
+      searched = error === undefined;
+      if (searched) return;
+      debug('%s: keys not removed yet: %s', this.path, error);
+      refused = !mayPass(error);
     };
     try {
       const most = this.#unsettledEntry ? REMOVE_EVERY : READ_EVERY;

@@ -34,6 +34,8 @@ export class EtcdLease {
   readonly id = freshId();
   /** The TTL asked for, in seconds. */
   readonly ttl: number;
+  /** Whether it may have several tenants, any of which keeps it alive. */
+  readonly isShared: boolean;
   readonly #client: V3Client;
   readonly #tenants = new Set<Tenant>();
   #granted = 0;
@@ -43,9 +45,6 @@ export class EtcdLease {
   #takesNone = false;
   #round: Round | undefined;
   #last: { readonly renewal: LeaseRenewal; readonly tenants: Set<Tenant> } | undefined;
-
-  /** Whether it may have several tenants, any of which keeps it alive. */
-  readonly isShared: boolean;
 
   constructor(client: V3Client, ttl: number, isShared: boolean) {
     this.#client = client;
@@ -86,7 +85,7 @@ export class EtcdLease {
   }
 
   /** Call this when etcd says that there is no such lease. */
-  isGone(): void {
+  setGone(): void {
     this.#isOver = true;
   }
 
@@ -184,7 +183,7 @@ export class EtcdLease {
         return renewed;
       },
       (error: unknown) => {
-        if (error instanceof NotFound) this.isGone();
+        if (error instanceof NotFound) this.setGone();
         this.#over(round);
         throw error;
       },

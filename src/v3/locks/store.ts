@@ -1,5 +1,5 @@
-import { checkLength, checkWellFormed, show } from '../../checks.ts';
 import type { PendingWork } from '../../pending-work.ts';
+import { checkName } from '../../recipe/option-checks.ts';
 import type { Entry, LockStore, Queue, QueueStore, ReadOptions, StoreCall, Ticket } from '../../recipe/store.ts';
 import type { V3Client } from '../client.ts';
 import type { V3Entry } from '../requests.ts';
@@ -29,7 +29,8 @@ export class V3LockStore implements LockStore {
   }
 
   queue(lock: string): QueueStore {
-    checkLockName(lock);
+    // Names are not normalised: other programs choose them, too.
+    checkName('lock name', lock, MAX_NAME_LENGTH);
     const { lockPrefix } = this.#client;
     return new V3QueueStore(this.#client, lockPrefix === '' ? lock : `${lockPrefix}/${lock}`);
   }
@@ -48,14 +49,6 @@ export class V3LockStore implements LockStore {
     const byName = [...queues].sort(([one], [other]) => (one < other ? -1 : 1));
     return new Map(byName.map(([name, of]) => [name, queueOf(of)]));
   }
-}
-
-/** Names are not normalised: other programs choose them, too. */
-function checkLockName(name: unknown): asserts name is string {
-  if (typeof name !== 'string') throw new TypeError(`lock name must be a string, got ${show(name)}`);
-  if (name === '') throw new RangeError('lock name must not be empty, got ""');
-  checkWellFormed('lock name', name);
-  checkLength('lock name', name, MAX_NAME_LENGTH);
 }
 
 class V3QueueStore implements QueueStore {

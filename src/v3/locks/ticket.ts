@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdClientClosed, EtcdClusterIdChanged, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
-import { keepTrying, type Running, stopped } from '../../pending-work.ts';
+import { EtcdClusterIdChanged, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
+import { failureOf, keepTrying, type Running, stopped } from '../../pending-work.ts';
 import { isShared, type LockMode } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
-import { nearestBlocking } from '../../recipe/rules.ts';
 import type {
   EnterOptions,
   Entry,
@@ -20,11 +19,10 @@ import type {
 import { Deadline } from '../../time.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
-import type { Appended, Glance, Listing, V3Entry } from '../requests.ts';
+import type { Appended, V3Entry } from '../requests.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
-import { PredecessorWatch } from './predecessor-watch.ts';
-import { inOrder, isDirectly } from './reading.ts';
-import { HEDGE_REMOVAL_AFTER, hedgeReadAfter, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
+import { checkPresent, Standings } from './standings.ts';
+import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
 
 const debug = createDebug('lock');
 
@@ -57,11 +55,9 @@ export class V3Ticket implements Ticket, Tenant {
   readonly value: string;
   readonly key: string;
   readonly #client: V3Client;
-  readonly #watch: PredecessorWatch;
+  readonly #standings: Standings;
   #own: Held | undefined;
   #last: OwnEntry | undefined;
-  /** What the append has shown. With it the first standing needs no read. */
-  #fresh: Appended | undefined;
   /** The lease of an append that may still be carried out. */
   #unclear: EtcdLease | undefined;
   /** Until when the key is looked for after its removal, because a late append may create it again. */
@@ -72,8 +68,6 @@ export class V3Ticket implements Ticket, Tenant {
   #isLeft = false;
   /** When the entry may be gone, if it was left to expire and that has not been arranged yet. */
   #expiry: Deadline | undefined;
-  /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
-  #token: { readonly rank: bigint; readonly token: bigint } | undefined;
   #settling: Running | undefined;
 
   constructor(client: V3Client, path: string, value: string) {
@@ -81,7 +75,7 @@ export class V3Ticket implements Ticket, Tenant {
     this.path = path;
     this.value = value;
     this.key = `${path}/${idOf(value)}`;
-    this.#watch = new PredecessorWatch(client);
+    this.#standings = new Standings(client, path);
   }
 
   get last(): OwnEntry | undefined {
@@ -92,7 +86,7 @@ export class V3Ticket implements Ticket, Tenant {
     await this.#stopSettling();
     // A removal comes first: the next entry must have a greater token.
     if (this.#isLeft || this.#expiry) await this.#settle({ signal });
-    this.#fresh = undefined;
+    this.#standings.appended(undefined);
     for (;;) {
       try {
         if (this.#own) return await this.#reenter(this.#own, { ttl, keepAlive }, signal);
@@ -118,34 +112,12 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#found(own, clusterId);
   }
 
-  async standing(mode: LockMode, options: StandingOptions): Promise<Standing> {
-    const fresh = options.latest ? undefined : this.#fresh;
-    this.#fresh = undefined;
-    const own = this.#required();
-    const { signal } = options;
-    const call = { signal, attemptTimeout: hedgeReadAfter(own.granted) };
-    if (mode === 'exclusive') {
-      const glance = fresh && !fresh.existed ? fresh : await this.#client.requests.glance(this.key, own.rank, call);
-      this.#checkPresent(own, glance);
-      const position = glance === fresh ? fresh?.count : undefined;
-      // The key before may be of another lock whose name begins with this lock's: then only the whole queue tells.
-      if (!glance.before) return this.#stand(undefined, glance, { first: undefined, entries: undefined, position: 1 });
-      if (isDirectly(this.path, glance.before.key)) {
-        const first = await this.#firstFor(call);
-        return this.#stand(glance.before, glance, { first, entries: undefined, position });
-      }
-    }
-    const listing = fresh?.all ? { ...fresh, entries: fresh.all } : await this.#client.requests.read(this.path, call);
-    const entries = listing.entries.filter(({ key }) => isDirectly(this.path, key));
-    const present = entries.find(({ key }) => key === this.key);
-    this.#checkPresent(own, { ...listing, own: present, before: undefined });
-    const behind = present && nearestBlocking(entries, present, mode);
-    const first = behind ? await this.#firstFor(call) : inOrder(entries)[0];
-    return this.#stand(behind, listing, { first, entries, position: undefined });
+  standing(mode: LockMode, options: StandingOptions): Promise<Standing> {
+    return this.#standings.read(this.#required(), mode, options);
   }
 
-  async changed(on: Entry, { signal }: StoreCall): Promise<boolean> {
-    return this.#watch.changed(on, { ttl: this.#required().granted, signal });
+  async changed(_: Entry, { signal }: StoreCall): Promise<boolean> {
+    return this.#standings.changed(this.#required().granted, signal);
   }
 
   async renew(options: RenewalOptions): Promise<OwnEntry> {
@@ -153,9 +125,10 @@ export class V3Ticket implements Ticket, Tenant {
     if (!own.lease) return own;
     try {
       const renewal = await own.lease.renew(this, options, own.sentAt);
-      this.#checkPresent(own, { ...renewal, own: renewal.entries.get(this.key), before: undefined });
-      if (renewal.entries.get(this.key)?.lease !== own.lease.id)
-        throw this.#lost(own, 'its key was written again, with another lease');
+      const { clusterId } = renewal;
+      const present = renewal.entries.get(this.key);
+      checkPresent(own, { clusterId, own: present });
+      if (present?.lease !== own.lease.id) throw this.#lost(own, 'its key was written again, with another lease');
       if (options.signal?.aborted) throw options.signal.reason;
       const { sentAt, granted, member } = renewal;
       return this.#set({ ...own, sentAt, granted, member }, own);
@@ -167,7 +140,7 @@ export class V3Ticket implements Ticket, Tenant {
   async verify(): Promise<Error | undefined> {
     const own = this.#required();
     try {
-      this.#checkPresent(own, await this.#client.requests.get(this.key, {}));
+      checkPresent(own, await this.#client.requests.get(this.key, {}));
       return undefined;
     } catch (error) {
       if (error instanceof EtcdLockExpired || error instanceof EtcdClusterIdChanged) return error;
@@ -176,9 +149,8 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
-    this.#watch.end();
     await this.#stopSettling();
-    this.#fresh = undefined;
+    this.#standings.appended(undefined);
     if (until && !until.passed) this.#expiry = until;
     else this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;
     try {
@@ -222,7 +194,7 @@ export class V3Ticket implements Ticket, Tenant {
       appended = await this.#client.requests.append(this.key, { ...own, signal });
     } catch (error) {
       if (this.#unanswered.count > 0) this.#unclear = lease;
-      if (error instanceof NotFound) lease?.isGone();
+      if (error instanceof NotFound) lease?.setGone();
       this.#quit(lease);
       throw error;
     }
@@ -234,7 +206,7 @@ export class V3Ticket implements Ticket, Tenant {
     }
     this.#isLeft = false;
     if (own.lease !== lease?.id) return this.#moveTo(this.#found(own, clusterId), lease, signal);
-    this.#fresh = appended;
+    this.#standings.appended(appended);
     return this.#enters({ ...ownFields(own), clusterId }, own.modified, lease);
   }
 
@@ -270,7 +242,7 @@ export class V3Ticket implements Ticket, Tenant {
       if (own.lease !== lease) own.lease?.remove(this);
       return this.#enters(own, moved, lease);
     } catch (error) {
-      if (error instanceof NotFound) lease?.isGone();
+      if (error instanceof NotFound) lease?.setGone();
       throw error;
     } finally {
       this.#quit(lease);
@@ -294,42 +266,8 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#set({ ...ownFields(own), clusterId, ...unknown }, { modified: own.modified, lease: undefined });
   }
 
-  /** @throws the error that says why the own entry is lost, if the answer shows that */
-  #checkPresent(own: OwnEntry, { own: present, clusterId }: Omit<Glance, 'revision'>): void {
-    if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
-    if (!present) throw this.#lost(own, 'its key is gone');
-    if (present.rank !== own.rank || present.value !== this.value)
-      throw this.#lost(own, 'its key was re-created, or carries another value');
-  }
-
   #lost(own: OwnEntry, why: string): Error {
     return lost(own, own.clusterId, why);
-  }
-
-  #stand(
-    behind: V3Entry | undefined,
-    { revision }: Glance | Listing,
-    about: Pick<Standing, 'first' | 'entries' | 'position'>,
-  ): Standing {
-    if (behind) {
-      this.#watch.after(revision);
-      return { behind, fencingToken: revision, ...about };
-    }
-    this.#watch.end();
-    const { rank } = this.#required();
-    if (this.#token?.rank !== rank) this.#token = { rank, token: revision };
-    return { behind, fencingToken: this.#token.token, ...about };
-  }
-
-  /** Returns the entry that is served first, for messages: undefined if it cannot be read. */
-  async #firstFor(call: CallOptions): Promise<Entry | undefined> {
-    try {
-      const first = await this.#client.requests.first(this.path, call);
-      return first && isDirectly(this.path, first.key) ? first : undefined;
-    } catch (error) {
-      if (call.signal?.aborted) throw error;
-      return undefined;
-    }
   }
 
   #required(): Held {
@@ -348,7 +286,7 @@ export class V3Ticket implements Ticket, Tenant {
   #forget(): void {
     this.#own?.lease?.remove(this, this.#unclear === this.#own.lease);
     this.#own = undefined;
-    this.#fresh = undefined;
+    this.#standings.appended(undefined);
   }
 
   /** Removes the own entry, or leaves it to expire, and what late appends have created. */
@@ -453,13 +391,10 @@ export class V3Ticket implements Ticket, Tenant {
       return this.#isLeft || this.#expiry !== undefined || (this.#mayComeBack && !hurried);
     };
     const attempt = async (): Promise<void> => {
-      try {
-        await this.#settle({ signal, background: true });
-      } catch (error) {
-        if (signal.aborted || error instanceof EtcdClientClosed) throw error;
-        debug('%s not removed yet: %s', this.key, error);
-        refused = !mayPass(error);
-      }
+      const error = await failureOf(this.#settle({ signal, background: true }), signal);
+      if (error === undefined) return;
+      debug('%s not removed yet: %s', this.key, error);
+      refused = !mayPass(error);
     };
     try {
       await keepTrying(more, attempt, { most: REMOVE_EVERY, closing, signal });

@@ -4,7 +4,6 @@ import { HARMLESS, HOSTILE, unprintableIn } from '../../support/hostile.ts';
 import { freshName, raw, rejection, useClient } from '../../support/locks.ts';
 import { useManager } from '../../support/managers.ts';
 
-/** Creates a queue with an entry that has this value, as any client of etcd could. */
 async function useQueueWith(value: string): Promise<string> {
   const name = freshName();
   await raw('POST', `/_locks/${name}`, { value, ttl: '600' });

@@ -1,0 +1,109 @@
+import type { Source } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import type { LockMode } from '../../recipe/entries/entry-value.ts';
+import { lost } from '../../recipe/entries/lost.ts';
+import { nearestBlocking } from '../../recipe/rules.ts';
+import type { Entry, OwnEntry, Standing, StandingOptions } from '../../recipe/store.ts';
+import type { CallOptions, V3Client } from '../client.ts';
+import type { Appended, Glance, Listing, V3Entry } from '../requests.ts';
+import { untilDeleted } from './deletion.ts';
+import { inOrder, isDirectly } from './reading.ts';
+import { hedgeReadAfter } from './timing.ts';
+
+const debug = createDebug('lock');
+
+/** @throws the error that says why the own entry is lost, if the answer shows that */
+export function checkPresent(own: OwnEntry, { own: present, clusterId }: Pick<Glance, 'own' | 'clusterId'>): void {
+  if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
+  if (!present) throw lost(own, clusterId, 'its key is gone');
+  if (present.rank !== own.rank || present.value !== own.value)
+    throw lost(own, clusterId, 'its key was re-created, or carries another value');
+}
+
+/** Reads where the own entry of one ticket stands in its queue. */
+export class Standings {
+  readonly #client: V3Client;
+  readonly #path: string;
+  /** What the append has shown. With it the first standing needs no read. */
+  #fresh: Appended | undefined;
+  /** The entry waited for, and the revision of the read that showed it. */
+  #behind: { readonly entry: V3Entry; readonly revision: bigint } | undefined;
+  /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
+  #token: { readonly rank: bigint; readonly token: bigint } | undefined;
+
+  /** @param path directory of the queue */
+  constructor(client: V3Client, path: string) {
+    this.#client = client;
+    this.#path = path;
+  }
+
+  /** Sets what the last append has shown; undefined: it is not of use any more. */
+  appended(fresh: Appended | undefined): void {
+    this.#fresh = fresh;
+  }
+
+  /** See {@link Ticket.standing}. */
+  async read(own: OwnEntry, mode: LockMode, { signal, latest }: StandingOptions): Promise<Standing> {
+    const fresh = latest ? undefined : this.#fresh;
+    this.#fresh = undefined;
+    const call = { signal, attemptTimeout: hedgeReadAfter(own.granted) };
+    return (mode === 'exclusive' && (await this.#behindOne(own, fresh, call))) || this.#inQueue(own, mode, fresh, call);
+  }
+
+  /** See {@link Ticket.changed}. */
+  async changed(ttl: number | null, signal: Source | undefined): Promise<boolean> {
+    if (!this.#behind) return true;
+    const { entry, revision } = this.#behind;
+    return untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+  }
+
+  /**
+   * Reads the entry right before the own one, which costs the same however long the queue is. Resolves to undefined if that is an
+   * entry of another lock, whose name begins with this lock's: then only the whole queue tells.
+   */
+  async #behindOne(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing | undefined> {
+    const known = fresh && !fresh.existed ? fresh : undefined;
+    const glance = known ?? (await this.#client.requests.glance(own.key, own.rank, call));
+    checkPresent(own, glance);
+    const { before } = glance;
+    if (!before) return this.#stand(own, undefined, glance, { first: undefined, entries: undefined, position: 1 });
+    if (!isDirectly(this.#path, before.key)) return undefined;
+    const first = await this.#first(call);
+    return this.#stand(own, before, glance, { first, entries: undefined, position: known?.count });
+  }
+
+  async #inQueue(own: OwnEntry, mode: LockMode, fresh: Appended | undefined, call: CallOptions): Promise<Standing> {
+    const { requests } = this.#client;
+    const listing = fresh?.all ? { ...fresh, entries: fresh.all } : await requests.read(this.#path, call);
+    const entries = listing.entries.filter(({ key }) => isDirectly(this.#path, key));
+    const present = entries.find(({ key }) => key === own.key);
+    checkPresent(own, { clusterId: listing.clusterId, own: present });
+    const behind = present && nearestBlocking(entries, present, mode);
+    const first = behind ? await this.#first(call) : inOrder(entries)[0];
+    return this.#stand(own, behind, listing, { first, entries, position: undefined });
+  }
+
+  #stand(
+    { rank }: OwnEntry,
+    behind: V3Entry | undefined,
+    { revision }: Glance | Listing,
+    about: Pick<Standing, 'first' | 'entries' | 'position'>,
+  ): Standing {
+    this.#behind = behind && { entry: behind, revision };
+    if (behind) return { behind, fencingToken: revision, ...about };
+    if (this.#token?.rank !== rank) this.#token = { rank, token: revision };
+    return { behind, fencingToken: this.#token.token, ...about };
+  }
+
+  /** Returns the entry that is served first, for messages: undefined if it cannot be read. */
+  async #first(call: CallOptions): Promise<Entry | undefined> {
+    try {
+      const first = await this.#client.requests.first(this.#path, call);
+      return first && isDirectly(this.#path, first.key) ? first : undefined;
+    } catch (error) {
+      if (call.signal?.aborted) throw error;
+      debug('%s: holder not read: %s', this.#path, error);
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,82 @@
+/** The requests of `/kv/range` and `/kv/txn` that queues of locks are made of, as the gateway takes them. */
+import { encodeBytes, endOfPrefix, type Json, startOfPrefix } from './messages.ts';
+
+/** Which entry to write or to remove: only if it is still the same. */
+export interface Guard {
+  readonly value: string;
+  readonly rank: bigint;
+}
+
+/** Which entry to write again, and with which lease; undefined: none. */
+export interface Move extends Guard {
+  /** The revision of its last write: a request that is carried out late must not undo a later one. */
+  readonly modified: bigint;
+  readonly lease: string | undefined;
+}
+
+const OLDEST = { sort_target: 'CREATE', sort_order: 'ASCEND' };
+const NEWEST = { sort_target: 'CREATE', sort_order: 'DESCEND' };
+
+/** All keys that begin with the prefix, in the order of their creation. */
+export const below = (prefix: string): Json => ({
+  key: startOfPrefix(prefix),
+  range_end: endOfPrefix(prefix),
+  ...OLDEST,
+});
+
+/** The key that begins with the prefix and was created first. */
+export const firstBelow = (prefix: string): Json => ({ ...below(prefix), limit: '1' });
+
+/**
+ * Creates an entry unless its key exists. Reads it and the newest keys of its queue: itself and the one before it.
+ * @param whole whether to read the whole queue
+ */
+export function append(key: string, value: string, lease: string | undefined, whole: boolean): Json {
+  const own = encodeBytes(key);
+  const queue = { ...below(prefixOf(key)), ...NEWEST };
+  const newest = { request_range: whole ? queue : { ...queue, limit: '2' } };
+  return {
+    compare: [{ key: own, target: 'CREATE', result: 'EQUAL', create_revision: '0' }],
+    success: [put(key, value, lease), newest],
+    failure: [read(key), newest],
+  };
+}
+
+/** Reads an entry and the one created last before it. */
+export function glance(key: string, rank: bigint): Json {
+  const earlier = { ...below(prefixOf(key)), ...NEWEST, max_create_revision: String(rank - 1n), limit: '1' };
+  return { success: [read(key), { request_range: earlier }] };
+}
+
+/** Reads keys, each by itself. */
+export const readEach = (keys: readonly string[]): Json => ({ success: keys.map(read) });
+
+/** Removes an entry. */
+export const remove = (key: string, guard: Guard): Json => ({
+  compare: isSame(key, guard),
+  success: [{ request_delete_range: { key: encodeBytes(key) } }],
+});
+
+/** Writes an entry again; its rank stays. Reads it if it is not the same any more. */
+export const move = (key: string, { lease, modified, ...guard }: Move): Json => ({
+  compare: [
+    ...isSame(key, guard),
+    { key: encodeBytes(key), target: 'MOD', result: 'EQUAL', mod_revision: String(modified) },
+  ],
+  success: [put(key, guard.value, lease)],
+  failure: [read(key)],
+});
+
+/** The directory of a key, with the "/" at its end. */
+const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf('/') + 1);
+
+const read = (key: string): Json => ({ request_range: { key: encodeBytes(key) } });
+
+const put = (key: string, value: string, lease: string | undefined): Json => ({
+  request_put: { key: encodeBytes(key), value: encodeBytes(value), ...(lease === undefined ? {} : { lease }) },
+});
+
+const isSame = (key: string, { value, rank }: Guard): readonly Json[] => [
+  { key: encodeBytes(key), target: 'VALUE', result: 'EQUAL', value: encodeBytes(value) },
+  { key: encodeBytes(key), target: 'CREATE', result: 'EQUAL', create_revision: String(rank) },
+];
