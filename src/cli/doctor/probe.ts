@@ -15,7 +15,10 @@ import { tryTestKey } from './test-key.ts';
 /** Maximum number of quorum reads. Their median duration is reported. */
 const READS = 3;
 
-/** Measures one member. Takes about twice the read timeout at most, even if the member does not respond. */
+/** Timeout in seconds for the listing of all locks, which may be long. */
+const LISTING_TIMEOUT = 15;
+
+/** Measures one member. Takes about twice the read timeout, unless the listing of its locks takes longer. */
 export async function probe(url: string, settings: ClientSettings): Promise<EndpointFacts> {
   const member = new MemberClient(url, settings);
   try {
@@ -31,16 +34,19 @@ export async function probe(url: string, settings: ClientSettings): Promise<Endp
 async function readInfo(member: MemberClient, { lockPrefix, readTimeout }: ClientSettings): Promise<EndpointFacts> {
   const deadline = Deadline.after(readTimeout);
   const info = (path: wire.InfoPath) => member.info(path, deadline).catch(asError);
-  const [version, health, self, leader, members, auth, locks] = await Promise.all([
+  const listing = member
+    .request(wire.encodeGet(lockPrefix, { recursive: true }), Deadline.after(LISTING_TIMEOUT))
+    .catch(asError);
+  const [version, health, self, leader, members, auth] = await Promise.all([
     info('/version'),
     info('/health'),
     info('/stats/self'),
     info('/members/leader'),
     info('/members'),
     info('/auth/enable'),
-    member.request(wire.encodeGet(lockPrefix, { recursive: true }), deadline).catch(asError),
   ]);
   if (version instanceof Error) return { endpoint: member.url, unreachable: unreachable(version) };
+  const locks = await listing;
   const { id, name } = objectOf(self) ?? {};
   return {
     endpoint: member.url,
