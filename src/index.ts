@@ -2,6 +2,8 @@
  * Locks on etcd v2, in one queue with python-etcd's `Lock`.
  * @module etcd-v2-lock
  */
+
+export { type EtcdApi, EtcdClient, type EtcdClientOptions } from './client.ts';
 export {
   type EndpointFailure,
   EtcdClientClosed,
@@ -20,6 +22,7 @@ export {
   EtcdWatchTimedOut,
   type LockHolder,
 } from './errors.ts';
+export type { CloseOptions } from './http/cluster.ts';
 export type { Pem } from './http/options.ts';
 export type { Held, OpenHeld } from './manager/held.ts';
 export { LockManager } from './manager/manager.ts';
@@ -32,5 +35,3 @@ export type { LockClient } from './recipe/client.ts';
 export type { Entry } from './recipe/entries/entry.ts';
 export type { LockMode } from './recipe/entries/entry-value.ts';
 export { Fence, type Raise } from './recipe/fence.ts';
-export { type CloseOptions, EtcdClient } from './v2/client.ts';
-export type { EtcdClientOptions } from './v2/options.ts';

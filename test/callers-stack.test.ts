@@ -2,6 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import * as api from '../src/index.ts';
+import type { V2Client } from '../src/v2/client.ts';
 import { aborted } from './suites/lock/locks.ts';
 import { closedEndpoint } from './support/clients.ts';
 import { freshName, raw, rejection, untilQueued, useClient } from './support/locks.ts';
@@ -10,8 +11,8 @@ const KEY = '/_locks/x/1';
 
 interface Setting {
   /** Of a cluster that cannot be reached. */
-  readonly down: api.EtcdClient;
-  readonly up: api.EtcdClient;
+  readonly down: V2Client;
+  readonly up: V2Client;
   /** A lock that another client holds. */
   readonly taken: string;
 }

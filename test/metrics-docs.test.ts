@@ -18,9 +18,10 @@ type Outcome = (typeof OUTCOMES)[number];
 const withRequests = (file: string, prefix: string, report: string): string => `
 ${recipes.find(({ code }) => code.startsWith(`// ${file}\n`))?.code}
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EtcdClient, LockManager } from 'etcd-v2-lock';
-const client = new EtcdClient({ endpoints: '${inject('etcd')}' });
-const nowhere = new EtcdClient({ endpoints: 'http://127.0.0.1:1' });
+import { LockManager } from 'etcd-v2-lock';
+import { V2Client } from './dist/v2/client.js';
+const client = new V2Client({ endpoints: '${inject('etcd')}' });
+const nowhere = new V2Client({ endpoints: 'http://127.0.0.1:1' });
 const locks = new LockManager(client, { ttl: 3 });
 const requestTaken = async (name, options) => {
   const { node } = await client.createInOrder('/_locks/' + name, 'holder', { ttl: 60 });

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { showUser } from '../http/options.ts';
-import type { EtcdClientOptions } from '../v2/options.ts';
+import type { V2ClientOptions } from '../v2/options.ts';
 import { UsageError } from './exit-codes.ts';
 import { nameOfFile, readFirstLine, readPem } from './files.ts';
 
@@ -107,7 +107,7 @@ export const connectionOf = (command: Command): ConnectionOptions => ({ ...comma
  * Returns the client options for these flags and variables.
  * @throws {UsageError} for contradictory options and unreadable files
  */
-export function clientOptions(flags: ConnectionOptions, env: Environment = process.env): EtcdClientOptions {
+export function clientOptions(flags: ConnectionOptions, env: Environment = process.env): V2ClientOptions {
   const given = (name: keyof ConnectionOptions): string | undefined => {
     const names = connectionSettings.find((setting) => setting.name === name)?.env ?? [];
     return flags[name] ?? names.map((variable) => env[variable] || undefined).find((value) => value !== undefined);
@@ -137,7 +137,7 @@ function members(
   return srvDomain === undefined ? { endpoints: given('endpoints') } : { srvDomain };
 }
 
-function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): EtcdClientOptions {
+function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): V2ClientOptions {
   const { password, passwordFile } = flags;
   if (password !== undefined && passwordFile !== undefined)
     throw new UsageError('--password and --password-file cannot be used together');

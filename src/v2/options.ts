@@ -3,19 +3,19 @@ import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } f
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { checkKey, DEFAULT_LOCK_PREFIX } from './paths.ts';
 
-/** Options of an `EtcdClient`: how to reach the cluster. */
-export interface EtcdClientOptions extends HttpOptions {
+/** Options of a {@link V2Client}: how to reach the cluster. */
+export interface V2ClientOptions extends HttpOptions {
   /** Directory of the lock queues. Default `/_locks`, as in python-etcd. */
   readonly lockPrefix?: string;
   /** Path prefix of etcd's v2 API. Default `/v2`. */
   readonly versionPrefix?: string;
 }
 
-const OPTIONS = {
+export const V2_OPTIONS = {
   ...HTTP_OPTIONS,
   lockPrefix: true,
   versionPrefix: true,
-} satisfies OptionNames<EtcdClientOptions>;
+} satisfies OptionNames<V2ClientOptions>;
 
 export interface ClientSettings extends HttpSettings {
   readonly lockPrefix: string;
@@ -25,11 +25,8 @@ export interface ClientSettings extends HttpSettings {
  * Checks the options and fills in the defaults.
  * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
  */
-export function checkOptions(options: EtcdClientOptions): ClientSettings {
-  // A URL may contain a password, so it is not shown.
-  if (typeof options === 'string')
-    throw new TypeError('options must be an object such as { endpoints: "http://127.0.0.1:2379" }, got a string');
-  checkOptionNames(options, OPTIONS);
+export function checkOptions(options: V2ClientOptions): ClientSettings {
+  checkOptionNames(options, V2_OPTIONS);
   const { lockPrefix = DEFAULT_LOCK_PREFIX, versionPrefix = '/v2' } = options;
   checkKey('lockPrefix', lockPrefix);
   checkKey('versionPrefix', versionPrefix);

@@ -1,14 +1,12 @@
-import { withCallersStack } from '../callers-stack.ts';
-import { Scope, type Source } from '../cancellation.ts';
-import { checkSecondsOrNone } from '../checks.ts';
+import { Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import { EtcdClientClosed, EtcdClusterIdChanged, EtcdKeysLeft, EtcdUnusableAnswer } from '../errors.ts';
+import { EtcdUnusableAnswer } from '../errors.ts';
+import { type Attempt, type CloseOptions, Cluster, type ClusterCall } from '../http/cluster.ts';
 import type { Endpoint, Lane } from '../http/endpoint.ts';
-import { Endpoints } from '../http/failover/endpoints.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import type { WireAnswer, WireRequest } from '../http/message.ts';
-import { PendingWork } from '../pending-work.ts';
+import type { PendingWork } from '../pending-work.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { LockStore } from '../recipe/store.ts';
 import { Deadline } from '../time.ts';
@@ -22,9 +20,6 @@ import { gatewayPrefix, VERSION } from './version.ts';
 
 const debug = createDebug('client');
 
-/** Seconds until a hedged call also asks another member. etcd normally answers within milliseconds. */
-const HEDGE_AFTER = 1;
-
 /** Seconds for which closing the client waits for the ends of its leases. */
 const LEASES = 1;
 
@@ -32,14 +27,8 @@ const LEASES = 1;
 const NEEDS_LEADER = ['grpc-metadata-hasleader', 'true'];
 
 /** How one call is made. */
-export interface CallOptions {
-  readonly signal?: Source | undefined;
-  /** Whether the work may go on while the client is being closed, and must not keep the process alive. */
-  readonly background?: boolean | undefined;
-  /** Seconds until the next member is asked. */
-  readonly attemptTimeout?: number | undefined;
-  /** Seconds until the call fails. */
-  readonly timeout?: number | undefined;
+export interface CallOptions extends ClusterCall {
+  /** Default `call`, or `background` for work in the background. */
   readonly lane?: Lane;
 }
 
@@ -67,87 +56,63 @@ export interface Member {
 export class V3Client implements LockClient {
   readonly store: LockStore;
   readonly lockPrefix: string;
-  readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
-  readonly destroyed = new Scope();
   readonly requests = new LockRequests(this);
   readonly leases = new Leases(this);
   readonly #settings: V3Settings;
-  readonly #endpoints: Endpoints;
+  readonly #cluster: Cluster;
   readonly #prefixes = new WeakMap<Endpoint, string>();
   readonly #tokens = new WeakMap<Endpoint, string>();
-  #clusterId: string | undefined;
-  #closed: Promise<void> | undefined;
 
+  /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password */
   constructor(options: V3ClientOptions = {}) {
     this.#settings = checkV3Options(options);
     this.lockPrefix = this.#settings.lockPrefix;
-    this.#endpoints = new Endpoints(this.#settings);
+    this.#cluster = new Cluster(this.#settings);
     this.store = new V3LockStore(this);
   }
 
   get clusterId(): string | undefined {
-    return this.#clusterId;
+    return this.#cluster.id;
+  }
+
+  get pending(): PendingWork {
+    return this.#cluster.pending;
+  }
+
+  /** Ends all work when the client is closed. */
+  get destroyed(): Scope {
+    return this.#cluster.destroyed;
   }
 
   /** Makes one call: `attempt` asks the members in turn until one answers. */
-  async call<T>(repeat: Repeat, options: CallOptions, attempt: (member: Member) => Promise<T>): Promise<T> {
-    const { readTimeout } = this.#settings;
-    const { signal, background = false, attemptTimeout = repeat === 'hedged' ? HEDGE_AFTER : readTimeout } = options;
-    const limit = options.timeout === undefined ? Deadline.never : Deadline.after(options.timeout);
-    const lane = options.lane ?? (background ? 'background' : 'call');
-    const ending = new Scope(this.destroyed, signal);
-    try {
-      if (!background) this.pending.closing.throwIfAborted();
-      ending.throwIfAborted();
-      const hedgeAfter = Math.min(attemptTimeout, readTimeout);
-      const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
-      const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
-      return await this.#endpoints.call(round, (endpoint) => {
-        const seconds = Math.min(timeout, limit.remaining / 1000);
-        return this.#withToken(endpoint, { ending, lane, timeout: seconds }, attempt);
-      });
-    } catch (error) {
-      throw withCallersStack(error, signal);
-    } finally {
-      ending.abort('over');
-      ending.dispose();
-    }
+  call<T>(repeat: Repeat, options: CallOptions, attempt: (member: Member) => Promise<T>): Promise<T> {
+    return this.#cluster.call(repeat, options, (one) =>
+      this.#withToken({ ...one, lane: options.lane ?? one.lane }, attempt),
+    );
   }
 
-  async close({ timeout = 5 }: { readonly timeout?: number } = {}): Promise<void> {
-    checkSecondsOrNone('timeout', timeout);
-    this.#closed ??= this.#close(timeout);
-    return this.#closed;
-  }
-
-  async #close(timeout: number): Promise<void> {
-    const until = Deadline.after(timeout);
-    const left = await this.pending.settle(timeout);
+  close(options: CloseOptions = {}): Promise<void> {
     // The leases end after their entries. They would also expire, so this need not succeed.
-    await this.leases.settle(new Deadline(Math.min(until.at, Deadline.after(LEASES).at)));
-    this.destroyed.abort(new EtcdClientClosed('the client was closed during the call', { outcomeUnknown: true }));
-    await this.#endpoints.destroy();
-    if (left.length === 0) return;
-    throw new EtcdKeysLeft(
-      `closed after ${timeout} s; these keys may stay until their TTL has passed: ${left.join(', ')}`,
-      left,
+    return this.#cluster.close(options, (until) =>
+      this.leases.settle(new Deadline(Math.min(until.at, Deadline.after(LEASES).at))),
     );
   }
 
   /** A token is valid on one member, for some minutes: a new one is fetched when the old one is refused. */
-  async #withToken<T>(endpoint: Endpoint, limits: AttemptLimits, attempt: (member: Member) => Promise<T>): Promise<T> {
-    const member = await this.#member(endpoint, limits);
+  async #withToken<T>(one: Attempt, attempt: (member: Member) => Promise<T>): Promise<T> {
+    const member = await this.#member(one);
     try {
       return await attempt(member);
     } catch (error) {
       if (!(error instanceof TokenRefused) || this.#settings.password === undefined) throw error;
-      this.#tokens.delete(endpoint);
-      return attempt(await this.#member(endpoint, limits));
+      this.#tokens.delete(one.endpoint);
+      return attempt(await this.#member(one));
     }
   }
 
-  async #member(endpoint: Endpoint, limits: AttemptLimits): Promise<Member> {
-    const prefix = this.#prefixes.get(endpoint) ?? (await this.#findPrefix(endpoint, limits));
+  async #member(one: Attempt): Promise<Member> {
+    const { endpoint } = one;
+    const prefix = this.#prefixes.get(endpoint) ?? (await this.#findPrefix(one));
     const { username, password } = this.#settings;
     const requestFor = (path: string, message: Json, token?: string): WireRequest => ({
       method: 'POST',
@@ -159,14 +124,14 @@ export class V3Client implements LockClient {
     let token = this.#tokens.get(endpoint);
     if (token === undefined && password !== undefined) {
       const request = requestFor('/auth/authenticate', { name: username, password });
-      const answer = await this.#send(endpoint, limits, request);
+      const answer = await this.#send(one, request);
       token = new Fields(answer, decodeBody(answer)).text('token');
       this.#tokens.set(endpoint, token);
     }
     return {
       url: endpoint.url,
       ask: async (path, message) => {
-        const answer = await this.#send(endpoint, limits, requestFor(path, message, token));
+        const answer = await this.#send(one, requestFor(path, message, token));
         const body = new Fields(answer, decodeBody(answer));
         // Streams with one answer, such as a keep-alive, wrap it.
         const fields = body.optional('result') ?? body;
@@ -176,10 +141,10 @@ export class V3Client implements LockClient {
         return { fields, header, sentAt, member: endpoint.url, unusable: (why) => unusable(answer, why) };
       },
       stream: async (path, message, onData, over) => {
-        const ending = new Scope(limits.ending, over);
-        const unlimited = { ...limits, ending, timeout: Number.POSITIVE_INFINITY };
+        const ending = new Scope(one.ending, over);
+        const unlimited = { ...one, ending, timeout: Number.POSITIVE_INFINITY };
         try {
-          await this.#send(endpoint, unlimited, requestFor(path, message, token), onData);
+          await this.#send(unlimited, requestFor(path, message, token), onData);
         } finally {
           ending.dispose();
         }
@@ -187,15 +152,14 @@ export class V3Client implements LockClient {
     };
   }
 
-  async #findPrefix(endpoint: Endpoint, limits: AttemptLimits): Promise<string> {
-    const prefix = gatewayPrefix(await this.#send(endpoint, limits, VERSION));
-    this.#prefixes.set(endpoint, prefix);
+  async #findPrefix(one: Attempt): Promise<string> {
+    const prefix = gatewayPrefix(await this.#send(one, VERSION));
+    this.#prefixes.set(one.endpoint, prefix);
     return prefix;
   }
 
   async #send(
-    endpoint: Endpoint,
-    { ending, lane, timeout }: AttemptLimits,
+    { endpoint, ending, lane, timeout }: Attempt,
     request: WireRequest,
     onData?: (chunk: Buffer) => void,
   ): Promise<WireAnswer> {
@@ -207,19 +171,7 @@ export class V3Client implements LockClient {
 
   /** @throws {EtcdClusterIdChanged} if another cluster is expected */
   #checkCluster({ clusterId }: Header): void {
-    const { expectedClusterId } = this.#settings;
     if (clusterId === undefined) throw new EtcdUnusableAnswer('the answer names no cluster', { outcomeUnknown: true });
-    if (expectedClusterId !== undefined && clusterId !== expectedClusterId)
-      throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${clusterId} answered`, {
-        outcomeUnknown: true,
-      });
-    this.#clusterId = clusterId;
+    this.#cluster.checkId(clusterId);
   }
-}
-
-interface AttemptLimits {
-  readonly ending: Scope;
-  readonly lane: Lane;
-  /** Seconds. */
-  readonly timeout: number;
 }

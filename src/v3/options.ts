@@ -20,8 +20,6 @@ export interface V3Settings extends HttpSettings {
  * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
  */
 export function checkV3Options(options: V3ClientOptions): V3Settings {
-  if (typeof options === 'string')
-    throw new TypeError('options must be an object such as { endpoints: "http://127.0.0.1:2379" }, got a string');
   checkOptionNames(options, OPTIONS);
   const { lockPrefix = '/_locks', password } = options;
   if (typeof lockPrefix !== 'string') throw new TypeError(`lockPrefix must be a string, got ${show(lockPrefix)}`);

@@ -1,6 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
 import { startPython } from '../../compat/python.ts';
-import { type EtcdClient, EtcdConnectionFailed, EtcdLockExpired, Lock, LockManager } from '../../src/index.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, Lock, LockManager } from '../../src/index.ts';
+import type { V2Client } from '../../src/v2/client.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, type RawEntry, rejection, useClient } from '../support/locks.ts';
 import { type Moment, moment } from '../support/stalls/stalls.mjs';
@@ -36,7 +37,7 @@ export interface Taken {
 export class Contest {
   readonly name = freshName();
   readonly #cluster: FaultCluster;
-  readonly #clients: EtcdClient[] = [];
+  readonly #clients: V2Client[] = [];
   readonly #holders = new Set<string>();
 
   constructor(cluster: FaultCluster) {
@@ -145,7 +146,7 @@ export class Contest {
     return this.#hold(lockKey ?? '', new AbortController().signal, () => lock.release());
   }
 
-  #client(by: readonly FaultMember[]): EtcdClient {
+  #client(by: readonly FaultMember[]): V2Client {
     const client = useClient({ endpoints: by.map(({ url }) => url) });
     this.#clients.push(client);
     return client;

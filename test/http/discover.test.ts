@@ -3,7 +3,7 @@ import { resolveSrv } from 'node:dns/promises';
 import { afterEach, expect, test, vi } from 'vitest';
 import { EtcdClientClosed, EtcdConnectionFailed } from '../../src/errors.ts';
 import { discover } from '../../src/http/failover/endpoints.ts';
-import { EtcdClient } from '../../src/v2/client.ts';
+import { V2Client } from '../../src/v2/client.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import { answer } from '../support/tcp-server.ts';
 import { got, rawAnswer } from '../support/v2-answers.ts';
@@ -82,7 +82,7 @@ test('a lookup without records is an error', async () => {
 
 test('the caller’s abort ends a call during the DNS lookup', async () => {
   const dns = lateDns();
-  const client = new EtcdClient({ srvDomain: 'example.org' });
+  const client = new V2Client({ srvDomain: 'example.org' });
   const caller = new AbortController();
   const call = client.get('/x', { signal: caller.signal }).catch((error: unknown) => error);
   await vi.waitFor(() => expect(resolveSrv).toHaveBeenCalled());
@@ -96,7 +96,7 @@ test('the caller’s abort ends a call during the DNS lookup', async () => {
 
 test('closing does not wait for the DNS lookup', async () => {
   const dns = lateDns();
-  const client = new EtcdClient({ srvDomain: 'example.org' });
+  const client = new V2Client({ srvDomain: 'example.org' });
   const call = client.get('/x').catch((error: unknown) => error);
   await vi.waitFor(() => expect(resolveSrv).toHaveBeenCalled());
   const closed = client.close({ timeout: 0 }).then(() => 'closed');

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as errors from '../../src/errors.ts';
 import { RateLimit } from '../../src/http/failover/rate-limit.ts';
-import type { EtcdClient } from '../../src/v2/client.ts';
+import type { V2Client } from '../../src/v2/client.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import type { TcpHandler } from '../support/tcp-server.ts';
 import { failed, file, got, rawAnswer } from '../support/v2-answers.ts';
@@ -33,14 +33,14 @@ async function serveOnce(answer = done): Promise<{ url: string; lost: string[]; 
   return { url, lost, answered };
 }
 
-const repeated: [string, (client: EtcdClient) => Promise<unknown>][] = [
+const repeated: [string, (client: V2Client) => Promise<unknown>][] = [
   ['a read', (client) => client.get(KEY)],
   ['a set that expects a value', (client) => client.set(KEY, 'u2', { prevValue: 'u1' })],
   ['a renewal', (client) => client.renew(KEY, { prevValue: 'u1', prevIndex: 4, ttl: null })],
   ['a removal that expects an index', (client) => client.delete(KEY, { prevIndex: 4 })],
 ];
 
-const neverRepeated: [string, (client: EtcdClient) => Promise<unknown>][] = [
+const neverRepeated: [string, (client: V2Client) => Promise<unknown>][] = [
   ['an append', (client) => client.createInOrder('/_locks/x', 'u1', { ttl: 60 })],
   ['an unconditional set', (client) => client.set(KEY, 'u1')],
 ];

@@ -14,8 +14,8 @@ test.each([
   const etcd = await serveTls(identity);
   const options = { endpoints: etcd.url, ca: authority.ca, username: 'root', password: 'secret' };
   const script = `
-    import { EtcdClient } from 'etcd-v2-lock';
-    const client = new EtcdClient(${JSON.stringify(options)});
+    import { V2Client } from './dist/v2/client.js';
+    const client = new V2Client(${JSON.stringify(options)});
     // Background work does not keep the process alive.
     const alive = setInterval(() => {}, 1_000);
     const calls = [

@@ -133,7 +133,7 @@ async function expectNothingLeft({ queue }: Path, { name, proxy, client }: Start
     (values) => values.join() === stay.join(),
   );
   await client.close();
-  expect(listenersOf(client.cleanups.closing)).toBe(0);
+  expect(listenersOf(client.store.pending.closing)).toBe(0);
   await until(
     () => ({ timers: timers.live, sockets: proxy.openSockets }),
     (left) => left.timers === 0 && left.sockets === 0,

@@ -90,7 +90,7 @@ const SCRIPT = `
       left: {
         keys: held.length + pending.length,
         timers: resources('Timeout'),
-        listeners: client.cleanups.closing.listenerCount + listeners(signal),
+        listeners: client.store.pending.closing.listenerCount + listeners(signal),
       },
       objects: Object.fromEntries(objects),
       sockets: resources('TCP'),

@@ -8,9 +8,10 @@ const PROCESSES = 4;
 const REQUESTS = 50;
 
 const SET_UP = `
-  import { EtcdClient, LockManager } from 'etcd-v2-lock';
+  import { LockManager } from 'etcd-v2-lock';
+  import { V2Client } from './dist/v2/client.js';
   const { ETCD, NAME } = process.env;
-  const client = new EtcdClient({ endpoints: ETCD });
+  const client = new V2Client({ endpoints: ETCD });
   const print = (what) => console.log(JSON.stringify(what));
 `;
 

@@ -49,10 +49,10 @@ const SCRIPT = `
   const before = await heap();
   for (let i = 0; i < all.length; i += 1) all[i] = wait(process.env.NAME, () => { served.push(i); });
   const room = ((await heap()) - before) / all.length;
-  const waiting = { signal: listeners(signal), closing: client.cleanups.closing.listenerCount };
+  const waiting = { signal: listeners(signal), closing: client.store.pending.closing.listenerCount };
   await held.release();
   await Promise.all(all);
-  const after = { signal: listeners(signal), closing: client.cleanups.closing.listenerCount };
+  const after = { signal: listeners(signal), closing: client.store.pending.closing.listenerCount };
   await client.close();
   const inOrder = served.length === all.length && served.every((which, i) => which === i);
   console.log(JSON.stringify({ room, waiting, after, inOrder }));
@@ -64,9 +64,10 @@ const ROOM_IN_QUEUE = 65_536;
 
 /** Makes 40 locks wait at the end of a long queue, and measures the heap that each of them uses. */
 const IN_LONG_QUEUE = `
-  import { EtcdClient, Lock } from 'etcd-v2-lock';
+  import { Lock } from 'etcd-v2-lock';
+  import { V2Client } from './dist/v2/client.js';
   ${HEAP}
-  const client = new EtcdClient({ endpoints: process.env.ETCD });
+  const client = new V2Client({ endpoints: process.env.ETCD });
   const queue = '/_locks/' + process.env.NAME;
   const abort = new AbortController();
   const { signal } = abort;
@@ -167,7 +168,7 @@ type Waiting = Awaited<ReturnType<typeof waitInVain>>;
 /** Expects that only the holder has a key and a listener, and that the next request gets the lock. */
 async function expectNothingLeft({ client, name, locks, held }: Waiting): Promise<void> {
   expect(await queueOn(name)).toMatchObject([{ key: held.key }]);
-  expect(listenersOf(client.cleanups.closing)).toBe(1);
+  expect(listenersOf(client.store.pending.closing)).toBe(1);
   expect(await held.release()).toBe(true);
   expect(await locks.request(name, () => 'served')).toBe('served');
 }
@@ -198,6 +199,6 @@ test(`${WAITERS} waiting requests reject when their client is closed`, async () 
   expect(new Set((await reasons).map(({ code }) => code))).toEqual(new Set(['ETCD_CLIENT_CLOSED']));
   await held.release();
   await closed;
-  expect(listenersOf(client.cleanups.closing)).toBe(0);
+  expect(listenersOf(client.store.pending.closing)).toBe(0);
   expect(await queueOn(name)).toEqual([]);
 }, 60_000);

@@ -44,10 +44,11 @@ test('an option is warned about once', async () => {
 
 /** Uses every option in seconds with a value that looks like milliseconds, each twice. */
 const PROGRAM = `
-  import { EtcdClient, Lock, LockManager } from 'etcd-v2-lock';
+  import { Lock, LockManager } from 'etcd-v2-lock';
+  import { V2Client } from './dist/v2/client.js';
   import { EmbeddedEtcd } from 'etcd-v2-lock/server';
   const etcd = await EmbeddedEtcd.start();
-  const client = new EtcdClient({ endpoints: etcd.url, readTimeout: 10_000 });
+  const client = new V2Client({ endpoints: etcd.url, readTimeout: 10_000 });
   for (const name of ['a', 'b']) {
     await new LockManager(client, { ttl: 30_000 }).request(name, { timeout: 5000 }, () => {});
     const lock = new Lock(client, name);

@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { EtcdClient, Lock, LockManager } from '../../src/index.ts';
 import { checkOptionNames } from '../../src/option-names.ts';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
+import { V2Client } from '../../src/v2/client.ts';
 import { closedEndpoint } from '../support/clients.ts';
 import { rejection } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from '../support/user-project.ts';
 
 /** Nothing listens there: a call that sent a request would reject with another error. */
-const client = new EtcdClient({ endpoints: await closedEndpoint() });
+const client = new V2Client({ endpoints: await closedEndpoint() });
 const locks = new LockManager(client);
 
 type Call = (options: never) => unknown;

@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import { EtcdClient } from '../../src/v2/client.ts';
+import { V2Client } from '../../src/v2/client.ts';
 import { lockContractOnV2 } from '../suites/lock.ts';
 
-lockContractOnV2('EtcdClient', () => new EtcdClient({ endpoints: inject('etcd') }));
+lockContractOnV2('V2Client', () => new V2Client({ endpoints: inject('etcd') }));

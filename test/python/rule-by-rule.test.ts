@@ -2,20 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { EtcdLeaderElectionInProgress } from '../../src/errors.ts';
 import {
-  type EtcdClient,
   EtcdClusterIdChanged,
   EtcdException,
   EtcdInsufficientPermissions,
   EtcdLockExpired,
   Lock,
 } from '../../src/index.ts';
+import type { V2Client } from '../../src/v2/client.ts';
 import type { Snapshot } from '../../src/v2/keys-api.ts';
 import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { block } from '../support/managers.ts';
 import { until } from '../support/until.ts';
 
 /** Replaces the listing that comes with an append. A client requests one only after etcd has answered it before. */
-async function onListing(client: EtcdClient, change: (listing: Snapshot) => Snapshot | undefined): Promise<void> {
+async function onListing(client: V2Client, change: (listing: Snapshot) => Snapshot | undefined): Promise<void> {
   await client.members();
   const append = client.createInOrder.bind(client);
   client.createInOrder = async (...args) => {

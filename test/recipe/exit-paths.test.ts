@@ -120,7 +120,7 @@ async function expectNothingLeft(path: Path, { name, proxy, client, stuck }: Sta
   const queue = await untilQueued(name, path.taken ? 1 : 0);
   expect(queue.map(({ value }) => value)).toEqual(path.taken ? ['owner'] : []);
   await client.close();
-  expect(listenersOf(client.cleanups.closing)).toBe(0);
+  expect(listenersOf(client.store.pending.closing)).toBe(0);
   await until(
     () => ({ timers: timers.live, sockets: proxy.openSockets }),
     (left) => left.timers === 0 && left.sockets === 0,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
 import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
-import { EtcdClient } from '../../src/v2/client.ts';
+import { V2Client } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { lockContractOnV2 } from '../suites/lock.ts';
 import { managerContractOnV2 } from '../suites/manager.ts';
@@ -24,5 +24,5 @@ describe('over HTTP', () => {
 
   afterAll(() => etcd.stop());
 
-  keysApiContract('EtcdClient on the embedded server', () => new EtcdClient({ endpoints: etcd.url }));
+  keysApiContract('V2Client on the embedded server', () => new V2Client({ endpoints: etcd.url }));
 });

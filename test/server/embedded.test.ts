@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { EtcdKeyNotFound } from '../../src/errors.ts';
 import { Lock } from '../../src/index.ts';
 import { EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../src/server/index.ts';
-import type { EtcdClient } from '../../src/v2/client.ts';
+import type { V2Client } from '../../src/v2/client.ts';
 import { connect } from '../support/clients.ts';
 import { queueOn, untilQueued } from '../support/locks.ts';
 import { freePorts } from '../support/ports.ts';
@@ -117,10 +117,7 @@ describe('the address the server listens on', () => {
 });
 
 test('two servers have separate keys and cluster ids', async () => {
-  const [a, b] = [await start(), await start()].map(({ url }) => connect({ endpoints: url })) as [
-    EtcdClient,
-    EtcdClient,
-  ];
+  const [a, b] = [await start(), await start()].map(({ url }) => connect({ endpoints: url })) as [V2Client, V2Client];
   await a.set('/k', 'a');
   await expect(b.get('/k')).rejects.toBeInstanceOf(EtcdKeyNotFound);
   await b.set('/k', 'b');

@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
 import { Front } from '../../src/server/front/front.ts';
 import { createHttpServer } from '../../src/server/front/http-server.ts';
-import { EtcdClient } from '../../src/v2/client.ts';
+import { V2Client } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 
 /** A store for the front: a client of a real etcd. The contract uses no streams. */
-class RemoteStore extends EtcdClient {
+class RemoteStore extends V2Client {
   stream(): never {
     throw new Error('streams are not supported');
   }
@@ -38,4 +38,4 @@ afterAll(async () => {
   await etcd.stop();
 });
 
-keysApiContract('EtcdClient on the front on etcd', () => new EtcdClient({ endpoints: url }));
+keysApiContract('V2Client on the front on etcd', () => new V2Client({ endpoints: url }));

@@ -102,14 +102,14 @@ test('the server needs no more memory to repeat the same work', async () => {
   const { stdout, stderr, code } = await runScript(`
     import { setFlagsFromString } from 'node:v8';
     import { runInNewContext } from 'node:vm';
-    import { EtcdClient } from 'etcd-v2-lock';
+    import { V2Client } from './dist/v2/client.js';
     import { EmbeddedEtcd } from 'etcd-v2-lock/server';
     setFlagsFromString('--expose-gc');
     const gc = runInNewContext('gc');
     const etcd = await EmbeddedEtcd.start();
 
     async function round() {
-      const client = new EtcdClient({ endpoints: etcd.url });
+      const client = new V2Client({ endpoints: etcd.url });
       const leaving = Array.from({ length: 200 }, () => new AbortController());
       const watches = leaving.map(({ signal }, i) =>
         client.watch(i % 2 === 0 ? '/never' : '/end', { signal, timeout: 86_400 }).catch(() => {}),

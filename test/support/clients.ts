@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { EtcdClient } from '../../src/v2/client.ts';
-import type { EtcdClientOptions } from '../../src/v2/options.ts';
+import { V2Client } from '../../src/v2/client.ts';
+import type { V2ClientOptions } from '../../src/v2/options.ts';
 import { freePorts } from './ports.ts';
 import { startTcpServer, type TcpHandler, type TcpServer } from './tcp-server.ts';
 import { until } from './until.ts';
 
 /** Returns a client; the end of the test closes it and ignores errors. */
-export function connect(options: EtcdClientOptions): EtcdClient {
-  const client = new EtcdClient(options);
+export function connect(options: V2ClientOptions): V2Client {
+  const client = new V2Client(options);
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
   return client;
 }

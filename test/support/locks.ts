@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { expect, inject, onTestFinished } from 'vitest';
-import { EtcdClient, type EtcdClientOptions, EtcdKeysLeft } from '../../src/index.ts';
+import { EtcdKeysLeft } from '../../src/index.ts';
+import { V2Client } from '../../src/v2/client.ts';
+import type { V2ClientOptions } from '../../src/v2/options.ts';
 import { type EtcdProxy, startProxy } from './proxy.ts';
 import { until } from './until.ts';
 
 /** Returns a client of the shared server; the end of the test closes it. */
-export function useClient(options: EtcdClientOptions = {}): EtcdClient {
-  const client = new EtcdClient({ endpoints: inject('etcd'), ...options });
+export function useClient(options: V2ClientOptions = {}): V2Client {
+  const client = new V2Client({ endpoints: inject('etcd'), ...options });
   onTestFinished(() =>
     client.close({ timeout: 0 }).catch((error) => {
       if (!(error instanceof EtcdKeysLeft)) throw error;
@@ -88,7 +90,7 @@ export const untilQueued = (name: string, count: number, etcd = inject('etcd')):
   untilEntries(`/_locks/${name}`, count, etcd);
 
 /** Resolves when this client begins its next watch: it has read the queue by then. */
-export function nextWatch(client: EtcdClient): Promise<void> {
+export function nextWatch(client: V2Client): Promise<void> {
   const watch = client.watch.bind(client);
   return new Promise((resolve) => {
     client.watch = (...args) => {

@@ -1,7 +1,8 @@
-import { type EtcdClient, Lock, LockManager } from '../../src/index.ts';
+import { Lock, LockManager } from '../../src/index.ts';
+import type { LockClient } from '../../src/recipe/client.ts';
 
 /** Requests the lock of that name. */
-type Ask = (client: EtcdClient, name: string) => Promise<unknown>;
+type Ask = (client: LockClient, name: string) => Promise<unknown>;
 
 /** Every call that requests a lock, with and without waiting: none may retry when etcd denies access. */
 export const waysOfAsking: readonly (readonly [string, Ask])[] = [

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as errors from '../../src/errors.ts';
-import type { EtcdClient } from '../../src/v2/client.ts';
+import { EtcdClient, LockManager } from '../../src/index.ts';
+import type { V2Client } from '../../src/v2/client.ts';
 import { connect, rejection, serve, serveSilence } from '../support/clients.ts';
 import { answer } from '../support/tcp-server.ts';
 import { until } from '../support/until.ts';
@@ -9,7 +10,7 @@ import { got, rawAnswer } from '../support/v2-answers.ts';
 const KEY = '/_locks/x/00000000000000000004';
 const good = answer(rawAnswer(200, got(KEY)));
 
-const calls: [string, (client: EtcdClient) => Promise<unknown>][] = [
+const calls: [string, (client: V2Client) => Promise<unknown>][] = [
   ['get', (client) => client.get(KEY)],
   ['set', (client) => client.set(KEY, 'u1')],
   ['createInOrder', (client) => client.createInOrder('/_locks/x', 'u1')],
@@ -73,10 +74,10 @@ test('a client that was never used can be closed', async () => {
 });
 
 test('`await using` closes the client at the end of its block', async () => {
-  const etcd = await serve(good);
+  const etcd = await serve(answer(rawAnswer(200, got('/_locks/x'))));
   {
-    await using client = connect({ endpoints: etcd.url });
-    await client.get(KEY);
+    await using client = new EtcdClient({ endpoints: etcd.url });
+    await new LockManager(client).query('x');
   }
   await closedSockets(etcd);
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { EtcdClient } from '../../src/v2/client.ts';
+import { V2Client } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 
@@ -12,4 +12,4 @@ beforeAll(async () => {
 
 afterAll(() => etcd.stop());
 
-keysApiContract('EtcdClient on etcd', () => new EtcdClient({ endpoints: etcd.url }));
+keysApiContract('V2Client on etcd', () => new V2Client({ endpoints: etcd.url }));

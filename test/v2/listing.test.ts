@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { EtcdConnectionFailed, EtcdValueError } from '../../src/errors.ts';
-import type { EtcdClient } from '../../src/v2/client.ts';
+import type { V2Client } from '../../src/v2/client.ts';
 import { connect, serve } from '../support/clients.ts';
 import { rejection } from '../support/locks.ts';
 import { refuse, silent, type TcpHandler } from '../support/tcp-server.ts';
@@ -116,7 +116,7 @@ describe('an append with a listing', () => {
     },
   );
 
-  test.each<[string, (client: EtcdClient) => Promise<unknown>]>([
+  test.each<[string, (client: V2Client) => Promise<unknown>]>([
     ['has not answered yet', async () => {}],
     [
       'has stopped answering',

@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { Pem } from '../../src/http/options.ts';
-import { EtcdClient } from '../../src/v2/client.ts';
-import { checkOptions, type EtcdClientOptions } from '../../src/v2/options.ts';
+import { V2Client } from '../../src/v2/client.ts';
+import { checkOptions, type V2ClientOptions } from '../../src/v2/options.ts';
 import { makeAuthority } from '../support/certificates.ts';
 
 const authority = makeAuthority();
@@ -129,7 +129,7 @@ test.each<[unknown, string]>([
   [{ expectedClusterId: 'CDF8' }, 'expectedClusterId must be lower-case hex digits, got "CDF8"'],
   [{ expectedClusterId: '0xcdf8' }, 'expectedClusterId must be lower-case hex digits, got "0xcdf8"'],
 ])('a RangeError is thrown for %o', (options, message) => {
-  const make = () => new EtcdClient(options as EtcdClientOptions);
+  const make = () => new V2Client(options as V2ClientOptions);
   expect(make).toThrow(RangeError);
   expect(make).toThrow(message);
   expect(make).not.toThrow(/secret/);
@@ -155,7 +155,7 @@ test.each<[string, unknown, string]>([
   ['a certificate of the wrong type', { cert: 7, key }, 'cert and key must be a pair as PEM text'],
   ['a key of the wrong type', { cert, key: ['secret'] }, 'cert and key must be a pair as PEM text'],
 ])('invalid TLS options are refused: %s', (_, options, message) => {
-  const make = () => new EtcdClient(options as EtcdClientOptions);
+  const make = () => new V2Client(options as V2ClientOptions);
   expect(make).toThrow(RangeError);
   expect(make).toThrow(message);
   expect(make).not.toThrow(/secret|\n/);
@@ -168,13 +168,13 @@ test.each<[unknown, string]>([
   [{ lockPrefix: 7 }, 'lockPrefix must be a string, got 7'],
   [{ versionPrefix: null }, 'versionPrefix must be a string, got null'],
 ])('a TypeError is thrown for %o', (options, message) => {
-  const make = () => new EtcdClient(options as EtcdClientOptions);
+  const make = () => new V2Client(options as V2ClientOptions);
   expect(make).toThrow(TypeError);
   expect(make).toThrow(message);
 });
 
 test('a cluster id that is not a string is refused, because no answer would ever match it', () => {
-  expect(() => new EtcdClient({ expectedClusterId: 123 as unknown as string })).toThrow('got 123');
+  expect(() => new V2Client({ expectedClusterId: 123 as unknown as string })).toThrow('got 123');
 });
 
 test.each([
@@ -199,7 +199,7 @@ test.each([
   '//root:secret@127.0.0.1:2379',
 ])('%j is refused without showing the password', (endpoint) => {
   for (const endpoints of [endpoint, ['http://a:2379', endpoint]]) {
-    const make = () => new EtcdClient({ endpoints });
+    const make = () => new V2Client({ endpoints });
     expect(make).toThrow(RangeError);
     expect(make).not.toThrow(/secret/);
   }

@@ -1,6 +1,6 @@
 import { describe, expect, inject, test } from 'vitest';
 import * as errors from '../../src/errors.ts';
-import type { EtcdClient } from '../../src/v2/client.ts';
+import type { V2Client } from '../../src/v2/client.ts';
 import { closedEndpoint, connect, rejection, serve, serveSilence } from '../support/clients.ts';
 import { answer, answerThenCut, inTurn, refuse, silent, type TcpHandler } from '../support/tcp-server.ts';
 import { failed, file, got, rawAnswer, versionBody } from '../support/v2-answers.ts';
@@ -11,7 +11,7 @@ const done = answer(rawAnswer(200, { action: 'done', node: file(KEY) }));
 const noQuorum = answer(rawAnswer(500, failed(300)));
 const reportsVersion = answer(rawAnswer(200, versionBody('3.4.0'), {}));
 
-type Call = (client: EtcdClient, signal?: AbortSignal) => Promise<unknown>;
+type Call = (client: V2Client, signal?: AbortSignal) => Promise<unknown>;
 
 const unrepeatable: [string, Call][] = [
   ['an append', (client) => client.createInOrder(DIR, 'u1', { ttl: 60 })],

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { checkSeconds } from '../../checks.ts';
 import { discover } from '../../http/failover/endpoints.ts';
 import { originsOf } from '../../http/options.ts';
-import { type ClientSettings, checkOptions, type EtcdClientOptions } from '../../v2/options.ts';
+import { type ClientSettings, checkOptions, type V2ClientOptions } from '../../v2/options.ts';
 import { number } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
 import { basisOf } from '../doctor/basis.ts';
@@ -54,7 +54,7 @@ export function doctorCommand(): Command {
   });
 }
 
-async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Promise<number> {
+async function doctor(connection: V2ClientOptions, { json, ttl }: Flags): Promise<number> {
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
   const facts = await examine(connection, ttl);
   const findings = judge(facts);
@@ -64,7 +64,7 @@ async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Prom
   return ok ? ExitCode.ok : ExitCode.no;
 }
 
-async function examine(options: EtcdClientOptions, ttl: number | undefined): Promise<Facts> {
+async function examine(options: V2ClientOptions, ttl: number | undefined): Promise<Facts> {
   const settings = checked(() => checkOptions({ ...options, readTimeout: READ_TIMEOUT }));
   const urls = settings.endpoints ?? (await discoverMembers(settings));
   const given = settings.endpoints ? originsOf(options) : urls;

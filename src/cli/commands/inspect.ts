@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { EtcdClient } from '../../v2/client.ts';
+import type { V2Client } from '../../v2/client.ts';
 import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
@@ -30,7 +30,7 @@ export function inspectCommand(): Command {
   });
 }
 
-async function inspect(client: EtcdClient, name: string, { json }: { json?: boolean }): Promise<number> {
+async function inspect(client: V2Client, name: string, { json }: { json?: boolean }): Promise<number> {
   checked(() => checkLockName(name));
   const survey = await surveyLock(client, name);
   if (json) {

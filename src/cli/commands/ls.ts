@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { EtcdClient } from '../../v2/client.ts';
+import type { V2Client } from '../../v2/client.ts';
 import { checkPrefix, type LockQueue, surveyLocks } from '../../v2/locks/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
@@ -36,7 +36,7 @@ export function lsCommand(): Command {
   });
 }
 
-async function list(client: EtcdClient, prefix: string, { json }: { json?: boolean }): Promise<number> {
+async function list(client: V2Client, prefix: string, { json }: { json?: boolean }): Promise<number> {
   checked(() => checkPrefix(prefix));
   const { queues, index } = await surveyLocks(client, prefix);
   const held = queues.filter(({ entries }) => entries.length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));

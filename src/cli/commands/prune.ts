@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { EtcdDirNotEmpty, EtcdKeyNotFound } from '../../errors.ts';
-import type { EtcdClient } from '../../v2/client.ts';
+import type { V2Client } from '../../v2/client.ts';
 import type { Node } from '../../v2/keys-api.ts';
 import { checkPrefix, directoriesFrom, lockNameOf, readLockDirectories } from '../../v2/locks/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
@@ -36,7 +36,7 @@ interface PruneOptions {
   readonly json?: boolean;
 }
 
-async function prune(client: EtcdClient, prefix: string, { dryRun, json }: PruneOptions): Promise<number> {
+async function prune(client: V2Client, prefix: string, { dryRun, json }: PruneOptions): Promise<number> {
   checked(() => checkPrefix(prefix));
   const { directories } = await readLockDirectories(client, prefix);
   const names: string[] = [];
@@ -60,7 +60,7 @@ function emptyDirectories(top: Node): Node[] {
 }
 
 /** Removes a directory if it is empty. Returns false if an entry was added, or if someone else has removed the directory. */
-async function removeIfEmpty(client: EtcdClient, { key }: Node): Promise<boolean> {
+async function removeIfEmpty(client: V2Client, { key }: Node): Promise<boolean> {
   try {
     await client.delete(key, { dir: true });
     return true;

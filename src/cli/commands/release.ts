@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { EtcdClient } from '../../v2/client.ts';
+import type { V2Client } from '../../v2/client.ts';
 import { type LockQueue, type ParsedEntry, surveyLock } from '../../v2/locks/survey.ts';
 import { baseName, checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
@@ -59,7 +59,7 @@ export function releaseCommand(): Command {
   });
 }
 
-async function release(client: EtcdClient, name: string, options: ReleaseOptions): Promise<number> {
+async function release(client: V2Client, name: string, options: ReleaseOptions): Promise<number> {
   checked(() => checkLockName(name));
   const matches = matcher(`${client.lockPrefix}/${name}`, options);
   const { queue, index } = await surveyLock(client, name);

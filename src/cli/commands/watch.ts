@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { EtcdClient } from '../../v2/client.ts';
+import type { V2Client } from '../../v2/client.ts';
 import type { ParsedEntry } from '../../v2/locks/survey.ts';
 import { checkLockName } from '../../v2/paths.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
@@ -46,7 +46,7 @@ export function watchCommand(): Command {
   });
 }
 
-async function watch(client: EtcdClient, name: string, { json = false }: { json?: boolean }): Promise<number> {
+async function watch(client: V2Client, name: string, { json = false }: { json?: boolean }): Promise<number> {
   checked(() => checkLockName(name));
   return untilSignalled(async (signal) => {
     try {

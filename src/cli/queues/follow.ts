@@ -1,7 +1,7 @@
 import { sleep } from '../../cancellation.ts';
 import { EtcdEventIndexCleared, mayPass } from '../../errors.ts';
 import { Backoff, now } from '../../time.ts';
-import type { EtcdClient } from '../../v2/client.ts';
+import type { V2Client } from '../../v2/client.ts';
 import type { KeyEvent } from '../../v2/keys-api.ts';
 import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
 import { LONGEST_WAIT } from '../../v2/requests.ts';
@@ -22,12 +22,7 @@ export interface Follower {
  * the differences. So it reports each new and each removed entry once, except an entry that came and went in between.
  * @throws the signal's reason, and errors that are not temporary
  */
-export async function follow(
-  client: EtcdClient,
-  name: string,
-  follower: Follower,
-  signal: AbortSignal,
-): Promise<never> {
+export async function follow(client: V2Client, name: string, follower: Follower, signal: AbortSignal): Promise<never> {
   const path = `${client.lockPrefix}/${name}`;
   const backoff = new Backoff({ first: 100, most: 2000 });
   let survey = await surveyLock(client, name, { signal });
@@ -58,7 +53,7 @@ interface RetryOptions {
  * were missed.
  */
 async function nextEvent(
-  client: EtcdClient,
+  client: V2Client,
   path: string,
   { after, signal, backoff }: RetryOptions & { readonly after: number },
 ): Promise<KeyEvent | undefined> {
@@ -79,7 +74,7 @@ async function nextEvent(
 
 /** Reads the queue; after a temporary error it retries until the signal aborts. */
 async function readQueue(
-  client: EtcdClient,
+  client: V2Client,
   name: string,
   { follower, signal, backoff }: RetryOptions & { readonly follower: Follower },
 ): Promise<QueueSurvey> {

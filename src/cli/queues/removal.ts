@@ -1,5 +1,5 @@
 import { EtcdCompareFailed, EtcdException, EtcdKeyNotFound } from '../../errors.ts';
-import type { EtcdClient } from '../../v2/client.ts';
+import type { V2Client } from '../../v2/client.ts';
 import type { ParsedEntry } from '../../v2/locks/survey.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { ParsedEntry } from '../../v2/locks/survey.ts';
 export type Removal = 'removed' | 'gone' | 'changed' | 'absent' | 'present';
 
 /** Removes an entry, unless its value has changed since it was read. */
-export async function removeEntry(client: EtcdClient, entry: ParsedEntry): Promise<Removal> {
+export async function removeEntry(client: V2Client, entry: ParsedEntry): Promise<Removal> {
   const { key, value, modifiedIndex } = entry;
   try {
     // A renewal by python-etcd changes the index, so the value is compared. etcd cannot compare an empty value.
@@ -23,7 +23,7 @@ export async function removeEntry(client: EtcdClient, entry: ParsedEntry): Promi
   }
 }
 
-async function readAgain(client: EtcdClient, { key, value }: ParsedEntry): Promise<Removal> {
+async function readAgain(client: V2Client, { key, value }: ParsedEntry): Promise<Removal> {
   try {
     const { node } = await client.get(key, { quorum: true });
     return node.value === value ? 'present' : 'changed';

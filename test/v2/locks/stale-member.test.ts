@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EtcdClient, EtcdLockExpired, Lock } from '../../../src/index.ts';
+import { EtcdLockExpired, Lock } from '../../../src/index.ts';
+import { V2Client } from '../../../src/v2/client.ts';
 import { type EtcdCluster, type EtcdMember, startCluster } from '../../support/etcd.ts';
 import { freshName, nextWatch, queueOn } from '../../support/locks.ts';
 import { until } from '../../support/until.ts';
@@ -22,8 +23,8 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
 
   test(`never reports the lock held in ${ROUNDS} rounds`, { timeout: 240_000 }, async () => {
     const { follower, others } = await roles();
-    const elsewhere = new EtcdClient({ endpoints: others });
-    const stopped = new EtcdClient({ endpoints: follower.url, readTimeout: 2 });
+    const elsewhere = new V2Client({ endpoints: others });
+    const stopped = new V2Client({ endpoints: follower.url, readTimeout: 2 });
     let heldByWaiter = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       const name = freshName();
@@ -56,8 +57,8 @@ describe('a waiter whose member is stopped for longer than its TTL', () => {
 
   test('gets the lock through another member if it knows one', { timeout: 60_000 }, async () => {
     const { follower, others } = await roles();
-    const elsewhere = new EtcdClient({ endpoints: others });
-    const client = new EtcdClient({ endpoints: [follower.url, ...others], readTimeout: 1 });
+    const elsewhere = new V2Client({ endpoints: others });
+    const client = new V2Client({ endpoints: [follower.url, ...others], readTimeout: 1 });
     const name = freshName();
     const owner = new Lock(elsewhere, name);
     await owner.acquire({ lockTtl: 60 });

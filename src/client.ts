@@ -1,0 +1,109 @@
+import { show } from './checks.ts';
+import type { CloseOptions } from './http/cluster.ts';
+import type { HttpOptions } from './http/options.ts';
+import { checkOptionNames, type OptionNames } from './option-names.ts';
+import type { LockClient } from './recipe/client.ts';
+import type { LockStore } from './recipe/store.ts';
+import { V2Client } from './v2/client.ts';
+import { V2_OPTIONS } from './v2/options.ts';
+
+import { V3Client } from './v3/client.ts';
+
+/** The API of etcd by which a client reaches its locks. */
+export type EtcdApi = 'v2' | 'v3';
+
+/** Options of an `EtcdClient`: how to reach the cluster. */
+export interface EtcdClientOptions extends HttpOptions {
+  /**
+   * The API that the locks use, and so the store in which their queues are. Default `v2`. All clients of a lock must use the same
+   * one: the two stores of a cluster know nothing of each other, so that a client of each could hold the same lock.
+   * - `v2`: etcd 2.2 to 3.5 (3.4 and 3.5 with `--enable-v2`), in one queue with python-etcd's `Lock`
+   * - `v3`: the JSON gateway of etcd 3.3 and later, in one queue with Go's `concurrency.Mutex`, `etcdctl lock` and jetcd's `Lock`
+   */
+  readonly api?: EtcdApi;
+  /**
+   * Where the lock queues are: the queue of the lock `name` is below `<lockPrefix>/<name>`. Default `/_locks`, as in python-etcd.
+   * With `api: 'v3'` it may be empty: the queue is then below `<name>`, as other programs on etcd v3 name theirs.
+   */
+  readonly lockPrefix?: string;
+  /** Path prefix of etcd's v2 API. Default `/v2`. Only for `api: 'v2'`. */
+  readonly versionPrefix?: string;
+}
+
+const OPTIONS = { ...V2_OPTIONS, api: true } satisfies OptionNames<EtcdClientOptions>;
+
+/**
+ * Connects locks to an etcd cluster: by its v2 API, or by the JSON gateway of its v3 API. Share one client between all locks of a
+ * process, and close it at the end.
+ *
+ * With several endpoints, the client stays with one that answers and fails over to the next one. If all fail, the error lists
+ * the failure of each endpoint. The client connects at its first call. Idle connections do not keep the process alive.
+ * @example
+ * const client = new EtcdClient({ endpoints: ['http://127.0.0.1:2379'] });
+ * const locks = new LockManager(client);
+ * await client.close();
+ */
+export class EtcdClient implements LockClient {
+  readonly #client: V2Client | V3Client;
+
+  /**
+   * Creates a client. Sends nothing to etcd.
+   * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
+   */
+  constructor(options: EtcdClientOptions = {}) {
+    this.#client = open(options);
+  }
+
+  /**
+   * The lock queues of this cluster, for `Lock` and `LockManager`.
+   * @internal
+   */
+  get store(): LockStore {
+    return this.#client.store;
+  }
+
+  /** Where the lock queues are: the option `lockPrefix`. */
+  get lockPrefix(): string {
+    return this.#client.lockPrefix;
+  }
+
+  /** Id of the cluster that answered last; undefined before the first answer. */
+  get clusterId(): string | undefined {
+    return this.#client.clusterId;
+  }
+
+  /**
+   * Closes the client:
+   * 1. Ends calls under way. Waiters leave their queues. Holders of a `LockManager`'s lock are notified by `held.signal`.
+   * 2. Waits until these calls have ended and pending removals of keys are done, up to the timeout.
+   * 3. Closes every connection.
+   *
+   * Do not await this inside a callback that holds a `LockManager`'s lock: each would wait for the other. Release a held `Lock`
+   * first, or its key stays until the TTL has passed.
+   * @param options how long to wait
+   * @throws {EtcdKeysLeft} if keys could not be removed in time; the message names them. The client is closed all the same.
+   * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0
+   */
+  async close(options: CloseOptions = {}): Promise<void> {
+    return this.#client.close(options);
+  }
+
+  /** Closes the client at the end of an `await using` block. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+function open(options: EtcdClientOptions): V2Client | V3Client {
+  // A URL may contain a password, so it is not shown.
+  if (typeof options === 'string')
+    throw new TypeError('options must be an object such as { endpoints: "http://127.0.0.1:2379" }, got a string');
+  checkOptionNames(options, OPTIONS);
+  const { api = 'v2', ...rest } = options;
+  if (api === 'v2') return new V2Client(rest);
+  if (api !== 'v3') throw new RangeError(`api must be "v2" or "v3", got ${show(api)}`);
+  const { versionPrefix, ...v3 } = rest;
+  if (versionPrefix !== undefined)
+    throw new TypeError(`versionPrefix is for api "v2" only, got ${show(versionPrefix)} with api "v3"`);
+  return new V3Client(v3);
+}

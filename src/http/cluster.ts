@@ -1,0 +1,129 @@
+import { withCallersStack } from '../callers-stack.ts';
+import { Scope, type Source } from '../cancellation.ts';
+import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
+import { EtcdClientClosed, EtcdClusterIdChanged, EtcdKeysLeft } from '../errors.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
+import { PendingWork } from '../pending-work.ts';
+import { Deadline } from '../time.ts';
+import type { Endpoint, Lane } from './endpoint.ts';
+import { Endpoints } from './failover/endpoints.ts';
+import type { Repeat } from './failover/round.ts';
+import type { HttpSettings } from './options.ts';
+
+/** Seconds until a hedged call also asks another member. etcd normally answers within milliseconds. */
+export const HEDGE_AFTER = 1;
+
+/** Options of {@link EtcdClient.close}. */
+export interface CloseOptions {
+  /** Seconds to wait for calls under way and for pending removals of keys. Default 5. */
+  readonly timeout?: number;
+}
+
+const CLOSE_OPTIONS = { timeout: true } satisfies OptionNames<CloseOptions>;
+
+/** How one call is made. */
+export interface ClusterCall {
+  readonly signal?: Source | undefined;
+  /** Whether the work may go on while the client is being closed, and must not keep the process alive. Default false. */
+  readonly background?: boolean | undefined;
+  /** Seconds until the next member is asked. */
+  readonly attemptTimeout?: number | undefined;
+  /** Seconds until the call fails. Default: no limit for all attempts together. */
+  readonly timeout?: number | undefined;
+}
+
+/** Limits of one attempt at a call, which asks one member. */
+export interface Attempt {
+  readonly endpoint: Endpoint;
+  readonly lane: Lane;
+  /** Seconds. */
+  readonly timeout: number;
+  readonly ending: Scope;
+}
+
+/** One cluster, as a client uses it: calls that fail over between its members, its id, and the end of all work. */
+export class Cluster {
+  /** What `close` waits for. */
+  readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
+  /** Ends all work when the client is closed. */
+  readonly destroyed = new Scope();
+  readonly endpoints: Endpoints;
+  readonly #settings: HttpSettings;
+  #id: string | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(settings: HttpSettings) {
+    this.#settings = settings;
+    this.endpoints = new Endpoints(settings);
+  }
+
+  /** Id of the cluster that answered last; undefined before the first answer. */
+  get id(): string | undefined {
+    return this.#id;
+  }
+
+  /**
+   * Checks the cluster id of an answer, and remembers it.
+   * @throws {EtcdClusterIdChanged} if another one is expected
+   */
+  checkId(id: string | undefined): void {
+    const { expectedClusterId } = this.#settings;
+    if (id !== undefined && expectedClusterId !== undefined && id !== expectedClusterId)
+      throw new EtcdClusterIdChanged(`expected cluster ${expectedClusterId}, but cluster ${id} answered`, {
+        outcomeUnknown: true,
+      });
+    this.#id = id ?? this.#id;
+  }
+
+  /** Makes one call. While the client is being closed, only background work may start; calls under way continue. */
+  async call<T>(repeat: Repeat, options: ClusterCall, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
+    const { readTimeout } = this.#settings;
+    const { signal, attemptTimeout = repeat === 'hedged' ? HEDGE_AFTER : readTimeout, background = false } = options;
+    checkSeconds('attemptTimeout', attemptTimeout);
+    const limit = options.timeout === undefined ? Deadline.never : Deadline.after(options.timeout);
+    const ending = new Scope(this.destroyed, signal);
+    try {
+      if (!background) this.pending.closing.throwIfAborted();
+      ending.throwIfAborted();
+      const hedgeAfter = Math.min(attemptTimeout, readTimeout);
+      const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
+      const lane = background ? 'background' : 'call';
+      const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
+      return await this.endpoints.call(round, (endpoint) =>
+        attempt({ endpoint, lane, timeout: Math.min(timeout, limit.remaining / 1000), ending }),
+      );
+    } catch (error) {
+      throw withCallersStack(error, signal);
+    } finally {
+      ending.abort('over');
+      ending.dispose();
+    }
+  }
+
+  /**
+   * Ends calls under way, waits for pending work, and closes every connection.
+   * @param finish work to do after the pending work, before the connections are closed; gets the deadline of the whole close
+   * @throws {EtcdKeysLeft} if keys could not be removed in time; the message names them
+   * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0
+   */
+  async close(options: CloseOptions, finish?: (until: Deadline) => Promise<void>): Promise<void> {
+    checkOptionNames(options, CLOSE_OPTIONS);
+    const { timeout = 5 } = options;
+    checkSecondsOrNone('timeout', timeout);
+    this.#closed ??= this.#close(timeout, finish);
+    return this.#closed;
+  }
+
+  async #close(timeout: number, finish?: (until: Deadline) => Promise<void>): Promise<void> {
+    const until = Deadline.after(timeout);
+    const left = await this.pending.settle(timeout);
+    await finish?.(until);
+    this.destroyed.abort(new EtcdClientClosed('the client was closed during the call', { outcomeUnknown: true }));
+    await this.endpoints.destroy();
+    if (left.length === 0) return;
+    throw new EtcdKeysLeft(
+      `closed after ${timeout} s; these keys may stay until their TTL has passed: ${left.join(', ')}`,
+      left,
+    );
+  }
+}
