@@ -4,6 +4,7 @@ import type { HttpOptions } from './http/options.ts';
 import { checkOptionNames, type OptionNames } from './option-names.ts';
 import type { LockClient } from './recipe/client.ts';
 import type { LockStore } from './recipe/store.ts';
+import type { Surveyor } from './recipe/survey.ts';
 import { V2Client } from './v2/client.ts';
 import { V2_OPTIONS } from './v2/options.ts';
 
@@ -60,6 +61,14 @@ export class EtcdClient implements LockClient {
    */
   get store(): LockStore {
     return this.#client.store;
+  }
+
+  /**
+   * Reads and mends the queues, for the command line.
+   * @internal
+   */
+  get surveyor(): Surveyor {
+    return this.#client.surveyor;
   }
 
   /** Where the lock queues are: the option `lockPrefix`. */

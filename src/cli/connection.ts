@@ -1,11 +1,12 @@
 import { type Command, Option } from 'commander';
+import type { EtcdApi, EtcdClientOptions } from '../client.ts';
 import { showUser } from '../http/options.ts';
-import type { V2ClientOptions } from '../v2/options.ts';
 import { UsageError } from './exit-codes.ts';
 import { nameOfFile, readFirstLine, readPem } from './files.ts';
 
 /** Connection and authentication options from the command line. They take precedence over environment variables. */
 export interface ConnectionOptions {
+  readonly api?: string;
   readonly endpoints?: string;
   readonly discoverySrv?: string;
   readonly cacert?: string;
@@ -34,6 +35,14 @@ export const CONNECTION_OPTIONS =
 
 /** All connection and authentication options, also for `docs/cli.md`. */
 export const connectionSettings: readonly Setting[] = [
+  {
+    name: 'api',
+    flags: '--api <version>',
+    description:
+      'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2)',
+    // Not ETCDCTL_API: it chooses what etcdctl shows, and must not decide where locks are.
+    env: ['ETCD_LOCK_API'],
+  },
   {
     name: 'endpoints',
     flags: '--endpoints <urls>',
@@ -107,7 +116,7 @@ export const connectionOf = (command: Command): ConnectionOptions => ({ ...comma
  * Returns the client options for these flags and variables.
  * @throws {UsageError} for contradictory options and unreadable files
  */
-export function clientOptions(flags: ConnectionOptions, env: Environment = process.env): V2ClientOptions {
+export function clientOptions(flags: ConnectionOptions, env: Environment = process.env): EtcdClientOptions {
   const given = (name: keyof ConnectionOptions): string | undefined => {
     const names = connectionSettings.find((setting) => setting.name === name)?.env ?? [];
     return flags[name] ?? names.map((variable) => env[variable] || undefined).find((value) => value !== undefined);
@@ -116,7 +125,7 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
   if (cert !== undefined && key === undefined) throw incomplete(nameOfFile(cert, '--cert'));
   if (key !== undefined && cert === undefined) throw incomplete(nameOfFile(key, '--key'));
   return {
-    ...defined({ ...members(flags, given), lockPrefix: flags.lockPrefix }),
+    ...defined({ ...members(flags, given), api: given('api') as EtcdApi | undefined, lockPrefix: flags.lockPrefix }),
     ...credentials(given('user'), flags, env),
     ...(ca === undefined ? {} : { ca: readPem(ca, '--cacert') }),
     ...(cert === undefined || key === undefined ? {} : { cert: readPem(cert, '--cert'), key: readPem(key, '--key') }),
@@ -137,7 +146,7 @@ function members(
   return srvDomain === undefined ? { endpoints: given('endpoints') } : { srvDomain };
 }
 
-function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): V2ClientOptions {
+function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): EtcdClientOptions {
   const { password, passwordFile } = flags;
   if (password !== undefined && passwordFile !== undefined)
     throw new UsageError('--password and --password-file cannot be used together');

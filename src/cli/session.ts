@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { EtcdClient } from '../client.ts';
 import { errorText } from '../error-text.ts';
 import { EtcdKeysLeft } from '../errors.ts';
-import { V2Client } from '../v2/client.ts';
 import { clientOptions, connectionOf } from './connection.ts';
 import { checked, exitCodeOf } from './exit-codes.ts';
 import { complain } from './streams.ts';
@@ -14,7 +14,7 @@ export const JSON_FLAG = ['--json', 'print JSON'] as const;
  * resolved. An error is printed as one line on stderr.
  */
 export function withClient(
-  action: (client: V2Client, command: Command) => Promise<number>,
+  action: (client: EtcdClient, command: Command) => Promise<number>,
 ): (...args: unknown[]) => Promise<void> {
   return async (...args) => {
     const command = args.at(-1) as Command;
@@ -30,9 +30,9 @@ export function withClient(
 }
 
 /** @throws {UsageError} for invalid connection options */
-function connect(command: Command): V2Client {
+function connect(command: Command): EtcdClient {
   const options = clientOptions(connectionOf(command));
-  return checked(() => new V2Client(options));
+  return checked(() => new EtcdClient(options));
 }
 
 /** Runs an action and returns its exit code. An error is printed on stderr and determines the exit code. */
@@ -46,7 +46,7 @@ export async function outcome(action: () => Promise<number>): Promise<number> {
 }
 
 /** Closes the client. Keys that could not be removed are reported, but do not change the exit code. */
-async function close(client: V2Client): Promise<void> {
+async function close(client: EtcdClient): Promise<void> {
   try {
     await client.close();
   } catch (error) {

@@ -7,6 +7,7 @@ import { warnOfMilliseconds } from '../milliseconds.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { LockStore } from '../recipe/store.ts';
+import type { Surveyor } from '../recipe/survey.ts';
 import type {
   Append,
   CallOptions,
@@ -24,6 +25,7 @@ import type {
 } from './keys-api.ts';
 import { NO_LISTING, PipelinedListing } from './listing.ts';
 import { V2LockStore } from './locks/store.ts';
+import { V2Surveyor } from './locks/surveyor.ts';
 import { type ClientSettings, checkOptions, type V2ClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
 import { checkCall, checkRenew, checkWatch, isConditional } from './requests.ts';
@@ -41,6 +43,7 @@ interface Sending extends Attempt {
 /** Connects locks to an etcd cluster by its v2 HTTP API. */
 export class V2Client implements KeysApi, LockClient {
   readonly store: LockStore = new V2LockStore(this);
+  readonly surveyor: Surveyor = new V2Surveyor(this);
   readonly lockPrefix: string;
   readonly #settings: ClientSettings;
   readonly #cluster: Cluster;

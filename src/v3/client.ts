@@ -9,10 +9,12 @@ import type { WireAnswer, WireRequest } from '../http/message.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { LockStore } from '../recipe/store.ts';
+import type { Surveyor } from '../recipe/survey.ts';
 import { Deadline } from '../time.ts';
 import { decodeBody, TokenRefused } from './errors.ts';
 import { Leases } from './locks/leases.ts';
 import { V3LockStore } from './locks/store.ts';
+import { V3Surveyor } from './locks/surveyor.ts';
 import { decodeHeader, Fields, type Header, type Json, unusable } from './messages.ts';
 import { checkV3Options, type V3ClientOptions, type V3Settings } from './options.ts';
 import { LockRequests } from './requests.ts';
@@ -55,6 +57,7 @@ export interface Member {
 /** Connects locks to an etcd cluster by the JSON gateway of its v3 API (etcd 3.3 and later). */
 export class V3Client implements LockClient {
   readonly store: LockStore;
+  readonly surveyor: Surveyor;
   readonly lockPrefix: string;
   readonly requests = new LockRequests(this);
   readonly leases = new Leases(this);
@@ -69,6 +72,7 @@ export class V3Client implements LockClient {
     this.lockPrefix = this.#settings.lockPrefix;
     this.#cluster = new Cluster(this.#settings);
     this.store = new V3LockStore(this);
+    this.surveyor = new V3Surveyor(this);
   }
 
   get clusterId(): string | undefined {

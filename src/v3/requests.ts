@@ -3,9 +3,9 @@ import { EtcdConnectionFailed, EtcdException } from '../errors.ts';
 import type { Entry } from '../recipe/store.ts';
 import type { Answer, CallOptions, Member, V3Client } from './client.ts';
 import { FailedPrecondition, NotFound } from './errors.ts';
-import { decodeRange, encodeBytes, type Fields, type KeyValue } from './messages.ts';
+import { decodeRange, encodeBytes, type Fields, type Json, type KeyValue } from './messages.ts';
 import * as transactions from './transactions.ts';
-import { decodeWatchMessage, JsonObjects } from './watch.ts';
+import { decodeWatchMessage, JsonObjects, type WatchEvent } from './watch.ts';
 
 /** Ends a watch that has shown what it was for. */
 const OVER = new Error('the watch has shown a change');
@@ -79,6 +79,15 @@ export interface ChangeOptions extends CallOptions {
   readonly rawKey: string;
   /** The revision of the first change that counts. */
   readonly from: bigint;
+}
+
+/** A change of a key. */
+export interface StoreEvent {
+  readonly isDeleted: boolean;
+  /** The revision of the change. */
+  readonly revision: bigint;
+  /** After the change. Of a deleted key, only its name is known. */
+  readonly entry: V3Entry;
 }
 
 /** The requests that queues of locks are made of. Each has a key, or the path of a queue, as its first argument. */
@@ -192,11 +201,12 @@ export class LockRequests {
     });
   }
 
-  /** Removes an entry if it is still the same. Resolves to the answer's cluster, whether or not there was such an entry. */
-  remove(key: string, guard: transactions.Guard, options: CallOptions): Promise<Made> {
-    return this.#client.call('hedged', options, async (member) =>
-      madeOf(await member.ask('/kv/txn', transactions.remove(key, guard))),
-    );
+  /** Removes an entry if it is still the same. Resolves whether or not there was such an entry. May be sent more than once. */
+  remove(key: string, guard: transactions.Guard, options: CallOptions): Promise<Made & { isRemoved: boolean }> {
+    return this.#client.call('hedged', options, async (member) => {
+      const answer = await member.ask('/kv/txn', transactions.remove(key, guard));
+      return { ...madeOf(answer), isRemoved: answer.fields.flag('succeeded') };
+    });
   }
 
   /**
@@ -250,23 +260,52 @@ export class LockRequests {
    * Waits until the key is deleted, or until changes since then are no longer known.
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
-  changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
-    const message = { create_request: { key: rawKey, start_revision: String(from), filters: ['NOPUT'] } };
+  async changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
+    const watched = { key: rawKey, start_revision: String(from), filters: ['NOPUT'] };
+    await this.#watch(
+      watched,
+      options,
+      (events) => events === 'compacted' || events.some(({ isDeleted }) => isDeleted),
+    );
+  }
+
+  /**
+   * Waits for the next changes of keys that begin with a prefix. Resolves to undefined if changes since then are no longer known.
+   * @throws {EtcdConnectionFailed} when the member ends the watch
+   */
+  async events(
+    prefix: string,
+    { from, ...options }: Omit<ChangeOptions, 'rawKey'>,
+  ): Promise<readonly StoreEvent[] | undefined> {
+    const { key, range_end } = transactions.below(prefix);
+    const watched = { key, range_end, start_revision: String(from) };
+    const events = await this.#watch(watched, options, (some) => some.length > 0);
+    if (events === 'compacted') return undefined;
+    return events.map(({ isDeleted, of }) => ({ isDeleted, revision: of.modRevision, entry: entryOf(of) }));
+  }
+
+  /** Watches keys until a message is one to wait for. Resolves to its events. */
+  #watch(
+    watched: Json,
+    options: CallOptions,
+    isAwaited: (events: readonly WatchEvent[] | 'compacted') => boolean,
+  ): Promise<readonly WatchEvent[] | 'compacted'> {
     return this.#client.call('poll', { lane: 'poll', ...options }, async (member) => {
       const over = new Scope();
-      let isChanged = false;
+      let awaited: readonly WatchEvent[] | 'compacted' | undefined;
       const objects = new JsonObjects((text) => {
-        const said = decodeWatchMessage(text);
-        if (said === 'other') return;
-        isChanged = true;
+        const events = decodeWatchMessage(text);
+        if (awaited || !isAwaited(events)) return;
+        awaited = events;
         over.abort(OVER);
       });
       try {
-        await member.stream('/watch', message, (chunk) => objects.add(chunk), over);
+        await member.stream('/watch', { create_request: watched }, (chunk) => objects.add(chunk), over);
       } catch (error) {
-        if (!isChanged) throw error;
+        if (!awaited) throw error;
       }
-      if (!isChanged) throw new EtcdConnectionFailed('the member ended the watch');
+      if (awaited) return awaited;
+      throw new EtcdConnectionFailed('the member ended the watch');
     });
   }
 }

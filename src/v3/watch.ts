@@ -1,7 +1,7 @@
 import { EtcdConnectionFailed, type EtcdException, EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from '../http/message.ts';
 import { decodeError } from './errors.ts';
-import { Fields, type Json } from './messages.ts';
+import { decodeKeyValue, Fields, type Json, type KeyValue } from './messages.ts';
 
 /** Most bytes of one message. An answer about one key is far smaller. */
 const LONGEST_MESSAGE = 4 * 1024 * 1024;
@@ -52,20 +52,18 @@ export class JsonObjects {
   }
 }
 
-/** What one message of a watch says. */
-export type WatchMessage =
-  /** A watched key was deleted. */
-  | 'deleted'
-  /** Nothing about a deletion: for example, that the watch has begun. */
-  | 'other'
-  /** The events from the start of the watch on are no longer known: read again. */
-  | 'compacted';
+/** A change of a watched key. Of a deleted key, only its name and the revision of the deletion are known. */
+export interface WatchEvent {
+  readonly isDeleted: boolean;
+  readonly of: KeyValue;
+}
 
 /**
- * Reads a message of a watch.
+ * Reads a message of a watch. Returns its events, of which the message that begins a watch has none, or to `compacted`: the
+ * events from the start of the watch on are no longer known, so read again.
  * @throws the error that the message is, or {@link EtcdConnectionFailed} when the member has ended the watch
  */
-export function decodeWatchMessage(text: string): WatchMessage {
+export function decodeWatchMessage(text: string): readonly WatchEvent[] | 'compacted' {
   const answer: WireAnswer = { status: 200, headers: {}, body: text, sentAt: 0 };
   let body: Json;
   try {
@@ -77,8 +75,10 @@ export function decodeWatchMessage(text: string): WatchMessage {
   const result = new Fields(answer, body).message('result');
   if (result.integer('compact_revision') > 0n) return 'compacted';
   if (result.flag('canceled')) throw refused(result.text('cancel_reason'));
-  if (result.list('events').some((event) => event.text('type') === 'DELETE')) return 'deleted';
-  return 'other';
+  return result.list('events').map((event) => ({
+    isDeleted: event.text('type') === 'DELETE',
+    of: decodeKeyValue(event.message('kv')),
+  }));
 }
 
 const refused = (why: string): EtcdException =>

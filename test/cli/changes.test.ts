@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { apply, diff } from '../../src/cli/queues/changes.ts';
+import { diff, eventsOf } from '../../src/cli/queues/changes.ts';
+import type { ParsedEntry } from '../../src/recipe/survey.ts';
 import type { KeyEvent, Node } from '../../src/v2/keys-api.ts';
-import { type ParsedEntry, parsedEntriesAmong } from '../../src/v2/locks/survey.ts';
+import { parsedEntriesAmong } from '../../src/v2/locks/survey.ts';
+import { changeBy } from '../../src/v2/locks/surveyor.ts';
 
-const LOCK = { name: 'x', path: '/_locks/x' };
+const LOCK = { name: 'x', path: '/_locks/x', ignored: [] };
 
 const file = (number: number, value: string, key = `/_locks/x/${String(number).padStart(20, '0')}`): Node => ({
   key,
@@ -31,9 +33,15 @@ const event = (action: string, node: Node, prevNode?: Node): KeyEvent => ({
   sentAt: 0,
 });
 
+/** The entries after a change in etcd, and its events. */
+function apply(before: ParsedEntry[], event: KeyEvent) {
+  const change = changeBy(event, { queue: { ...LOCK, entries: before }, index: 99, clusterId: 'c' });
+  return { entries: change.entries, events: eventsOf(before, change) };
+}
+
 /** Returns the reported events of a change, and the values in the queue after it. */
 function resultOf(before: ParsedEntry[], change: KeyEvent): [string[], string[]] {
-  const { entries, events } = apply(LOCK, before, change);
+  const { entries, events } = apply(before, change);
   return [events.map(({ kind, entry }) => `${kind} ${entry.value}`), entries.map(({ value }) => value)];
 }
 
@@ -119,7 +127,7 @@ test.each<[string, ParsedEntry[], KeyEvent, string[], string[]]>([
 });
 
 test('a renewal updates the TTL of the entry', () => {
-  const { entries } = apply(LOCK, queue('a'), event('set', { ...file(1, 'a'), ttl: 99 }, file(1, 'a')));
+  const { entries } = apply(queue('a'), event('set', { ...file(1, 'a'), ttl: 99 }, file(1, 'a')));
   expect(entries).toMatchObject([{ value: 'a', ttl: 99 }]);
 });
 

@@ -111,7 +111,7 @@ describe('an etcd with passwords', () => {
     await expectFound(name, ['ls'], { ...env, ETCDCTL_USER: both });
     await expectFound(name, ['ls'], { ...env, ETCDCTL_USERNAME: APP.username, ETCDCTL_PASSWORD: APP.password });
     await expectFound(name, ['ls', '--user', both], { ...env, ETCDCTL_USER: 'app:guessed' });
-  }, 60_000);
+  }, 240_000);
 
   test('rejects a wrong or missing password with exit code 77, and the password is not shown', async () => {
     const loud = { ...env, DEBUG: 'etcd-v2-lock:*', DEBUG_COLORS: '0' };

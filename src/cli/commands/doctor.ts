@@ -17,7 +17,7 @@ import { JSON_FLAG, outcome } from '../session.ts';
 import { print, printJson } from '../streams.ts';
 
 /** Timeout in seconds for each of the two groups of parallel requests that `probe` sends to a member. */
-const READ_TIMEOUT = 3;
+const READ_TIMEOUT = 5;
 
 interface Flags {
   readonly json?: true;

@@ -1,8 +1,7 @@
 import { Command } from 'commander';
+import type { EtcdClient } from '../../client.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { V2Client } from '../../v2/client.ts';
-import { type QueueSurvey, surveyLock } from '../../v2/locks/survey.ts';
-import { checkLockName } from '../../v2/paths.ts';
+import type { QueueSurvey } from '../../recipe/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { type EntryRow, entryColumns } from '../queues/columns.ts';
@@ -30,9 +29,9 @@ export function inspectCommand(): Command {
   });
 }
 
-async function inspect(client: V2Client, name: string, { json }: { json?: boolean }): Promise<number> {
-  checked(() => checkLockName(name));
-  const survey = await surveyLock(client, name);
+async function inspect(client: EtcdClient, name: string, { json }: { json?: boolean }): Promise<number> {
+  checked(() => client.surveyor.checkName(name));
+  const survey = await client.surveyor.lock(name);
   if (json) {
     printJson(queueJson(survey));
     return ExitCode.ok;

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
+import type { EtcdClient } from '../../client.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { V2Client } from '../../v2/client.ts';
-import { checkPrefix, type LockQueue, surveyLocks } from '../../v2/locks/survey.ts';
+import type { LockQueue } from '../../recipe/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { lockColumns, lockRows } from '../queues/columns.ts';
@@ -36,9 +36,9 @@ export function lsCommand(): Command {
   });
 }
 
-async function list(client: V2Client, prefix: string, { json }: { json?: boolean }): Promise<number> {
-  checked(() => checkPrefix(prefix));
-  const { queues, index } = await surveyLocks(client, prefix);
+async function list(client: EtcdClient, prefix: string, { json }: { json?: boolean }): Promise<number> {
+  checked(() => client.surveyor.checkPrefix(prefix));
+  const { queues, index } = await client.surveyor.locks(prefix);
   const held = queues.filter(({ entries }) => entries.length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
   if (json) {
     printJson(held.map((queue) => lockJson(queue, index)));

@@ -1,8 +1,5 @@
 import { Command } from 'commander';
-import { EtcdDirNotEmpty, EtcdKeyNotFound } from '../../errors.ts';
-import type { V2Client } from '../../v2/client.ts';
-import type { Node } from '../../v2/keys-api.ts';
-import { checkPrefix, directoriesFrom, lockNameOf, readLockDirectories } from '../../v2/locks/survey.ts';
+import type { EtcdClient } from '../../client.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
@@ -36,36 +33,14 @@ interface PruneOptions {
   readonly json?: boolean;
 }
 
-async function prune(client: V2Client, prefix: string, { dryRun, json }: PruneOptions): Promise<number> {
-  checked(() => checkPrefix(prefix));
-  const { directories } = await readLockDirectories(client, prefix);
+async function prune(client: EtcdClient, prefix: string, { dryRun, json }: PruneOptions): Promise<number> {
+  checked(() => client.surveyor.checkPrefix(prefix));
   const names: string[] = [];
-  for (const node of directories.flatMap(emptyDirectories)) {
-    const name = lockNameOf(client, node);
-    if (!name.startsWith(prefix) || !(dryRun || (await removeIfEmpty(client, node)))) continue;
+  for await (const name of client.surveyor.prune(prefix, { dryRun: dryRun === true })) {
     names.push(name);
     if (!json) print(name);
   }
   if (json) printJson(names);
   else if (names.length === 0) remark('no empty lock directories');
   return ExitCode.ok;
-}
-
-/** Returns the directories that have no files at any depth, children before their parents. */
-function emptyDirectories(top: Node): Node[] {
-  const empty = new Set<Node>();
-  for (const directory of directoriesFrom(top).toReversed())
-    if (directory.nodes.every((child) => empty.has(child))) empty.add(directory);
-  return [...empty];
-}
-
-/** Removes a directory if it is empty. Returns false if an entry was added, or if someone else has removed the directory. */
-async function removeIfEmpty(client: V2Client, { key }: Node): Promise<boolean> {
-  try {
-    await client.delete(key, { dir: true });
-    return true;
-  } catch (error) {
-    if (error instanceof EtcdDirNotEmpty || error instanceof EtcdKeyNotFound) return false;
-    throw error;
-  }
 }

@@ -1,11 +1,9 @@
 import { Command, Option } from 'commander';
+import type { EtcdClient } from '../../client.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { V2Client } from '../../v2/client.ts';
-import { type LockQueue, type ParsedEntry, surveyLock } from '../../v2/locks/survey.ts';
-import { baseName, checkLockName } from '../../v2/paths.ts';
+import { type LockQueue, lastPart, type ParsedEntry, type Removal } from '../../recipe/survey.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { type Removal, removeEntry } from '../queues/removal.ts';
 import { ABOUT_PYTHON_ETCD, describe, entryJson, ownerOf } from '../queues/show.ts';
 import { JSON_FLAG, withClient } from '../session.ts';
 import { complain, print, printJson } from '../streams.ts';
@@ -59,10 +57,10 @@ export function releaseCommand(): Command {
   });
 }
 
-async function release(client: V2Client, name: string, options: ReleaseOptions): Promise<number> {
-  checked(() => checkLockName(name));
-  const matches = matcher(`${client.lockPrefix}/${name}`, options);
-  const { queue, index } = await surveyLock(client, name);
+async function release(client: EtcdClient, name: string, options: ReleaseOptions): Promise<number> {
+  checked(() => client.surveyor.checkName(name));
+  const { queue, index } = await client.surveyor.lock(name);
+  const matches = matcher(queue.path, options);
   const found = queue.entries.filter(matches);
   const [entry] = found;
   if (!entry) return refuse(`no entry in the queue of ${name} has the ${criterion(options)}.`, listed(queue));
@@ -75,7 +73,7 @@ async function release(client: V2Client, name: string, options: ReleaseOptions):
     if (!options.force)
       return refuse(`${entry.key} was not removed: it holds the lock. Use --force to remove it anyway.`);
   }
-  return report(await removeEntry(client, entry), entry, options);
+  return report(await client.surveyor.remove(entry), entry, options);
 }
 
 /** Returns a sentence on what happens when the entry of a holder is removed. */
@@ -100,7 +98,7 @@ function matcher(path: string, { uuid, entryKey: key }: ReleaseOptions): (entry:
   if (uuid !== undefined) return (entry) => entry.uuid === uuid;
   if (key === undefined) throw new UsageError('no entry selected: use --uuid or --key with a value shown by inspect');
   const whole = key.startsWith('/') ? key : `${path}/${key}`;
-  if (whole !== `${path}/${baseName(whole)}` || baseName(whole) === '')
+  if (whole !== `${path}/${lastPart(whole)}` || lastPart(whole) === '')
     throw new UsageError(`--key must be a key in ${path} or its last part, got ${JSON.stringify(key)}`);
   return (entry) => entry.key === whole;
 }

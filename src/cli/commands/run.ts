@@ -1,12 +1,11 @@
 import { Command, Option } from 'commander';
 import { ignore } from '../../cancellation.ts';
+import type { EtcdClient } from '../../client.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import type { OpenHeld } from '../../manager/held.ts';
 import { LockManager } from '../../manager/manager.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import { limitOf } from '../../recipe/attempt.ts';
-import type { V2Client } from '../../v2/client.ts';
-import { checkLockName } from '../../v2/paths.ts';
 import { exitCode, number } from '../arguments.ts';
 import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
@@ -131,12 +130,12 @@ export function runCommand(): Command {
   });
 }
 
-async function run(client: V2Client, command: Command): Promise<number> {
+async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
   const request = requestOf(flags);
   checked(() => {
-    checkLockName(name);
+    client.surveyor.checkName(name);
     checkRequest({ ...request, maxHold: flags.maxHold }, {});
   });
   check(job[0] ?? '');

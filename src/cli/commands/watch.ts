@@ -1,8 +1,7 @@
 import { Command } from 'commander';
+import type { EtcdClient } from '../../client.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { V2Client } from '../../v2/client.ts';
-import type { ParsedEntry } from '../../v2/locks/survey.ts';
-import { checkLockName } from '../../v2/paths.ts';
+import type { ParsedEntry } from '../../recipe/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { eventColumns } from '../queues/columns.ts';
@@ -46,11 +45,11 @@ export function watchCommand(): Command {
   });
 }
 
-async function watch(client: V2Client, name: string, { json = false }: { json?: boolean }): Promise<number> {
-  checked(() => checkLockName(name));
+async function watch(client: EtcdClient, name: string, { json = false }: { json?: boolean }): Promise<number> {
+  checked(() => client.surveyor.checkName(name));
   return untilSignalled(async (signal) => {
     try {
-      return await follow(client, name, follower(json ? printJsonLine : linePrinter(), json), signal);
+      return await follow(client.surveyor, name, follower(json ? printJsonLine : linePrinter(), json), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
       return ExitCode.ok;

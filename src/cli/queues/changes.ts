@@ -1,6 +1,5 @@
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { KeyEvent } from '../../v2/keys-api.ts';
-import { type LockQueue, type ParsedEntry, parsedEntriesAmong } from '../../v2/locks/survey.ts';
+import type { LockQueue, ParsedEntry, QueueChange } from '../../recipe/survey.ts';
 
 /**
  * What happened to an entry. A removed holder is `released`, a removed waiter is `left`. `gone`: removed or expired, while events
@@ -20,12 +19,6 @@ export type EventKind =
 export interface QueueEvent {
   readonly kind: EventKind;
   readonly entry: ParsedEntry;
-}
-
-/** A lock and the directory of its queue. */
-export interface LockDirectory {
-  readonly name: string;
-  readonly path: string;
 }
 
 type Entries = LockQueue['entries'];
@@ -54,33 +47,13 @@ export function diff(
   ];
 }
 
-/**
- * Returns the queue after a change in etcd, and the events of that change. Changes in the queues of other locks, in directories
- * below this one, have no effect.
- */
-export function apply(
-  { name, path }: LockDirectory,
-  before: Entries,
-  change: KeyEvent,
-): { readonly entries: Entries; readonly events: readonly QueueEvent[] } {
-  const { action, node } = change;
-  const [changed] =
-    node.key === `${path}${node.key.slice(node.key.lastIndexOf('/'))}` ? parsedEntriesAmong(name, [node]) : [];
-  if (REMOVALS.has(action)) {
-    // The removal of a directory removes everything in it.
-    const entries = before.filter(({ key }) => key !== node.key && !key.startsWith(`${node.key}/`));
-    const holders = byKey(holdersAmong(before));
-    const left = ({ key }: ParsedEntry): EventKind => (holders.has(key) ? 'released' : 'left');
-    return { entries, events: diff(before, entries, { removed: action === 'expire' ? () => 'expired' : left }) };
-  }
-  if (!changed) return { entries: before, events: [] };
-  const others = before.filter(({ key }) => key !== changed.key);
-  const entries = [...others, changed].sort((a, b) => (a.key < b.key ? -1 : 1));
-  const added = action === 'set' && !change.prevNode ? 're-created' : 'queued';
-  return { entries, events: diff(before, entries, { added }) };
+/** Returns the events of one change. */
+export function eventsOf(before: Entries, { how, entries }: QueueChange): QueueEvent[] {
+  if (how === 'expired') return diff(before, entries, { removed: () => 'expired' });
+  const holders = byKey(holdersAmong(before));
+  const removed = ({ key }: ParsedEntry): EventKind => (holders.has(key) ? 'released' : 'left');
+  return diff(before, entries, { added: how === 're-created' ? how : 'queued', removed });
 }
-
-const REMOVALS = new Set(['delete', 'compareAndDelete', 'expire']);
 
 const byKey = (entries: Entries): ReadonlyMap<string, ParsedEntry> =>
   new Map(entries.map((entry) => [entry.key, entry]));

@@ -1,7 +1,6 @@
 /** The columns of the commands that show entries. */
 import { holdersAmong } from '../../recipe/rules.ts';
-import { changesSince, type LockQueue, type ParsedEntry } from '../../v2/locks/survey.ts';
-import { baseName } from '../../v2/paths.ts';
+import { changesSince, type LockQueue, lastPart, type ParsedEntry } from '../../recipe/survey.ts';
 import type { Column } from '../table.ts';
 import { fullOwnerOf, ownerOf, ttlText } from './show.ts';
 
@@ -108,7 +107,7 @@ export const eventColumns: readonly Column<EventRow>[] = [
   {
     heading: 'KEY',
     about: 'last part of the key of the entry',
-    cell: ({ entry }) => baseName(entry.key),
+    cell: ({ entry }) => lastPart(entry.key),
     yields: 3,
     keeps: 'end',
   },

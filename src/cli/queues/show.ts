@@ -1,5 +1,5 @@
 import { type EntryValue, namesOf } from '../../recipe/entries/entry-value.ts';
-import { changesSince, type ParsedEntry } from '../../v2/locks/survey.ts';
+import { changesSince, type ParsedEntry } from '../../recipe/survey.ts';
 
 /** An entry as printed with `--json`; missing values are null. */
 export interface EntryJson {

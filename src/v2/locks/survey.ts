@@ -1,34 +1,9 @@
 /** Reads one queue or all queues for the command line, by quorum. The command line shows more than the recipe needs. */
-import { type EntryValue, parseValue } from '../../recipe/entries/entry-value.ts';
+import type { LockQueue, ParsedEntry, QueueSurvey, QueuesSurvey, ReadAt } from '../../recipe/survey.ts';
+import { parsed } from '../../recipe/survey.ts';
 import type { CallOptions, KeysApi, Node } from '../keys-api.ts';
 import { baseName, checkLockName } from '../paths.ts';
-import { entriesAmong, inOrder, type Listing, readDirectory, type V2Entry, V2Queue } from './reading.ts';
-
-/** An entry with the name of its lock and the parts of its value. */
-export interface ParsedEntry extends V2Entry, EntryValue {
-  /** Name of the lock. */
-  readonly name: string;
-}
-
-/** The queue of a lock, and the other files in its directory. */
-export interface LockQueue {
-  readonly name: string;
-  /** In the order of the queue. */
-  readonly entries: readonly ParsedEntry[];
-  /** Keys of the other files in the directory: not entries, so locks ignore them. */
-  readonly ignored: readonly string[];
-}
-
-/** Fields of every survey: the index of the store at the time of the read, and the cluster that answered. */
-type ReadAt = Omit<Listing, 'nodes'>;
-
-export interface QueueSurvey extends ReadAt {
-  readonly queue: LockQueue;
-}
-
-export interface QueuesSurvey extends ReadAt {
-  readonly queues: readonly LockQueue[];
-}
+import { entriesAmong, inOrder, readDirectory, type V2Entry, V2Queue } from './reading.ts';
 
 const BY_QUORUM = { recursive: true, sorted: true, quorum: true } as const;
 
@@ -38,8 +13,9 @@ const BY_QUORUM = { recursive: true, sorted: true, quorum: true } as const;
  */
 export async function surveyLock(keys: KeysApi, name: string, options: CallOptions = {}): Promise<QueueSurvey> {
   checkLockName(name);
-  const { nodes, ...readAt } = await readDirectory(keys, `${keys.lockPrefix}/${name}`, { ...options, ...BY_QUORUM });
-  return { queue: queueAmong(name, nodes), ...readAt };
+  const path = `${keys.lockPrefix}/${name}`;
+  const { nodes, ...readAt } = await readDirectory(keys, path, { ...options, ...BY_QUORUM });
+  return { queue: queueAmong(name, path, nodes), ...readAt };
 }
 
 /**
@@ -49,7 +25,7 @@ export async function surveyLock(keys: KeysApi, name: string, options: CallOptio
  */
 export async function surveyLocks(keys: KeysApi, prefix = ''): Promise<QueuesSurvey> {
   const { directories, ...readAt } = await readLockDirectories(keys, prefix);
-  const queues = locksIn(keys, directories).map(([name, { nodes }]) => queueAmong(name, nodes));
+  const queues = locksIn(keys, directories).map(([name, { key, nodes }]) => queueAmong(name, key, nodes));
   return { queues: queues.filter(({ name }) => name.startsWith(prefix)), ...readAt };
 }
 
@@ -95,18 +71,8 @@ export function checkPrefix(prefix: string): string | undefined {
 export const lockNameOf = (keys: KeysApi, { key }: Pick<Node, 'key'>): string => key.slice(keys.lockPrefix.length + 1);
 
 /** Parses the entries among the nodes of a lock's directory. Returns them in the order of the queue. */
-export const parsedEntriesAmong = (name: string, nodes: readonly Node[]): ParsedEntry[] =>
-  inOrder(entriesAmong(nodes)).map((entry) => ({ name, ...entry, ...parseValue(entry.value) }));
-
-/**
- * Returns the number of changes of the whole store since the append of an entry. Since etcd 2.2, the number in the entry's name
- * is the index of the append; `createdIndex` is not, because python-etcd's renewals change it. Returns undefined if the number is
- * greater than `index`.
- */
-export function changesSince({ rank }: V2Entry, index: number): number | undefined {
-  const changes = BigInt(index) - rank;
-  return changes < 0n ? undefined : Number(changes);
-}
+export const parsedEntriesAmong = (name: string, nodes: readonly Node[]): (V2Entry & ParsedEntry)[] =>
+  inOrder(entriesAmong(nodes)).map((entry) => parsed(name, entry));
 
 /** Returns a directory and all directories below, parents first. Not recursive, because they may be nested very deep. */
 export function directoriesFrom(top: Node): Node[] {
@@ -119,9 +85,9 @@ export function directoriesFrom(top: Node): Node[] {
   return found;
 }
 
-function queueAmong(name: string, nodes: readonly Node[]): LockQueue {
+function queueAmong(name: string, path: string, nodes: readonly Node[]): LockQueue {
   const entries = parsedEntriesAmong(name, nodes);
   const known = new Set(entries.map(({ key }) => key));
   const ignored = nodes.filter(({ key, dir }) => !dir && !known.has(key)).map(({ key }) => key);
-  return { name, entries, ignored: ignored.sort((a, b) => (baseName(a) < baseName(b) ? -1 : 1)) };
+  return { name, path, entries, ignored: ignored.sort((a, b) => (baseName(a) < baseName(b) ? -1 : 1)) };
 }

@@ -11,3 +11,18 @@ export const inOrder = (entries: readonly V3Entry[]): readonly V3Entry[] =>
 
 /** A queue whose entries are all of one lock. */
 export const queueOf = (entries: readonly V3Entry[]): Queue => ({ entries, inOrder: () => inOrder(entries) });
+
+/**
+ * Returns the entries of each queue by the name of its lock, in the order of the names.
+ * @param start what all keys begin with: the lock prefix
+ */
+export function queuesAmong(start: string, entries: readonly V3Entry[]): ReadonlyMap<string, readonly V3Entry[]> {
+  const queues = new Map<string, V3Entry[]>();
+  for (const entry of entries) {
+    const name = entry.key.slice(start.length, Math.max(entry.key.lastIndexOf('/'), start.length));
+    const queue = queues.get(name);
+    if (queue) queue.push(entry);
+    else if (name !== '') queues.set(name, [entry]);
+  }
+  return new Map([...queues].sort(([one], [other]) => (one < other ? -1 : 1)));
+}

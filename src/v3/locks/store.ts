@@ -2,8 +2,7 @@ import type { PendingWork } from '../../pending-work.ts';
 import { checkName } from '../../recipe/option-checks.ts';
 import type { Entry, LockStore, Queue, QueueStore, ReadOptions, StoreCall, Ticket } from '../../recipe/store.ts';
 import type { V3Client } from '../client.ts';
-import type { V3Entry } from '../requests.ts';
-import { isDirectly, queueOf } from './reading.ts';
+import { isDirectly, queueOf, queuesAmong } from './reading.ts';
 import { V3Ticket } from './ticket.ts';
 
 /** In bytes: as on etcd v2, so that a name is valid on both. */
@@ -40,14 +39,8 @@ export class V3LockStore implements LockStore {
     const start = lockPrefix === '' ? '' : `${lockPrefix}/`;
     const { requests } = this.#client;
     const { entries: plain } = await requests.readPrefix(start, {});
-    const entries = await requests.withTtls(plain, {});
-    const queues = new Map<string, V3Entry[]>();
-    for (const entry of entries) {
-      const name = entry.key.slice(start.length, Math.max(entry.key.lastIndexOf('/'), start.length));
-      if (name !== '') queues.set(name, [...(queues.get(name) ?? []), entry]);
-    }
-    const byName = [...queues].sort(([one], [other]) => (one < other ? -1 : 1));
-    return new Map(byName.map(([name, of]) => [name, queueOf(of)]));
+    const queues = queuesAmong(start, await requests.withTtls(plain, {}));
+    return new Map([...queues].map(([name, entries]) => [name, queueOf(entries)]));
   }
 }
 

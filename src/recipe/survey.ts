@@ -1,0 +1,92 @@
+/** What people look at and mend: the command line shows more of a queue than the recipe needs. Each store has its `Surveyor`. */
+import type { Source } from '../cancellation.ts';
+import { type EntryValue, parseValue } from './entries/entry-value.ts';
+import type { Entry, StoreCall } from './store.ts';
+
+/** An entry with the name of its lock and the parts of its value. */
+export interface ParsedEntry extends Entry, EntryValue {
+  /** Name of the lock. */
+  readonly name: string;
+}
+
+/** The queue of a lock, and the other keys in its directory. */
+export interface LockQueue {
+  readonly name: string;
+  /** The directory of the queue. */
+  readonly path: string;
+  /** In the order of the queue. */
+  readonly entries: readonly ParsedEntry[];
+  /** Other keys in the directory: not entries, so locks ignore them. */
+  readonly ignored: readonly string[];
+}
+
+/** Fields of every survey: the index of the store at the time of the read (on etcd v3 its revision), and the cluster that answered. */
+export interface ReadAt {
+  readonly index: number;
+  readonly clusterId: string | undefined;
+}
+
+export interface QueueSurvey extends ReadAt {
+  readonly queue: LockQueue;
+}
+
+export interface QueuesSurvey extends ReadAt {
+  readonly queues: readonly LockQueue[];
+}
+
+/** A change of a queue. `re-created`: an entry was created again under its old key. */
+export interface QueueChange {
+  readonly how: 'written' | 're-created' | 'removed' | 'expired';
+  /** The entries after the change, in the order of the queue. */
+  readonly entries: readonly ParsedEntry[];
+  readonly index: number;
+}
+
+/**
+ * Result of a removal. `gone`: the entry was removed or expired before. `changed`: its value has changed. If the answer was
+ * lost, the entry is read again: it is `absent`, still `present`, or `changed`.
+ */
+export type Removal = 'removed' | 'gone' | 'changed' | 'absent' | 'present';
+
+export interface PruneOptions {
+  /** Whether to remove nothing. */
+  readonly dryRun: boolean;
+}
+
+/** Reads and mends queues, as of the last confirmed write. */
+export interface Surveyor {
+  /** @throws {TypeError | RangeError} if the name is invalid in this store; the message shows it */
+  checkName(name: string): void;
+  /** @throws {RangeError} if no lock name can begin with `prefix` */
+  checkPrefix(prefix: string): void;
+  lock(name: string, options?: StoreCall): Promise<QueueSurvey>;
+  /** Reads the queues of all locks whose name begins with `prefix`. */
+  locks(prefix: string): Promise<QueuesSurvey>;
+  /**
+   * Waits for the next changes after a survey. Resolves to undefined if the queue must be read again: after a long silence, if
+   * changes were missed, or if another cluster answered.
+   */
+  next(survey: QueueSurvey, options: { readonly signal: Source }): Promise<readonly QueueChange[] | undefined>;
+  /** Removes an entry, unless its value has changed since it was read. */
+  remove(entry: ParsedEntry): Promise<Removal>;
+  /** Removes what locks that nobody uses have left in the store, and yields their names. */
+  prune(prefix: string, options: PruneOptions): AsyncIterable<string>;
+}
+
+export const parsed = <E extends Entry>(name: string, entry: E): E & ParsedEntry => ({
+  name,
+  ...entry,
+  ...parseValue(entry.value),
+});
+
+/**
+ * Returns the number of changes of the whole store since an entry was appended; undefined if its rank is greater than `index`.
+ * An entry's rank is the index of its append: on etcd v2 since 2.2.
+ */
+export function changesSince({ rank }: Entry, index: number): number | undefined {
+  const changes = BigInt(index) - rank;
+  return changes < 0n ? undefined : Number(changes);
+}
+
+/** Returns the last part of a key. */
+export const lastPart = (key: string): string => key.slice(key.lastIndexOf('/') + 1);

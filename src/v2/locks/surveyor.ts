@@ -1,0 +1,142 @@
+import type { Source } from '../../cancellation.ts';
+import {
+  EtcdCompareFailed,
+  EtcdConnectionFailed,
+  EtcdDirNotEmpty,
+  EtcdEventIndexCleared,
+  EtcdException,
+  EtcdKeyNotFound,
+} from '../../errors.ts';
+import type { StoreCall } from '../../recipe/store.ts';
+import type {
+  ParsedEntry,
+  PruneOptions,
+  QueueChange,
+  QueueSurvey,
+  QueuesSurvey,
+  Removal,
+  Surveyor,
+} from '../../recipe/survey.ts';
+import { now } from '../../time.ts';
+import type { KeyEvent, KeysApi, Node } from '../keys-api.ts';
+import { checkLockName } from '../paths.ts';
+import { LONGEST_WAIT } from '../requests.ts';
+import type { V2Entry } from './reading.ts';
+import {
+  checkPrefix,
+  directoriesFrom,
+  lockNameOf,
+  parsedEntriesAmong,
+  readLockDirectories,
+  surveyLock,
+  surveyLocks,
+} from './survey.ts';
+
+const REMOVALS = new Set(['delete', 'compareAndDelete', 'expire']);
+
+/** The queues of etcd v2 for the command line. */
+export class V2Surveyor implements Surveyor {
+  readonly #keys: KeysApi;
+
+  constructor(keys: KeysApi) {
+    this.#keys = keys;
+  }
+
+  checkName(name: string): void {
+    checkLockName(name);
+  }
+
+  checkPrefix(prefix: string): void {
+    checkPrefix(prefix);
+  }
+
+  lock(name: string, options: StoreCall = {}): Promise<QueueSurvey> {
+    return surveyLock(this.#keys, name, options);
+  }
+
+  locks(prefix: string): Promise<QueuesSurvey> {
+    return surveyLocks(this.#keys, prefix);
+  }
+
+  async next(
+    survey: QueueSurvey,
+    { signal }: { readonly signal: Source },
+  ): Promise<readonly QueueChange[] | undefined> {
+    const startedAt = now();
+    try {
+      const event = await this.#keys.watch(survey.queue.path, { after: survey.index, recursive: true, signal });
+      if (event) return event.clusterId === survey.clusterId ? [changeBy(event, survey)] : undefined;
+    } catch (error) {
+      if (error instanceof EtcdEventIndexCleared) return undefined;
+      throw error;
+    }
+    if (now() - startedAt >= LONGEST_WAIT * 1000) return undefined;
+    throw new EtcdConnectionFailed('the long poll ended without an event');
+  }
+
+  async remove({ key, value, modifiedIndex }: V2Entry & ParsedEntry): Promise<Removal> {
+    try {
+      // A renewal by python-etcd changes the index, so the value is compared. etcd cannot compare an empty value.
+      await this.#keys.delete(key, value === '' ? { prevIndex: modifiedIndex } : { prevValue: value });
+      return 'removed';
+    } catch (error) {
+      if (error instanceof EtcdException && error.outcomeUnknown) return this.#readAgain(key, value);
+      if (error instanceof EtcdKeyNotFound) return 'gone';
+      if (error instanceof EtcdCompareFailed) return 'changed';
+      throw error;
+    }
+  }
+
+  /** Removes the empty directories of locks. Children come before their parents. */
+  async *prune(prefix: string, { dryRun }: PruneOptions): AsyncIterable<string> {
+    const { directories } = await readLockDirectories(this.#keys, prefix);
+    for (const node of directories.flatMap(emptyDirectories)) {
+      const name = lockNameOf(this.#keys, node);
+      if (name.startsWith(prefix) && (dryRun || (await this.#removeIfEmpty(node)))) yield name;
+    }
+  }
+
+  async #readAgain(key: string, value: string): Promise<Removal> {
+    try {
+      const { node } = await this.#keys.get(key, { quorum: true });
+      return node.value === value ? 'present' : 'changed';
+    } catch (error) {
+      if (error instanceof EtcdKeyNotFound) return 'absent';
+      throw error;
+    }
+  }
+
+  /** Removes a directory if it is empty. Returns false if an entry was added, or if someone else has removed the directory. */
+  async #removeIfEmpty({ key }: Node): Promise<boolean> {
+    try {
+      await this.#keys.delete(key, { dir: true });
+      return true;
+    } catch (error) {
+      if (error instanceof EtcdDirNotEmpty || error instanceof EtcdKeyNotFound) return false;
+      throw error;
+    }
+  }
+}
+
+/** Returns the queue after a change. Changes in the queues of other locks, in directories below this one, have no effect. */
+export function changeBy(
+  { action, node, prevNode, index }: KeyEvent,
+  { queue: { name, path, entries } }: QueueSurvey,
+): QueueChange {
+  // The removal of a directory removes everything in it.
+  const others = entries.filter(({ key }) => key !== node.key && !key.startsWith(`${node.key}/`));
+  if (REMOVALS.has(action)) return { how: action === 'expire' ? 'expired' : 'removed', entries: others, index };
+  const isChild = node.key === `${path}${node.key.slice(node.key.lastIndexOf('/'))}`;
+  const [changed] = isChild ? parsedEntriesAmong(name, [node]) : [];
+  if (!changed) return { how: 'written', entries, index };
+  const how = action === 'set' && !prevNode ? 're-created' : 'written';
+  return { how, entries: [...others, changed].sort((a, b) => (a.key < b.key ? -1 : 1)), index };
+}
+
+/** Returns the directories that have no files at any depth, children before their parents. */
+function emptyDirectories(top: Node): Node[] {
+  const empty = new Set<Node>();
+  for (const directory of directoriesFrom(top).toReversed())
+    if (directory.nodes.every((child) => empty.has(child))) empty.add(directory);
+  return [...empty];
+}

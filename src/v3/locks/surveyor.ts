@@ -1,0 +1,122 @@
+import { Scope, type Source } from '../../cancellation.ts';
+import { EtcdException } from '../../errors.ts';
+import type { StoreCall } from '../../recipe/store.ts';
+import {
+  type LockQueue,
+  type ParsedEntry,
+  parsed,
+  type QueueChange,
+  type QueueSurvey,
+  type QueuesSurvey,
+  type Removal,
+  type Surveyor,
+} from '../../recipe/survey.ts';
+import { Deadline } from '../../time.ts';
+import type { V3Client } from '../client.ts';
+import type { Listing, StoreEvent, V3Entry } from '../requests.ts';
+import { inOrder, isDirectly, queuesAmong } from './reading.ts';
+import { longestSilence } from './timing.ts';
+
+/** Ends a watch that has shown nothing for a long time. */
+const SILENT = new Error('the watch was silent');
+
+/** The queues of etcd v3 for the command line. */
+export class V3Surveyor implements Surveyor {
+  readonly #client: V3Client;
+
+  constructor(client: V3Client) {
+    this.#client = client;
+  }
+
+  checkName(name: string): void {
+    this.#client.store.queue(name);
+  }
+
+  /** Any text can begin a name here. */
+  checkPrefix(): void {}
+
+  async lock(name: string, options: StoreCall = {}): Promise<QueueSurvey> {
+    const { path } = this.#client.store.queue(name);
+    const listing = await this.#client.requests.read(path, options);
+    const direct = listing.entries.filter(({ key }) => isDirectly(path, key));
+    const entries = await this.#client.requests.withTtls(direct, options);
+    return { queue: queueOf(name, path, entries), ...readAt(listing) };
+  }
+
+  async locks(prefix: string): Promise<QueuesSurvey> {
+    const { requests, lockPrefix } = this.#client;
+    const start = lockPrefix === '' ? '' : `${lockPrefix}/`;
+    const listing = await requests.readPrefix(start + prefix, {});
+    const entries = await requests.withTtls(listing.entries, {});
+    const queues = [...queuesAmong(start, entries)].filter(([name]) => name.startsWith(prefix));
+    return { queues: queues.map(([name, of]) => queueOf(name, start + name, of)), ...readAt(listing) };
+  }
+
+  async next(
+    survey: QueueSurvey,
+    { signal }: { readonly signal: Source },
+  ): Promise<readonly QueueChange[] | undefined> {
+    const { path } = survey.queue;
+    const ending = new Scope(signal).abortAt(Deadline.after(longestSilence(null)), () => SILENT);
+    try {
+      const options = { from: BigInt(survey.index) + 1n, signal: ending };
+      const events = await this.#client.requests.events(`${path}/`, options);
+      if (!events || this.#client.clusterId !== survey.clusterId) return undefined;
+      return await this.#changesBy(events, survey, signal);
+    } catch (error) {
+      if (error === SILENT) return undefined;
+      throw error;
+    } finally {
+      ending.dispose();
+    }
+  }
+
+  async remove({ key, value, rank }: ParsedEntry): Promise<Removal> {
+    const { requests } = this.#client;
+    try {
+      const { isRemoved } = await requests.remove(key, { value, rank }, {});
+      if (isRemoved) return 'removed';
+      const { own } = await requests.get(key, {});
+      return own ? 'changed' : 'gone';
+    } catch (error) {
+      if (!(error instanceof EtcdException && error.outcomeUnknown)) throw error;
+      const { own } = await requests.get(key, {});
+      if (!own) return 'absent';
+      return own.value === value && own.rank === rank ? 'present' : 'changed';
+    }
+  }
+
+  /** etcd v3 has no directories: a lock that nobody uses leaves nothing. */
+  async *prune(): AsyncIterable<string> {}
+
+  /** Changes in the queues of other locks, whose names begin with this one, change nothing. */
+  async #changesBy(events: readonly StoreEvent[], survey: QueueSurvey, signal: Source): Promise<QueueChange[]> {
+    const { name, path } = survey.queue;
+    let { entries } = survey.queue;
+    const changes: QueueChange[] = [];
+    for (const { isDeleted, revision, entry } of events) {
+      if (isDirectly(path, entry.key)) {
+        const others = entries.filter(({ key }) => key !== entry.key);
+        const written = isDeleted ? [] : await this.#client.requests.withTtls([entry], { signal });
+        entries = isDeleted ? others : parsedIn(name, [...others, ...written] as V3Entry[]);
+      }
+      changes.push({ how: isDeleted ? 'removed' : 'written', entries, index: Number(revision) });
+    }
+    return changes;
+  }
+}
+
+const readAt = ({ revision, clusterId }: Listing): Pick<QueueSurvey, 'index' | 'clusterId'> => ({
+  index: Number(revision),
+  clusterId,
+});
+
+const parsedIn = (name: string, entries: readonly V3Entry[]): ParsedEntry[] =>
+  inOrder(entries).map((entry) => parsed(name, entry));
+
+const queueOf = (name: string, path: string, entries: readonly V3Entry[]): LockQueue => ({
+  name,
+  path,
+  entries: parsedIn(name, entries),
+  ignored: [],
+});
