@@ -1,5 +1,5 @@
 /**
- * Locks on etcd v2, in one queue with python-etcd's `Lock`.
+ * Locks on etcd: on v2 in one queue with python-etcd's `Lock`, on v3 with Go's `concurrency.Mutex`.
  * @module etcd-v2-lock
  */
 

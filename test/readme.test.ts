@@ -2,13 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { EtcdClient, LockManager } from '../src/index.ts';
 import { EmbeddedEtcd } from '../src/server/index.ts';
 import { makeAuthority } from './support/certificates.ts';
+import { entriesBelow } from './support/gateway.ts';
 import { raw } from './support/locks.ts';
 import { type Block, blocks, packageJson, page } from './support/readme.ts';
 import { runScript, startNode } from './support/script.ts';
 import { APP, guard, useTlsEtcd } from './support/secured-etcd.ts';
 import { runInShell } from './support/shell.ts';
+import { until } from './support/until.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
 
 /** The file name in the first line of a snippet. */
@@ -108,6 +111,24 @@ describe('in the README and docs/', () => {
     },
   );
 
+  test('the command that locks by etcdctl waits until a LockManager on etcd v3 has released the lock', async () => {
+    const [code = '', ...others] = shell.flatMap((block) => (block.code.startsWith('etcdctl ') ? block.code : []));
+    expect(others).toEqual([]);
+    const client = new EtcdClient({ endpoints: inject('etcd'), api: 'v3' });
+    onTestFinished(() => client.close());
+    const env = { ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: inject('etcd') };
+    const held = await new LockManager(client).acquire('nightly-report');
+    let isReleased = false;
+    const locked = runInShell(code, env).then((output) => ({ ...output, isReleased }));
+    await until(
+      () => entriesBelow('/_locks/nightly-report/'),
+      ({ length }) => length === 2,
+    );
+    isReleased = true;
+    await held.release();
+    expect(await locked).toEqual({ stdout: 'working\n', stderr: '', isReleased: true });
+  });
+
   test('the command that starts an etcd in memory starts one', async () => {
     expect(serving.map(({ code }) => code)).toEqual(['npx etcd-v2-lock serve\n']);
     const { process, result } = startNode(['dist/cli/main.js', 'serve', '--port', '0']);
@@ -134,14 +155,15 @@ describe('in the README and docs/', () => {
   );
 
   test('there are only snippets that these tests run', () => {
-    const executed = ['crontab', 'js', 'json', 'sh', 'ts'];
+    // Those in Go and Java are run by `npm run peers`.
+    const executed = ['crontab', 'go', 'java', 'js', 'json', 'sh', 'ts'];
     const generated = page('docs/cli.md').blocks;
     const written = blocks.filter((block) => !generated.includes(block));
     expect(written.filter(({ language }) => !executed.includes(language))).toMatchObject([
       { file: 'README.md', language: 'text' }, // the drawing of a queue
     ]);
     expect(snippets.length).toBeGreaterThan(2);
-    for (const { code } of shell) expect(code).toMatch(/^(?:(?:npm|(?:npx )?etcd-v2-lock) .*\n)+$/);
+    for (const { code } of shell) expect(code).toMatch(/^(?:(?:npm|(?:npx )?etcd-v2-lock|etcdctl lock) .*\n)+$/);
   });
 
   test('the npm commands install this package, and run scripts that it has', () => {
