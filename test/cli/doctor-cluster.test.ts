@@ -67,7 +67,7 @@ test('a silent member is a warning, and does not delay the result', async () => 
       level: 'warn',
       about: 'reachable',
       endpoint: silent.url,
-      text: 'the server does not respond: no answer within 3 s',
+      text: 'the server does not respond: no answer within 5 s',
     },
   ]);
 });
