@@ -24,8 +24,9 @@ import {
 export interface Contender extends Entry, EntryValue {}
 
 /**
- * Works like python-etcd's `Lock`, call for call, and in the same queue. A lock's entry is the key
- * `<lockPrefix>/<name>/<sequence>` with the lock's uuid as value. The first entry holds the lock.
+ * Works like python-etcd's `Lock`, call for call, and on etcd v2 in the same queue. A lock's entry is the key
+ * `<lockPrefix>/<name>/<sequence>` with the lock's uuid as value; on etcd v3 a random id stands in place of the sequence. The first
+ * entry holds the lock.
  *
  * Calling `acquire` again on the same object renews the TTL. Calls of `acquire` and `setUuid` on one object run one after
  * another. `release` makes a waiting `acquire` reject.
@@ -92,8 +93,8 @@ export class Lock {
   }
 
   /**
-   * The fencing token: the number in the key of the own entry, greater than the token of every earlier hold. Send the token with
-   * each write. A resource that refuses tokens lower than the highest it has seen is then safe from holders that have lost the
+   * The fencing token: greater than the token of every earlier hold. On etcd v2 it is the number in the key of the own entry; on
+   * etcd v3 the revision of the store when the lock was acquired. Send the token with each write. A resource that refuses tokens lower than the highest it has seen is then safe from holders that have lost the
    * lock but do not know yet.
    * @throws {EtcdValueError} "No sequence present." before the first entry
    */
