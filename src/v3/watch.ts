@@ -1,6 +1,6 @@
-import { EtcdConnectionFailed, type EtcdException, EtcdUnusableAnswer } from '../errors.ts';
+import { EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from '../http/message.ts';
-import { decodeError } from './errors.ts';
+import { decodeCancellation, decodeError } from './errors.ts';
 import { Fields, type Json } from './messages.ts';
 
 /** Most bytes of one message. An answer about one key is far smaller. */
@@ -76,10 +76,7 @@ export function decodeWatchMessage(text: string): WatchMessage {
   if (body['error'] !== undefined) throw decodeError({ ...answer, status: 503 }, body);
   const result = new Fields(answer, body).message('result');
   if (result.integer('compact_revision') > 0n) return 'compacted';
-  if (result.flag('canceled')) throw refused(result.text('cancel_reason'));
+  if (result.flag('canceled')) throw decodeCancellation(result.text('cancel_reason'));
   if (result.list('events').some((event) => event.text('type') === 'DELETE')) return 'deleted';
   return 'other';
 }
-
-const refused = (why: string): EtcdException =>
-  new EtcdConnectionFailed(`the watch was refused: ${why === '' ? 'no reason given' : why}`);
