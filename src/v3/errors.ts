@@ -120,8 +120,9 @@ const HAS_NAME =
 
 /** Adds what may be the cause to an error of a connection. */
 export function withHint(error: unknown): unknown {
-  if (!(error instanceof EtcdConnectionFailed && /\bHPE_/.test(error.message))) return error;
+  if (!(error instanceof EtcdConnectionFailed)) return error;
   const { message, cause, outcomeUnknown } = error;
+  if (!(cause instanceof Error && cause.name === 'HTTPParserError')) return error;
   const hint = '; is this a port for gRPC only? The gateway is then at etcd’s --listen-client-http-urls';
   return new EtcdConnectionFailed(message + hint, { cause, outcomeUnknown });
 }
