@@ -134,8 +134,9 @@ export class EtcdDirNotEmpty extends EtcdValueError {
 }
 
 /**
- * Code 110, or HTTP status 401 or 403 without a code: etcd refused the request for lack of credentials or permissions. The message
- * names the member, the user and the key, never the password.
+ * etcd refused the request for lack of credentials or permissions. On v2: code 110, or HTTP status 401 or 403 without a code. On
+ * v3: code 7 or 16, a wrong password, or a client certificate that the gateway does not accept. The message names the member, the
+ * user and the key, never the password.
  */
 export class EtcdInsufficientPermissions extends EtcdException {
   override readonly code = 'ETCD_INSUFFICIENT_PERMISSIONS';
@@ -169,9 +170,9 @@ export class EtcdClientClosed extends EtcdException {
   override readonly code = 'ETCD_CLIENT_CLOSED';
 }
 /**
- * The answer does not come from the chosen API of etcd, but from a proxy, or from a server without `--enable-v2` or without the v3
- * gateway. Also thrown for an answer that is larger than 64 MiB, has a field that etcd never sends, or is about another key than the
- * requested one.
+ * The answer does not come from etcd's v2 keys API or v3 gateway, but from a proxy, from a server without `--enable-v2` or without
+ * the gateway, or from an etcd that is too old. Also thrown for an answer that is larger than 64 MiB, has a field that etcd never
+ * sends, or is about another key than the requested one.
  */
 export class EtcdUnusableAnswer extends EtcdException {
   override readonly code = 'ETCD_UNUSABLE_ANSWER';
@@ -252,6 +253,8 @@ export class EtcdStaleToken extends EtcdException {
 
 /** etcd's code for a request that raft did not settle in time: a write may still be committed. */
 const RAFT_INTERNAL_ERROR = 300;
+/** gRPC's code for a member that has no space left. It then still keeps leases alive, and may refuse a read. */
+const RESOURCE_EXHAUSTED = 8;
 
 /** Returns the failures of members that caused this error, if any. */
 export const failuresOf = (error: unknown): readonly EndpointFailure[] =>
@@ -270,8 +273,11 @@ export function isTransient(error: unknown): error is EtcdException {
 
 /**
  * Whether to retry after this error where work on an existing entry must continue: renewing it, removing it, or following its
- * queue. Unlike {@link isTransient}, also true for an answer that is not etcd's and for failed TLS: neither shows that the entry
- * is gone.
+ * queue. Unlike {@link isTransient}, also true for an answer that is not etcd's, for failed TLS and for a full database: none of
+ * them shows that the entry is gone.
  */
 export const mayPass = (error: unknown): boolean =>
-  isTransient(error) || error instanceof EtcdUnusableAnswer || error instanceof EtcdTlsFailed;
+  isTransient(error) ||
+  error instanceof EtcdUnusableAnswer ||
+  error instanceof EtcdTlsFailed ||
+  (error instanceof EtcdException && error.errorCode === RESOURCE_EXHAUSTED);

@@ -1,8 +1,8 @@
 import { Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import { EtcdUnusableAnswer } from '../errors.ts';
+import { EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
 import { type Attempt, type CloseOptions, Cluster, type ClusterCall } from '../http/cluster.ts';
-import type { Endpoint, Lane } from '../http/endpoint.ts';
+import type { Lane } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import type { WireAnswer, WireRequest } from '../http/message.ts';
@@ -11,7 +11,9 @@ import type { LockClient } from '../recipe/client.ts';
 import type { LockStore } from '../recipe/store.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import { Deadline } from '../time.ts';
-import { decodeBody, TokenRefused } from './errors.ts';
+import { AskedOnce } from './asked-once.ts';
+import { AUTHENTICATE, decodeToken, refused, subjectOf, type Token } from './authentication.ts';
+import { decodeBody, TokenRefused, withHint } from './errors.ts';
 import { Leases } from './locks/leases.ts';
 import { V3LockStore } from './locks/store.ts';
 import { V3Surveyor } from './locks/surveyor.ts';
@@ -24,6 +26,14 @@ const debug = createDebug('client');
 
 /** Seconds for which closing the client waits for the ends of its leases. */
 const LEASES = 1;
+
+/** Seconds for an answer that several calls wait for. A log-in costs a member a tenth of a second or two, of its processor. */
+const SHARED_TIMEOUT = 5;
+
+/** How often one call logs in again. With JSON Web Tokens each change of users or roles makes all tokens invalid. */
+const MOST_LOG_INS = 3;
+
+const NO_TOKEN: Token = { text: undefined };
 
 /** A member without a leader then refuses at once, instead of after seven seconds of silence. */
 const NEEDS_LEADER = ['grpc-metadata-hasleader', 'true'];
@@ -63,8 +73,8 @@ export class V3Client implements LockClient {
   readonly leases = new Leases(this);
   readonly #settings: V3Settings;
   readonly #cluster: Cluster;
-  readonly #prefixes = new WeakMap<Endpoint, string>();
-  readonly #tokens = new WeakMap<Endpoint, string>();
+  readonly #prefixes = new AskedOnce<string>();
+  readonly #tokens = new AskedOnce<Token>();
 
   /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password */
   constructor(options: V3ClientOptions = {}) {
@@ -91,7 +101,7 @@ export class V3Client implements LockClient {
   /** Makes one call: `attempt` asks the members in turn until one answers. */
   call<T>(repeat: Repeat, options: CallOptions, attempt: (member: Member) => Promise<T>): Promise<T> {
     return this.#cluster.call(repeat, options, (one) =>
-      this.#withToken({ ...one, lane: options.lane ?? one.lane }, attempt),
+      this.#attempt({ ...one, lane: options.lane ?? one.lane }, attempt),
     );
   }
 
@@ -103,52 +113,48 @@ export class V3Client implements LockClient {
   }
 
   /** A token is valid on one member, for some minutes: a new one is fetched when the old one is refused. */
-  async #withToken<T>(one: Attempt, attempt: (member: Member) => Promise<T>): Promise<T> {
-    const member = await this.#member(one);
-    try {
-      return await attempt(member);
-    } catch (error) {
-      if (!(error instanceof TokenRefused) || this.#settings.password === undefined) throw error;
-      this.#tokens.delete(one.endpoint);
-      return attempt(await this.#member(one));
+  async #attempt<T>(one: Attempt, attempt: (member: Member) => Promise<T>): Promise<T> {
+    const { endpoint } = one;
+    const prefix = await this.#prefixes.get(one, () => this.#findPrefix(one));
+    for (let logIns = 0; ; logIns += 1) {
+      const token = await this.#token(one, prefix);
+      try {
+        return await attempt(this.#member(one, prefix, token));
+      } catch (error) {
+        // The member may have been replaced by one of another version.
+        if (error instanceof EtcdUnusableAnswer && error.httpStatus === 404) this.#prefixes.forget(endpoint, prefix);
+        if (!(error instanceof TokenRefused)) throw error;
+        this.#tokens.forget(endpoint, token);
+        if (this.#settings.password === undefined || logIns === MOST_LOG_INS) throw error.final;
+      }
     }
   }
 
-  async #member(one: Attempt): Promise<Member> {
-    const { endpoint } = one;
-    const prefix = this.#prefixes.get(endpoint) ?? (await this.#findPrefix(one));
-    const { username, password } = this.#settings;
-    const requestFor = (path: string, message: Json, token?: string): WireRequest => ({
-      method: 'POST',
-      path: prefix + path,
-      query: '',
-      json: JSON.stringify(message),
-      headers: token === undefined ? NEEDS_LEADER : [...NEEDS_LEADER, 'authorization', token],
-    });
-    let token = this.#tokens.get(endpoint);
-    if (token === undefined && password !== undefined) {
-      const request = requestFor('/auth/authenticate', { name: username, password });
-      const answer = await this.#send(one, request);
-      token = new Fields(answer, decodeBody(answer)).text('token');
-      this.#tokens.set(endpoint, token);
-    }
+  #member(one: Attempt, prefix: string, token: Token): Member {
+    const { url } = one.endpoint;
+    const member = { member: url, username: this.#settings.username };
     return {
-      url: endpoint.url,
+      url,
       ask: async (path, message) => {
-        const answer = await this.#send(one, requestFor(path, message, token));
-        const body = new Fields(answer, decodeBody(answer));
-        // Streams with one answer, such as a keep-alive, wrap it.
-        const fields = body.optional('result') ?? body;
-        const header = decodeHeader(fields);
-        this.#checkCluster(header);
-        const { sentAt } = answer;
-        return { fields, header, sentAt, member: endpoint.url, unusable: (why) => unusable(answer, why) };
+        try {
+          const answer = await this.#send(one, requestOf(prefix + path, message, token));
+          const body = new Fields(answer, decodeBody(answer));
+          // Streams with one answer, such as a keep-alive, wrap it.
+          const fields = body.optional('result') ?? body;
+          const header = decodeHeader(fields);
+          this.#checkCluster(header);
+          return { fields, header, sentAt: answer.sentAt, member: url, unusable: (why) => unusable(answer, why) };
+        } catch (error) {
+          if (error instanceof EtcdInsufficientPermissions)
+            throw refused(error, { ...member, subject: subjectOf(message) });
+          throw error;
+        }
       },
       stream: async (path, message, onData, over) => {
         const ending = new Scope(one.ending, over);
         const unlimited = { ...one, ending, timeout: Number.POSITIVE_INFINITY };
         try {
-          await this.#send(unlimited, requestFor(path, message, token), onData);
+          await this.#send(unlimited, requestOf(prefix + path, message, token), onData);
         } finally {
           ending.dispose();
         }
@@ -157,9 +163,28 @@ export class V3Client implements LockClient {
   }
 
   async #findPrefix(one: Attempt): Promise<string> {
-    const prefix = gatewayPrefix(await this.#send(one, VERSION));
-    this.#prefixes.set(one.endpoint, prefix);
-    return prefix;
+    return gatewayPrefix(await this.#send(this.#shared(one), VERSION));
+  }
+
+  async #token(one: Attempt, prefix: string): Promise<Token> {
+    const { username, password } = this.#settings;
+    if (password === undefined) return NO_TOKEN;
+    const logIn = async (): Promise<Token> => {
+      const request = requestOf(prefix + AUTHENTICATE, { name: username, password }, NO_TOKEN);
+      return decodeToken(await this.#send(this.#shared(one), request), password);
+    };
+    try {
+      return await this.#tokens.get(one, logIn);
+    } catch (error) {
+      if (error instanceof EtcdInsufficientPermissions) throw refused(error, { member: one.endpoint.url, username });
+      throw error;
+    }
+  }
+
+  /** An attempt at a request that several calls wait for. It ends with none of them. */
+  #shared({ endpoint, lane }: Attempt): Attempt {
+    const timeout = Math.min(SHARED_TIMEOUT, this.#settings.readTimeout);
+    return { endpoint, lane, timeout, ending: this.destroyed };
   }
 
   async #send(
@@ -167,7 +192,9 @@ export class V3Client implements LockClient {
     request: WireRequest,
     onData?: (chunk: Buffer) => void,
   ): Promise<WireAnswer> {
-    const answer = await endpoint.send(request, { ending, lane, timeout, onData });
+    const answer = await endpoint.send(request, { ending, lane, timeout, onData }).catch((error: unknown) => {
+      throw withHint(error);
+    });
     debug('%s %s%s: %s', request.method, endpoint.url, request.path, answer?.status ?? `no answer within ${timeout} s`);
     if (answer) return answer;
     throw noAnswer(timeout);
@@ -179,3 +206,11 @@ export class V3Client implements LockClient {
     this.#cluster.checkId(clusterId);
   }
 }
+
+const requestOf = (path: string, message: Json, { text }: Token): WireRequest => ({
+  method: 'POST',
+  path,
+  query: '',
+  json: JSON.stringify(message),
+  headers: text === undefined ? NEEDS_LEADER : [...NEEDS_LEADER, 'authorization', text],
+});

@@ -13,17 +13,34 @@ import { type Json, unusable } from './messages.ts';
 const INVALID_ARGUMENT = 3;
 const NOT_FOUND = 5;
 const PERMISSION_DENIED = 7;
+const RESOURCE_EXHAUSTED = 8;
 const FAILED_PRECONDITION = 9;
+const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
-/** Codes after which a write may have been carried out, or may still be: unknown, deadline exceeded, internal, unavailable. */
-const UNCLEAR = [2, 4, 13, 14];
+/**
+ * Codes after which a write may have been carried out, or may still be: cancelled, unknown, deadline exceeded, internal,
+ * unavailable.
+ */
+const UNCLEAR = [1, 2, 4, 13, UNAVAILABLE];
+/** gRPC's names of the codes that refuse a watch. */
+const NAMED: Readonly<Record<string, number>> = {
+  InvalidArgument: INVALID_ARGUMENT,
+  PermissionDenied: PERMISSION_DENIED,
+  Unauthenticated: UNAUTHENTICATED,
+};
 
 /** The lease of a request does not exist, or its key. */
 export class NotFound extends EtcdException {}
 /** A lease with this id exists already, or authentication is not enabled. */
 export class FailedPrecondition extends EtcdException {}
-/** The token is missing, or is no longer valid. */
-export class TokenRefused extends EtcdInsufficientPermissions {}
+/** The token is missing, or is no longer valid: a new one may help. */
+export class TokenRefused extends EtcdInsufficientPermissions {
+  /** The error for the caller, once no further token is asked for. */
+  get final(): EtcdInsufficientPermissions {
+    const { message, errorCode, httpStatus } = this;
+    return new EtcdInsufficientPermissions(message, { errorCode, httpStatus });
+  }
+}
 
 /** How gRPC's texts of an argument error name a missing token, or one that is older than a change of users. */
 const ABOUT_TOKEN = /user name is empty|revision of auth store is old/;
@@ -45,9 +62,22 @@ export function decodeError(answer: WireAnswer, body = parsed(answer.body)): Etc
   return notTheGateway(answer);
 }
 
+/** Returns the error of a watch that the member has refused or ended. */
+export function decodeCancellation(reason: string): EtcdException {
+  const code = NAMED[PREFIX.exec(reason)?.[1] ?? ''];
+  if (code !== undefined) return errorOf(code, reason, 200);
+  return new EtcdConnectionFailed(`the watch was refused: ${reason === '' ? 'no reason given' : reason}`);
+}
+
+/** What gRPC may put before the text of an error. */
+const PREFIX = /^rpc error: code = (\w+) desc = /;
+
 function errorOf(code: number, message: string, httpStatus: number): EtcdException {
-  const text = message.replace(/^rpc error: code = \w+ desc = /, '');
+  const text = message.replace(PREFIX, '');
   const fields: EtcdErrorFields = { errorCode: code, httpStatus };
+  if (code === UNAVAILABLE && /^(connection closed$|write tcp )/.test(text))
+    return new EtcdConnectionFailed(`answered: ${text}${UNREACHABLE}`, { ...fields, outcomeUnknown: true });
+  if (code === RESOURCE_EXHAUSTED) return exhausted(text, fields);
   if (UNCLEAR.includes(code)) return new EtcdConnectionFailed(`answered: ${text}`, { ...fields, outcomeUnknown: true });
   if (code === UNAUTHENTICATED || (code === INVALID_ARGUMENT && ABOUT_TOKEN.test(text)))
     return new TokenRefused(text, fields);
@@ -57,16 +87,44 @@ function errorOf(code: number, message: string, httpStatus: number): EtcdExcepti
   return new EtcdException(text, fields);
 }
 
+/** Also what a gateway answers while its server starts or stops, so only a question. */
+const UNREACHABLE =
+  ' (the gateway does not reach its own server; with --client-cert-auth, does the server’s certificate lack the usage clientAuth?)';
+
+function exhausted(text: string, fields: EtcdErrorFields): EtcdException {
+  // Refused before anything was written.
+  if (!/space exceeded|larger than max/.test(text)) return new EtcdConnectionFailed(`answered: ${text}`, fields);
+  const cure = '; free space by compacting and defragmenting etcd, then run "etcdctl alarm disarm"';
+  return new EtcdException(text + (text.includes('space exceeded') ? cure : ''), fields);
+}
+
 function notTheGateway(answer: WireAnswer): EtcdException {
-  const { status } = answer;
-  if (status === 404)
-    return new EtcdUnusableAnswer(
-      'has no v3 gateway at this address (404): etcd 3.3 or later serves it, unless started with --enable-grpc-gateway=false',
-      { httpStatus: status },
-    );
-  if (status >= 500)
+  const { status, body } = answer;
+  if (status === 404) return new EtcdUnusableAnswer(NO_GATEWAY, { httpStatus: status });
+  if (isTroubleOfProxy(status))
     return new EtcdConnectionFailed(`answered ${status}`, { httpStatus: status, outcomeUnknown: true });
+  if (status === 400 && body.startsWith('CommonName'))
+    return new EtcdInsufficientPermissions(HAS_NAME, { httpStatus: status });
   return unusable(answer, 'is not from etcd’s v3 gateway');
+}
+
+/** Whether an answer that is not etcd's says that a later request may succeed. */
+export const isTroubleOfProxy = (status: number): boolean => status >= 500 || status === 408 || status === 429;
+
+const NO_GATEWAY =
+  'has no v3 gateway at this address (404): etcd 3.3 or later serves it, ' +
+  'unless it was started with --enable-grpc-gateway=false, or serves it only at its --listen-client-http-urls';
+
+const HAS_NAME =
+  'with authentication, etcd’s gateway accepts no client certificate that has a common name (CN): use one without';
+
+/** Adds what may be the cause to an error of a connection. */
+export function withHint(error: unknown): unknown {
+  if (!(error instanceof EtcdConnectionFailed)) return error;
+  const { message, cause, outcomeUnknown } = error;
+  if (!(cause instanceof Error && cause.name === 'HTTPParserError')) return error;
+  const hint = '; is this a port for gRPC only? The gateway is then at etcd’s --listen-client-http-urls';
+  return new EtcdConnectionFailed(message + hint, { cause, outcomeUnknown });
 }
 
 function parsed(body: string): Json | undefined {

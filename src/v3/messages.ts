@@ -41,7 +41,7 @@ export function endOfPrefix(prefix: string): string {
   return bytes.toString('base64');
 }
 
-/** Reads the fields of one message. Fields that are zero, false or empty are left out by the gateway. */
+/** Reads the fields of one message. Fields that are zero, false or empty are left out by the gateway; it never sends null. */
 export class Fields {
   readonly #answer: WireAnswer;
   readonly #fields: Json;
@@ -60,20 +60,32 @@ export class Fields {
 
   /** A whole number: a text of digits, because JavaScript's numbers are not exact beyond 2^53. */
   integer(name: string): bigint {
-    const value = this.#fields[name] ?? '0';
-    if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) return BigInt(value);
+    const value = this.#value(name, '0');
+    if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) return this.#in64Bits(name, BigInt(value));
     if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value);
     throw this.#wrong(name, 'an integer');
   }
 
+  /** A whole number that etcd always sends, such as a revision. */
+  positive(name: string): bigint {
+    const value = this.integer(name);
+    if (value > 0n) return value;
+    throw this.#wrong(name, 'an integer greater than 0');
+  }
+
+  #in64Bits(name: string, value: bigint): bigint {
+    if (-(2n ** 63n) <= value && value < 2n ** 64n) return value;
+    throw this.#wrong(name, 'an integer');
+  }
+
   text(name: string): string {
-    const value = this.#fields[name] ?? '';
+    const value = this.#value(name, '');
     if (typeof value === 'string') return value;
     throw this.#wrong(name, 'a text');
   }
 
   flag(name: string): boolean {
-    const value = this.#fields[name] ?? false;
+    const value = this.#value(name, false);
     if (typeof value === 'boolean') return value;
     throw this.#wrong(name, 'a boolean');
   }
@@ -86,7 +98,7 @@ export class Fields {
   }
 
   list(name: string): Fields[] {
-    const value = this.#fields[name] ?? [];
+    const value = this.#value(name, []);
     if (!Array.isArray(value)) throw this.#wrong(name, 'a list');
     return value.map((one) => new Fields(this.#answer, one));
   }
@@ -103,6 +115,10 @@ export class Fields {
     throw this.#wrong(name, 'a message');
   }
 
+  #value(name: string, left: unknown): unknown {
+    return this.has(name) ? this.#fields[name] : left;
+  }
+
   #wrong(name: string, expected: string): EtcdUnusableAnswer {
     return unusable(this.#answer, `has no valid field ${name} (${expected})`);
   }
@@ -115,7 +131,7 @@ export function decodeHeader(fields: Fields): Header {
   const clusterId = header.integer('cluster_id');
   return {
     clusterId: clusterId === 0n ? undefined : clusterId.toString(16),
-    revision: header.integer('revision'),
+    revision: header.positive('revision'),
     raftTerm: header.has('raft_term') ? String(header.integer('raft_term')) : undefined,
   };
 }
@@ -127,8 +143,8 @@ export function decodeKeyValue(fields: Fields): KeyValue {
     rawKey,
     key: decodeText(rawKey),
     value: decodeText(fields.raw('value')),
-    createRevision: fields.integer('create_revision'),
-    modRevision: fields.integer('mod_revision'),
+    createRevision: fields.positive('create_revision'),
+    modRevision: fields.positive('mod_revision'),
     lease: lease === 0n ? undefined : String(lease),
   };
 }

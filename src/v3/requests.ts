@@ -153,11 +153,11 @@ export class LockRequests {
         throw error;
       });
       const existed = !answer.fields.flag('succeeded');
-      const [first, second] = answer.fields.list('responses');
+      const [first, second] = responsesIn(answer, 2);
       const entries = rangeIn(second);
       const [latest, before] = entries;
       const [present] = existed ? rangeIn(first) : [latest];
-      const count = Number(second?.message('response_range').integer('count') ?? 0);
+      const count = Number(second.message('response_range').integer('count'));
       if (!present || present.key !== key) throw answer.unusable('does not show the key that it created');
       unanswered.count -= 1;
       // The key exists because one of the unanswered requests was carried out.
@@ -171,7 +171,7 @@ export class LockRequests {
   glance(key: string, rank: bigint, options: CallOptions): Promise<Glance> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.glance(key, rank));
-      const [first, second] = answer.fields.list('responses');
+      const [first, second] = responsesIn(answer, 2);
       const [own] = rangeIn(first);
       const [previous] = rangeIn(second);
       return { ...madeOf(answer), own, before: previous };
@@ -191,11 +191,12 @@ export class LockRequests {
       const entries = new Map<string, V3Entry>();
       let made = madeOf(alive);
       for (let from = 0; from < keys.length; from += KEYS_A_READ) {
-        const answer = await member.ask('/kv/txn', transactions.readEach(keys.slice(from, from + KEYS_A_READ)));
+        const some = keys.slice(from, from + KEYS_A_READ);
+        const answer = await member.ask('/kv/txn', transactions.readEach(some));
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
         made = madeOf(answer);
-        for (const entry of answer.fields.list('responses').flatMap(rangeIn)) entries.set(entry.key, entry);
+        for (const entry of responsesIn(answer, some.length).flatMap(rangeIn)) entries.set(entry.key, entry);
       }
       return { ...made, granted, sentAt: alive.sentAt, member: member.url, entries };
     });
@@ -220,7 +221,8 @@ export class LockRequests {
       const { fields } = answer;
       const made = madeOf(answer);
       if (fields.flag('succeeded')) return { ...made, moved: made.revision };
-      const [present] = rangeIn(fields.list('responses')[0]);
+      const [read] = responsesIn(answer, 1);
+      const [present] = rangeIn(read);
       // An earlier request of this call may have been carried out.
       const { rank, value, lease } = target;
       const done = present?.rank === rank && present.value === value && present.lease === lease;
@@ -234,12 +236,14 @@ export class LockRequests {
     return this.#client.call('safe', { attemptTimeout: HEDGE_AFTER, ...options }, async (member) => {
       sent += 1;
       try {
-        const { fields, sentAt } = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });
-        return { granted: Number(fields.integer('TTL')), sentAt };
+        const answer = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });
+        if (String(answer.fields.integer('ID')) !== id) throw answer.unusable(`is not about lease ${id}`);
+        return { granted: Number(answer.fields.positive('TTL')), sentAt: answer.sentAt };
       } catch (error) {
         // An earlier request of this call has created it.
         if (!(error instanceof FailedPrecondition) || sent === 1) throw error;
         const { fields, sentAt } = await member.ask('/lease/keepalive', { ID: id });
+        if (fields.integer('TTL') <= 0n) throw new NotFound('the lease is gone');
         return { granted: Number(fields.integer('TTL')), sentAt };
       }
     });
@@ -319,9 +323,17 @@ async function timeToLive(member: Member, lease: string | undefined): Promise<nu
 
 const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ clusterId, revision });
 
+/** Returns the answers to the requests of a transaction, of which there are so many. */
+function responsesIn<N extends number>(answer: Answer, count: N): Responses<N> {
+  const responses = answer.fields.list('responses');
+  if (responses.length === count) return responses as Responses<N>;
+  throw answer.unusable(`has ${responses.length} of ${count} responses`);
+}
+
+type Responses<N> = N extends 1 ? [Fields] : N extends 2 ? [Fields, Fields] : Fields[];
+
 /** Returns the keys of a range within a transaction's answer. */
-const rangeIn = (response: Fields | undefined): V3Entry[] =>
-  response ? decodeRange(response.message('response_range')).map(entryOf) : [];
+const rangeIn = (response: Fields): V3Entry[] => decodeRange(response.message('response_range')).map(entryOf);
 
 const entryOf = ({ key, rawKey, value, createRevision, modRevision, lease }: KeyValue): V3Entry => ({
   key,

@@ -1,6 +1,7 @@
 import { show } from '../checks.ts';
-import { EtcdUnusableAnswer } from '../errors.ts';
+import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer, WireRequest } from '../http/message.ts';
+import { isTroubleOfProxy } from './errors.ts';
 import { Fields, unusable } from './messages.ts';
 
 /** Asks a member for its version. Needs no token, and is answered without the gateway, too. */
@@ -11,6 +12,9 @@ export const VERSION: WireRequest = { method: 'GET', path: '/version', query: ''
  * @throws {EtcdUnusableAnswer} for a server before etcd 3.3: 3.2 takes a condition on a range for true, which gives a lock to two
  */
 export function gatewayPrefix(answer: WireAnswer): string {
+  const { status } = answer;
+  if (isTroubleOfProxy(status))
+    throw new EtcdConnectionFailed(`answered ${status} to GET /version`, { httpStatus: status });
   let version: string;
   try {
     version = new Fields(answer, JSON.parse(answer.body)).text('etcdserver');
@@ -21,5 +25,5 @@ export function gatewayPrefix(answer: WireAnswer): string {
   if (major === '') throw unusable(answer, 'to GET /version names no version');
   if (Number(major) > 3 || (Number(major) === 3 && Number(minor) >= 4)) return '/v3';
   if (major === '3' && minor === '3') return '/v3beta';
-  throw new EtcdUnusableAnswer(`etcd ${show(version)} is too old: the v3 API needs etcd 3.3 or later`);
+  throw new EtcdUnusableAnswer(`etcd ${show(version)} is too old: api "v3" needs etcd 3.3 or later`);
 }

@@ -1,6 +1,6 @@
-import { EtcdConnectionFailed, type EtcdException, EtcdUnusableAnswer } from '../errors.ts';
+import { EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from '../http/message.ts';
-import { decodeError } from './errors.ts';
+import { decodeCancellation, decodeError } from './errors.ts';
 import { decodeKeyValue, Fields, type Json, type KeyValue } from './messages.ts';
 
 /** Most bytes of one message. An answer about one key is far smaller. */
@@ -74,12 +74,9 @@ export function decodeWatchMessage(text: string): readonly WatchEvent[] | 'compa
   if (body['error'] !== undefined) throw decodeError({ ...answer, status: 503 }, body);
   const result = new Fields(answer, body).message('result');
   if (result.integer('compact_revision') > 0n) return 'compacted';
-  if (result.flag('canceled')) throw refused(result.text('cancel_reason'));
+  if (result.flag('canceled')) throw decodeCancellation(result.text('cancel_reason'));
   return result.list('events').map((event) => ({
     isDeleted: event.text('type') === 'DELETE',
     of: decodeKeyValue(event.message('kv')),
   }));
 }
-
-const refused = (why: string): EtcdException =>
-  new EtcdConnectionFailed(`the watch was refused: ${why === '' ? 'no reason given' : why}`);

@@ -12,6 +12,10 @@ export interface CertificateOptions {
   readonly hosts?: readonly string[];
   /** The certificate expired yesterday. */
   readonly expired?: boolean;
+  /** Its subject has an organization instead of a common name. */
+  readonly unnamed?: boolean;
+  /** It may not be used by clients. */
+  readonly serverOnly?: boolean;
 }
 
 export interface Authority {
@@ -49,8 +53,9 @@ export function makeAuthority({ expired = false } = {}): Authority {
       );
       const cert = certificate('test', publicKey, options.expired ?? false, [
         { name: 'subjectAltName', altNames },
-        { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
+        { name: 'extKeyUsage', serverAuth: true, clientAuth: !options.serverOnly },
       ]);
+      if (options.unnamed) cert.setSubject([{ name: 'organizationName', value: 'test' }]);
       return { cert: sign(cert), key };
     },
   };

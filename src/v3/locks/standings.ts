@@ -28,6 +28,8 @@ export class Standings {
   #fresh: Appended | undefined;
   /** The entry waited for, and the revision of the read that showed it. */
   #behind: { readonly entry: V3Entry; readonly revision: bigint } | undefined;
+  /** The rank of the entry whose watch has ended last. */
+  #watched: bigint | undefined;
   /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
   #token: { readonly rank: bigint; readonly token: bigint } | undefined;
 
@@ -54,7 +56,11 @@ export class Standings {
   async changed(ttl: number | null, signal: Source | undefined): Promise<boolean> {
     if (!this.#behind) return true;
     const { entry, revision } = this.#behind;
-    return untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+    const isOver = await untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+    // A watch of this entry has ended before, but the entry is still there: pause, in case that this goes on.
+    const isRepeated = this.#watched === entry.rank;
+    this.#watched = entry.rank;
+    return isOver && !isRepeated;
   }
 
   /**

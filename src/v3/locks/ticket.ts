@@ -40,6 +40,9 @@ interface Terms {
   readonly keepAlive: boolean;
 }
 
+/** How many leases one try to enter the queue may use. */
+const MOST_LEASES = 3;
+
 /** Removals that continue in the background, by key. A later ticket for the same key ends them. */
 const unsettled = new Map<string, V3Ticket>();
 
@@ -87,13 +90,13 @@ export class V3Ticket implements Ticket, Tenant {
     // A removal comes first: the next entry must have a greater token.
     if (this.#isLeft || this.#expiry) await this.#settle({ signal });
     this.#standings.appended(undefined);
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       try {
         if (this.#own) return await this.#reenter(this.#own, { ttl, keepAlive }, signal);
         return await this.#append(await this.#leaseFor({ ttl, keepAlive }, signal), signal);
       } catch (error) {
-        // The lease has ended since it was last renewed.
-        if (!(error instanceof NotFound)) throw error;
+        // The lease has ended since it was last renewed. A new lease that is unknown at once is of another cluster, or of none.
+        if (!(error instanceof NotFound) || tries === MOST_LEASES) throw error;
       }
     }
   }
@@ -133,7 +136,7 @@ export class V3Ticket implements Ticket, Tenant {
       const { sentAt, granted, member } = renewal;
       return this.#set({ ...own, sentAt, granted, member }, own);
     } catch (error) {
-      throw error instanceof NotFound ? this.#lost(own, 'its lease has ended') : error;
+      throw error instanceof NotFound ? lost(own, this.#client.clusterId, 'its lease has ended') : error;
     }
   }
 

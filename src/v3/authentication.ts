@@ -1,0 +1,74 @@
+/** Logging in to etcd's v3 API, and the errors of a user who may not do something. */
+import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
+import type { WireAnswer } from '../http/message.ts';
+import { showUser } from '../http/options.ts';
+import { decodeBody, FailedPrecondition } from './errors.ts';
+import { decodeText, Fields, type Json } from './messages.ts';
+
+export const AUTHENTICATE = '/auth/authenticate';
+
+/** What a member accepts from a user who has logged in there. */
+export interface Token {
+  /** undefined while authentication is not enabled: the member then asks for no token. */
+  readonly text: string | undefined;
+}
+
+/**
+ * Returns the token in the answer to {@link AUTHENTICATE}. No error contains text of the answer that could be the password.
+ * @throws {EtcdInsufficientPermissions} if etcd refuses the user or the password
+ */
+export function decodeToken(answer: WireAnswer, password: string): Token {
+  try {
+    const text = new Fields(answer, decodeBody(answer)).text('token');
+    if (text !== '' && /^[\x21-\x7e]+$/.test(text)) return { text };
+    throw new EtcdUnusableAnswer('no token', { httpStatus: answer.status });
+  } catch (error) {
+    // As on etcd v2, credentials do no harm where nobody asks for them.
+    if (error instanceof FailedPrecondition) return { text: undefined };
+    if (!(error instanceof EtcdException) || error instanceof EtcdConnectionFailed) throw error;
+    const { errorCode, httpStatus, message } = error;
+    const fields = { errorCode, httpStatus };
+    if (error instanceof EtcdUnusableAnswer && httpStatus !== 404)
+      throw new EtcdUnusableAnswer(`the answer to the log-in is not from etcd’s v3 gateway: ${httpStatus}`, fields);
+    if (error instanceof EtcdUnusableAnswer) throw error;
+    const isSafe = password === '' || !message.includes(password);
+    throw new EtcdInsufficientPermissions(isSafe ? message : 'the log-in was refused', fields);
+  }
+}
+
+/** What the message of {@link refused} names. */
+export interface Refusal {
+  readonly member: string;
+  readonly username: string | undefined;
+  /** The key or lease; undefined: the user could not even log in. */
+  readonly subject?: string | undefined;
+}
+
+/** Returns an error that says who was refused what, and where. Its class is that of `error`. */
+export function refused(
+  error: EtcdInsufficientPermissions,
+  { member, username, subject }: Refusal,
+): EtcdInsufficientPermissions {
+  const who = username === undefined ? '(no user name sent)' : `as user ${showUser(username)}`;
+  const what = subject === undefined ? 'no access' : `no access to ${subject}`;
+  const { errorCode, httpStatus, message } = error;
+  const ErrorClass = error.constructor as typeof EtcdInsufficientPermissions;
+  return new ErrorClass(`${member}: ${what} ${who}: ${message}`, { errorCode, httpStatus });
+}
+
+/** Returns the key or the lease that a request is about. */
+export function subjectOf(message: Json): string {
+  return keyIn(message) ?? `lease ${message['ID']}`;
+}
+
+/** Returns the first key in a message, wherever it is. */
+function keyIn(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { key } = value as { key?: unknown };
+  if (typeof key === 'string') return decodeText(key);
+  for (const inner of Object.values(value)) {
+    const found = keyIn(inner);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
