@@ -2,14 +2,14 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    // Both find their server under `inject('etcd')`. A project's setup runs before the root's, so each builds for itself.
+    // The first two find their server under `inject('etcd')`. A project's setup runs before the root's, so each builds for itself.
     projects: [
       {
         extends: true,
         test: {
           name: 'etcd',
           include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
-          exclude: ['test/faults/**'],
+          exclude: ['test/faults/**', 'compat/peers/**'],
           globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
         },
       },
@@ -46,6 +46,8 @@ export default defineConfig({
             'test/v2/locks/stale-member.test.ts',
             // This one starts both to compare them.
             'compat/client.test.ts',
+            // These need what `npm run peers` builds.
+            'compat/peers/**',
           ],
           globalSetup: [
             'test/support/global-build.ts',
@@ -63,6 +65,14 @@ export default defineConfig({
           // After the others. They mostly wait, so that more of them fit than there are processors.
           sequence: { groupOrder: 1 },
           maxWorkers: 6,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'peers',
+          include: ['compat/peers/**/*.test.ts'],
+          globalSetup: ['test/support/global-build.ts', 'compat/peers/servers.ts'],
         },
       },
     ],

@@ -42,6 +42,9 @@ export class TokenRefused extends EtcdInsufficientPermissions {
   }
 }
 
+/** What the gateway of etcd 3.6 says, with code 5, of a path that it does not serve. A lease that is gone has another text. */
+const UNKNOWN_PATH = 'Not Found';
+
 /** How gRPC's texts of an argument error name a missing token, or one that is older than a change of users. */
 const ABOUT_TOKEN = /user name is empty|revision of auth store is old/;
 
@@ -58,8 +61,8 @@ export function decodeError(answer: WireAnswer, body = parsed(answer.body)): Etc
   const fields = (typeof inner === 'object' && inner !== null ? inner : body) as Json | undefined;
   const code = fields?.['grpc_code'] ?? fields?.['code'] ?? fields?.['Code'];
   const message = fields?.['message'] ?? fields?.['error'] ?? fields?.['Error'];
-  if (typeof code === 'number' && typeof message === 'string') return errorOf(code, message, answer.status);
-  return notTheGateway(answer);
+  if (typeof code !== 'number' || typeof message !== 'string' || message === UNKNOWN_PATH) return notTheGateway(answer);
+  return errorOf(code, message, answer.status);
 }
 
 /** Returns the error of a watch that the member has refused or ended. */

@@ -11,6 +11,8 @@ export interface MemberSpec {
   readonly url: string;
   readonly peerUrl: string;
   readonly dataDir: string;
+  /** A server without the v2 API, to start instead of the etcd on the PATH. */
+  readonly program?: string | undefined;
 }
 
 /** The process exited before it answered; the message contains the end of its log. */
@@ -33,6 +35,7 @@ export class EtcdMember {
   readonly url: string;
   readonly peerUrl: string;
   readonly dataDir: string;
+  readonly #program: string | undefined;
   #args: readonly string[];
   #process: ChildProcess;
   #log = '';
@@ -42,6 +45,7 @@ export class EtcdMember {
     this.url = spec.url;
     this.peerUrl = spec.peerUrl;
     this.dataDir = spec.dataDir;
+    this.#program = spec.program;
     this.#args = spec.args;
     this.#process = this.#spawn();
     alive.add(this);
@@ -133,7 +137,7 @@ export class EtcdMember {
   }
 
   #spawn(): ChildProcess {
-    const etcd = findEtcd();
+    const etcd = this.#program ?? findEtcd();
     this.#log = '';
     this.#paused = false;
     // With setpriv the kernel kills etcd when this process ends, even if it is killed and no exit hook runs.
@@ -155,13 +159,21 @@ export class EtcdMember {
       const signal = AbortSignal.timeout(10_000);
       const health = (await (await fetch(`${this.url}/health`, { signal })).json()) as { health?: string };
       if (health.health !== 'true') return false;
-      const body = new URLSearchParams({ value: '1' });
-      const write = await fetch(`${this.url}/v2/keys/_ready`, { method: 'PUT', body, signal });
+      const write = await this.#write(signal);
       await write.text();
       return write.ok;
     } catch {
       return false;
     }
+  }
+
+  #write(signal: AbortSignal): Promise<Response> {
+    if (this.#program === undefined) {
+      const body = new URLSearchParams({ value: '1' });
+      return fetch(`${this.url}/v2/keys/_ready`, { method: 'PUT', body, signal });
+    }
+    const put = { key: Buffer.from('_ready').toString('base64'), value: '' };
+    return fetch(`${this.url}/v3/kv/put`, { method: 'POST', body: JSON.stringify(put), signal });
   }
 }
 

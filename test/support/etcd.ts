@@ -7,6 +7,8 @@ import { until } from './until.ts';
 export type { EtcdMember } from './etcd-member.ts';
 
 export interface EtcdOptions {
+  /** A server without the v2 API, to start instead of the etcd on the PATH. */
+  readonly program?: string;
   /** Appended to the command line; in etcd the last value of an option wins. */
   readonly args?: readonly string[];
   /** Further URLs a single member listens on, such as an https one. */
@@ -60,7 +62,8 @@ export async function startMembers(size: number, options: EtcdOptions = {}): Pro
 }
 
 async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMember[]> {
-  findEtcd();
+  const { program } = options;
+  if (program === undefined) findEtcd();
   const ports = await freePorts(size * 2);
   const { advertise = (listening) => listening } = options;
   const specs = Array.from({ length: size }, (_, index) => {
@@ -75,8 +78,9 @@ async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMem
     (spec) =>
       new EtcdMember({
         ...spec,
+        program,
         args: [
-          '--enable-v2',
+          ...(program === undefined ? ['--enable-v2'] : []),
           `--name=${spec.name}`,
           `--data-dir=${spec.dataDir}`,
           `--listen-client-urls=${[spec.url, ...(options.alsoListen ?? [])].join(',')}`,

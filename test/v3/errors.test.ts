@@ -53,8 +53,8 @@ test.each([
   }
 });
 
-test.each(['404 page not found\n', 'Not Found\n', '{"message":"Not Found"}'])(
-  'a 404 that is not etcd’s means that there is no gateway: %j',
+test.each(['404 page not found\n', 'Not Found\n', '{"message":"Not Found"}', '{"code":5, "message":"Not Found"}'])(
+  'a 404 that is not about a key or a lease means that there is no gateway: %j',
   (body) => {
     const error = errorOf(404, body);
     expect(error).toBeInstanceOf(EtcdUnusableAnswer);
