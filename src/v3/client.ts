@@ -12,6 +12,7 @@ import type { LockStore } from '../recipe/store.ts';
 import { Deadline } from '../time.ts';
 import { decodeBody, TokenRefused } from './errors.ts';
 import { Leases } from './locks/leases.ts';
+import { LossWatch } from './locks/loss-watch.ts';
 import { V3LockStore } from './locks/store.ts';
 import { decodeHeader, Fields, type Header, type Json, unusable } from './messages.ts';
 import { checkV3Options, type V3ClientOptions, type V3Settings } from './options.ts';
@@ -48,8 +49,8 @@ export interface Member {
   readonly url: string;
   /** Sends a message to a path below the gateway's prefix, such as `/kv/txn`. */
   ask(path: string, message: Json): Promise<Answer>;
-  /** Like `ask`, for an answer that has no end. Resolves when the stream has ended; `over` ends it. */
-  stream(path: string, message: Json, onData: (chunk: Buffer) => void, over: Scope): Promise<void>;
+  /** Like `ask`, for messages whose answer has no end. Resolves when the stream has ended; `over` ends it. */
+  stream(path: string, messages: readonly Json[], onData: (chunk: Buffer) => void, over: Scope): Promise<void>;
 }
 
 /** Connects locks to an etcd cluster by the JSON gateway of its v3 API (etcd 3.3 and later). */
@@ -58,6 +59,7 @@ export class V3Client implements LockClient {
   readonly lockPrefix: string;
   readonly requests = new LockRequests(this);
   readonly leases = new Leases(this);
+  readonly losses = new LossWatch(this);
   readonly #settings: V3Settings;
   readonly #cluster: Cluster;
   readonly #prefixes = new WeakMap<Endpoint, string>();
@@ -114,16 +116,16 @@ export class V3Client implements LockClient {
     const { endpoint } = one;
     const prefix = this.#prefixes.get(endpoint) ?? (await this.#findPrefix(one));
     const { username, password } = this.#settings;
-    const requestFor = (path: string, message: Json, token?: string): WireRequest => ({
+    const requestFor = (path: string, messages: readonly Json[], token?: string): WireRequest => ({
       method: 'POST',
       path: prefix + path,
       query: '',
-      json: JSON.stringify(message),
+      json: messages.map((message) => JSON.stringify(message)).join('\n'),
       headers: token === undefined ? NEEDS_LEADER : [...NEEDS_LEADER, 'authorization', token],
     });
     let token = this.#tokens.get(endpoint);
     if (token === undefined && password !== undefined) {
-      const request = requestFor('/auth/authenticate', { name: username, password });
+      const request = requestFor('/auth/authenticate', [{ name: username, password }]);
       const answer = await this.#send(one, request);
       token = new Fields(answer, decodeBody(answer)).text('token');
       this.#tokens.set(endpoint, token);
@@ -131,7 +133,7 @@ export class V3Client implements LockClient {
     return {
       url: endpoint.url,
       ask: async (path, message) => {
-        const answer = await this.#send(one, requestFor(path, message, token));
+        const answer = await this.#send(one, requestFor(path, [message], token));
         const body = new Fields(answer, decodeBody(answer));
         // Streams with one answer, such as a keep-alive, wrap it.
         const fields = body.optional('result') ?? body;
@@ -140,11 +142,11 @@ export class V3Client implements LockClient {
         const { sentAt } = answer;
         return { fields, header, sentAt, member: endpoint.url, unusable: (why) => unusable(answer, why) };
       },
-      stream: async (path, message, onData, over) => {
+      stream: async (path, messages, onData, over) => {
         const ending = new Scope(one.ending, over);
         const unlimited = { ...one, ending, timeout: Number.POSITIVE_INFINITY };
         try {
-          await this.#send(unlimited, requestFor(path, message, token), onData);
+          await this.#send(unlimited, requestFor(path, messages, token), onData);
         } finally {
           ending.dispose();
         }

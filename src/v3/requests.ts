@@ -5,7 +5,7 @@ import type { Answer, CallOptions, Member, V3Client } from './client.ts';
 import { FailedPrecondition, NotFound } from './errors.ts';
 import { decodeRange, encodeBytes, type Fields, type KeyValue } from './messages.ts';
 import * as transactions from './transactions.ts';
-import { decodeWatchMessage, JsonObjects } from './watch.ts';
+import { decodeWatchMessage, JsonObjects, type WatchMessage, watchDeletion } from './watch.ts';
 
 /** Ends a watch that has shown what it was for. */
 const OVER = new Error('the watch has shown a change');
@@ -14,7 +14,7 @@ const OVER = new Error('the watch has shown a change');
 const HEDGE_AFTER = 1;
 
 /** Most keys that one transaction reads: etcd's default limit is 128 operations. */
-const KEYS_A_READ = 100;
+export const KEYS_A_READ = 100;
 
 /** An entry as a read has shown it. */
 export interface V3Entry extends Entry {
@@ -74,11 +74,16 @@ export interface AppendOptions extends CallOptions {
   readonly unanswered: { count: number };
 }
 
-export interface ChangeOptions extends CallOptions {
+export interface ChangeOptions extends Omit<WatchOptions, 'until'> {
   /** The key as the store has it. */
   readonly rawKey: string;
+}
+
+export interface WatchOptions extends CallOptions {
   /** The revision of the first change that counts. */
   readonly from: bigint;
+  /** Gets each message. Returns whether the watch has shown what it was for. */
+  readonly until: (said: WatchMessage) => boolean;
 }
 
 /** The requests that queues of locks are made of. Each has a key, or the path of a queue, as its first argument. */
@@ -127,6 +132,17 @@ export class LockRequests {
       const answer = await member.ask('/kv/range', { key: encodeBytes(key) });
       const [own] = decodeRange(answer.fields).map(entryOf);
       return { ...madeOf(answer), own, before: undefined };
+    });
+  }
+
+  /**
+   * Reads keys, each by itself, at one revision. Linearizable. Resolves to the entries that are there, by key.
+   * @param keys at most {@link KEYS_A_READ}
+   */
+  readEach(keys: readonly string[], options: CallOptions): Promise<Made & Pick<LeaseRenewal, 'entries'>> {
+    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
+      const answer = await member.ask('/kv/txn', transactions.readEach(keys));
+      return { ...madeOf(answer), entries: byKey(answer) };
     });
   }
 
@@ -186,7 +202,7 @@ export class LockRequests {
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
         made = madeOf(answer);
-        for (const entry of answer.fields.list('responses').flatMap(rangeIn)) entries.set(entry.key, entry);
+        for (const [key, entry] of byKey(answer)) entries.set(key, entry);
       }
       return { ...made, granted, sentAt: alive.sentAt, member: member.url, entries };
     });
@@ -250,23 +266,29 @@ export class LockRequests {
    * Waits until the key is deleted, or until changes since then are no longer known.
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
-  changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
-    const message = { create_request: { key: rawKey, start_revision: String(from), filters: ['NOPUT'] } };
+  changed(_: string, { rawKey, ...options }: ChangeOptions): Promise<void> {
+    const until = ({ isCompacted, deleted }: WatchMessage): boolean => isCompacted || deleted.length > 0;
+    return this.watch([rawKey], { ...options, until });
+  }
+
+  /**
+   * Watches for the deletion of keys, in one stream, until `until` returns true.
+   * @param rawKeys the keys as the store has them
+   * @throws {EtcdConnectionFailed} when the member ends the stream
+   */
+  watch(rawKeys: readonly string[], { from, until, ...options }: WatchOptions): Promise<void> {
+    const messages = rawKeys.map((rawKey) => watchDeletion(rawKey, from));
     return this.#client.call('poll', { lane: 'poll', ...options }, async (member) => {
       const over = new Scope();
-      let isChanged = false;
       const objects = new JsonObjects((text) => {
-        const said = decodeWatchMessage(text);
-        if (said === 'other') return;
-        isChanged = true;
-        over.abort(OVER);
+        if (!over.aborted && until(decodeWatchMessage(text))) over.abort(OVER);
       });
       try {
-        await member.stream('/watch', message, (chunk) => objects.add(chunk), over);
+        await member.stream('/watch', messages, (chunk) => objects.add(chunk), over);
       } catch (error) {
-        if (!isChanged) throw error;
+        if (!over.aborted) throw error;
       }
-      if (!isChanged) throw new EtcdConnectionFailed('the member ended the watch');
+      if (!over.aborted) throw new EtcdConnectionFailed('the member ended the watch');
     });
   }
 }
@@ -283,6 +305,10 @@ const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ cluster
 /** Returns the keys of a range within a transaction's answer. */
 const rangeIn = (response: Fields | undefined): V3Entry[] =>
   response ? decodeRange(response.message('response_range')).map(entryOf) : [];
+
+/** Returns the keys of all ranges within a transaction's answer. */
+const byKey = ({ fields }: Answer): ReadonlyMap<string, V3Entry> =>
+  new Map(fields.list('responses').flatMap((response) => rangeIn(response).map((entry) => [entry.key, entry])));
 
 const entryOf = ({ key, rawKey, value, createRevision, modRevision, lease }: KeyValue): V3Entry => ({
   key,

@@ -52,14 +52,20 @@ export class JsonObjects {
   }
 }
 
-/** What one message of a watch says. */
-export type WatchMessage =
-  /** A watched key was deleted. */
-  | 'deleted'
-  /** Nothing about a deletion: for example, that the watch has begun. */
-  | 'other'
-  /** The events from the start of the watch on are no longer known: read again. */
-  | 'compacted';
+/** What one message of a stream of watches says. */
+export interface WatchMessage {
+  /** Whether one of the watches has begun. */
+  readonly isCreated: boolean;
+  /** Whether the events from the start of a watch on are no longer known: read again. */
+  readonly isCompacted: boolean;
+  /** The watched keys that were deleted, in base64. */
+  readonly deleted: readonly string[];
+}
+
+/** The message that begins a watch for the deletion of a key. */
+export const watchDeletion = (rawKey: string, from: bigint): Json => ({
+  create_request: { key: rawKey, start_revision: String(from), filters: ['NOPUT'] },
+});
 
 /**
  * Reads a message of a watch.
@@ -75,10 +81,11 @@ export function decodeWatchMessage(text: string): WatchMessage {
   }
   if (body['error'] !== undefined) throw decodeError({ ...answer, status: 503 }, body);
   const result = new Fields(answer, body).message('result');
-  if (result.integer('compact_revision') > 0n) return 'compacted';
-  if (result.flag('canceled')) throw refused(result.text('cancel_reason'));
-  if (result.list('events').some((event) => event.text('type') === 'DELETE')) return 'deleted';
-  return 'other';
+  const isCompacted = result.integer('compact_revision') > 0n;
+  if (result.flag('canceled') && !isCompacted) throw refused(result.text('cancel_reason'));
+  const deletions = result.list('events').filter((event) => event.text('type') === 'DELETE');
+  const deleted = deletions.map((event) => event.message('kv').raw('key'));
+  return { isCreated: result.flag('created'), isCompacted, deleted };
 }
 
 const refused = (why: string): EtcdException =>

@@ -117,13 +117,14 @@ describe('the stream of a watch', () => {
   });
 
   test.each([
-    ['other', { result: { created: true } }],
-    ['other', { result: {} }],
-    ['other', { result: { events: [{ kv: { key: 'YQ==' } }] } }],
-    ['deleted', { result: { events: [{ kv: {} }, { type: 'DELETE', kv: { key: 'YQ==' } }] } }],
-    ['compacted', { result: { canceled: true, compact_revision: '131' } }],
-  ])('says %s: %j', (said, message) => {
-    expect(decodeWatchMessage(JSON.stringify(message))).toBe(said);
+    [{ isCreated: true }, { result: { created: true } }],
+    [{}, { result: {} }],
+    [{}, { result: { events: [{ kv: { key: 'YQ==' } }] } }],
+    [{ deleted: ['YQ=='] }, { result: { events: [{ kv: {} }, { type: 'DELETE', kv: { key: 'YQ==' } }] } }],
+    [{ isCompacted: true }, { result: { canceled: true, compact_revision: '131' } }],
+  ])('says %j: %j', (said, message) => {
+    const nothing = { isCreated: false, isCompacted: false, deleted: [] };
+    expect(decodeWatchMessage(JSON.stringify(message))).toEqual({ ...nothing, ...said });
   });
 
   test.each([
