@@ -59,6 +59,7 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
     onEntered?.(lease);
     const fencingToken = await contend({ ...acquisition, lease }, attempt);
     attempt.assertActive();
+    if (fencingToken !== undefined) lease.watch();
     return { lease, fencingToken };
   } catch (error) {
     const reason = attempt.explain(error);

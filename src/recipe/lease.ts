@@ -38,6 +38,7 @@ export class Lease {
   #renewals: Scope | undefined;
   #observer: RenewalObserver | undefined;
   #cancelTimer = () => {};
+  #endWatch: (() => void) | undefined;
   /** Error of the last renewal; undefined if it succeeded. */
   #trouble: unknown;
 
@@ -111,6 +112,11 @@ export class Lease {
     void this.#renewUntil(this.#renewals);
   }
 
+  /** Call this once the lock is held: the store may notice a loss before the next renewal does. */
+  watch(): void {
+    this.#endWatch ??= this.ticket.watch?.((why) => this.lose(why));
+  }
+
   /** Stops renewing; aborts a renewal under way. */
   rest(): void {
     this.#renewals?.abort(STOPPED);
@@ -121,6 +127,7 @@ export class Lease {
   stop(): void {
     this.#over = true;
     this.rest();
+    this.#endWatch?.();
     this.#cancelTimer();
   }
 

@@ -118,6 +118,11 @@ export interface Ticket {
   /** Reads the own entry; resolves to the error that says why it is lost, if it is. */
   verify(): Promise<Error | undefined>;
   /**
+   * Calls `onLost` once if the store notices, before a renewal does, that the own entry is gone or no longer the same. Returns the
+   * function that ends this. A store without this method leaves all losses to `renew`.
+   */
+  watch?(onLost: (why: Error) => void): () => void;
+  /**
    * Removes the own entry, or leaves it to expire: with `until`, sets its TTL to the time left, rounded up to whole seconds.
    * Resolves once the entry is certainly gone or has that TTL; a lost entry is not created again. Rejects when the store could
    * not be reached or the signal aborts. The work is then retried in the background until it succeeds, or until the store

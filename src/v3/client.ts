@@ -15,6 +15,7 @@ import { AskedOnce } from './asked-once.ts';
 import { AUTHENTICATE, decodeToken, refused, subjectOf, type Token } from './authentication.ts';
 import { decodeBody, TokenRefused, withHint } from './errors.ts';
 import { Leases } from './locks/leases.ts';
+import { LossWatch } from './locks/loss-watch.ts';
 import { V3LockStore } from './locks/store.ts';
 import { V3Surveyor } from './locks/surveyor.ts';
 import { decodeHeader, Fields, type Header, type Json, unusable } from './messages.ts';
@@ -60,8 +61,8 @@ export interface Member {
   readonly url: string;
   /** Sends a message to a path below the gateway's prefix, such as `/kv/txn`. */
   ask(path: string, message: Json): Promise<Answer>;
-  /** Like `ask`, for an answer that has no end. Resolves when the stream has ended; `over` ends it. */
-  stream(path: string, message: Json, onData: (chunk: Buffer) => void, over: Scope): Promise<void>;
+  /** Like `ask`, for messages whose answer has no end. Resolves when the stream has ended; `over` ends it. */
+  stream(path: string, messages: readonly Json[], onData: (chunk: Buffer) => void, over: Scope): Promise<void>;
 }
 
 /** Connects locks to an etcd cluster by the JSON gateway of its v3 API (etcd 3.3 and later). */
@@ -71,6 +72,7 @@ export class V3Client implements LockClient {
   readonly lockPrefix: string;
   readonly requests = new LockRequests(this);
   readonly leases = new Leases(this);
+  readonly losses = new LossWatch(this);
   readonly #settings: V3Settings;
   readonly #cluster: Cluster;
   readonly #prefixes = new AskedOnce<string>();
@@ -137,7 +139,7 @@ export class V3Client implements LockClient {
       url,
       ask: async (path, message) => {
         try {
-          const answer = await this.#send(one, requestOf(prefix + path, message, token));
+          const answer = await this.#send(one, requestOf(prefix + path, [message], token));
           const body = new Fields(answer, decodeBody(answer));
           // Streams with one answer, such as a keep-alive, wrap it.
           const fields = body.optional('result') ?? body;
@@ -150,11 +152,11 @@ export class V3Client implements LockClient {
           throw error;
         }
       },
-      stream: async (path, message, onData, over) => {
+      stream: async (path, messages, onData, over) => {
         const ending = new Scope(one.ending, over);
         const unlimited = { ...one, ending, timeout: Number.POSITIVE_INFINITY };
         try {
-          await this.#send(unlimited, requestOf(prefix + path, message, token), onData);
+          await this.#send(unlimited, requestOf(prefix + path, messages, token), onData);
         } finally {
           ending.dispose();
         }
@@ -170,7 +172,7 @@ export class V3Client implements LockClient {
     const { username, password } = this.#settings;
     if (password === undefined) return NO_TOKEN;
     const logIn = async (): Promise<Token> => {
-      const request = requestOf(prefix + AUTHENTICATE, { name: username, password }, NO_TOKEN);
+      const request = requestOf(prefix + AUTHENTICATE, [{ name: username, password }], NO_TOKEN);
       return decodeToken(await this.#send(this.#shared(one), request), password);
     };
     try {
@@ -207,10 +209,10 @@ export class V3Client implements LockClient {
   }
 }
 
-const requestOf = (path: string, message: Json, { text }: Token): WireRequest => ({
+const requestOf = (path: string, messages: readonly Json[], { text }: Token): WireRequest => ({
   method: 'POST',
   path,
   query: '',
-  json: JSON.stringify(message),
+  json: messages.map((message) => JSON.stringify(message)).join('\n'),
   headers: text === undefined ? NEEDS_LEADER : [...NEEDS_LEADER, 'authorization', text],
 });

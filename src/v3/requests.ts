@@ -5,7 +5,7 @@ import type { Answer, CallOptions, Member, V3Client } from './client.ts';
 import { FailedPrecondition, NotFound } from './errors.ts';
 import { decodeRange, encodeBytes, type Fields, type Json, type KeyValue } from './messages.ts';
 import * as transactions from './transactions.ts';
-import { decodeWatchMessage, JsonObjects, type WatchEvent } from './watch.ts';
+import { decodeWatchMessage, JsonObjects, type WatchEvent, type WatchMessage, watchDeletion } from './watch.ts';
 
 /** Ends a watch that has shown what it was for. */
 const OVER = new Error('the watch has shown a change');
@@ -14,7 +14,7 @@ const OVER = new Error('the watch has shown a change');
 const HEDGE_AFTER = 1;
 
 /** Most keys that one transaction reads: etcd's default limit is 128 operations. */
-const KEYS_A_READ = 100;
+export const KEYS_A_READ = 100;
 
 /** An entry as a read has shown it. */
 export interface V3Entry extends Entry {
@@ -81,13 +81,15 @@ export interface ChangeOptions extends CallOptions {
   readonly from: bigint;
 }
 
+export interface WatchOptions extends CallOptions {
+  /** Gets each message. Returns whether the watch has shown what it was for. */
+  readonly until: (said: WatchMessage) => boolean;
+}
+
 /** A change of a key. */
-export interface StoreEvent {
-  readonly isDeleted: boolean;
-  /** The revision of the change. */
-  readonly revision: bigint;
-  /** After the change. Of a deleted key, only its name is known. */
-  readonly entry: V3Entry;
+export interface StoreEvent extends Omit<WatchEvent, 'written'> {
+  /** The entry after the change; undefined: it was deleted. */
+  readonly written: V3Entry | undefined;
 }
 
 /** The requests that queues of locks are made of. Each has a key, or the path of a queue, as its first argument. */
@@ -136,6 +138,17 @@ export class LockRequests {
       const answer = await member.ask('/kv/range', { key: encodeBytes(key) });
       const [own] = decodeRange(answer.fields).map(entryOf);
       return { ...madeOf(answer), own, before: undefined };
+    });
+  }
+
+  /**
+   * Reads keys, each by itself, at one revision. Linearizable. Resolves to the entries that are there, by key.
+   * @param keys at most {@link KEYS_A_READ}
+   */
+  readEach(keys: readonly string[], options: CallOptions): Promise<Made & Pick<LeaseRenewal, 'entries'>> {
+    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
+      const answer = await member.ask('/kv/txn', transactions.readEach(keys));
+      return { ...madeOf(answer), entries: byKey(answer, keys.length) };
     });
   }
 
@@ -196,7 +209,7 @@ export class LockRequests {
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
         made = madeOf(answer);
-        for (const entry of responsesIn(answer, some.length).flatMap(rangeIn)) entries.set(entry.key, entry);
+        for (const [key, entry] of byKey(answer, some.length)) entries.set(key, entry);
       }
       return { ...made, granted, sentAt: alive.sentAt, member: member.url, entries };
     });
@@ -264,52 +277,47 @@ export class LockRequests {
    * Waits until the key is deleted, or until changes since then are no longer known.
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
-  async changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
-    const watched = { key: rawKey, start_revision: String(from), filters: ['NOPUT'] };
-    await this.#watch(
-      watched,
-      options,
-      (events) => events === 'compacted' || events.some(({ isDeleted }) => isDeleted),
-    );
+  changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
+    const until = ({ isCompacted, events }: WatchMessage): boolean =>
+      isCompacted || events.some(({ written }) => !written);
+    return this.watch([watchDeletion(rawKey, from)], { ...options, until });
   }
 
   /**
    * Waits for the next changes of keys that begin with a prefix. Resolves to undefined if changes since then are no longer known.
+   * @param from the revision of the first change that counts
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
-  async events(
-    prefix: string,
-    { from, ...options }: Omit<ChangeOptions, 'rawKey'>,
-  ): Promise<readonly StoreEvent[] | undefined> {
+  async events(prefix: string, from: bigint, options: CallOptions): Promise<readonly StoreEvent[] | undefined> {
     const { key, range_end } = transactions.below(prefix);
-    const watched = { key, range_end, start_revision: String(from) };
-    const events = await this.#watch(watched, options, (some) => some.length > 0);
-    if (events === 'compacted') return undefined;
-    return events.map(({ isDeleted, of }) => ({ isDeleted, revision: of.modRevision, entry: entryOf(of) }));
+    let said: WatchMessage | undefined;
+    const until = (message: WatchMessage): boolean => {
+      if (!message.isCompacted && message.events.length === 0) return false;
+      said = message;
+      return true;
+    };
+    await this.watch([{ create_request: { key, range_end, start_revision: String(from) } }], { ...options, until });
+    if (said?.isCompacted) return undefined;
+    return said?.events.map(({ key, revision, written }) => ({ key, revision, written: written && entryOf(written) }));
   }
 
-  /** Watches keys until a message is one to wait for. Resolves to its events. */
-  #watch(
-    watched: Json,
-    options: CallOptions,
-    isAwaited: (events: readonly WatchEvent[] | 'compacted') => boolean,
-  ): Promise<readonly WatchEvent[] | 'compacted'> {
+  /**
+   * Watches keys, in one stream, until `until` returns true.
+   * @param messages those that begin the watches
+   * @throws {EtcdConnectionFailed} when the member ends the stream
+   */
+  watch(messages: readonly Json[], { until, ...options }: WatchOptions): Promise<void> {
     return this.#client.call('poll', { lane: 'poll', ...options }, async (member) => {
       const over = new Scope();
-      let awaited: readonly WatchEvent[] | 'compacted' | undefined;
       const objects = new JsonObjects((text) => {
-        const events = decodeWatchMessage(text);
-        if (awaited || !isAwaited(events)) return;
-        awaited = events;
-        over.abort(OVER);
+        if (!over.aborted && until(decodeWatchMessage(text))) over.abort(OVER);
       });
       try {
-        await member.stream('/watch', { create_request: watched }, (chunk) => objects.add(chunk), over);
+        await member.stream('/watch', messages, (chunk) => objects.add(chunk), over);
       } catch (error) {
-        if (!awaited) throw error;
+        if (!over.aborted) throw error;
       }
-      if (awaited) return awaited;
-      throw new EtcdConnectionFailed('the member ended the watch');
+      if (!over.aborted) throw new EtcdConnectionFailed('the member ended the watch');
     });
   }
 }
@@ -334,6 +342,10 @@ type Responses<N> = N extends 1 ? [Fields] : N extends 2 ? [Fields, Fields] : Fi
 
 /** Returns the keys of a range within a transaction's answer. */
 const rangeIn = (response: Fields): V3Entry[] => decodeRange(response.message('response_range')).map(entryOf);
+
+/** Returns the keys of all ranges within the answer to a transaction of so many. */
+const byKey = (answer: Answer, count: number): ReadonlyMap<string, V3Entry> =>
+  new Map(responsesIn(answer, count).flatMap((response) => rangeIn(response).map((entry) => [entry.key, entry])));
 
 const entryOf = ({ key, rawKey, value, createRevision, modRevision, lease }: KeyValue): V3Entry => ({
   key,

@@ -1,7 +1,7 @@
 import { EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from '../http/message.ts';
 import { decodeCancellation, decodeError } from './errors.ts';
-import { decodeKeyValue, Fields, type Json, type KeyValue } from './messages.ts';
+import { decodeKeyValue, decodeText, Fields, type Json, type KeyValue } from './messages.ts';
 
 /** Most bytes of one message. An answer about one key is far smaller. */
 const LONGEST_MESSAGE = 4 * 1024 * 1024;
@@ -52,18 +52,34 @@ export class JsonObjects {
   }
 }
 
-/** A change of a watched key. Of a deleted key, only its name and the revision of the deletion are known. */
+/** A change of a watched key. */
 export interface WatchEvent {
-  readonly isDeleted: boolean;
-  readonly of: KeyValue;
+  readonly key: string;
+  /** The revision of the change. */
+  readonly revision: bigint;
+  /** undefined: the key was deleted. */
+  readonly written: KeyValue | undefined;
 }
 
+/** What one message of a stream of watches says. */
+export interface WatchMessage {
+  /** Whether one of the watches has begun. */
+  readonly isCreated: boolean;
+  /** Whether the events from the start of a watch on are no longer known: read again. */
+  readonly isCompacted: boolean;
+  readonly events: readonly WatchEvent[];
+}
+
+/** The message that begins a watch for the deletion of a key. */
+export const watchDeletion = (rawKey: string, from: bigint): Json => ({
+  create_request: { key: rawKey, start_revision: String(from), filters: ['NOPUT'] },
+});
+
 /**
- * Reads a message of a watch. Returns its events, of which the message that begins a watch has none, or to `compacted`: the
- * events from the start of the watch on are no longer known, so read again.
+ * Reads a message of a watch.
  * @throws the error that the message is, or {@link EtcdConnectionFailed} when the member has ended the watch
  */
-export function decodeWatchMessage(text: string): readonly WatchEvent[] | 'compacted' {
+export function decodeWatchMessage(text: string): WatchMessage {
   const answer: WireAnswer = { status: 200, headers: {}, body: text, sentAt: 0 };
   let body: Json;
   try {
@@ -73,10 +89,15 @@ export function decodeWatchMessage(text: string): readonly WatchEvent[] | 'compa
   }
   if (body['error'] !== undefined) throw decodeError({ ...answer, status: 503 }, body);
   const result = new Fields(answer, body).message('result');
-  if (result.integer('compact_revision') > 0n) return 'compacted';
-  if (result.flag('canceled')) throw decodeCancellation(result.text('cancel_reason'));
-  return result.list('events').map((event) => ({
-    isDeleted: event.text('type') === 'DELETE',
-    of: decodeKeyValue(event.message('kv')),
-  }));
+  const isCompacted = result.integer('compact_revision') > 0n;
+  if (result.flag('canceled') && !isCompacted) throw decodeCancellation(result.text('cancel_reason'));
+  const events = result.list('events').map((event) => {
+    const changed = event.message('kv');
+    return {
+      key: decodeText(changed.raw('key')),
+      revision: changed.positive('mod_revision'),
+      written: event.text('type') === 'DELETE' ? undefined : decodeKeyValue(changed),
+    };
+  });
+  return { isCreated: result.flag('created'), isCompacted, events };
 }

@@ -6,6 +6,7 @@ import { entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
+import { untilWatched } from '../support/watched-keys.ts';
 
 const isAppend = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
 const isRemoval = ({ path, body }: ProxiedRequest): boolean =>
@@ -116,6 +117,8 @@ test('a cycle of a warm client is two requests', async () => {
 test('many holds cost one keep-alive and one read for each third of the TTL', async () => {
   const { name, locks, proxy } = await setUp(() => false);
   const holds = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`${name}-${i}`, { ttl: 6 })));
+  // The watch of held entries reads them, too.
+  await untilWatched(proxy, ...holds.map(({ key }) => key));
   const before = proxy.requests.length;
   await until(
     () => proxy.requests.slice(before).filter(isKeepAlive),

@@ -116,14 +116,27 @@ describe('the stream of a watch', () => {
     expect(() => split.add(Buffer.from(`{"a":"${'x'.repeat(5 * 1024 * 1024)}`))).toThrow(EtcdUnusableAnswer);
   });
 
+  const WRITTEN = { key: 'YQ==', create_revision: '2', mod_revision: '2' };
+
   test.each([
-    ['other', { result: { created: true } }],
-    ['other', { result: {} }],
-    ['other', { result: { events: [{ kv: { key: 'YQ==' } }] } }],
-    ['deleted', { result: { events: [{ kv: {} }, { type: 'DELETE', kv: { key: 'YQ==' } }] } }],
-    ['compacted', { result: { canceled: true, compact_revision: '131' } }],
-  ])('says %s: %j', (said, message) => {
-    expect(decodeWatchMessage(JSON.stringify(message))).toBe(said);
+    [{ isCreated: true }, { result: { created: true } }],
+    [{}, { result: {} }],
+    [{ events: [{ isDeleted: false, key: 'a' }] }, { result: { events: [{ kv: WRITTEN }] } }],
+    [
+      {
+        events: [
+          { isDeleted: false, key: 'a' },
+          { isDeleted: true, key: 'a' },
+        ],
+      },
+      { result: { events: [{ kv: WRITTEN }, { type: 'DELETE', kv: { key: 'YQ==', mod_revision: '3' } }] } },
+    ],
+    [{ isCompacted: true }, { result: { canceled: true, compact_revision: '131' } }],
+  ])('says %j: %j', (said, message) => {
+    const nothing = { isCreated: false, isCompacted: false, events: [] };
+    const { events, ...rest } = decodeWatchMessage(JSON.stringify(message));
+    const changes = events.map(({ key, written }) => ({ isDeleted: !written, key }));
+    expect({ ...rest, events: changes }).toEqual({ ...nothing, ...said });
   });
 
   test.each([

@@ -1,4 +1,4 @@
-import type { Queue } from '../../recipe/store.ts';
+import type { Entry, Queue } from '../../recipe/store.ts';
 import type { V3Entry } from '../requests.ts';
 
 /** Whether a key is an entry of the queue at this path, and not one of a lock whose name begins with this lock's. */
@@ -6,7 +6,7 @@ export const isDirectly = (path: string, key: string): boolean =>
   key.startsWith(`${path}/`) && !key.includes('/', path.length + 1);
 
 /** Returns the entries in the order in which they are served. */
-export const inOrder = (entries: readonly V3Entry[]): readonly V3Entry[] =>
+export const inOrder = <E extends Entry>(entries: readonly E[]): readonly E[] =>
   [...entries].sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.key < b.key ? -1 : 1));
 
 /** A queue whose entries are all of one lock. */

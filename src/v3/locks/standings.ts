@@ -12,12 +12,22 @@ import { hedgeReadAfter } from './timing.ts';
 
 const debug = createDebug('lock');
 
-/** @throws the error that says why the own entry is lost, if the answer shows that */
-export function checkPresent(own: OwnEntry, { own: present, clusterId }: Pick<Glance, 'own' | 'clusterId'>): void {
-  if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
-  if (!present) throw lost(own, clusterId, 'its key is gone');
+/** Returns the error that says why the own entry is lost, if the answer shows that. */
+export function whyLost(
+  own: OwnEntry,
+  { own: present, clusterId }: Pick<Glance, 'own' | 'clusterId'>,
+): Error | undefined {
+  if (clusterId !== own.clusterId) return lost(own, clusterId, '');
+  if (!present) return lost(own, clusterId, 'its key is gone');
   if (present.rank !== own.rank || present.value !== own.value)
-    throw lost(own, clusterId, 'its key was re-created, or carries another value');
+    return lost(own, clusterId, 'its key was re-created, or carries another value');
+  return undefined;
+}
+
+/** @throws the error that says why the own entry is lost, if the answer shows that */
+export function checkPresent(own: OwnEntry, read: Pick<Glance, 'own' | 'clusterId'>): void {
+  const why = whyLost(own, read);
+  if (why) throw why;
 }
 
 /** Reads where the own entry of one ticket stands in its queue. */

@@ -59,8 +59,8 @@ export class V3Surveyor implements Surveyor {
     const { path } = survey.queue;
     const ending = new Scope(signal).abortAt(Deadline.after(longestSilence(null)), () => SILENT);
     try {
-      const options = { from: BigInt(survey.index) + 1n, signal: ending };
-      const events = await this.#client.requests.events(`${path}/`, options);
+      const from = BigInt(survey.index) + 1n;
+      const events = await this.#client.requests.events(`${path}/`, from, { signal: ending });
       if (!events || this.#client.clusterId !== survey.clusterId) return undefined;
       return await this.#changesBy(events, survey, signal);
     } catch (error) {
@@ -94,13 +94,13 @@ export class V3Surveyor implements Surveyor {
     const { name, path } = survey.queue;
     let { entries } = survey.queue;
     const changes: QueueChange[] = [];
-    for (const { isDeleted, revision, entry } of events) {
-      if (isDirectly(path, entry.key)) {
-        const others = entries.filter(({ key }) => key !== entry.key);
-        const written = isDeleted ? [] : await this.#client.requests.withTtls([entry], { signal });
-        entries = isDeleted ? others : parsedIn(name, [...others, ...written] as V3Entry[]);
+    for (const { key: changed, revision, written } of events) {
+      if (isDirectly(path, changed)) {
+        const others = entries.filter(({ key }) => key !== changed);
+        const added = written ? await this.#client.requests.withTtls([written], { signal }) : [];
+        entries = inOrder([...others, ...added.map((entry) => parsed(name, entry))]);
       }
-      changes.push({ how: isDeleted ? 'removed' : 'written', entries, index: Number(revision) });
+      changes.push({ how: written ? 'written' : 'removed', entries, index: Number(revision) });
     }
     return changes;
   }

@@ -21,7 +21,7 @@ import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
 import type { Appended, V3Entry } from '../requests.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
-import { checkPresent, Standings } from './standings.ts';
+import { checkPresent, Standings, whyLost } from './standings.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
 
 const debug = createDebug('lock');
@@ -143,12 +143,15 @@ export class V3Ticket implements Ticket, Tenant {
   async verify(): Promise<Error | undefined> {
     const own = this.#required();
     try {
-      checkPresent(own, await this.#client.requests.get(this.key, {}));
-      return undefined;
+      return whyLost(own, await this.#client.requests.get(this.key, {}));
     } catch (error) {
-      if (error instanceof EtcdLockExpired || error instanceof EtcdClusterIdChanged) return error;
+      if (error instanceof EtcdClusterIdChanged) return error;
       throw error;
     }
+  }
+
+  watch(onLost: (why: Error) => void): () => void {
+    return this.#client.losses.watch({ own: this.#required(), onLost });
   }
 
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {

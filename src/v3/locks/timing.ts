@@ -23,3 +23,15 @@ export const SEARCH_APPEND_FOR: Seconds = 120;
 
 /** Maximum time between two background attempts to remove a key. */
 export const REMOVE_EVERY: Seconds = 2;
+
+/**
+ * Time after which a held entry is watched, and between two changes of the set of watched entries: a shorter hold would cost more
+ * requests than it does by itself. At twice this time, every hold that has room is watched.
+ */
+export const WATCH_HOLDS_AFTER: Seconds = 0.25;
+
+/** Maximum time for the watches of one stream to begin. */
+export const WATCHES_BEGIN_WITHIN: Seconds = 2;
+
+/** Maximum time that a stream of watches may be silent before its entries are read: its member may be down. */
+export const WATCH_HOLDS_FOR: Seconds = 20;

@@ -1,0 +1,123 @@
+import { pause, Scope } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import { EtcdConnectionFailed } from '../../errors.ts';
+import type { OwnEntry } from '../../recipe/store.ts';
+import { atDeadline, Backoff, Deadline } from '../../time.ts';
+import type { V3Client } from '../client.ts';
+import { encodeBytes } from '../messages.ts';
+import { type Glance, KEYS_A_READ } from '../requests.ts';
+import { type WatchMessage, watchDeletion } from '../watch.ts';
+import { whyLost } from './standings.ts';
+import { WATCH_HOLDS_FOR, WATCHES_BEGIN_WITHIN } from './timing.ts';
+
+const debug = createDebug('watch');
+
+/** A held entry that is watched. */
+export interface HeldEntry {
+  readonly own: OwnEntry;
+  /** Called once if a read has shown that the entry is gone or no longer the same. */
+  readonly onLost: (why: Error) => void;
+}
+
+/** Most bytes of a stream's request. etcd ignores what arrives after its first answer, and this much arrives at once. */
+const MAX_BYTES = 8000;
+/** Bytes of a watch in the request, without its key. */
+const BYTES_A_WATCH = 100;
+
+/** Abort reasons of a round. The first two are no failure. */
+const SILENT = new Error('no event in time');
+const GROWN = new Error('the watched entries have changed');
+const INCOMPLETE = new EtcdConnectionFailed('the watches did not begin in time');
+
+const keysOf = (holds: Iterable<HeldEntry>): ReadonlySet<string> => new Set([...holds].map(({ own }) => own.key));
+
+/** The bytes of a hold's watch in the request of its stream. */
+const bytesOf = ({ own }: HeldEntry): number => BYTES_A_WATCH + Math.ceil(Buffer.byteLength(own.key) / 3) * 4;
+
+/** Watches a limited number of held entries by one stream. The request of a stream cannot grow, so a larger one replaces it. */
+export class LossStream {
+  readonly #client: V3Client;
+  readonly #holds = new Set<HeldEntry>();
+  readonly #backoff = new Backoff({ first: 50, most: 5_000 });
+  #bytes = 0;
+  /** Ends the present read or watch. */
+  #round: Scope | undefined;
+
+  constructor(client: V3Client) {
+    this.#client = client;
+  }
+
+  hasRoomFor(hold: HeldEntry): boolean {
+    return this.#holds.size < KEYS_A_READ && this.#bytes + bytesOf(hold) <= MAX_BYTES;
+  }
+
+  /** Adds a hold. It is watched after {@link LossStream.restart}. */
+  add(hold: HeldEntry): void {
+    this.#holds.add(hold);
+    this.#bytes += bytesOf(hold);
+  }
+
+  /** Removes a hold. Ends the stream if that was the last one. */
+  remove(hold: HeldEntry): void {
+    if (!this.#holds.delete(hold)) return;
+    this.#bytes -= bytesOf(hold);
+    if (this.#holds.size === 0) this.#round?.abort(GROWN);
+  }
+
+  /** Watches all holds that were added. */
+  restart(): void {
+    if (this.#round) this.#round.abort(GROWN);
+    else void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    const { closing } = this.#client.pending;
+    while (this.#holds.size > 0 && !closing.aborted) {
+      const round = new Scope(closing);
+      this.#round = round;
+      const failure = await this.#watch(round).catch((error: unknown) => error);
+      round.dispose();
+      if (round.reason === SILENT) this.#backoff.reset();
+      if (round.reason === SILENT || round.reason === GROWN) continue;
+      if (failure) debug('watch of held entries failed: %s', failure);
+      await pause(this.#backoff.next(), closing);
+    }
+    this.#round = undefined;
+  }
+
+  /** Reads the entries and reports those that are lost, then watches the others. Resolves when one of them may be lost. */
+  async #watch(round: Scope): Promise<void> {
+    const { requests } = this.#client;
+    const call = { lane: 'background', background: true, signal: round } as const;
+    const asked = [...this.#holds];
+    const { entries, clusterId, revision } = await requests.readEach([...keysOf(asked)], call);
+    for (const hold of asked) this.#check(hold, { own: entries.get(hold.own.key), clusterId });
+    const keys = keysOf(this.#holds);
+    let begun = 0;
+    const cancel = atDeadline(Deadline.after(WATCHES_BEGIN_WITHIN), () => round.abort(INCOMPLETE), { ref: false });
+    round.abortAt(Deadline.after(WATCH_HOLDS_FOR), () => SILENT, { ref: false });
+    const until = ({ isCreated, isCompacted, events }: WatchMessage): boolean => {
+      if (isCreated) begun += 1;
+      if (begun === keys.size) cancel();
+      const held = keysOf(this.#holds);
+      return isCompacted || events.some(({ key, written }) => !written && held.has(key));
+    };
+    try {
+      await requests.watch(
+        [...keys].map((key) => watchDeletion(encodeBytes(key), revision + 1n)),
+        { ...call, until },
+      );
+    } finally {
+      cancel();
+    }
+  }
+
+  #check(hold: HeldEntry, read: Pick<Glance, 'own' | 'clusterId'>): void {
+    // The hold may have ended during the read.
+    const why = this.#holds.has(hold) ? whyLost(hold.own, read) : undefined;
+    if (!why) return;
+    this.#backoff.reset();
+    this.remove(hold);
+    hold.onLost(why);
+  }
+}

@@ -1,0 +1,69 @@
+import { atDeadline, Deadline, now } from '../../time.ts';
+import type { V3Client } from '../client.ts';
+import { type HeldEntry, LossStream } from './loss-stream.ts';
+import { WATCH_HOLDS_AFTER } from './timing.ts';
+
+/** Most streams of one client: each takes a socket. Holds beyond that learn of a loss by their next renewal. */
+const MAX_STREAMS = 4;
+
+/**
+ * Watches the held entries of one client, so that the deletion of one is noticed at once. Each key is watched by itself: a watch of
+ * the prefix would carry the deletions of all clients.
+ */
+export class LossWatch {
+  readonly #client: V3Client;
+  readonly #streams: LossStream[] = [];
+  /** The holds that no stream watches, each with when it began. In the order in which they began. */
+  readonly #unwatched = new Map<HeldEntry, number>();
+  #isPlanned = false;
+
+  constructor(client: V3Client) {
+    this.#client = client;
+  }
+
+  /** Watches an entry until it is lost, or until the returned function is called. */
+  watch(hold: HeldEntry): () => void {
+    this.#unwatched.set(hold, now());
+    this.#plan();
+    return () => this.#end(hold);
+  }
+
+  #end(hold: HeldEntry): void {
+    if (this.#unwatched.delete(hold)) return;
+    for (const stream of this.#streams) stream.remove(hold);
+    if (this.#unwatched.size > 0) this.#plan();
+  }
+
+  #plan(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    atDeadline(Deadline.after(WATCH_HOLDS_AFTER), this.#place, { ref: false });
+  }
+
+  /** Adds the holds that have lasted long enough to the streams, as far as there is room. */
+  readonly #place = (): void => {
+    this.#isPlanned = false;
+    const began = now() - WATCH_HOLDS_AFTER * 1000;
+    const grown = new Set<LossStream>();
+    for (const [hold, since] of this.#unwatched) {
+      if (since > began) {
+        this.#plan();
+        break;
+      }
+      const stream = this.#streamFor(hold);
+      if (!stream) continue;
+      this.#unwatched.delete(hold);
+      stream.add(hold);
+      grown.add(stream);
+    }
+    for (const stream of grown) stream.restart();
+  };
+
+  #streamFor(hold: HeldEntry): LossStream | undefined {
+    const present = this.#streams.find((stream) => stream.hasRoomFor(hold));
+    if (present || this.#streams.length === MAX_STREAMS) return present;
+    const stream = new LossStream(this.#client);
+    this.#streams.push(stream);
+    return stream;
+  }
+}
