@@ -12,7 +12,7 @@ const ONLY_V2 = [
   'test/faults/missed-events.test.ts',
   'test/faults/without-v2.test.ts',
   // These test the faults themselves, and know no API.
-  'test/faults/{checker,fault-cluster,guarded-sets,line,promises,schedule,tcp-proxy,verdict,waits}.test.ts',
+  'test/faults/{checker,fault-cluster,guarded-sets,keyless,line,promises,revoked,schedule,tcp-proxy,verdict,waits}.test.ts',
 ];
 
 /** The fault tests on one API of etcd. */

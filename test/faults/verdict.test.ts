@@ -98,3 +98,32 @@ test('reportOn() returns one line for each figure', () => {
     'holds lost too early: 1',
   ]);
 });
+
+test('an overlap after etcd has removed an entry by mistake is reported, and breaks no promise', () => {
+  const revoked = { at: 50, index: 9, lock: 'steady', rank: 1n, action: 'gone', value: 'A' } as const;
+  const lock: LockOutcome = {
+    ...good,
+    api: 'v3',
+    history: [
+      { at: 0, who: 'a', kind: 'asks', uuid: 'A' },
+      { at: 20, who: 'a', kind: 'held', token: '3' },
+      { at: 30, who: 'b', kind: 'asks', uuid: 'B' },
+      { at: 60, who: 'b', kind: 'held', token: '9' },
+      { at: 70, who: 'b', kind: 'released', token: '9' },
+      { at: 80, who: 'a', kind: 'released', token: '3' },
+    ],
+    queue: [
+      { at: 10, index: 1, lock: 'steady', rank: 1n, action: 'queued', value: 'A' },
+      { at: 30, index: 5, lock: 'steady', rank: 5n, action: 'queued', value: 'B' },
+      revoked,
+      { at: 75, index: 10, lock: 'steady', rank: 5n, action: 'gone', value: 'B' },
+    ],
+    revoked: [revoked],
+  };
+  const judged = judgeLock(lock);
+  expect(brokenIn(outcomeOf(lock), [judged])).toEqual([]);
+  expect(reportOn(outcomeOf(lock), [judged])).toContain(
+    '  overlap: a with token 3 from 0.02 s to 0.08 s, b with token 9 from 0.06 s to 0.07 s',
+  );
+  expect(brokenIn(outcomeOf(lock), [judgeLock({ ...lock, revoked: [] })])).toHaveLength(1);
+});
