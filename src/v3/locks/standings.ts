@@ -28,6 +28,8 @@ export class Standings {
   #fresh: Appended | undefined;
   /** The entry waited for, and the revision of the read that showed it. */
   #behind: { readonly entry: V3Entry; readonly revision: bigint } | undefined;
+  /** Whether the last wait ended because nothing was heard: its member may be down. */
+  #wasSilent = false;
   /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
   #token: { readonly rank: bigint; readonly token: bigint } | undefined;
 
@@ -46,7 +48,8 @@ export class Standings {
   async read(own: OwnEntry, mode: LockMode, { signal, latest }: StandingOptions): Promise<Standing> {
     const fresh = latest ? undefined : this.#fresh;
     this.#fresh = undefined;
-    const call = { signal, attemptTimeout: hedgeReadAfter(own.granted) };
+    const call = { signal, attemptTimeout: hedgeReadAfter(own.granted, this.#wasSilent) };
+    this.#wasSilent = false;
     return (mode === 'exclusive' && (await this.#behindOne(own, fresh, call))) || this.#inQueue(own, mode, fresh, call);
   }
 
@@ -54,7 +57,9 @@ export class Standings {
   async changed(ttl: number | null, signal: Source | undefined): Promise<boolean> {
     if (!this.#behind) return true;
     const { entry, revision } = this.#behind;
-    return untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+    const end = await untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+    this.#wasSilent = end === 'silence';
+    return end !== 'failure';
   }
 
   /**

@@ -133,7 +133,8 @@ export class V3Ticket implements Ticket, Tenant {
       const { sentAt, granted, member } = renewal;
       return this.#set({ ...own, sentAt, granted, member }, own);
     } catch (error) {
-      throw error instanceof NotFound ? this.#lost(own, 'its lease has ended') : error;
+      // Another cluster knows no such lease.
+      throw error instanceof NotFound ? lost(own, this.#client.clusterId, 'its lease has ended') : error;
     }
   }
 
