@@ -133,11 +133,11 @@ async function leftoversOf(
   return [...new Set([...wrong, ...later.map(({ key }) => key)])];
 }
 
-/** Returns the leases that are left once all of them must have expired. */
+/** Returns the leases that are left once all of them must have expired, even if an election starts their TTLs again. */
 async function leasesLeft(store: TestedStore, { cluster, arenas }: Crew): Promise<string[]> {
   const { etcd } = await cluster.leader();
   const leases = () => store.leases(etcd.url);
-  const timeout = (Math.max(...arenas.map(longestTtl)) + 2) * 1000;
+  const timeout = (Math.max(...arenas.map(longestTtl)) + 2) * 2 * 1000;
   return until(leases, (left) => left.length === 0, { timeout, every: 100 }).catch(leases);
 }
 

@@ -58,7 +58,12 @@ export const V3: TestedStore = {
     const confirmations = () =>
       members.flatMap(({ proxy }) => proxy.requests).filter((request) => confirms(request, first?.key ?? '')).length;
     const before = confirmations();
-    await until(confirmations, (count) => count > before);
+    const isReplaced = async () => (await V3.queue(lock, await url()))[0]?.key !== first?.key;
+    await until(
+      async () => confirmations() > before || (await isReplaced()),
+      (renewed) => renewed,
+      { every: 50 },
+    );
   },
 
   async write(url) {
