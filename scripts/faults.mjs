@@ -1,4 +1,4 @@
-// `npm run faults -- --repeat 20`: repeats every named fault on a real cluster until one fails, then prints recovery times.
+// `npm run faults -- --api v3 --repeat 20`: repeats every named fault on a real cluster until one fails, then prints recovery times.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,24 +6,25 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from './run.mjs';
 
-const USAGE = 'usage: npm run faults -- [--repeat N]';
+const USAGE = 'usage: npm run faults -- [--api v2|v3] [--repeat N]';
 
 process.exitCode = faults();
 
 function faults() {
   let values;
   try {
-    ({ values } = parseArgs({ options: { repeat: { type: 'string' } } }));
+    ({ values } = parseArgs({ options: { api: { type: 'string' }, repeat: { type: 'string' } } }));
   } catch (error) {
     return misuse(error.message);
   }
-  const { repeat = '1' } = values;
+  const { api = 'v2', repeat = '1' } = values;
+  if (api !== 'v2' && api !== 'v3') return misuse(`API must be v2 or v3, got ${api}`);
   if (!/^[1-9]\d*$/.test(repeat)) return misuse(`N must be an integer >= 1, got ${repeat}`);
 
   const results = new Map();
   for (let round = 1; round <= Number(repeat); round++) {
     const start = performance.now();
-    const { output, tests } = runOnce();
+    const { output, tests } = runOnce(api);
     if (output !== undefined) {
       report(results);
       console.error(`${output}\nfailed in round ${round} of ${repeat}`);
@@ -47,15 +48,16 @@ function misuse(problem) {
 }
 
 /** Returns the outcome of each test, or the output of a failed run. */
-function runOnce() {
+function runOnce(api) {
   const directory = mkdtempSync(join(tmpdir(), 'faults-'));
   try {
     const file = join(directory, 'results.json');
-    const args = ['run', '--project=faults', '--exclude=test/faults/campaign.test.ts'];
+    const args = ['run', `--project=faults-${api}`];
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
     const { status, stdout, stderr } = spawnSync('node_modules/.bin/vitest', [...args, ...reporters], {
       cwd: root,
       encoding: 'utf8',
+      env: { ...process.env, FAULTS: 'named' },
       maxBuffer: 64 * 1024 * 1024,
     });
     if (status !== 0) return { output: `${stdout}${stderr}` };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Outcome, runCampaign } from './campaign.ts';
 import { reportOn } from './report.ts';
+import { STORE } from './stores/tested.ts';
 import { brokenIn, judgeLock } from './verdict.ts';
 
 /** `npm run soak` sets both. */
@@ -15,7 +16,7 @@ const AROUND = 240;
 
 /** Writes the outcome to a file and returns the path of the file. */
 function keep(outcome: Outcome): string {
-  const file = join(tmpdir(), `etcd-v2-lock-campaign-${outcome.seed}.json`);
+  const file = join(tmpdir(), `etcd-v2-lock-campaign-${STORE.api}-${outcome.seed}.json`);
   const plain = (_: string, value: unknown) =>
     typeof value === 'bigint' ? String(value) : value instanceof Map ? Object.fromEntries(value) : value;
   writeFileSync(file, JSON.stringify(outcome, plain, 1));
@@ -23,9 +24,9 @@ function keep(outcome: Outcome): string {
 }
 
 test(
-  `${SECONDS} s of random faults (seed ${SEED}) break no promise`,
+  `${SECONDS} s of random faults on etcd ${STORE.api} (seed ${SEED}) break no promise`,
   async () => {
-    const outcome = await runCampaign(SEED, SECONDS);
+    const outcome = await runCampaign(STORE, SEED, SECONDS);
     const locks = outcome.locks.map(judgeLock);
     const broken = brokenIn(outcome, locks);
     // biome-ignore lint/suspicious/noConsole: no other output shows the waits.

@@ -1,16 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { queueOn } from '../support/locks.ts';
 import { now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
-import type { ContenderKind } from './contender.ts';
-import { ARENAS, type Arena, Crew } from './crew.ts';
+import { type ContenderKind, isOurs } from './contender.ts';
+import { type Arena, Crew, ttlOf } from './crew.ts';
 import { startFaultCluster } from './fault-cluster.ts';
 import { type GuardedSets, startGuardedSets } from './guarded-sets.ts';
+import type { QueueEvent } from './history.ts';
 import { inflict } from './inflict.ts';
 import { ownersIn } from './line.ts';
 import { startPulse } from './pulse.ts';
-import { type QueueLog, watchQueues } from './queue-log.ts';
+import type { QueueLog } from './queue-log.ts';
+import { revokedByEtcd } from './revoked.ts';
 import { type Planned, schedule, type TrackName } from './schedule.ts';
+import type { TestedStore } from './stores/store.ts';
 import type { Trial } from './waits.ts';
 
 const TRACKS: readonly TrackName[] = ['members', 'network', 'contenders'];
@@ -21,6 +23,8 @@ export interface LockOutcome extends Trial {
   readonly sets: Readonly<Record<'fenced' | 'plain', ReturnType<GuardedSets['result']>>>;
   /** Keys that should have been removed. */
   readonly leftovers: readonly string[];
+  /** Removals that etcd made by mistake. */
+  readonly revoked: readonly QueueEvent[];
 }
 
 export interface Outcome {
@@ -28,24 +32,26 @@ export interface Outcome {
   readonly seconds: number;
   readonly locks: readonly LockOutcome[];
   readonly kinds: ReadonlyMap<string, ContenderKind>;
+  /** Ids of the leases that are left after their TTLs. */
+  readonly leases: readonly string[];
   /** Contenders that did not end when asked to quit. */
   readonly stuck: readonly string[];
   /** Exit codes and output of contenders that failed without being killed. */
   readonly crashes: readonly string[];
 }
 
-/** Runs contenders on a cluster for that many seconds, with the faults that the seed gives. */
-export async function runCampaign(seed: number, seconds: number): Promise<Outcome> {
+/** Runs contenders of that store on a cluster for that many seconds, with the faults that the seed gives. */
+export async function runCampaign(store: TestedStore, seed: number, seconds: number): Promise<Outcome> {
   const cluster = await startFaultCluster();
   const sets = await startGuardedSets();
-  const queues = await watchQueues(cluster.members.map(({ etcd }) => etcd.url));
-  const pulse = startPulse(cluster.urls);
-  const crew = new Crew(cluster, sets.url);
+  const queues = await store.watchQueues(cluster.members.map(({ etcd }) => etcd.url));
+  const pulse = startPulse(cluster.urls, store);
+  const crew = new Crew(store.api, cluster, sets.url);
   try {
     crew.start();
-    const { recorder } = crew;
+    const { arenas, recorder } = crew;
     await until(
-      () => ARENAS.map(({ lock }) => recorder.history(lock).filter(({ kind }) => kind === 'held').length),
+      () => arenas.map(({ lock }) => recorder.history(lock).filter(({ kind }) => kind === 'held').length),
       (holds) => holds.every((count) => count > 0),
     );
     const begin = now();
@@ -56,22 +62,29 @@ export async function runCampaign(seed: number, seconds: number): Promise<Outcom
     await sleep(begin + seconds * 1000 - now());
     await cluster.leader();
     const stuck = await crew.quit();
-    const leftovers = await Promise.all(ARENAS.map((arena) => leftoversOf(arena, crew, stuck, queues)));
+    const leftovers = await Promise.all(arenas.map((arena) => leftoversOf(arena, { crew, store, stuck, queues })));
+    const leases = await leasesLeft(store, crew);
     const outages = pulse.outages();
     const { faults, stops } = recorder;
-    const locks = ARENAS.map(({ lock, ttl }, i) => ({
-      lock,
-      ttl,
-      history: recorder.history(lock),
-      queue: queues.events().filter((event) => event.lock === lock),
-      faults,
-      outages,
-      stops,
-      judged: (who: string) => crew.kinds.get(who) !== 'python',
-      sets: { fenced: sets.result(lock, 'fenced'), plain: sets.result(lock, 'plain') },
-      leftovers: leftovers[i] ?? [],
-    }));
-    return { seed, seconds, locks, kinds: crew.kinds, stuck, crashes: crew.crashes };
+    const requests = cluster.members.flatMap(({ proxy }) => proxy.requests);
+    const locks = arenas.map(({ lock, ttl }, i) => {
+      const queue = queues.events().filter((event) => event.lock === lock);
+      return {
+        api: store.api,
+        lock,
+        ttl,
+        history: recorder.history(lock),
+        queue,
+        faults,
+        outages,
+        stops,
+        judged: (who: string) => isOurs(crew.kinds.get(who)),
+        sets: { fenced: sets.result(lock, 'fenced'), plain: sets.result(lock, 'plain') },
+        leftovers: leftovers[i] ?? [],
+        revoked: revokedByEtcd(queue, requests, ttl),
+      };
+    });
+    return { seed, seconds, locks, kinds: crew.kinds, leases, stuck, crashes: crew.crashes };
   } finally {
     await crew.kill();
     await Promise.all([pulse.stop(), queues.stop(), sets.stop()]);
@@ -88,22 +101,30 @@ async function follow(plan: readonly Planned[], track: TrackName, begin: number,
 
 /** Returns keys left by contenders of this package that ended normally, and all keys that outlive their TTL. */
 async function leftoversOf(
-  { lock, ttl }: Arena,
-  { cluster, recorder, kinds }: Crew,
-  stuck: readonly string[],
-  queues: QueueLog,
+  arena: Arena,
+  {
+    crew: { cluster, recorder, kinds },
+    store,
+    stuck,
+    queues,
+  }: {
+    readonly crew: Crew;
+    readonly store: TestedStore;
+    readonly stuck: readonly string[];
+    readonly queues: QueueLog;
+  },
 ): Promise<string[]> {
-  const [member] = await cluster.followers();
-  const url = member?.etcd.url;
+  const { lock } = arena;
+  const { etcd } = await cluster.leader();
+  const queue = () => store.queue(lock, etcd.url);
   const ownerOf = ownersIn(recorder.history(lock));
   const died = recorder.history(lock).flatMap(({ kind, who }) => (kind === 'died' ? who : []));
-  const mayLeave = (who = ''): boolean => kinds.get(who) === 'python' || died.includes(who) || stuck.includes(who);
-  const wrong = (await queueOn(lock, url)).filter(({ value }) => !mayLeave(ownerOf(value))).map(({ key }) => key);
-  const later = await until(
-    () => queueOn(lock, url),
-    (queue) => queue.length === 0,
-    { timeout: (ttl + 2) * 1000, every: 100 },
-  ).catch(() => queueOn(lock, url));
+  const mayLeave = (who = ''): boolean => !isOurs(kinds.get(who)) || died.includes(who) || stuck.includes(who);
+  const wrong = (await queue()).filter(({ value }) => !mayLeave(ownerOf(value))).map(({ key }) => key);
+  const later = await until(queue, (entries) => entries.length === 0, {
+    timeout: (longestTtl(arena) + 2) * 1000,
+    every: 100,
+  }).catch(queue);
   // The log is complete once it contains the last removal.
   await until(
     () => queues.events().filter((event) => event.lock === lock),
@@ -111,3 +132,13 @@ async function leftoversOf(
   );
   return [...new Set([...wrong, ...later.map(({ key }) => key)])];
 }
+
+/** Returns the leases that are left once all of them must have expired, even if an election starts their TTLs again. */
+async function leasesLeft(store: TestedStore, { cluster, arenas }: Crew): Promise<string[]> {
+  const { etcd } = await cluster.leader();
+  const leases = () => store.leases(etcd.url);
+  const timeout = (Math.max(...arenas.map(longestTtl)) + 2) * 2 * 1000;
+  return until(leases, (left) => left.length === 0, { timeout, every: 100 }).catch(leases);
+}
+
+const longestTtl = (arena: Arena): number => Math.max(...arena.contenders.map((kind) => ttlOf(kind, arena)));

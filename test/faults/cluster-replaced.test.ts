@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { EtcdClusterIdChanged, EtcdLockLost, EtcdStaleToken, Fence } from '../../src/index.ts';
-import { sequenceOf } from '../../src/v2/paths.ts';
 import { aborted } from '../suites/lock/locks.ts';
-import { raw, rejection } from '../support/locks.ts';
-import { Contest, isPoll, OURS, type Taken } from './contest.ts';
+import { rejection } from '../support/locks.ts';
+import { Contest, isPoll, OURS } from './contest.ts';
+import { STORE } from './stores/tested.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 /** Seconds: much longer than another cluster takes to start, so that no lease expires before the change is noticed. */
@@ -56,14 +56,14 @@ describe('the whole cluster is replaced by another', () => {
     const { leader } = await roles(cluster());
     const [before, after] = [new Contest(cluster()), new Contest(cluster())];
     // Raises the index of the old cluster above any index that the new one reaches here.
-    for (let write = 0; write < 100; write += 1) await raw('PUT', '/counted', { value: '1' }, leader.etcd.url);
+    for (let write = 0; write < 100; write += 1) await STORE.write(leader.etcd.url);
     const old = await before.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
     const fence = new Fence();
-    await fence.accept('resource', tokenOf(old));
+    await fence.accept('resource', old.token);
     await cluster().wipe();
     const next = await after.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
-    expect(await rejection(fence.accept('resource', tokenOf(next)))).toBeInstanceOf(EtcdStaleToken);
-    await new Fence().accept('resource', tokenOf(next));
+    expect(await rejection(fence.accept('resource', next.token))).toBeInstanceOf(EtcdStaleToken);
+    await new Fence().accept('resource', next.token);
     await aborted(old.signal);
     await old.give();
     await next.give();
@@ -80,5 +80,3 @@ describe('the whole cluster is replaced by another', () => {
     }
   }
 });
-
-const tokenOf = ({ key }: Taken): bigint => sequenceOf(key) ?? 0n;

@@ -2,12 +2,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { EtcdApi } from '../../src/index.ts';
 import { python } from '../support/python.ts';
 import type { Event } from './history.ts';
 
-export type ContenderKind = 'lock' | 'manager' | 'python';
+export type ContenderKind = 'lock' | 'manager' | 'python' | 'etcdctl';
+
+/** Whether it is a process of this package, which must keep every promise. */
+export const isOurs = (kind: ContenderKind | undefined): boolean => kind === 'lock' || kind === 'manager';
 
 export interface Orders {
+  readonly api: EtcdApi;
   /** Name of the contender, unique in its campaign. */
   readonly who: string;
   /** The name of the lock. */
@@ -18,7 +23,7 @@ export interface Orders {
   readonly endpoints: readonly string[];
   /** URL of the guarded sets. */
   readonly resource: string;
-  /** Seconds to wait for the lock; absent: no limit. The python-etcd contender ignores it. */
+  /** Seconds to wait for the lock; absent: no limit. A foreign contender ignores it. */
   readonly timeout?: number;
   /** Whether it writes without checking that it still holds the lock. */
   readonly trusting?: boolean;
@@ -86,4 +91,5 @@ const programs: Readonly<Record<ContenderKind, () => [string, string[]]>> = {
   lock: () => [process.execPath, [script('lock.mjs')]],
   manager: () => [process.execPath, [script('manager.mjs')]],
   python: () => [python(), [script('python.py')]],
+  etcdctl: () => [process.execPath, [script('etcdctl.mjs')]],
 };

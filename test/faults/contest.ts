@@ -1,25 +1,39 @@
 import { expect, onTestFinished } from 'vitest';
-import { startPython } from '../../compat/python.ts';
-import { EtcdConnectionFailed, EtcdLockExpired, Lock, LockManager } from '../../src/index.ts';
-import type { V2Client } from '../../src/v2/client.ts';
+import {
+  EtcdClient,
+  type EtcdClientOptions,
+  EtcdConnectionFailed,
+  EtcdKeysLeft,
+  EtcdLockExpired,
+  Lock,
+  LockManager,
+} from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
-import { freshName, queueOn, type RawEntry, rejection, useClient } from '../support/locks.ts';
+import { freshName, rejection } from '../support/locks.ts';
 import { type Moment, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import type { FaultCluster, FaultMember } from './fault-cluster.ts';
-import type { RequestHead } from './tcp-proxy.ts';
+import type { Purpose, QueuedKey } from './stores/store.ts';
+import { STORE } from './stores/tested.ts';
+import type { Request } from './tcp-proxy.ts';
 
 export const OURS = ['Lock', 'LockManager.request'] as const;
-export const KINDS = [...OURS, 'python-etcd'] as const;
+/** The client that is not of this package: python-etcd on etcd v2, `etcdctl lock` on etcd v3. */
+export const FOREIGN = STORE.foreign;
+export const KINDS = [...OURS, FOREIGN] as const;
 export type Kind = (typeof KINDS)[number];
+/** Kinds whose requests the proxies can read: `etcdctl lock` uses HTTP/2. */
+export const SEEN = STORE.api === 'v2' ? KINDS : OURS;
 
 export interface Take {
-  /** Members that the client knows, in order of preference. python-etcd gets the first one and asks it for the others. */
+  /** Members that the client knows, in order of preference. python-etcd only gets the first one, and asks it for the others. */
   readonly by: readonly FaultMember[];
   /** Seconds. */
   readonly ttl: number;
   /** Seconds; absent: no limit. */
   readonly timeout?: number;
+  /** A client that knows these members already. Absent: a new one. */
+  readonly client?: EtcdClient | undefined;
 }
 
 /** A lock while it is held. */
@@ -27,7 +41,9 @@ export interface Taken {
   /** When the waiter was notified. */
   readonly at: Moment;
   readonly key: string;
-  /** Aborts when the hold is lost. Never aborts for python-etcd, which does not notice a loss. */
+  /** The fencing token. */
+  readonly token: bigint;
+  /** Aborts when the hold is lost. Never aborts for a foreign client, which does not notice a loss. */
   readonly signal: AbortSignal;
   /** Releases the lock. `LockManager.request` makes it reject if the hold was lost. */
   give(): Promise<void>;
@@ -37,14 +53,14 @@ export interface Taken {
 export class Contest {
   readonly name = freshName();
   readonly #cluster: FaultCluster;
-  readonly #clients: V2Client[] = [];
+  readonly #clients: EtcdClient[] = [];
   readonly #holders = new Set<string>();
 
   constructor(cluster: FaultCluster) {
     this.#cluster = cluster;
   }
 
-  /** Waits for the lock. `Lock` and `LockManager` renew their entries, python-etcd does not. */
+  /** Waits for the lock. `Lock`, `LockManager` and `etcdctl lock` renew their entries, python-etcd does not. */
   take(kind: Kind, options: Take): Promise<Taken> {
     const taken = this.#take(kind, options);
     // The caller awaits the promise later: until then a rejection is not unhandled.
@@ -52,13 +68,19 @@ export class Contest {
     return taken;
   }
 
-  /** Reads the queue in order, by quorum. */
-  async queue(): Promise<RawEntry[]> {
-    const { etcd } = await this.#cluster.leader();
-    return queueOn(this.name, etcd.url);
+  /** Returns a client whose next request is the append of an entry with this TTL. */
+  async ready({ by, ttl }: Pick<Take, 'by' | 'ttl'>): Promise<EtcdClient> {
+    const client = this.#client(by);
+    await STORE.prepare(client, ttl);
+    return client;
   }
 
-  async untilQueued(count: number): Promise<RawEntry[]> {
+  /** Reads the queue in order, by quorum. */
+  async queue(): Promise<QueuedKey[]> {
+    return STORE.queue(this.name, await this.#url());
+  }
+
+  async untilQueued(count: number): Promise<QueuedKey[]> {
     return until(
       () => this.queue(),
       (queue) => queue.length === count,
@@ -66,24 +88,24 @@ export class Contest {
   }
 
   /** Resolves once the members have received `count` matching requests for this lock, earlier ones included. */
-  async untilAsked(members: readonly FaultMember[], asks: (request: RequestHead) => boolean, count = 1): Promise<void> {
-    const about = `/_locks/${this.name}`;
+  async untilAsked(members: readonly FaultMember[], asks: (request: Request) => boolean, count = 1): Promise<void> {
     await until(
       () =>
         members
           .flatMap(({ proxy }) => proxy.requests)
-          .filter((request) => request.path.includes(about) && asks(request)).length,
+          .filter((request) => asks(request) && STORE.isAbout(request, this.name)).length,
       (asked) => asked >= count,
     );
   }
 
   /** Resolves once the first entry of the queue has been renewed or replaced. */
   async untilRenewed(): Promise<void> {
-    const [before] = await this.queue();
-    await until(
-      () => this.queue(),
-      ([first]) => first?.key !== before?.key || first?.modifiedIndex !== before?.modifiedIndex,
-    );
+    await STORE.untilRenewed(this.name, this.#cluster.members, () => this.#url());
+  }
+
+  /** Returns a function that matches the requests that renew the first entry of the queue. */
+  async renewal(): Promise<(request: Request) => boolean> {
+    return STORE.renewalOf(this.name, await this.#url());
   }
 
   /**
@@ -109,50 +131,52 @@ export class Contest {
     expect(await this.queue()).toEqual([]);
   }
 
+  async #url(): Promise<string> {
+    const { etcd } = await this.#cluster.leader();
+    return etcd.url;
+  }
+
   #take(kind: Kind, options: Take): Promise<Taken> {
     if (kind === 'Lock') return this.#byLock(options);
-    return kind === 'python-etcd' ? this.#byPython(options) : this.#byManager(options);
+    return kind === 'LockManager.request' ? this.#byManager(options) : this.#byForeign(options);
   }
 
-  async #byLock({ by, ttl, timeout = 0 }: Take): Promise<Taken> {
-    const lock = new Lock(this.#client(by), this.name);
+  async #byLock({ by, ttl, timeout = 0, client = this.#client(by) }: Take): Promise<Taken> {
+    const lock = new Lock(client, this.name);
     await lock.acquire({ lockTtl: ttl, timeout, keepAlive: true });
-    return this.#hold(lock.lockKey, lock.signal, () => release(lock));
+    const { lockKey: key, fencingToken: token, signal } = lock;
+    return this.#hold({ key, token, signal }, () => release(lock));
   }
 
-  #byManager({ by, ttl, timeout = 0 }: Take): Promise<Taken> {
-    const locks = new LockManager(this.#client(by), { ttl, timeout });
+  #byManager({ by, ttl, timeout = 0, client = this.#client(by) }: Take): Promise<Taken> {
+    const locks = new LockManager(client, { ttl, timeout });
     const leaving = gate();
     return new Promise((resolve, reject) => {
-      const left = locks.request(this.name, async ({ key, signal }) => {
+      const left = locks.request(this.name, async ({ key, fencingToken: token, signal }) => {
         const give = async () => {
           leaving.open();
           await left;
         };
-        resolve(this.#hold(key, signal, give));
+        resolve(this.#hold({ key, token, signal }, give));
         await leaving.opened;
       });
       left.catch(reject);
     });
   }
 
-  async #byPython({ by: [member], ttl }: Take): Promise<Taken> {
-    if (member === undefined) throw new Error('python-etcd needs a member to connect to');
-    const python = await startPython(member.url, { allowReconnect: true });
-    onTestFinished(() => python.stop());
-    const lock = await python.lock(this.name);
-    await lock.acquire({ lockTtl: ttl });
-    const { lockKey } = await lock.state();
-    return this.#hold(lockKey ?? '', new AbortController().signal, () => lock.release());
+  async #byForeign({ by, ttl }: Take): Promise<Taken> {
+    const { key, token, release } = await STORE.takeForeign(this.name, by, ttl);
+    return this.#hold({ key, token, signal: new AbortController().signal }, release);
   }
 
-  #client(by: readonly FaultMember[]): V2Client {
-    const client = useClient({ endpoints: by.map(({ url }) => url) });
+  #client(by: readonly FaultMember[]): EtcdClient {
+    const client = openClient({ endpoints: by.map(({ url }) => url) });
     this.#clients.push(client);
     return client;
   }
 
-  #hold(key: string, signal: AbortSignal, release: () => Promise<void>): Taken {
+  #hold(held: Pick<Taken, 'key' | 'token' | 'signal'>, release: () => Promise<void>): Taken {
+    const { key, signal } = held;
     if (this.#holders.size > 0) throw new Error(`${key} is held while ${[...this.#holders]} is still held`);
     this.#holders.add(key);
     const end = () => this.#holders.delete(key);
@@ -161,7 +185,7 @@ export class Contest {
       end();
       return release();
     };
-    return { at: moment(), key, signal, give };
+    return { at: moment(), ...held, give };
   }
 }
 
@@ -172,8 +196,25 @@ export async function release(lock: Lock): Promise<void> {
   });
 }
 
-/** Matches long polls. */
-export const isPoll = ({ path }: RequestHead): boolean => path.includes('wait=true');
-export const isAppend = ({ method }: RequestHead): boolean => method === 'POST';
-export const isRenewal = ({ method }: RequestHead): boolean => method === 'PUT';
-export const isRemoval = ({ method }: RequestHead): boolean => method === 'DELETE';
+/** Returns a client of the tested API; the end of the test closes it. */
+export function openClient(options: Omit<EtcdClientOptions, 'api'>): EtcdClient {
+  const client = new EtcdClient({ ...options, api: STORE.api });
+  onTestFinished(() =>
+    client.close({ timeout: 0 }).catch((error) => {
+      if (!(error instanceof EtcdKeysLeft)) throw error;
+    }),
+  );
+  return client;
+}
+
+const isFor =
+  (purpose: Purpose) =>
+  (request: Request): boolean =>
+    STORE.purposeOf(request) === purpose;
+
+/** Matches long polls and watches. */
+export const isPoll = isFor('poll');
+export const isAppend = isFor('append');
+export const isRenewal = isFor('renewal');
+export const isRemoval = isFor('removal');
+export const isListing = isFor('listing');

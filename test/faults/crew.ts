@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { EtcdApi } from '../../src/index.ts';
 import { now } from '../support/stalls/stalls.mjs';
 import { Contender, type ContenderKind, type Orders } from './contender.ts';
 import type { FaultCluster } from './fault-cluster.ts';
@@ -6,7 +7,7 @@ import type { FaultKind } from './history.ts';
 import type { World } from './inflict.ts';
 import { Recorder } from './recorder.ts';
 
-/** One lock and its contenders. All have the same TTL, which decides how long a wait may take. */
+/** One lock and its contenders. Those of this package have the same TTL, which decides how long a wait may take. */
 export interface Arena {
   readonly lock: string;
   /** Seconds. */
@@ -20,7 +21,15 @@ export interface Arena {
   readonly rough: boolean;
 }
 
-export const ARENAS: readonly Arena[] = [
+const FOREIGN: Readonly<Record<EtcdApi, ContenderKind>> = { v2: 'python', v3: 'etcdctl' };
+
+/**
+ * Seconds. Go's Mutex of etcd 3.4 takes the lock without its key if its lease has expired while it waited, and never notices a
+ * loss. So its lease outlasts every fault, and it is neither stopped nor killed.
+ */
+const ETCDCTL_TTL = 30;
+
+export const arenasOn = (api: EtcdApi): readonly Arena[] => [
   // Long holds that no outage shorter than 5 s may end.
   {
     lock: 'steady',
@@ -34,34 +43,41 @@ export const ARENAS: readonly Arena[] = [
   {
     lock: 'rough',
     ttl: 5,
-    contenders: ['lock', 'lock', 'manager', 'manager', 'python', 'python'],
+    contenders: ['lock', 'lock', 'manager', 'manager', FOREIGN[api], FOREIGN[api]],
     orders: {},
     others: { timeout: 20, trusting: true },
     rough: true,
   },
 ];
 
+/** The TTL of a contender in an arena, in seconds. */
+export const ttlOf = (kind: ContenderKind, { ttl }: Arena): number => (kind === 'etcdctl' ? ETCDCTL_TTL : ttl);
+
 /** All contenders, including those that replace killed ones. */
 export class Crew implements World {
   readonly cluster: FaultCluster;
+  readonly arenas: readonly Arena[];
   readonly recorder = new Recorder();
   readonly kinds = new Map<string, ContenderKind>();
   readonly crashes: string[] = [];
+  readonly #api: EtcdApi;
   readonly #resource: string;
   readonly #present = new Set<Contender>();
 
-  constructor(cluster: FaultCluster, resource: string) {
+  constructor(api: EtcdApi, cluster: FaultCluster, resource: string) {
+    this.#api = api;
+    this.arenas = arenasOn(api);
     this.cluster = cluster;
     this.#resource = resource;
   }
 
   start(): void {
-    for (const arena of ARENAS) for (const kind of arena.contenders) this.#add(arena, kind);
+    for (const arena of this.arenas) for (const kind of arena.contenders) this.#add(arena, kind);
   }
 
   victims(): Contender[] {
-    const rough = ARENAS.filter((arena) => arena.rough).map(({ lock }) => lock);
-    return [...this.#present].filter(({ orders }) => rough.includes(orders.lock));
+    const rough = this.arenas.filter((arena) => arena.rough).map(({ lock }) => lock);
+    return [...this.#present].filter(({ kind, orders }) => kind !== 'etcdctl' && rough.includes(orders.lock));
   }
 
   holder(): Contender | undefined {
@@ -69,7 +85,7 @@ export class Crew implements World {
   }
 
   replace(kind: FaultKind, contender: Contender): void {
-    const arena = ARENAS.find(({ lock }) => lock === contender.orders.lock);
+    const arena = this.arenas.find(({ lock }) => lock === contender.orders.lock);
     if (arena === undefined) throw new Error(`no arena has the lock of contender ${contender.who}`);
     const over = this.recorder.begin(kind, [contender.who]);
     contender.kill();
@@ -80,8 +96,8 @@ export class Crew implements World {
 
   /** Asks all contenders to finish their turns, and kills those that do not. Resolves to the names of the killed ones. */
   async quit(): Promise<string[]> {
-    // Each entry may be behind one of python-etcd that only expires.
-    const patience = Math.max(...ARENAS.map(({ ttl, contenders }) => ttl * contenders.length)) * 1000;
+    // Each entry may be behind a foreign one that only expires.
+    const patience = Math.max(...this.arenas.map(longestWait)) * 1000;
     const ended = [...this.#present].map((contender) => contender.ended);
     for (const contender of this.#present) contender.quit();
     await Promise.race([Promise.all(ended), sleep(patience, undefined, { ref: false })]);
@@ -96,7 +112,8 @@ export class Crew implements World {
     await Promise.all(all.map(({ ended }) => ended));
   }
 
-  #add({ lock, ttl, orders, others }: Arena, kind: ContenderKind): void {
+  #add(arena: Arena, kind: ContenderKind): void {
+    const { lock, orders, others } = arena;
     const number = this.kinds.size + 1;
     const who = `${lock}-${kind}-${number}`;
     const { urls } = this.cluster;
@@ -104,9 +121,10 @@ export class Crew implements World {
     const contender = new Contender(
       kind,
       {
+        api: this.#api,
         who,
         lock,
-        ttl,
+        ttl: ttlOf(kind, arena),
         endpoints: [...urls.slice(first), ...urls.slice(0, first)],
         resource: this.#resource,
         ...orders,
@@ -122,3 +140,6 @@ export class Crew implements World {
     });
   }
 }
+
+/** Seconds until all entries of an arena have expired one after the other. */
+const longestWait = (arena: Arena): number => arena.contenders.reduce((sum, kind) => sum + ttlOf(kind, arena), 0);

@@ -2,11 +2,10 @@ import type { SrvRecord } from 'node:dns';
 import { resolveSrv } from 'node:dns/promises';
 import { afterEach, expect, test, vi } from 'vitest';
 import { EtcdConnectionFailed, EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
-import { connect } from '../support/clients.ts';
 import { rejection } from '../support/locks.ts';
 import { moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
-import { Contest, isPoll } from './contest.ts';
+import { Contest, isPoll, openClient } from './contest.ts';
 import { IMPOSTORS } from './impostors.ts';
 import { recovered, SHOWN } from './recovered.ts';
 import { roles, useCluster } from './use-cluster.ts';
@@ -38,9 +37,9 @@ test('a client uses the members from DNS that answer, and skips names that do no
   const { follower, other } = await roles(cluster());
   vi.mocked(resolveSrv).mockResolvedValue(records(...(await dead()), follower.url, other.url));
   const contest = new Contest(cluster());
-  const lock = new Lock(connect({ srvDomain: DOMAIN }), contest.name);
+  const lock = new Lock(openClient({ srvDomain: DOMAIN }), contest.name);
   await lock.acquire({ lockTtl: TTL, timeout: 10 });
-  const locks = new LockManager(connect({ srvDomain: DOMAIN }), { ttl: TTL });
+  const locks = new LockManager(openClient({ srvDomain: DOMAIN }), { ttl: TTL });
   const waiting = locks.acquire(contest.name);
   await contest.untilAsked([follower], isPoll);
   expect(await contest.queue()).toHaveLength(2);
@@ -56,7 +55,7 @@ test('a call with a timeout acquires the lock once DNS answers', async (context)
   const { follower } = await roles(cluster());
   vi.mocked(resolveSrv).mockRejectedValue(unknown());
   const contest = new Contest(cluster());
-  const lock = new Lock(connect({ srvDomain: DOMAIN }), contest.name);
+  const lock = new Lock(openClient({ srvDomain: DOMAIN }), contest.name);
   const acquiring = lock.acquire({ lockTtl: TTL, timeout: 20 });
   await until(
     () => vi.mocked(resolveSrv).mock.calls.length,
@@ -73,7 +72,7 @@ test('a call with a timeout acquires the lock once DNS answers', async (context)
 test('while DNS fails, a call ends by its timeout, or soon without one, and the error names the SRV record', async () => {
   vi.mocked(resolveSrv).mockRejectedValue(unknown());
   const [late, soon] = await Promise.all(
-    [1, 0].map((timeout) => rejection(new Lock(connect({ srvDomain: DOMAIN }), 'x').acquire({ timeout }))),
+    [1, 0].map((timeout) => rejection(new Lock(openClient({ srvDomain: DOMAIN }), 'x').acquire({ timeout }))),
   );
   expect(late).toBeInstanceOf(EtcdWatchTimedOut);
   expect(soon).toBeInstanceOf(EtcdConnectionFailed);
@@ -83,6 +82,6 @@ test('while DNS fails, a call ends by its timeout, or soon without one, and the 
 
 test('while DNS does not answer, a call ends by its timeout', async () => {
   vi.mocked(resolveSrv).mockReturnValue(new Promise(() => {}));
-  const acquiring = new Lock(connect({ srvDomain: DOMAIN }), 'x').acquire({ timeout: 1 });
+  const acquiring = new Lock(openClient({ srvDomain: DOMAIN }), 'x').acquire({ timeout: 1 });
   expect(await rejection(acquiring)).toBeInstanceOf(EtcdWatchTimedOut);
 });

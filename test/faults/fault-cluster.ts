@@ -1,5 +1,6 @@
 import { type EtcdMember, findLeader, renewCluster, startMembers, stopAll } from '../support/etcd.ts';
 import { startPeerNetwork } from './peer-network.ts';
+import { STORE } from './stores/tested.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const SIZE = 3;
@@ -15,7 +16,7 @@ export interface FaultClusterOptions {
 }
 
 /** Longer than any stall of the machine. */
-const STEADY = ['--election-timeout=10000'];
+const STEADY = [`--election-timeout=${STORE.steadyElection}`];
 
 export interface FaultMember {
   /** The process; its own URL bypasses the proxy. */

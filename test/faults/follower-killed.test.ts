@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { moment } from '../support/stalls/stalls.mjs';
-import { Contest, isAppend, isPoll, isRemoval, KINDS, OURS } from './contest.ts';
+import { Contest, isAppend, isPoll, isRemoval, OURS, SEEN } from './contest.ts';
 import { recovered, SHOWN } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
@@ -9,7 +9,7 @@ const TTL = 15;
 describe('the follower that serves a client is killed', () => {
   const cluster = useCluster({ steady: true });
 
-  test.for(KINDS)(
+  test.for(SEEN)(
     'a lock that is released right after the kill goes to a waiter that the follower served: %s',
     async (kind, context) => {
       const { leader, follower } = await roles(cluster());
@@ -56,9 +56,11 @@ describe('the follower that serves a client is killed', () => {
     async ([kind, fate], context) => {
       const { follower } = await roles(cluster());
       const contest = new Contest(cluster());
+      const terms = { by: servedBy(follower, cluster()), ttl: TTL };
+      const client = await contest.ready(terms);
       const answered = fate === 'carried out' ? follower.proxy.swallow(isAppend) : undefined;
       if (fate === 'lost') follower.proxy.blackHole('requests');
-      const taking = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL, timeout: 10 });
+      const taking = contest.take(kind, { ...terms, client, timeout: 10 });
       await contest.untilAsked([follower], isAppend);
       await answered;
       await follower.etcd.kill();

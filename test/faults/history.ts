@@ -27,6 +27,8 @@ export type Event = {
       readonly mode?: 'exclusive' | 'shared';
       /** Deadline of the hold, for a contender that does not notice a loss. */
       readonly until?: number;
+      /** What identifies its entry, if that was not known before the hold. */
+      readonly uuid?: string;
     }
   /** The contender has been notified of the loss by its signal. */
   | { readonly kind: 'lost'; readonly token: string; readonly why?: string }
@@ -45,11 +47,15 @@ export interface QueueEvent {
   /** etcd's index: the order of the changes, whenever they were seen. */
   readonly index: number;
   readonly lock: string;
-  /** The number that names the key of the entry. */
-  readonly token: bigint;
-  readonly action: 'queued' | 'removed' | 'expired';
+  /** Orders the entries of a queue: the number that names the key on etcd v2, its create revision on etcd v3. */
+  readonly rank: bigint;
+  /** `gone`: removed or expired, which look alike on etcd v3. */
+  readonly action: 'queued' | 'removed' | 'expired' | 'gone';
   /** The value of the entry, or its last value. */
   readonly value: string;
+  /** On etcd v3: the key of the entry, and the id of its lease. */
+  readonly key?: string;
+  readonly lease?: string | undefined;
 }
 
 export type FaultKind =

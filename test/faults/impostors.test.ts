@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { EtcdException, EtcdUnusableAnswer, Lock } from '../../src/index.ts';
-import { rejection, useClient } from '../support/locks.ts';
+import { rejection } from '../support/locks.ts';
 import { moment } from '../support/stalls/stalls.mjs';
-import { Contest, isPoll, OURS, type Taken } from './contest.ts';
+import { Contest, FOREIGN, isPoll, OURS, openClient, type Taken } from './contest.ts';
 import { IMPOSTORS, portal } from './impostors.ts';
 import { recovered, silent } from './recovered.ts';
+import { STORE } from './stores/tested.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 /** Seconds: the poll cap is 2 s. */
@@ -22,7 +23,7 @@ describe.for(Object.entries(IMPOSTORS))('the first endpoint is %s', ([, start]) 
     const by = [{ ...follower, url: await start() }, ...servedBy(follower, cluster())];
     const turns = OURS.map(async (kind) => {
       const contest = new Contest(cluster());
-      const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+      const holder = await contest.take(FOREIGN, { by: [other], ttl: 60 });
       const waiting = contest.take(kind, { by, ttl: TTL });
       await contest.untilAsked([follower], isPoll);
       expect(await contest.queue()).toHaveLength(2);
@@ -84,13 +85,18 @@ test('a client without any etcd member fails by its timeout at the latest, and t
   expect(await contest.queue()).toEqual([]);
 });
 
-test('acquire() fails and leaves no key if the first endpoint answers 200 to everything, and then succeeds', async () => {
+/** On etcd v3 a client asks an endpoint for its version first, so it skips this one. */
+const FAILS_FIRST = STORE.api === 'v2' ? ' fails and leaves no key, and then' : '';
+
+test(`if the first endpoint answers 200 to everything, acquire()${FAILS_FIRST} succeeds with one key`, async () => {
   const { follower, other } = await roles(cluster());
   const url = await portal();
-  const lock = new Lock(useClient({ endpoints: [url, follower.url, other.url] }), new Contest(cluster()).name);
-  const error = await rejection(lock.acquire({ lockTtl: TTL, timeout: TIMEOUT }));
-  expect(error).toBeInstanceOf(EtcdUnusableAnswer);
-  expect(error).toHaveProperty('message', expect.stringContaining(url));
+  const lock = new Lock(openClient({ endpoints: [url, follower.url, other.url] }), new Contest(cluster()).name);
+  if (FAILS_FIRST) {
+    const error = await rejection(lock.acquire({ lockTtl: TTL, timeout: TIMEOUT }));
+    expect(error).toBeInstanceOf(EtcdUnusableAnswer);
+    expect(error).toHaveProperty('message', expect.stringContaining(url));
+  }
   expect(await lock.acquire({ lockTtl: TTL, timeout: TIMEOUT })).toBe(true);
   expect(await lock.contenders()).toMatchObject([{ key: lock.lockKey }]);
   await lock.release();

@@ -5,7 +5,8 @@ import type { FaultCluster, FaultMember } from './fault-cluster.ts';
 import type { FaultKind } from './history.ts';
 import type { Recorder } from './recorder.ts';
 import type { Planned } from './schedule.ts';
-import type { RequestHead } from './tcp-proxy.ts';
+import { STORE } from './stores/tested.ts';
+import type { Request } from './tcp-proxy.ts';
 
 /** The targets of faults. */
 export interface World {
@@ -106,16 +107,16 @@ export async function inflict(planned: Planned, world: World): Promise<void> {
   }
 }
 
-/** Loses the answer to the next write with the chosen method, through whichever member. */
+/** Loses the answer to the next write with the chosen purpose, through whichever member. */
 async function swallowed({ kind, target, lasting }: Planned, { cluster, recorder }: World): Promise<void> {
-  const method = pick(['POST', 'PUT', 'DELETE'], target);
+  const purpose = pick(['append', 'renewal', 'removal'] as const, target);
   let wanted = true;
-  const match = (request: RequestHead): boolean => {
-    const found = wanted && request.method === method && request.path.startsWith('/v2/keys/_locks/');
+  const match = (request: Request): boolean => {
+    const found = wanted && STORE.purposeOf(request) === purpose;
     if (found) wanted = false;
     return found;
   };
-  const over = recorder.begin(kind, [method]);
+  const over = recorder.begin(kind, [purpose]);
   await Promise.race([...cluster.members.map(({ proxy }) => proxy.swallow(match)), sleep(lasting)]);
   wanted = false;
   over();

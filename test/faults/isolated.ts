@@ -88,9 +88,11 @@ export const isolated = (role: 'leader' | 'follower') =>
       async (kind, context) => {
         const { [role]: member } = await roles(cluster());
         const contest = new Contest(cluster());
+        const terms = { by: servedBy(member, cluster()), ttl: TTL };
+        const client = await contest.ready(terms);
         await isolate(member);
         const elected = moment();
-        const taking = contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL, timeout: 15 });
+        const taking = contest.take(kind, { ...terms, client, timeout: 15 });
         await contest.untilAsked([member], isAppend);
         const held = await taking;
         recovered(context, { from: elected, to: held.at, limit: ELECTED });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { moment } from '../support/stalls/stalls.mjs';
-import { Contest, isAppend, isPoll, KINDS, OURS } from './contest.ts';
+import { Contest, FOREIGN, isAppend, isPoll, OURS, SEEN } from './contest.ts';
 import { ELECTED, recovered, SHOWN } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
@@ -9,7 +9,7 @@ const TTL = 15;
 describe('the leader is killed', () => {
   const cluster = useCluster();
 
-  test.for([...KINDS.map((waiter) => ['LockManager.request', waiter] as const), ['python-etcd', 'Lock'] as const])(
+  test.for([...SEEN.map((waiter) => ['LockManager.request', waiter] as const), [FOREIGN, 'Lock'] as const])(
     'a lock that %s releases after the election goes to %s, a waiter that the killed leader had served',
     async ([first, second], context) => {
       const { leader, follower, other } = await roles(cluster());
@@ -72,9 +72,11 @@ describe('the leader is killed', () => {
     async ([kind, fate], context) => {
       const { leader } = await roles(cluster());
       const contest = new Contest(cluster());
+      const terms = { by: servedBy(leader, cluster()), ttl: TTL };
+      const client = await contest.ready(terms);
       const answered = fate === 'carried out' ? leader.proxy.swallow(isAppend) : undefined;
       if (fate === 'lost') leader.proxy.blackHole('requests');
-      const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
+      const taking = contest.take(kind, { ...terms, client, timeout: 15 });
       await contest.untilAsked([leader], isAppend);
       await answered;
       await leader.etcd.kill();

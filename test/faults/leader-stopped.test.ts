@@ -77,8 +77,10 @@ describe('the leader is paused', () => {
     async (kind, context) => {
       const { leader } = await roles(cluster());
       const contest = new Contest(cluster());
+      const terms = { by: servedBy(leader, cluster()), ttl: TTL };
+      const client = await contest.ready(terms);
       await leader.etcd.pause();
-      const taking = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL, timeout: 15 });
+      const taking = contest.take(kind, { ...terms, client, timeout: 15 });
       await contest.untilAsked([leader], isAppend);
       await cluster().leader();
       const elected = moment();

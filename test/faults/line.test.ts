@@ -3,9 +3,9 @@ import type { QueueEvent } from './history.ts';
 import { headsIn, ownersIn } from './line.ts';
 
 let index = 0;
-function change(at: number, action: QueueEvent['action'], token: bigint, value: string): QueueEvent {
+function change(at: number, action: QueueEvent['action'], rank: bigint, value: string): QueueEvent {
   index += 1;
-  return { at, index, lock: 'x', token, action, value };
+  return { at, index, lock: 'x', rank, action, value };
 }
 
 test('headsIn() derives the heads of the queue from appends and removals', () => {
@@ -19,9 +19,17 @@ test('headsIn() derives the heads of the queue from appends and removals', () =>
     change(9, 'queued', 12n, 'd'),
   ];
   expect(headsIn(queue)).toEqual([
-    { token: 5n, value: 'a', queued: 1, from: 1, to: 5, before: undefined },
-    { token: 7n, value: 'c', queued: 3, from: 5, to: 6, before: { value: 'a', expired: true } },
-    { token: 12n, value: 'd', queued: 9, from: 9, to: Number.POSITIVE_INFINITY, before: undefined },
+    { rank: 5n, value: 'a', queued: 1, from: 1, to: 5, removed: 5, before: undefined },
+    { rank: 7n, value: 'c', queued: 3, from: 5, to: 6, removed: 6, before: { value: 'a', mayHaveExpired: true } },
+    {
+      rank: 12n,
+      value: 'd',
+      queued: 9,
+      from: 9,
+      to: Number.POSITIVE_INFINITY,
+      removed: Number.POSITIVE_INFINITY,
+      before: undefined,
+    },
   ]);
 });
 
@@ -30,8 +38,8 @@ test('headsIn() orders events by etcd index, even if they were seen in another o
   const second = change(2, 'queued', 6n, 'b');
   const removed = change(7, 'removed', 5n, 'a');
   expect(headsIn([removed, second, queued])).toMatchObject([
-    { token: 5n, from: 5, to: 7 },
-    { token: 6n, from: 7, before: { value: 'a', expired: false } },
+    { rank: 5n, from: 5, to: 7 },
+    { rank: 6n, from: 7, before: { value: 'a', mayHaveExpired: false } },
   ]);
 });
 

@@ -8,6 +8,7 @@ import { until } from '../support/until.ts';
 import { Contest, isPoll, OURS, type Taken } from './contest.ts';
 import type { FaultMember } from './fault-cluster.ts';
 import { ELECTED, recovered } from './recovered.ts';
+import { STORE } from './stores/tested.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 /** Milliseconds. */
@@ -120,11 +121,6 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
 /** Resolves once this member reads by quorum, so that there is a leader: a resumed member may still name the old leader. */
 const untilAgreed = ({ etcd }: FaultMember): Promise<boolean> =>
   until(
-    async () => {
-      const signal = AbortSignal.timeout(500);
-      const answer = await fetch(`${etcd.url}/v2/keys/?quorum=true`, { signal }).catch(() => undefined);
-      await answer?.text();
-      return answer?.ok === true;
-    },
+    () => STORE.readByQuorum(etcd.url, AbortSignal.timeout(500)),
     (agreed) => agreed,
   );

@@ -3,6 +3,7 @@ import { now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { startFaultCluster } from './fault-cluster.ts';
 import { gapsIn, startPulse } from './pulse.ts';
+import { STORE } from './stores/tested.ts';
 
 test('a gap lasts from the start of the last read that was answered before it to the next answer', () => {
   const answered = [
@@ -20,7 +21,7 @@ test('a gap lasts from the start of the last read that was answered before it to
 test('a cluster without a quorum has an outage, and a cluster with two of three members has none', async () => {
   const cluster = await startFaultCluster();
   onTestFinished(() => cluster.stop());
-  const pulse = startPulse(cluster.urls);
+  const pulse = startPulse(cluster.urls, STORE);
   onTestFinished(() => pulse.stop());
   const [one, two] = await cluster.followers();
   await one?.etcd.pause();

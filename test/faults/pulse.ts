@@ -1,6 +1,6 @@
-import http from 'node:http';
 import { now } from '../support/stalls/stalls.mjs';
 import type { Span } from './history.ts';
+import type { TestedStore } from './stores/store.ts';
 
 /** Milliseconds between two reads through one endpoint. */
 const EVERY = 200;
@@ -16,10 +16,10 @@ export interface Pulse {
 }
 
 /**
- * Reads by quorum again and again, through every endpoint that clients have: like a write, such a read goes through raft, but
- * it causes no event. Each read has its own connection, and waits for no earlier one.
+ * Reads by quorum again and again, through every endpoint that clients have: like a write, such a read needs a quorum, but it
+ * causes no event. Each read has its own connection, and waits for no earlier one.
  */
-export function startPulse(urls: readonly string[]): Pulse {
+export function startPulse(urls: readonly string[], store: TestedStore): Pulse {
   const stopped = new AbortController();
   const begin = now();
   const answered: Span[] = [];
@@ -28,7 +28,7 @@ export function startPulse(urls: readonly string[]): Pulse {
   const readAll = (): void => {
     for (const url of urls) {
       const from = now();
-      const read = quorumRead(url, stopped.signal).then((ok) => {
+      const read = store.readByQuorum(url, limited(stopped.signal)).then((ok) => {
         if (ok) answered.push({ from, to: now() });
         reading.delete(read);
       });
@@ -64,14 +64,4 @@ export function gapsIn(answered: readonly Span[], longer: number): Span[] {
   return gaps;
 }
 
-function quorumRead(url: string, stop: AbortSignal): Promise<boolean> {
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(READ_TIMEOUT)]);
-  return new Promise((resolve) => {
-    const request = http.get(`${url}/v2/keys/_pulse?quorum=true`, { agent: false, signal }, (answer) => {
-      answer.resume().on('error', () => resolve(false));
-      // The key never exists: only etcd itself answers with 404.
-      answer.on('end', () => resolve(answer.statusCode === 404));
-    });
-    request.on('error', () => resolve(false));
-  });
-}
+const limited = (stop: AbortSignal): AbortSignal => AbortSignal.any([stop, AbortSignal.timeout(READ_TIMEOUT)]);

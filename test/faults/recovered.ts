@@ -1,6 +1,8 @@
 import { expect, type TestContext } from 'vitest';
 import { elapsed, type Moment } from '../support/stalls/stalls.mjs';
 
+import { STORE } from './stores/tested.ts';
+
 declare module 'vitest' {
   interface TaskMeta {
     /** Seconds that each waiter took to acquire the lock, without the time for which the machine was stalled. */
@@ -29,6 +31,6 @@ export const SHOWN = 1;
 /** Limit in seconds from the moment at which there is a leader again. */
 export const ELECTED = 5;
 /** Limit in seconds from a release, if the connection died silently: the poll cap. */
-export const silent = (ttl: number): number => Math.min(ttl / 3, 20);
+export const silent = (ttl: number): number => Math.min(Math.max(ttl, STORE.shortestTtl) / 3, 20);
 /** Limit in seconds from the death of a holder. */
 export const died = (ttl: number): number => ttl + 2;

@@ -6,7 +6,7 @@ import type { Wait } from './waits.ts';
 const LONG = 1000;
 
 /** Returns the results of a campaign, one line each. */
-export function reportOn({ seed, seconds, kinds, stuck }: Outcome, locks: readonly JudgedLock[]): string[] {
+export function reportOn({ seed, seconds, kinds, leases, stuck }: Outcome, locks: readonly JudgedLock[]): string[] {
   const words = wordsFor(locks);
   const outcomes = locks.map(({ outcome }) => outcome);
   const { faults = [], outages = [] } = outcomes[0] ?? {};
@@ -30,7 +30,11 @@ export function reportOn({ seed, seconds, kinds, stuck }: Outcome, locks: readon
     `holds lost: ${happened('lost')}; waits failed: ${happened('failed')}; requests refused by a fence: ${happened('refused')}`,
     `lost updates: ${lost('fenced')} with fencing, ${lost('plain')} without`,
     `overlaps: ${sum(locks.map(({ overlaps }) => overlaps.length))}`,
+    `entries removed by etcd by mistake: ${sum(outcomes.map(({ revoked }) => revoked.length))}`,
+    ...locks.flatMap(({ excused }) => excused.map(([one, two]) => `  overlap: ${words.hold(one)}, ${words.hold(two)}`)),
+    `holds of etcdctl without its key: ${sum(locks.map(({ keyless }) => keyless.length))}`,
     `contenders that did not quit: ${stuck.length}`,
+    `leftover leases: ${leases.length}`,
     `leftover keys: ${sum(outcomes.map(({ leftovers }) => leftovers.length))}`,
     `holds lost too early: ${sum(locks.map(({ early }) => early.length))}`,
   ];

@@ -2,8 +2,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
-import { freshName, rejection, useClient } from '../support/locks.ts';
+import { freshName, rejection } from '../support/locks.ts';
 import { elapsed, moment, now } from '../support/stalls/stalls.mjs';
+import { openClient } from './contest.ts';
 import { outages } from './outages.ts';
 import { useCluster } from './use-cluster.ts';
 
@@ -30,7 +31,7 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
     const arrived = () => proxies.map(({ requests, accepted }) => Math.max(requests.length, accepted));
     const before = sum(arrived());
     const sent = recordRequests(cluster().urls);
-    const client = useClient({ endpoints: cluster().urls });
+    const client = openClient({ endpoints: cluster().urls });
     const name = freshName();
     const locks = new LockManager(client, { ttl: TTL });
     const written = now();

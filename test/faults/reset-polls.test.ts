@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
-import { Contest, isPoll, KINDS, OURS } from './contest.ts';
+import { Contest, FOREIGN, isPoll, KINDS, OURS } from './contest.ts';
 import { direct } from './lines.ts';
 import { ELECTED, recovered, SHOWN } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
@@ -35,7 +35,7 @@ describe('the connection of a long poll is reset', () => {
   test.for(OURS)('%s keeps its entry however often its poll is reset', async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
-    const holder = await contest.take('python-etcd', { by: [direct(other)], ttl: 60 });
+    const holder = await contest.take(FOREIGN, { by: [direct(other)], ttl: 60 });
     const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     const [, entry] = await contest.untilQueued(2);
     for (let reset = 1; reset <= RESETS; reset += 1) {
@@ -75,7 +75,7 @@ describe('the connection of a long poll is reset', () => {
     async (kind, context) => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
-      const holder = await contest.take('python-etcd', { by: [direct(other)], ttl: 60 });
+      const holder = await contest.take(FOREIGN, { by: [direct(other)], ttl: 60 });
       const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
       const [, entry] = await contest.untilQueued(2);
       await contest.untilAsked([follower], isPoll);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { EtcdWatchTimedOut } from '../../src/index.ts';
 import { rejection } from '../support/locks.ts';
 import { moment } from '../support/stalls/stalls.mjs';
-import { Contest, isAppend, isPoll, OURS } from './contest.ts';
+import { Contest, FOREIGN, isAppend, isPoll, OURS } from './contest.ts';
 import { direct, WAYS } from './lines.ts';
 import { recovered, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
@@ -23,7 +23,7 @@ describe.for(WAYS)('the network between a waiter and its member dies silently (l
   test.for(OURS)('a lock released through another member goes to %s within a poll cap', async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
-    const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
+    const holder = await contest.take(FOREIGN, { by: [other], ttl: 60 });
     const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     await contest.untilAsked([follower], isPoll);
     follower.proxy.blackHole(way);
@@ -85,9 +85,11 @@ test.for(WAYS)(
   async (way) => {
     const { follower } = await roles(cluster());
     const contest = new Contest(cluster());
+    const terms = { by: [follower], ttl: 60 };
+    const clients = await Promise.all(OURS.map(() => contest.ready(terms)));
     follower.proxy.blackHole(way);
     for (const error of await Promise.all(
-      OURS.map((kind) => rejection(contest.take(kind, { by: [follower], ttl: 60, timeout: 3 }))),
+      OURS.map((kind, i) => rejection(contest.take(kind, { ...terms, client: clients[i], timeout: 3 }))),
     ))
       expect(error).toBeInstanceOf(EtcdWatchTimedOut);
     await contest.untilAsked([follower], isAppend, 2);

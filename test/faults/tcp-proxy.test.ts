@@ -22,17 +22,40 @@ async function expectSilence(connection: RawConnection, before = connection.text
   expect(connection.socket.readableEnded).toBe(false);
 }
 
-test('the proxy forwards requests and answers, and lists the request heads', async () => {
+test('the proxy forwards requests and answers, and lists them', async () => {
   const { proxy, server } = await scene(echo);
   const connection = await RawConnection.open(proxy.url);
   expect((await connection.send(put('/a', '1')).wholeAnswers(1))[0]?.body).toBe('/v2/keys/a');
   await connection.send(get('/b?quorum=true')).wholeAnswers(2);
   expect(server.requests).toEqual([put('/a', '1'), get('/b?quorum=true')]);
   expect(proxy.requests).toEqual([
-    { method: 'PUT', path: '/v2/keys/a', at: expect.any(Number) },
-    { method: 'GET', path: '/v2/keys/b?quorum=true', at: expect.any(Number) },
+    {
+      method: 'PUT',
+      path: '/v2/keys/a',
+      body: 'value=1',
+      at: expect.any(Number),
+      answer: httpAnswer(200, {}, '/v2/keys/a'),
+    },
+    {
+      method: 'GET',
+      path: '/v2/keys/b?quorum=true',
+      body: '',
+      at: expect.any(Number),
+      answer: httpAnswer(200, {}, '/v2/keys/b?quorum=true'),
+    },
   ]);
   expect([proxy.connections, proxy.accepted]).toEqual([1, 1]);
+});
+
+test('a request in several pieces is one request, and another protocol is forwarded unread', async () => {
+  const { proxy } = await scene(echo);
+  const [pieces, other] = [await RawConnection.open(proxy.url), await RawConnection.open(proxy.url)];
+  const whole = put('/a', '1');
+  for (const piece of [whole.slice(0, 7), whole.slice(7, -1), whole.slice(-1)]) await pieces.send(piece).flushed();
+  other.send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0');
+  await pieces.wholeAnswers(1);
+  await other.begun(1);
+  expect(proxy.requests).toMatchObject([{ method: 'PUT', path: '/v2/keys/a', body: 'value=1' }]);
 });
 
 test('a big answer arrives complete, however slowly the client reads', async () => {

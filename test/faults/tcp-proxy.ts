@@ -1,13 +1,17 @@
 import { now } from '../support/stalls/stalls.mjs';
+import { requestLength } from '../support/tcp-server.ts';
 import { type Direction, Link } from './link.ts';
 import { startRelay } from './relay.ts';
 
-export interface RequestHead {
+export interface Request {
   readonly method: string;
   /** With the query. */
   readonly path: string;
-  /** When the request arrived, on the machine's monotonic clock. */
+  readonly body: string;
+  /** When the whole request had arrived, on the machine's monotonic clock. */
   readonly at: number;
+  /** The first piece of its answer, which may be all of it, once the server has sent that. */
+  answer?: string;
 }
 
 export interface TcpProxy {
@@ -20,8 +24,8 @@ export interface TcpProxy {
   readonly accepted: number;
   /** When each connection arrived, on the machine's monotonic clock. */
   readonly acceptedAt: readonly number[];
-  /** Every request so far, including lost ones. Empty for TLS. */
-  readonly requests: readonly RequestHead[];
+  /** Every request over HTTP/1 so far, including lost ones. */
+  readonly requests: readonly Request[];
   /** Delays everything from now on by this long, in each direction. */
   delay(ms: number): void;
   /** Resets every open connection, once. */
@@ -37,7 +41,7 @@ export interface TcpProxy {
    * Forwards the next request that matches, and drops the answer and all later ones on its connection. Resolves to the
    * status of the answer once the server has begun to send it.
    */
-  swallow(match: (request: RequestHead) => boolean): Promise<number>;
+  swallow(match: (request: Request) => boolean): Promise<number>;
   /** Lets new connections work again, and ends the delay. */
   heal(): void;
   /** Stops listening and closes all sockets on both sides. */
@@ -45,13 +49,13 @@ export interface TcpProxy {
 }
 
 interface Swallow {
-  readonly match: (request: RequestHead) => boolean;
+  readonly match: (request: Request) => boolean;
   readonly answered: (status: number) => void;
 }
 
-/** Starts a proxy before one server that can break the network to it. It reads only the first line of HTTP messages. */
+/** Starts a proxy before one server that can break the network to it. */
 export async function startTcpProxy(target?: string): Promise<TcpProxy> {
-  const requests: RequestHead[] = [];
+  const requests: Request[] = [];
   const swallows = new Set<Swallow>();
   let lost: readonly Direction[] = [];
   let delay = 0;
@@ -65,14 +69,22 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
       client.resetAndDestroy();
       return undefined;
     }
+    const read = requestReader();
     let swallow: Swallow | undefined;
+    let last: Request | undefined;
     const link = new Link(client, proxy.target, {
       lost,
       delay: () => delay,
       look(direction, bytes) {
         if (direction === 'requests') {
-          swallow = request(bytes, !link.lost.has('requests')) ?? swallow;
-        } else if (swallow !== undefined) {
+          for (const request of read(bytes)) {
+            last = request;
+            swallow = record(request, !link.lost.has('requests')) ?? swallow;
+          }
+          return;
+        }
+        if (last !== undefined) last.answer ??= bytes.toString('latin1', 0, LONGEST_ANSWER);
+        if (swallow !== undefined) {
           link.lose('answers');
           swallow.answered(statusIn(bytes));
           swallow = undefined;
@@ -83,12 +95,10 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   });
 
   /** Records a request, and takes the first `swallow()` that matches it, if any. */
-  function request(bytes: Buffer, forwarded: boolean): Swallow | undefined {
-    const head = headIn(bytes);
-    if (head === undefined) return undefined;
-    requests.push(head);
+  function record(request: Request, forwarded: boolean): Swallow | undefined {
+    requests.push(request);
     if (!forwarded) return undefined;
-    const swallow = [...swallows].find(({ match }) => match(head));
+    const swallow = [...swallows].find(({ match }) => match(request));
     if (swallow !== undefined) swallows.delete(swallow);
     return swallow;
   }
@@ -128,10 +138,27 @@ export async function startTcpProxy(target?: string): Promise<TcpProxy> {
   return proxy;
 }
 
-/** Clients send one request at a time, so each request begins a chunk. */
-function headIn(bytes: Buffer): RequestHead | undefined {
-  const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r\n/.exec(bytes.toString('latin1', 0, 4096)) ?? [];
-  return method === undefined || path === undefined ? undefined : { method, path, at: now() };
+/** Most bytes of an answer that are kept. */
+const LONGEST_ANSWER = 4096;
+
+/** Returns a function that gets the bytes of one connection piece by piece, and returns the requests that are now complete. */
+function requestReader(): (bytes: Buffer) => Request[] {
+  let unread = '';
+  let isHttp1 = true;
+  return (bytes) => {
+    if (!isHttp1) return [];
+    unread += bytes.toString('latin1');
+    // HTTP/2 begins with `PRI`, TLS with a byte that is no letter.
+    isHttp1 = /^(?!PRI )[A-Z]/.test(unread) || unread === '';
+    const requests: Request[] = [];
+    for (let length = requestLength(unread); length !== undefined; length = requestLength(unread)) {
+      const [, method, path] = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r\n/.exec(unread) ?? [];
+      const body = unread.slice(unread.indexOf('\r\n\r\n') + 4, length);
+      unread = unread.slice(length);
+      if (method !== undefined && path !== undefined) requests.push({ method, path, body, at: now() });
+    }
+    return requests;
+  };
 }
 
 const statusIn = (bytes: Buffer): number => Number(/^HTTP\/1\.[01] (\d{3})/.exec(bytes.toString('latin1', 0, 16))?.[1]);

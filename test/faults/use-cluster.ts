@@ -1,7 +1,12 @@
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { until } from '../support/until.ts';
 import { type FaultCluster, type FaultClusterOptions, type FaultMember, startFaultCluster } from './fault-cluster.ts';
+import { STORE } from './stores/tested.ts';
 
-/** Starts a cluster for the tests of one file, and ends all faults after each test. */
+/** Milliseconds within which a lease ends that could not be ended by its client: the longest TTL of these tests, and an election. */
+const LAST_LEASE = 75_000;
+
+/** Starts a cluster for the tests of one file. After each test it ends all faults, and expects that no lease is left. */
 export function useCluster(options: FaultClusterOptions = {}): () => FaultCluster {
   let cluster: FaultCluster | undefined;
   const started = (): FaultCluster => {
@@ -11,6 +16,8 @@ export function useCluster(options: FaultClusterOptions = {}): () => FaultCluste
   beforeAll(async () => {
     cluster = await startFaultCluster(options);
   });
+  // Its callback runs last, when the test has closed its clients.
+  beforeEach(({ onTestFinished }) => onTestFinished(() => expectNoLease(started())));
   afterEach(() => recover(started()));
   afterAll(() => cluster?.stop());
   return started;
@@ -25,6 +32,13 @@ export async function recover(cluster: FaultCluster): Promise<void> {
     if (!etcd.running) await etcd.restart({ wait: false });
   }
   await Promise.all(cluster.members.map(({ etcd }) => etcd.ready()));
+}
+
+async function expectNoLease(cluster: FaultCluster): Promise<void> {
+  const { etcd } = await cluster.leader();
+  const leases = () => STORE.leases(etcd.url);
+  await until(leases, (left) => left.length === 0, { timeout: LAST_LEASE }).catch(() => {});
+  expect(await leases()).toEqual([]);
 }
 
 /** All members, this one first: a client stays with the first member that answers. */

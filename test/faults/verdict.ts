@@ -1,8 +1,10 @@
 import type { LockOutcome, Outcome } from './campaign.ts';
 import { judge, type Verdict } from './checker.ts';
+import type { Event } from './history.ts';
 import { type Hold, holdsIn } from './holds.ts';
+import { holdingByKey, keylessIn } from './keyless.ts';
 import { type Answer, answeredLate, KEPT, lostEarly } from './promises.ts';
-import { type Wait, waitsIn } from './waits.ts';
+import { isHoldOf, type Wait, waitsIn } from './waits.ts';
 
 /** One lock of a campaign with its verdict. */
 export interface JudgedLock extends Verdict {
@@ -13,13 +15,24 @@ export interface JudgedLock extends Verdict {
   readonly early: readonly Hold[];
   /** Calls that ended too late. */
   readonly late: readonly Answer[];
+  /** Overlaps because etcd had removed the entry of the earlier hold by mistake. */
+  readonly excused: readonly (readonly [Hold, Hold])[];
+  /** Holds of `etcdctl lock` without its key. */
+  readonly keyless: readonly Event[];
 }
 
 export function judgeLock(outcome: LockOutcome): JudgedLock {
-  const { history, stops, outages, ttl, judged } = outcome;
-  const holds = holdsIn(history).filter(({ from, to }) => from < to);
+  const { api, history, queue, stops, outages, ttl, judged, revoked } = outcome;
+  const judgedHistory = holdingByKey(history, queue);
+  const holds = holdsIn(judgedHistory).filter(({ from, to }) => from < to);
+  const { overlaps, ...verdict } = judge(judgedHistory, stops);
+  const isExcused = ([{ token }]: readonly [Hold, Hold]): boolean =>
+    revoked.some(({ rank, index }) => isHoldOf(token, { rank, removed: index }, api));
   return {
-    ...judge(history, stops),
+    ...verdict,
+    overlaps: overlaps.filter((pair) => !isExcused(pair)),
+    excused: overlaps.filter(isExcused),
+    keyless: keylessIn(history, queue),
     outcome,
     holds,
     waits: waitsIn(outcome),
@@ -36,7 +49,7 @@ export function judgeLock(outcome: LockOutcome): JudgedLock {
 }
 
 /** Returns the promises that a campaign broke, one line each. */
-export function brokenIn({ crashes, stuck }: Outcome, locks: readonly JudgedLock[]): string[] {
+export function brokenIn({ crashes, leases, stuck }: Outcome, locks: readonly JudgedLock[]): string[] {
   const words = wordsFor(locks);
   return [
     ...crashes.map((crash) => `crashed: ${crash}`),
@@ -51,6 +64,7 @@ export function brokenIn({ crashes, stuck }: Outcome, locks: readonly JudgedLock
       ...sets.fenced.lost.map((addition) => `update lost despite fencing: ${addition}`),
       ...leftovers.map((key) => `leftover key: ${key}`),
     ]),
+    ...leases.map((id) => `leftover lease: ${id}`),
   ];
 }
 
@@ -60,9 +74,9 @@ export function wordsFor(locks: readonly JudgedLock[]) {
   const at = (moment: number): string => `${((moment - start) / 1000).toFixed(2)} s`;
   return {
     hold: ({ who, token, from, to }: Hold): string => `${who} with token ${token} from ${at(from)} to ${at(to)}`,
-    wait: ({ who, token, from, to, due, why }: Wait): string => {
+    wait: ({ who, rank, from, to, due, why }: Wait): string => {
       const reasons = why.length === 0 ? 'no relevant fault' : why.join('; ');
-      return `${who} with token ${token} for ${ms(to - from)} from ${at(from)}, due after ${ms(due - from)}: ${reasons}`;
+      return `${who} with entry ${rank} for ${ms(to - from)} from ${at(from)}, due after ${ms(due - from)}: ${reasons}`;
     },
     answer: ({ who, timeout, from, to }: Answer): string =>
       `${who} after ${ms(to - from)} at ${at(to)}, timeout ${timeout} s`,

@@ -12,14 +12,24 @@ function contender(who: string, token: number, heldAt?: number): Event[] {
 }
 
 function change(at: number, action: QueueEvent['action'], token: number, value: string): QueueEvent {
-  return { at, index: at, lock: 'x', token: BigInt(token), action, value };
+  return { at, index: at, lock: 'x', rank: BigInt(token), action, value };
 }
 
 const fault = (kind: FaultKind, from: number, to: number): Fault => ({ kind, from, to, targets: ['m1'] });
 const died = (at: number, who: string): Event => ({ at, who, kind: 'died' });
 
 function trial(parts: Partial<Trial>): Trial {
-  return { ttl: TTL, history: [], queue: [], faults: [], outages: [], stops: [], judged: () => true, ...parts };
+  return {
+    api: 'v2',
+    ttl: TTL,
+    history: [],
+    queue: [],
+    faults: [],
+    outages: [],
+    stops: [],
+    judged: () => true,
+    ...parts,
+  };
 }
 
 /** `a` releases the lock after 10 s; `b` waits behind `a` and holds at `heldAt`. */
@@ -171,7 +181,7 @@ test('a wait lists the reasons for its later due time in order', () => {
   const [, wait] = waitsIn(handedOver(14_000, { faults, outages }));
   expect(wait).toEqual({
     who: 'b',
-    token: 2n,
+    rank: 2n,
     from: 10_000,
     to: 14_000,
     due: 18_000,

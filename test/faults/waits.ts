@@ -1,10 +1,12 @@
+import type { EtcdApi } from '../../src/index.ts';
 import { type Allowance, AT_ONCE, forFault, forOutage, forOwnStop } from './allowances.ts';
 import type { Stop } from './checker.ts';
 import type { Event, Fault, QueueEvent, Span } from './history.ts';
-import { headsIn, ownersIn } from './line.ts';
+import { type Head, headsIn, ownersIn } from './line.ts';
 
 /** The events of one lock, and all faults, outages and stops of the campaign. */
 export interface Trial {
+  readonly api: EtcdApi;
   /** Seconds. */
   readonly ttl: number;
   readonly history: readonly Event[];
@@ -12,14 +14,15 @@ export interface Trial {
   readonly faults: readonly Fault[];
   readonly outages: readonly Span[];
   readonly stops: readonly Stop[];
-  /** Whether the waits of a contender are judged: python-etcd keeps none of these limits. */
+  /** Whether the waits of a contender are judged: a foreign one keeps none of these limits. */
   readonly judged: (who: string) => boolean;
 }
 
 /** The time from when an entry was at the head of its queue until its contender held the lock, or the entry was removed. */
 export interface Wait extends Span {
   readonly who: string;
-  readonly token: bigint;
+  /** The rank of the entry. */
+  readonly rank: bigint;
   /** When the wait had to end at the latest. */
   readonly due: number;
   /** The reasons why the wait was due later than after a second. */
@@ -29,6 +32,9 @@ export interface Wait extends Span {
 /** Milliseconds after the TTL of a holder that died. */
 const AFTER_DEATH = 2000;
 
+/** Milliseconds that a new leader on etcd v3 adds to the TTL of each lease: etcd's election timeout. */
+const NEW_LEADER = 1000;
+
 /**
  * Returns the waits of a trial. A wait begins when its entry reaches the head of the queue, and is due a second later.
  *
@@ -36,35 +42,44 @@ const AFTER_DEATH = 2000;
  * two seconds later. Faults make it due later (see `allowances.ts`); the latest due time counts. A fault counts only if it
  * began before the wait was due by the others: a fault that begins when the waiter is already late is no excuse.
  *
+ * On etcd v3 the TTL of every lease starts again when a new leader is elected, so after each outage.
+ *
  * A wait also ends when its contender is killed.
  */
 export function waitsIn(trial: Trial): Wait[] {
-  const { ttl, history, faults, outages, stops, judged } = trial;
+  const { api, ttl, history, faults, outages, stops, judged } = trial;
   const ownerOf = ownersIn(history);
   const deaths = new Map(history.flatMap(({ kind, who, at }) => (kind === 'died' ? [[who, at] as const] : [])));
-  const heldAt = new Map(
-    history.flatMap((event) => (event.kind === 'held' ? [[`${event.who} ${event.token}`, event.at] as const] : [])),
-  );
+  const heldAt = (who: string, head: Head): number | undefined =>
+    history.find((event) => event.kind === 'held' && event.who === who && isHoldOf(BigInt(event.token), head, api))?.at;
   const common = [...faults.flatMap((fault) => forFault(fault, ttl)), ...outages.map(forOutage)];
 
   return headsIn(trial.queue).flatMap((head) => {
     const who = ownerOf(head.value);
-    if (who === undefined) throw new Error(`no contender asked for entry ${head.token} with value ${head.value}`);
+    if (who === undefined) throw new Error(`no contender asked for entry ${head.rank} with value ${head.value}`);
     if (!judged(who)) return [];
     const death = deaths.get(who) ?? Number.POSITIVE_INFINITY;
     if (death <= head.from) return [];
-    const to = Math.min(death, Math.max(head.from, heldAt.get(`${who} ${head.token}`) ?? head.to));
-    const before = head.before?.expired ? ownerOf(head.before.value) : undefined;
-    const gone = before === undefined ? undefined : lastSeen(before, head.from, { deaths, stops, faults });
+    const to = Math.min(death, Math.max(head.from, heldAt(who, head) ?? head.to));
+    const before = head.before?.mayHaveExpired ? ownerOf(head.before.value) : undefined;
+    const gone =
+      before === undefined ? undefined : lastSeen(before, head.from, { api, deaths, stops, faults, outages });
     const from = gone === undefined ? head.from : Math.max(head.queued, Math.min(head.from, gone + ttl * 1000));
     const own = stops.filter((stop) => stop.who === who).map((stop) => forOwnStop(stop, ttl));
     const first =
       gone === undefined
         ? { due: from + AT_ONCE, why: [] }
         : { due: from + AFTER_DEATH, why: [`${before} was killed or stopped`] };
-    return { who, token: head.token, from, to, ...dueOf({ from, to }, first, [...common, ...own]) };
+    return { who, rank: head.rank, from, to, ...dueOf({ from, to }, first, [...common, ...own]) };
   });
 }
+
+/**
+ * Whether a hold with this fencing token is one of the entry. On etcd v2 the token is the rank. On etcd v3 it is the store's revision
+ * when the entry was seen to be the first.
+ */
+export const isHoldOf = (token: bigint, { rank, removed }: Pick<Head, 'rank' | 'removed'>, api: EtcdApi): boolean =>
+  api === 'v2' ? token === rank : rank <= token && token < removed;
 
 type Due = Pick<Wait, 'due' | 'why'>;
 
@@ -89,12 +104,19 @@ function dueOf({ from: since, to: end }: Span, first: Due, allowances: readonly 
 function lastSeen(
   who: string,
   expired: number,
-  { deaths, stops, faults }: { readonly deaths: ReadonlyMap<string, number> } & Pick<Trial, 'stops' | 'faults'>,
+  {
+    api,
+    deaths,
+    stops,
+    faults,
+    outages,
+  }: { readonly deaths: ReadonlyMap<string, number> } & Pick<Trial, 'api' | 'stops' | 'faults' | 'outages'>,
 ): number | undefined {
   const stop = stops.find((one) => one.who === who && one.from <= expired && expired <= one.to);
   const death = deaths.get(who);
   const at = death !== undefined && death <= expired ? death : stop?.from;
   if (at === undefined) return undefined;
   const held = faults.filter(({ kind, from, to }) => kind.endsWith('paused') && from <= at && at <= to);
-  return Math.max(at, ...held.map(({ to }) => to));
+  const elections = api === 'v3' ? outages.filter(({ from, to }) => from <= expired && at <= to) : [];
+  return Math.max(at, ...held.map(({ to }) => to), ...elections.map(({ to }) => to + NEW_LEADER));
 }

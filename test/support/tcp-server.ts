@@ -65,8 +65,8 @@ export async function startTcpServer(handler: TcpHandler): Promise<TcpServer> {
   };
 }
 
-/** Undefined while the request is incomplete. Supports only Content-Length, because our client never sends chunks. */
-function requestLength(text: string): number | undefined {
+/** Returns the length of the request at the beginning of the text; undefined while it is incomplete. Supports only Content-Length, because our client never sends chunks. */
+export function requestLength(text: string): number | undefined {
   const head = text.indexOf('\r\n\r\n');
   if (head < 0) return undefined;
   const body = Number(/\r\ncontent-length: *(\d+)/i.exec(text.slice(0, head))?.[1] ?? 0);

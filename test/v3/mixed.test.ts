@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { LockManager } from '../../src/manager/manager.ts';
 import { V3Client } from '../../src/v3/client.ts';
+import { type EtcdctlLock, lockByEtcdctl } from '../support/etcdctl.mjs';
 import { entriesBelow } from '../support/gateway.ts';
 import { freshName } from '../support/locks.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
 import { until } from '../support/until.ts';
 
 function useV3(): { client: V3Client; locks: LockManager } {
@@ -15,33 +12,11 @@ function useV3(): { client: V3Client; locks: LockManager } {
   return { client, locks: new LockManager(client, { ttl: 30 }) };
 }
 
-/** Holds the lock by `etcdctl lock`, which is Go's Mutex, as soon as it can, until `release`. Resolves to its token once it holds. */
-function byEtcdctl(name: string): { held: Promise<bigint>; release: () => Promise<void>; kill: () => void } {
-  const over = join(temporaryDirectory(), 'over');
-  // `etcdctl lock` gives its command no input: a file ends the command.
-  const script = `echo $ETCD_LOCK_REV; while [ ! -e '${over}' ]; do sleep 0.05; done`;
-  const child = spawn('etcdctl', ['lock', `/_locks/${name}`, '--ttl', '4', '--', 'sh', '-c', script], {
-    env: { ...process.env, ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: inject('etcd') },
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true,
-  });
-  const kill = (): void => {
-    try {
-      process.kill(-(child.pid ?? 0), 'SIGKILL');
-    } catch {
-      // It has ended.
-    }
-  };
-  onTestFinished(kill);
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const held = new Promise<bigint>((resolve) =>
-    child.stdout.once('data', (data) => resolve(BigInt(String(data).trim()))),
-  );
-  const release = (): Promise<void> => {
-    writeFileSync(over, '');
-    return ended;
-  };
-  return { held, release, kill };
+/** Holds the lock by `etcdctl lock`, which is Go's Mutex, as soon as it can, until `release`. The end of the test kills it. */
+function byEtcdctl(name: string): EtcdctlLock {
+  const go = lockByEtcdctl(`/_locks/${name}`, { endpoints: [inject('etcd')], ttl: 4 });
+  onTestFinished(() => go.kill());
+  return go;
 }
 
 const untilQueued = (name: string, count: number) =>
@@ -66,7 +41,7 @@ test('LockManager and `etcdctl lock` wait for each other, in the order in which 
   await untilQueued(name, 3);
   void go.held.then(() => order.push('etcdctl'));
   await first.release();
-  tokens.push(await go.held);
+  tokens.push((await go.held).token);
   expect(order).toEqual(['etcdctl']);
   await go.release();
   const held = await last;
@@ -82,7 +57,7 @@ test('a killed `etcdctl lock` frees the lock after its lease', async () => {
   const name = freshName();
   const { locks } = useV3();
   const go = byEtcdctl(name);
-  const token = await go.held;
+  const { token } = await go.held;
   const waiting = locks.acquire(name);
   await untilQueued(name, 2);
   go.kill();

@@ -18,25 +18,27 @@ export interface WaitOptions {
 /** Ends a watch that has shown nothing for so long that its member may be down. */
 const SILENT = new Error('no event in time');
 
+/** How a wait ended: `silence`: nothing has been heard for long, so the queue must be read again. */
+export type WaitEnd = 'change' | 'silence' | 'failure';
+
 /**
- * Waits until an entry is gone, or until its queue must be read again because nothing has been heard for long. Resolves to false
- * if the watch failed, so that the caller pauses before it reads.
+ * Waits until an entry is gone, or may be.
  * @throws the reason of the signal
  */
 export async function untilDeleted(
   client: V3Client,
   { key, rawKey }: Pick<V3Entry, 'key' | 'rawKey'>,
   { since, ttl, signal }: WaitOptions,
-): Promise<boolean> {
+): Promise<WaitEnd> {
   const over = new Scope(signal).abortAt(Deadline.after(longestSilence(ttl)), () => SILENT);
   try {
     await client.requests.changed(key, { rawKey, from: since + 1n, signal: over });
-    return true;
+    return 'change';
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
-    if (error === SILENT) return true;
+    if (error === SILENT) return 'silence';
     debug('watch of %s failed: %s', key, error);
-    return false;
+    return 'failure';
   } finally {
     over.dispose();
   }

@@ -38,8 +38,10 @@ export class Standings {
   #fresh: Appended | undefined;
   /** The entry waited for, and the revision of the read that showed it. */
   #behind: { readonly entry: V3Entry; readonly revision: bigint } | undefined;
-  /** The rank of the entry whose watch has ended last. */
-  #watched: bigint | undefined;
+  /** The rank of the entry that a watch has reported last. */
+  #changed: bigint | undefined;
+  /** Whether the last wait ended because nothing was heard: its member may be down. */
+  #wasSilent = false;
   /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
   #token: { readonly rank: bigint; readonly token: bigint } | undefined;
 
@@ -58,7 +60,8 @@ export class Standings {
   async read(own: OwnEntry, mode: LockMode, { signal, latest }: StandingOptions): Promise<Standing> {
     const fresh = latest ? undefined : this.#fresh;
     this.#fresh = undefined;
-    const call = { signal, attemptTimeout: hedgeReadAfter(own.granted) };
+    const call = { signal, attemptTimeout: hedgeReadAfter(own.granted, this.#wasSilent) };
+    this.#wasSilent = false;
     return (mode === 'exclusive' && (await this.#behindOne(own, fresh, call))) || this.#inQueue(own, mode, fresh, call);
   }
 
@@ -66,11 +69,13 @@ export class Standings {
   async changed(ttl: number | null, signal: Source | undefined): Promise<boolean> {
     if (!this.#behind) return true;
     const { entry, revision } = this.#behind;
-    const isOver = await untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+    const end = await untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+    this.#wasSilent = end === 'silence';
+    if (end !== 'change') return end === 'silence';
     // A watch of this entry has ended before, but the entry is still there: pause, in case that this goes on.
-    const isRepeated = this.#watched === entry.rank;
-    this.#watched = entry.rank;
-    return isOver && !isRepeated;
+    const isRepeated = this.#changed === entry.rank;
+    this.#changed = entry.rank;
+    return !isRepeated;
   }
 
   /**

@@ -136,6 +136,7 @@ export class V3Ticket implements Ticket, Tenant {
       const { sentAt, granted, member } = renewal;
       return this.#set({ ...own, sentAt, granted, member }, own);
     } catch (error) {
+      // Another cluster knows no such lease.
       throw error instanceof NotFound ? lost(own, this.#client.clusterId, 'its lease has ended') : error;
     }
   }

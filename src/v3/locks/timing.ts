@@ -2,15 +2,24 @@
 
 type Seconds = number;
 
-/** Maximum time that a waiter waits for an event before it reads the queue again. */
+/** Maximum poll cap. */
 const LONGEST_WAIT: Seconds = 20;
 
-/** Maximum time that a waiter waits for an event before it reads the queue again: a silent member may be down. */
-export const longestSilence = (ttl: number | null): Seconds =>
-  Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
+/** Number of members that a read tries within one poll cap: in a cluster of three, a single working member is among them. */
+const MEMBERS_ASKED = 3;
 
-/** Time until a read of the queue also asks another member. */
-export const hedgeReadAfter = (ttl: number | null): Seconds => Math.min(longestSilence(ttl) / 3, 1);
+/** Maximum time within which a dead connection is noticed, and the queue is read from another member. */
+const pollCap = (ttl: number | null): Seconds => Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);
+
+/**
+ * Time until a read of the queue also asks another member. Shorter after silence, because the reads must fit into the rest of the
+ * poll cap.
+ */
+export const hedgeReadAfter = (ttl: number | null, afterSilence: boolean): Seconds =>
+  afterSilence ? Math.min(pollCap(ttl) / 8, 0.625) : Math.min(pollCap(ttl) / MEMBERS_ASKED, 1);
+
+/** Maximum time that a waiter waits for an event before it reads the queue again: a silent member may be down. */
+export const longestSilence = (ttl: number | null): Seconds => pollCap(ttl) - MEMBERS_ASKED * hedgeReadAfter(ttl, true);
 
 /** Time until a renewal is also sent to another member. A member that lost its leader answers after seven seconds. */
 export const hedgeRenewalAfter = (ttl: number): Seconds => Math.min(ttl / 12, 1);

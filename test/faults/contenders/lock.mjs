@@ -3,8 +3,8 @@ import { guardedStep, orders, takeTurns, tell } from './turns.mjs';
 
 class NotMine extends Error {}
 
-const { lock: name, endpoints, ttl: lockTtl, timeout } = orders;
-const client = new EtcdClient({ endpoints });
+const { api, lock: name, endpoints, ttl: lockTtl, timeout } = orders;
+const client = new EtcdClient({ endpoints, api });
 const lock = new Lock(client, name);
 
 await takeTurns(async () => {

@@ -1,8 +1,8 @@
 import { EtcdClient, EtcdLockLost, LockManager } from 'etcd-v2-lock';
 import { guardedStep, orders, takeTurns, tell } from './turns.mjs';
 
-const { who, lock, endpoints, ttl, timeout } = orders;
-const client = new EtcdClient({ endpoints });
+const { api, who, lock, endpoints, ttl, timeout } = orders;
+const client = new EtcdClient({ endpoints, api });
 // The identity names the owner of an entry. It is unique among the processes of a campaign.
 const locks = new LockManager(client, { ttl, identity: who });
 

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { judge } from './checker.ts';
+import type { Event, QueueEvent } from './history.ts';
+import { holdingByKey, keylessIn } from './keyless.ts';
+
+const history: Event[] = [
+  { at: 10, who: 'etcdctl', kind: 'held', token: '1', uuid: 'go:a' },
+  { at: 60, who: 'manager', kind: 'held', token: '5' },
+  { at: 80, who: 'etcdctl', kind: 'released', token: '1' },
+  { at: 90, who: 'manager', kind: 'released', token: '5' },
+];
+
+const removed = (at: number, value = 'go:a'): QueueEvent => ({
+  at,
+  index: 4,
+  lock: 'x',
+  rank: 1n,
+  action: 'gone',
+  value,
+});
+
+test('a hold of etcdctl ends when its key is removed, although etcdctl does not notice that', () => {
+  expect(judge(history).overlaps).toHaveLength(1);
+  expect(judge(holdingByKey(history, [removed(50)])).overlaps).toEqual([]);
+  expect(keylessIn(history, [removed(50)])).toMatchObject([{ who: 'etcdctl', token: '1' }]);
+});
+
+test('a hold of etcdctl that begins after the removal of its key is none', () => {
+  const late = history.map((event) => (event.at === 10 ? { ...event, at: 70 } : event));
+  expect(judge(holdingByKey(late, [removed(50)])).overlaps).toEqual([]);
+});
+
+test('a hold of etcdctl whose key is there overlaps with another hold', () => {
+  for (const queue of [[], [removed(100)], [removed(50, 'go:b')]]) {
+    expect(judge(holdingByKey(history, queue)).overlaps).toHaveLength(1);
+    expect(keylessIn(history, queue)).toEqual([]);
+  }
+});
