@@ -3,12 +3,13 @@ import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancell
 import { show } from '../checks.ts';
 import { errorText } from '../error-text.ts';
 import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
-import { giveUp } from '../recipe/acquire.ts';
 import { limitOf } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
 import { holderOf } from '../recipe/entries/holder.ts';
 import { alive } from '../recipe/entries/leftovers.ts';
+import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
+import { Leaving } from '../recipe/leaving.ts';
 import type { LockStore, OwnEntry } from '../recipe/store.ts';
 import { atDeadline, Deadline } from '../time.ts';
 import type { Held, OpenHeld } from './held.ts';
@@ -202,7 +203,9 @@ export class Hold implements Enclosing {
     // An entry that is kept is no leftover: this process must not evict it for its `identity`.
     if (until.passed || this.#identity === undefined) forget();
     else atDeadline(until, forget, { ref: false });
-    const trouble = await giveUp(ticket, { until });
+    const leaving = new Leaving(ticket);
+    const isHandedOver = until.passed && ticket.isReplaceable && this.#turn.handOver(leaving);
+    const trouble = await (isHandedOver ? leaving.left : giveUp(ticket, { until }));
     this.#onRemoved();
     return trouble;
   }

@@ -2,6 +2,7 @@ import { addAbortListener, removeAbortListener, type Source } from '../cancellat
 import type { LockHolder } from '../errors.ts';
 import { type AttemptLimits, timedOut } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
+import type { Leaving } from '../recipe/leaving.ts';
 import type { LockStore } from '../recipe/store.ts';
 import { atDeadline } from '../time.ts';
 
@@ -52,6 +53,13 @@ export interface Turn {
   trouble: () => Error | undefined;
   /** Call this when the request has given up its entry, or has failed to make one. */
   end(): void;
+  /**
+   * Ends the turn before the entry is removed, if the next request may replace the entry. Returns whether the turn has ended: the
+   * next turn then has the entry as `leaving`.
+   */
+  handOver(leaving: Leaving): boolean;
+  /** The entry of the turn before this one, if it was handed over. */
+  readonly leaving: Leaving | undefined;
 }
 
 interface Outcomes<Turn> {
@@ -116,6 +124,7 @@ export class LocalQueue {
   readonly #closing: Source;
   readonly #onIdle: () => void;
   #hasWriter = false;
+  #leaving: Leaving | undefined;
   /** Number of turns whose entry is not in the store's queue yet. */
   #arriving = 0;
 
@@ -202,7 +211,17 @@ export class LocalQueue {
       queued();
       this.#admit();
     };
-    const turn: Turn = { queued, end, holder: () => undefined, trouble: () => undefined };
+    const handOver = (entry: Leaving): boolean => {
+      // A shared request is not the only one that enters after this turn.
+      if (mode === 'shared' || this.#waiting.first?.mode !== 'exclusive') return false;
+      this.#leaving = entry;
+      end();
+      return true;
+    };
+    const leaving = this.#leaving;
+    this.#leaving = undefined;
+    const unknown = { holder: () => undefined, trouble: () => undefined };
+    const turn: Turn = { queued, end, handOver, leaving, ...unknown };
     this.#inside.add(turn);
     return turn;
   }

@@ -192,6 +192,7 @@ export class LockManager {
       throw withCallersStack(error, request.signal);
     } finally {
       attempt.dispose();
+      void turn.leaving?.settle();
       if (!taken) turn.end();
     }
   }

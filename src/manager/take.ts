@@ -1,11 +1,12 @@
 import { ignore, sleep } from '../cancellation.ts';
 import { EtcdLockExpired } from '../errors.ts';
-import { type Acquired, type Acquisition, acquire, giveUp } from '../recipe/acquire.ts';
+import { type Acquired, type Acquisition, acquire } from '../recipe/acquire.ts';
 import type { Attempt } from '../recipe/attempt.ts';
 import { formatValue, type LockMode } from '../recipe/entries/entry-value.ts';
 import { alive, evictLeftovers, type IsLeftover, leftoversOf } from '../recipe/entries/leftovers.ts';
 import { lost } from '../recipe/entries/lost.ts';
 import { freshUuid } from '../recipe/entries/uuid.ts';
+import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { blocks } from '../recipe/rules.ts';
 import type { OwnEntry, QueueStore, Standing } from '../recipe/store.ts';
@@ -49,7 +50,7 @@ export async function take(
   const onQueued = (standing: Standing, own: OwnEntry): void => trace.queues(standing, own);
   for (;;) {
     try {
-      return await takeOnce(queue, attempt, request, { onEntered, onQueued, renewals: trace });
+      return await takeOnce(queue, attempt, request, { onEntered, onQueued, renewals: trace, leaving: turn.leaving });
     } catch (error) {
       if (!(error instanceof EtcdLockExpired && lease && mayRequeue(request, lease))) throw error;
       attempt.restart();
@@ -72,7 +73,10 @@ async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
   { mode, identity, label, ttl, margin, blocking }: CheckedRequest,
-  { onEntered, ...hooks }: Pick<Acquisition, 'onQueued' | 'renewals'> & { onEntered(lease: Lease, uuid: string): void },
+  {
+    onEntered,
+    ...hooks
+  }: Pick<Acquisition, 'onQueued' | 'renewals' | 'leaving'> & { onEntered(lease: Lease, uuid: string): void },
 ): Promise<Taken | undefined> {
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);

@@ -1,13 +1,14 @@
 import { withCallersStack } from '../callers-stack.ts';
 import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
 import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
-import { acquire, giveUp } from '../recipe/acquire.ts';
+import { acquire } from '../recipe/acquire.ts';
 import { Attempt } from '../recipe/attempt.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { Entry } from '../recipe/entries/entry.ts';
 import { type EntryValue, parseValue } from '../recipe/entries/entry-value.ts';
 import { unregisterOwn } from '../recipe/entries/own-entries.ts';
 import { freshUuid } from '../recipe/entries/uuid.ts';
+import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { storeOf } from '../recipe/option-checks.ts';
 import type { LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';

@@ -1,20 +1,19 @@
 import { Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import { EtcdWatchTimedOut } from '../errors.ts';
 import { Deadline } from '../time.ts';
 import type { Attempt } from './attempt.ts';
 import { type Contest, contend } from './contend.ts';
 import { lost } from './entries/lost.ts';
-import { registerOwn, unregisterOwn } from './entries/own-entries.ts';
+import { registerOwn } from './entries/own-entries.ts';
+import { giveUp } from './give-up.ts';
 import { Lease, type RenewalObserver } from './lease.ts';
-import type { LeaveOptions, OwnEntry, Ticket } from './store.ts';
+import type { Leaving } from './leaving.ts';
+import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
-/** Seconds to wait for the release of an entry; after that, the release continues in the background. */
-const GRACE = 1;
-/** Like {@link GRACE}, but after the caller's timeout has passed: the caller should not have to wait much longer. */
-const GRACE_AFTER_TIMEOUT = 0.3;
+/** Seconds to wait for the replacement of an older entry, whose release waits for it. */
+const REPLACE_WITHIN = 1;
 
 /** What {@link acquire} needs to know about the lock and the entry. */
 export interface Acquisition extends Omit<Contest, 'lease'> {
@@ -27,6 +26,8 @@ export interface Acquisition extends Omit<Contest, 'lease'> {
   readonly renewals?: RenewalObserver | undefined;
   /** The lease of the present hold, if this lock is held already. */
   readonly lease?: Lease | undefined;
+  /** An entry that the own one may replace. */
+  readonly leaving?: Leaving | undefined;
   /** Called once the own entry is in the queue, with its lease. */
   readonly onEntered?: (lease: Lease) => void;
 }
@@ -69,39 +70,11 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
   }
 }
 
-interface GiveUpOptions extends Pick<LeaveOptions, 'until'> {
-  /** The error because of which the entry is removed, if any. After a timeout the wait is shorter. */
-  readonly why?: unknown;
-}
-
-/**
- * Removes the own entry, or leaves it to expire at `until`. Waits at most {@link GRACE} seconds. Resolves to undefined if that is
- * done, otherwise to the error that prevented it; the work then continues in the background.
- */
-export async function giveUp(ticket: Ticket, { why, until }: GiveUpOptions = {}): Promise<unknown> {
-  const grace = why instanceof EtcdWatchTimedOut ? GRACE_AFTER_TIMEOUT : GRACE;
-  const scope = new Scope().abortAt(
-    Deadline.after(grace),
-    () => new Error(`the entry in ${ticket.path} was not released within ${grace} s`),
-  );
-  try {
-    const kept = until?.passed ? undefined : until;
-    await ticket.leave({ signal: scope, until: kept });
-    if (!kept) unregisterOwn(ticket);
-    return undefined;
-  } catch (error) {
-    debug('%s: release continues in the background: %s', ticket.path, error);
-    return error;
-  } finally {
-    scope.dispose();
-  }
-}
-
-async function enter(
-  { ticket, ttl, keepAlive }: Acquisition,
-  { signal, retry }: Attempt,
-  lease: Lease | undefined,
-): Promise<OwnEntry> {
+async function enter(acquisition: Acquisition, attempt: Attempt, lease: Lease | undefined): Promise<OwnEntry> {
+  const { ticket, ttl, keepAlive } = acquisition;
+  const { signal, retry } = attempt;
+  const replacing = await replace(acquisition, attempt);
+  if (replacing) return replacing;
   for (;;) {
     const entry = await retry((failed) => {
       registerOwn(ticket, ttl);
@@ -109,6 +82,27 @@ async function enter(
     });
     if (entry) return entry;
     lease?.lose(lostLease(lease));
+  }
+}
+
+/** Enters the queue in place of the entry that leaves. Resolves to undefined if there is none, or if that has failed. */
+async function replace(
+  { ticket, ttl, keepAlive, leaving }: Acquisition,
+  { signal }: Attempt,
+): Promise<OwnEntry | undefined> {
+  if (!leaving || leaving.isSettled) return undefined;
+  const late = () => new Error(`no entry in ${ticket.path} was replaced within ${REPLACE_WITHIN} s`);
+  const scope = new Scope(signal).abortAt(Deadline.after(REPLACE_WITHIN), late);
+  try {
+    registerOwn(ticket, ttl);
+    return await ticket.enter(ttl, { signal: scope, failed: 0, keepAlive, replacing: leaving.ticket });
+  } catch (error) {
+    // A lasting error is thrown by the next try.
+    debug('%s: not replaced: %s', leaving.ticket.path, error);
+    return undefined;
+  } finally {
+    scope.dispose();
+    await leaving.settle();
   }
 }
 

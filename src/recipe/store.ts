@@ -63,6 +63,11 @@ export interface EnterOptions extends StoreCall {
   readonly failed: number;
   /** Whether the entry will be renewed from then on. If not, nothing may keep it past its TTL. */
   readonly keepAlive: boolean;
+  /**
+   * A replaceable ticket of this queue that has been released: its entry is removed in the same step as the new one is appended,
+   * if possible. Call its `leave` in any case.
+   */
+  readonly replacing?: Ticket | undefined;
 }
 
 export interface RenewalOptions extends StoreCall {
@@ -88,6 +93,8 @@ export interface Ticket {
   readonly value: string;
   /** The last own entry, also after its removal. */
   readonly last: OwnEntry | undefined;
+  /** Whether `enter` of another ticket can remove the own entry, as {@link EnterOptions.replacing}. Default: it cannot. */
+  readonly isReplaceable?: boolean;
   /**
    * Tries once to enter the queue, with a TTL that counts from now. Renews the own entry; if there is none, takes over an entry
    * with this ticket's value; if there is none either, appends one. Resolves to undefined if the own entry was found to be gone;

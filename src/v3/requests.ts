@@ -48,6 +48,8 @@ export interface Appended extends Glance {
   readonly own: V3Entry;
   /** Whether the key existed already, because of an earlier append. {@link Glance.before} is then not known. */
   readonly existed: boolean;
+  /** Whether this request has removed the entry that it was to replace. */
+  readonly replaced: boolean;
   /** Number of keys in the queue, and in those of locks whose names begin with this one's. */
   readonly count: number;
   /** All of these keys, if they were asked for. */
@@ -72,6 +74,8 @@ export interface AppendOptions extends CallOptions {
   readonly whole: boolean;
   /** Counts the requests for this entry that were sent and not answered: each may still be carried out. */
   readonly unanswered: { count: number };
+  /** An entry to remove in the same transaction. */
+  readonly replacing?: transactions.Replaced | undefined;
 }
 
 export interface ChangeOptions extends CallOptions {
@@ -157,26 +161,35 @@ export class LockRequests {
    * @param key the own key, directly below the path of its queue
    * @throws {NotFound} if the lease is gone
    */
-  append(key: string, { value, lease, whole, unanswered, ...options }: AppendOptions): Promise<Appended> {
-    const transaction = transactions.append(key, value, lease, whole);
-    return this.#client.call('safe', { attemptTimeout: HEDGE_AFTER, ...options }, async (member) => {
+  append(key: string, { value, lease, whole, unanswered, replacing, ...options }: AppendOptions): Promise<Appended> {
+    const plain = transactions.append(key, value, lease, whole);
+    /** Resolves to undefined if the entry to be replaced is not the same any more: then nothing was done. */
+    const ask = async (member: Member, transaction: Json, replaces: boolean): Promise<Appended | undefined> => {
       unanswered.count += 1;
       const answer = await member.ask('/kv/txn', transaction).catch((error: unknown) => {
         if (error instanceof EtcdException && !error.outcomeUnknown) unanswered.count -= 1;
         throw error;
       });
       const existed = !answer.fields.flag('succeeded');
-      const [first, second] = responsesIn(answer, 2);
+      // The removal answers first.
+      const isReplaced = replaces && !existed;
+      const [first, second] = responsesIn(answer, isReplaced ? 3 : 2).slice(-2) as [Fields, Fields];
       const entries = rangeIn(second);
       const [latest, before] = entries;
       const [present] = existed ? rangeIn(first) : [latest];
       const count = Number(second.message('response_range').integer('count'));
-      if (!present || present.key !== key) throw answer.unusable('does not show the key that it created');
+      const isUnchanged = replaces && existed && !present;
+      if (!isUnchanged && present?.key !== key) throw answer.unusable('does not show the key that it created');
       unanswered.count -= 1;
+      if (!present) return undefined;
       // The key exists because one of the unanswered requests was carried out.
       if (existed && unanswered.count > 0) unanswered.count -= 1;
       const all = whole ? entries : undefined;
-      return { ...madeOf(answer), own: present, before, existed, count, all };
+      return { ...madeOf(answer), own: present, before, existed, replaced, count, all };
+    };
+    return this.#client.call('safe', { attemptTimeout: HEDGE_AFTER, ...options }, async (member) => {
+      const replaced = replacing && (await ask(member, transactions.replacing(replacing, plain), true));
+      return replaced ?? ((await ask(member, plain, false)) as Appended);
     });
   }
 

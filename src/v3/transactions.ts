@@ -7,12 +7,19 @@ export interface Guard {
   readonly rank: bigint;
 }
 
+/** Which entry to replace by another one. */
+export interface Replaced extends Guard {
+  readonly key: string;
+}
+
 /** Which entry to write again, and with which lease; undefined: none. */
 export interface Move extends Guard {
   /** The revision of its last write: a request that is carried out late must not undo a later one. */
   readonly modified: bigint;
   readonly lease: string | undefined;
 }
+
+type Append = Readonly<Record<'compare' | 'success' | 'failure', readonly Json[]>>;
 
 const OLDEST = { sort_target: 'CREATE', sort_order: 'ASCEND' };
 const NEWEST = { sort_target: 'CREATE', sort_order: 'DESCEND' };
@@ -31,7 +38,7 @@ export const firstBelow = (prefix: string): Json => ({ ...below(prefix), limit: 
  * Creates an entry unless its key exists. Reads it and the newest keys of its queue: itself and the one before it.
  * @param whole whether to read the whole queue
  */
-export function append(key: string, value: string, lease: string | undefined, whole: boolean): Json {
+export function append(key: string, value: string, lease: string | undefined, whole: boolean): Append & Json {
   const own = encodeBytes(key);
   const queue = { ...below(prefixOf(key)), ...NEWEST };
   const newest = { request_range: whole ? queue : { ...queue, limit: '2' } };
@@ -39,6 +46,19 @@ export function append(key: string, value: string, lease: string | undefined, wh
     compare: [{ key: own, target: 'CREATE', result: 'EQUAL', create_revision: '0' }],
     success: [put(key, value, lease), newest],
     failure: [read(key), newest],
+  };
+}
+
+/**
+ * Makes an {@link append} remove an older entry before. Neither is done if that entry is not the same any more: a request that is
+ * carried out twice, or late, must not create the new entry again.
+ */
+export function replacing(old: Replaced, { compare, success, failure }: Append): Json {
+  const remove = { request_delete_range: { key: encodeBytes(old.key) } };
+  return {
+    compare: [...compare, ...isSame(old.key, old)],
+    success: [remove, ...success],
+    failure,
   };
 }
 

@@ -53,6 +53,26 @@ test('LockManager and `etcdctl lock` wait for each other, in the order in which 
   expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
 });
 
+test('`etcdctl lock` gets the lock between two requests of one process', async () => {
+  const name = freshName();
+  const { locks } = useV3();
+  const first = await locks.acquire(name);
+  const tokens = [first.fencingToken];
+  const waiting = locks.acquire(name);
+  const go = byEtcdctl(name);
+  await untilQueued(name, 2);
+  expect(await first.release()).toBe(true);
+  tokens.push(await go.held);
+  await untilQueued(name, 2);
+  await go.release();
+  const held = await waiting;
+  tokens.push(held.fencingToken);
+  expect(tokens.toSorted((a, b) => Number(a - b))).toEqual(tokens);
+  expect(new Set(tokens).size).toBe(3);
+  expect(await held.release()).toBe(true);
+  expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
+});
+
 test('a killed `etcdctl lock` frees the lock after its lease', async () => {
   const name = freshName();
   const { locks } = useV3();

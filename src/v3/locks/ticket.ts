@@ -85,7 +85,14 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#last;
   }
 
-  async enter(ttl: number | null, { signal, keepAlive }: EnterOptions): Promise<OwnEntry | undefined> {
+  /** Not while anything else than the removal of the own entry is to be done. */
+  get isReplaceable(): boolean {
+    return (
+      this.#own !== undefined && !this.#isLeft && !this.#expiry && this.#unanswered.count === 0 && !this.#mayComeBack
+    );
+  }
+
+  async enter(ttl: number | null, { signal, keepAlive, replacing }: EnterOptions): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
     // A removal comes first: the next entry must have a greater token.
     if (this.#isLeft || this.#expiry) await this.#settle({ signal });
@@ -93,7 +100,7 @@ export class V3Ticket implements Ticket, Tenant {
     for (let tries = 1; ; tries += 1) {
       try {
         if (this.#own) return await this.#reenter(this.#own, { ttl, keepAlive }, signal);
-        return await this.#append(await this.#leaseFor({ ttl, keepAlive }, signal), signal);
+        return await this.#append(await this.#leaseFor({ ttl, keepAlive }, signal), signal, replacing);
       } catch (error) {
         // The lease has ended since it was last renewed. A new lease that is unknown at once is of another cluster, or of none.
         if (!(error instanceof NotFound) || tries === MOST_LEASES) throw error;
@@ -192,12 +199,23 @@ export class V3Ticket implements Ticket, Tenant {
     if (this.#own?.lease !== lease && this.#unclear !== lease) lease?.remove(this);
   }
 
-  async #append(lease: EtcdLease | undefined, signal: Source | undefined): Promise<OwnEntry | undefined> {
+  async #append(
+    lease: EtcdLease | undefined,
+    signal: Source | undefined,
+    other: Ticket | undefined,
+  ): Promise<OwnEntry | undefined> {
+    const old = other instanceof V3Ticket && other.isReplaceable ? other : undefined;
     let appended: Appended;
     try {
       // A reader may share the lock with the one before it, so it must know the whole queue.
       const whole = isShared(this.value);
-      const own = { value: this.value, lease: lease?.id, whole, unanswered: this.#unanswered };
+      const own = {
+        value: this.value,
+        lease: lease?.id,
+        whole,
+        unanswered: this.#unanswered,
+        replacing: old ? old.#own : undefined,
+      };
       appended = await this.#client.requests.append(this.key, { ...own, signal });
     } catch (error) {
       if (this.#unanswered.count > 0) this.#unclear = lease;
@@ -205,7 +223,8 @@ export class V3Ticket implements Ticket, Tenant {
       this.#quit(lease);
       throw error;
     }
-    const { own, clusterId } = appended;
+    const { own, clusterId, replaced } = appended;
+    if (old && replaced) old.#forget();
     this.#unclear = this.#unanswered.count > 0 ? lease : undefined;
     if (own.value !== this.value) {
       this.#quit(lease);
