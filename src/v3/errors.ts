@@ -75,7 +75,7 @@ const PREFIX = /^rpc error: code = (\w+) desc = /;
 function errorOf(code: number, message: string, httpStatus: number): EtcdException {
   const text = message.replace(PREFIX, '');
   const fields: EtcdErrorFields = { errorCode: code, httpStatus };
-  if (code === UNAVAILABLE && /^(connection closed$|write tcp )/.test(text))
+  if (code === UNAVAILABLE && !/^(etcdserver:|transport is closing|error reading from server)/.test(text))
     return new EtcdConnectionFailed(`answered: ${text}${UNREACHABLE}`, { ...fields, outcomeUnknown: true });
   if (code === RESOURCE_EXHAUSTED) return exhausted(text, fields);
   if (UNCLEAR.includes(code)) return new EtcdConnectionFailed(`answered: ${text}`, { ...fields, outcomeUnknown: true });
