@@ -170,9 +170,9 @@ export class EtcdClientClosed extends EtcdException {
   override readonly code = 'ETCD_CLIENT_CLOSED';
 }
 /**
- * The answer does not come from etcd's v2 keys API or v3 gateway, but from a proxy, from a server without `--enable-v2` or without
- * the gateway, or from an etcd that is too old. Also thrown for an answer that is larger than 64 MiB, has a field that etcd never
- * sends, or is about another key than the requested one.
+ * The answer does not come from the chosen API of etcd, but from a proxy, or from a server without `--enable-v2` or without the v3
+ * gateway. Also thrown for an answer that is larger than 64 MiB, has a field that etcd never sends, or is about another key than the
+ * requested one.
  */
 export class EtcdUnusableAnswer extends EtcdException {
   override readonly code = 'ETCD_UNUSABLE_ANSWER';

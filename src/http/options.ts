@@ -20,9 +20,9 @@ export interface HttpOptions {
   readonly srvDomain?: string;
   /** Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. */
   readonly readTimeout?: number;
-  /** User for basic authentication; requires `password`. */
+  /** User for basic authentication, or on v3 to log in as; requires `password`. */
   readonly username?: string;
-  /** Password for basic authentication; requires `username`. */
+  /** Password of the user; requires `username`. */
   readonly password?: string;
   /** Certificate authorities to trust instead of Node's defaults. Certificates are always verified. */
   readonly ca?: Pem;

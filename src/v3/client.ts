@@ -117,9 +117,9 @@ export class V3Client implements LockClient {
   /** A token is valid on one member, for some minutes: a new one is fetched when the old one is refused. */
   async #attempt<T>(one: Attempt, attempt: (member: Member) => Promise<T>): Promise<T> {
     const { endpoint } = one;
-    const prefix = await this.#prefixes.get(one, () => this.#findPrefix(one));
+    const prefix = this.#prefixes.known(endpoint) ?? (await this.#prefixes.get(one, () => this.#findPrefix(one)));
     for (let logIns = 0; ; logIns += 1) {
-      const token = await this.#token(one, prefix);
+      const token = this.#tokens.known(endpoint) ?? (await this.#token(one, prefix));
       try {
         return await attempt(this.#member(one, prefix, token));
       } catch (error) {
@@ -170,8 +170,8 @@ export class V3Client implements LockClient {
 
   async #token(one: Attempt, prefix: string): Promise<Token> {
     const { username, password } = this.#settings;
-    if (password === undefined) return NO_TOKEN;
     const logIn = async (): Promise<Token> => {
+      if (password === undefined) return NO_TOKEN;
       const request = requestOf(prefix + AUTHENTICATE, [{ name: username, password }], NO_TOKEN);
       return decodeToken(await this.#send(this.#shared(one), request), password);
     };

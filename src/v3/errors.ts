@@ -23,11 +23,11 @@ const UNAUTHENTICATED = 16;
  */
 const UNCLEAR = [1, 2, 4, 13, UNAVAILABLE];
 /** gRPC's names of the codes that refuse a watch. */
-const NAMED: Readonly<Record<string, number>> = {
-  InvalidArgument: INVALID_ARGUMENT,
-  PermissionDenied: PERMISSION_DENIED,
-  Unauthenticated: UNAUTHENTICATED,
-};
+const NAMED = new Map([
+  ['InvalidArgument', INVALID_ARGUMENT],
+  ['PermissionDenied', PERMISSION_DENIED],
+  ['Unauthenticated', UNAUTHENTICATED],
+]);
 
 /** The lease of a request does not exist, or its key. */
 export class NotFound extends EtcdException {}
@@ -67,7 +67,7 @@ export function decodeError(answer: WireAnswer, body = parsed(answer.body)): Etc
 
 /** Returns the error of a watch that the member has refused or ended. */
 export function decodeCancellation(reason: string): EtcdException {
-  const code = NAMED[PREFIX.exec(reason)?.[1] ?? ''];
+  const code = NAMED.get(PREFIX.exec(reason)?.[1] ?? '');
   if (code !== undefined) return errorOf(code, reason, 200);
   return new EtcdConnectionFailed(`the watch was refused: ${reason === '' ? 'no reason given' : reason}`);
 }
@@ -78,7 +78,7 @@ const PREFIX = /^rpc error: code = (\w+) desc = /;
 function errorOf(code: number, message: string, httpStatus: number): EtcdException {
   const text = message.replace(PREFIX, '');
   const fields: EtcdErrorFields = { errorCode: code, httpStatus };
-  if (code === UNAVAILABLE && /^(connection closed$|write tcp )/.test(text))
+  if (code === UNAVAILABLE && !/^(etcdserver:|transport is closing|error reading from server)/.test(text))
     return new EtcdConnectionFailed(`answered: ${text}${UNREACHABLE}`, { ...fields, outcomeUnknown: true });
   if (code === RESOURCE_EXHAUSTED) return exhausted(text, fields);
   if (UNCLEAR.includes(code)) return new EtcdConnectionFailed(`answered: ${text}`, { ...fields, outcomeUnknown: true });

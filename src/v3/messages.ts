@@ -143,14 +143,20 @@ export function decodeKeyValue(fields: Fields): KeyValue {
     rawKey,
     key: decodeText(rawKey),
     value: decodeText(fields.raw('value')),
-    createRevision: fields.positive('create_revision'),
-    modRevision: fields.positive('mod_revision'),
+    createRevision: fields.integer('create_revision'),
+    modRevision: fields.integer('mod_revision'),
     lease: lease === 0n ? undefined : String(lease),
   };
 }
 
 /** Returns the keys of a range, in the order of the answer. */
-export const decodeRange = (fields: Fields): KeyValue[] => fields.list('kvs').map(decodeKeyValue);
+export const decodeRange = (fields: Fields): KeyValue[] =>
+  fields.list('kvs').map((one) => {
+    // A deleted key has no revision of its creation, but a range has no deleted keys.
+    one.positive('create_revision');
+    one.positive('mod_revision');
+    return decodeKeyValue(one);
+  });
 
 /** Returns the error for an answer that cannot be used. */
 export function unusable({ status, body }: WireAnswer, why: string): EtcdUnusableAnswer {

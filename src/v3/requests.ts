@@ -185,7 +185,7 @@ export class LockRequests {
       // The key exists because one of the unanswered requests was carried out.
       if (existed && unanswered.count > 0) unanswered.count -= 1;
       const all = whole ? entries : undefined;
-      return { ...madeOf(answer), own: present, before, existed, replaced, count, all };
+      return { ...madeOf(answer), own: present, before, existed, replaced: isReplaced, count, all };
     };
     return this.#client.call('safe', { attemptTimeout: HEDGE_AFTER, ...options }, async (member) => {
       const replaced = replacing && (await ask(member, transactions.replacing(replacing, plain), true));

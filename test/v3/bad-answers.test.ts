@@ -1,12 +1,12 @@
 import fc from 'fast-check';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { EtcdClient } from '../../src/client.ts';
 import { EtcdException } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { V3Client } from '../../src/v3/client.ts';
 import { useAlteredMember } from '../support/altered-member.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
-import { freshName } from '../support/locks.ts';
+import { freshName, rejection } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -144,4 +144,23 @@ test('each request rejects with an EtcdException, or resolves to values of the r
     { numRuns: 100 },
   );
   expect(rejected).toBeGreaterThan(15);
+});
+
+test('when each lease is gone as soon as it was granted, acquire gives up after three', async () => {
+  const client = new V3Client({ endpoints: inject('etcd') });
+  onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
+  const { requests } = client;
+  const grant = requests.grant.bind(requests);
+  let grants = 0;
+  requests.grant = async (id, ttl, options) => {
+    grants += 1;
+    const granted = await grant(id, ttl, options);
+    await gateway('/lease/revoke', { ID: id });
+    return granted;
+  };
+  const error = await rejection(new LockManager(client).acquire(freshName(), { timeout: 20 }));
+  expect(error).toBeInstanceOf(EtcdException);
+  expect(error).toMatchObject({ name: 'EtcdException', errorCode: 5, httpStatus: 404 });
+  expect(String(error)).toContain('3 leases were gone as soon as they were granted');
+  expect(grants).toBe(3);
 });

@@ -6,7 +6,7 @@ import {
   EtcdUnusableAnswer,
 } from '../../src/errors.ts';
 import type { WireAnswer } from '../../src/http/message.ts';
-import { decodeBody, FailedPrecondition, NotFound, TokenRefused } from '../../src/v3/errors.ts';
+import { decodeBody, decodeCancellation, FailedPrecondition, NotFound, TokenRefused } from '../../src/v3/errors.ts';
 
 const answer = (status: number, body: unknown): WireAnswer => ({
   status,
@@ -35,11 +35,15 @@ test.each([
 });
 
 test.each([
+  [1, EtcdConnectionFailed, true, 'context canceled'],
   [2, EtcdConnectionFailed, true, 'context deadline exceeded'],
   [3, EtcdException, false, 'etcdserver: key is not provided'],
   [3, TokenRefused, false, 'etcdserver: user name is empty'],
   [3, TokenRefused, false, 'etcdserver: revision of auth store is old'],
   [7, EtcdInsufficientPermissions, false, 'etcdserver: permission denied'],
+  [8, EtcdConnectionFailed, false, 'etcdserver: too many requests'],
+  [8, EtcdException, false, 'etcdserver: mvcc: database space exceeded'],
+  [8, EtcdException, false, 'grpc: received message larger than max (5000000 vs. 4194304)'],
   [9, FailedPrecondition, false, 'etcdserver: lease already exists'],
   [11, EtcdException, false, 'etcdserver: mvcc: required revision has been compacted'],
   [14, EtcdConnectionFailed, true, 'etcdserver: request timed out'],
@@ -69,6 +73,17 @@ test.each([
   [400, { error: 'no code' }],
 ])('an answer of another program is refused: %i %j', (status, body) => {
   expect(errorOf(status, body)).toBeInstanceOf(EtcdUnusableAnswer);
+});
+
+test.each([
+  ['rpc error: code = Unauthenticated desc = etcdserver: invalid auth token', TokenRefused],
+  ['rpc error: code = InvalidArgument desc = etcdserver: user name is empty', TokenRefused],
+  ['rpc error: code = PermissionDenied desc = etcdserver: permission denied', EtcdInsufficientPermissions],
+  ['rpc error: code = constructor desc = etcdserver: no leader', EtcdConnectionFailed],
+  ['etcdserver: no leader', EtcdConnectionFailed],
+  ['', EtcdConnectionFailed],
+])('a watch that is refused with %j is %o', (reason, ErrorClass) => {
+  expect(decodeCancellation(reason).constructor).toBe(ErrorClass);
 });
 
 test('a failure of a proxy leaves the outcome unknown', () => {

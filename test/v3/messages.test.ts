@@ -38,10 +38,15 @@ describe('the fields of an answer', () => {
     ['an integer', { a: 2 ** 60 }, (fields: Fields) => fields.integer('a')],
     ['an integer', { a: '0x10' }, (fields: Fields) => fields.integer('a')],
     ['an integer', { a: true }, (fields: Fields) => fields.integer('a')],
+    ['an integer', { a: '18446744073709551616' }, (fields: Fields) => fields.integer('a')],
+    ['an integer', { a: null }, (fields: Fields) => fields.integer('a')],
+    ['an integer greater than 0', {}, (fields: Fields) => fields.positive('a')],
+    ['an integer greater than 0', { a: '-1' }, (fields: Fields) => fields.positive('a')],
     ['a text', { a: 1 }, (fields: Fields) => fields.text('a')],
     ['a boolean', { a: 'true' }, (fields: Fields) => fields.flag('a')],
     ['base64', { a: 'a$==' }, (fields: Fields) => fields.raw('a')],
     ['a list', { a: {} }, (fields: Fields) => fields.list('a')],
+    ['a list', { a: null }, (fields: Fields) => fields.list('a')],
     ['a message', {}, (fields: Fields) => fields.message('a')],
   ])('are refused unless they are %s: %j', (expected, body, read) => {
     expect(() => read(fieldsOf(body))).toThrow(EtcdUnusableAnswer);

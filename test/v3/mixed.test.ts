@@ -62,7 +62,7 @@ test('`etcdctl lock` gets the lock between two requests of one process', async (
   const go = byEtcdctl(name);
   await untilQueued(name, 2);
   expect(await first.release()).toBe(true);
-  tokens.push(await go.held);
+  tokens.push((await go.held).token);
   await untilQueued(name, 2);
   await go.release();
   const held = await waiting;

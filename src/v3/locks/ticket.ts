@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdClusterIdChanged, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
+import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
 import { failureOf, keepTrying, type Running, stopped } from '../../pending-work.ts';
 import { isShared, type LockMode } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
@@ -102,8 +102,9 @@ export class V3Ticket implements Ticket, Tenant {
         if (this.#own) return await this.#reenter(this.#own, { ttl, keepAlive }, signal);
         return await this.#append(await this.#leaseFor({ ttl, keepAlive }, signal), signal, replacing);
       } catch (error) {
-        // The lease has ended since it was last renewed. A new lease that is unknown at once is of another cluster, or of none.
-        if (!(error instanceof NotFound) || tries === MOST_LEASES) throw error;
+        // The lease has ended since it was last renewed.
+        if (!(error instanceof NotFound)) throw error;
+        if (tries === MOST_LEASES) throw leasesGone(error);
       }
     }
   }
@@ -428,6 +429,11 @@ export class V3Ticket implements Ticket, Tenant {
       if (unsettled.get(this.#id) === this) unsettled.delete(this.#id);
     }
   }
+}
+
+function leasesGone({ message, errorCode, httpStatus }: NotFound): EtcdException {
+  const why = `${message}: ${MOST_LEASES} leases were gone as soon as they were granted`;
+  return new EtcdException(`${why}; do the endpoints belong to one cluster?`, { errorCode, httpStatus });
 }
 
 const ownFields = ({ key, value, rank }: V3Entry) => ({ key, value, rank });
