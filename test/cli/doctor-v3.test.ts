@@ -1,13 +1,18 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Finding } from '../../src/cli/doctor/facts.ts';
 import { useAlteredMember } from '../support/altered-member.ts';
+import { makeAuthority } from '../support/certificates.ts';
 import { runCli } from '../support/cli.ts';
 import { serve, serveSilence } from '../support/clients.ts';
 import { type Diagnosis, diagnose, ownTroubles, troubles } from '../support/doctor.ts';
 import { type EtcdOptions, startEtcd } from '../support/etcd.ts';
 import { base64, gateway } from '../support/gateway.ts';
 import { raw } from '../support/locks.ts';
+import { useTlsEtcd } from '../support/secured-etcd.ts';
 import { httpAnswer } from '../support/tcp-server.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 import { until } from '../support/until.ts';
 
 const V3 = ['--api', 'v3'] as const;
@@ -317,6 +322,18 @@ describe('a key without a lease', () => {
     expect(ownTroubles(diagnosis)).toMatchObject([{ about: 'leases', text: matching(/: "mine\/config"\./) }]);
     expect(diagnosis.endpoints).toMatchObject([{ withoutLease: ['mine/config'] }]);
   });
+});
+
+test('an etcd with TLS is checked with the file from the command line', async () => {
+  const authority = makeAuthority();
+  const { url } = await useTlsEtcd(authority.issue());
+  const ca = join(temporaryDirectory(), 'ca.pem');
+  writeFileSync(ca, authority.ca);
+  // The member advertises another URL, which has the gateway, too.
+  const diagnosis = await diagnose(url, [...V3, ...PATIENT, '--cacert', ca]);
+  expect(ownTroubles(diagnosis)).toEqual([]);
+  expect(diagnosis.code).toBe(0);
+  expect(troubles(await diagnose(url, V3))).toMatchObject([{ about: 'reachable', text: matching(/not trusted/) }]);
 });
 
 test('a database that has reached its quota makes locks impossible', async () => {

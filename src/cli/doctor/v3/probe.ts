@@ -71,9 +71,9 @@ function tryOperations(url: string, access: Access): Promise<Partial<EndpointFac
 /** Lists the locks, which may take longer than other requests. */
 async function listQueues(client: V3Client): Promise<Partial<EndpointFacts>> {
   try {
-    const deadline = Deadline.after(LISTING_TIMEOUT);
-    const { names, withoutLease, leases } = await readQueues(client, deadline);
-    return { locks: { v3: names }, withoutLease, ttls: await readTtls(client, leases, deadline) };
+    const { names, withoutLease, leases } = await readQueues(client, Deadline.after(LISTING_TIMEOUT));
+    const ttls = await readTtls(client, leases, Deadline.after(READ_TIMEOUT)).catch(() => undefined);
+    return { locks: { v3: names }, withoutLease, ttls };
   } catch {
     return {};
   }

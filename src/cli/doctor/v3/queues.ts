@@ -36,11 +36,12 @@ const withoutLeaseIn = (queue: readonly V3Entry[], lockPrefix: string): string[]
     ? []
     : queue.filter(({ lease }) => lease === undefined).map(({ key }) => key);
 
-/** Reads the TTLs of the first leases, as they were granted. */
+/** Reads the TTLs of the first leases, as they were granted, until the deadline. */
 export const readTtls = (client: V3Client, leases: readonly string[], deadline: Deadline): Promise<number[]> =>
   client.call('safe', limitedBy(deadline), async (member) => {
     const ttls: number[] = [];
     for (const ID of leases.slice(0, LEASES)) {
+      if (deadline.passed) break;
       const { fields } = await member.ask('/kv/lease/timetolive', { ID });
       ttls.push(Number(fields.integer('grantedTTL')));
     }
