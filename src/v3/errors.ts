@@ -45,6 +45,8 @@ export class TokenRefused extends EtcdInsufficientPermissions {
 /** What the gateway of etcd 3.6 says, with code 5, of a path that it does not serve. A lease that is gone has another text. */
 const UNKNOWN_PATH = 'Not Found';
 
+/** How gRPC's text of an argument error names a wrong user or password. */
+const ABOUT_CREDENTIALS = /authentication failed/;
 /** How gRPC's texts of an argument error name a missing token, or one that is older than a change of users. */
 const ABOUT_TOKEN = /user name is empty|revision of auth store is old/;
 
@@ -84,7 +86,8 @@ function errorOf(code: number, message: string, httpStatus: number): EtcdExcepti
   if (UNCLEAR.includes(code)) return new EtcdConnectionFailed(`answered: ${text}`, { ...fields, outcomeUnknown: true });
   if (code === UNAUTHENTICATED || (code === INVALID_ARGUMENT && ABOUT_TOKEN.test(text)))
     return new TokenRefused(text, fields);
-  if (code === PERMISSION_DENIED) return new EtcdInsufficientPermissions(text, fields);
+  if (code === PERMISSION_DENIED || (code === INVALID_ARGUMENT && ABOUT_CREDENTIALS.test(text)))
+    return new EtcdInsufficientPermissions(text, fields);
   if (code === NOT_FOUND) return new NotFound(text, fields);
   if (code === FAILED_PRECONDITION) return new FailedPrecondition(text, fields);
   return new EtcdException(text, fields);

@@ -103,6 +103,12 @@ export class Fields {
     return value.map((one) => new Fields(this.#answer, one));
   }
 
+  texts(name: string): string[] {
+    const value = this.#fields[name] ?? [];
+    if (Array.isArray(value) && value.every((text) => typeof text === 'string')) return value;
+    throw this.#wrong(name, 'a list of texts');
+  }
+
   /** The message in this field; undefined if it is left out. */
   optional(name: string): Fields | undefined {
     return this.has(name) ? new Fields(this.#answer, this.#fields[name]) : undefined;

@@ -5,7 +5,10 @@ export interface Diagnosis {
   readonly code: number | null;
   readonly stderr: string;
   readonly ok: boolean;
+  readonly api: string;
   readonly basis: { readonly ttl: number; readonly margin: number };
+  /** Names of the locks in each store. */
+  readonly stores: Readonly<Record<string, readonly string[]>>;
   readonly endpoints: readonly EndpointFacts[];
   readonly findings: readonly Finding[];
 }
@@ -24,3 +27,7 @@ export async function diagnose(
 /** The findings whose level is not `ok`. */
 export const troubles = ({ findings }: Pick<Diagnosis, 'findings'>): Finding[] =>
   findings.filter(({ level }) => level !== 'ok');
+
+/** The problems other than the one that many versions have with leases. */
+export const ownTroubles = (diagnosis: Pick<Diagnosis, 'findings'>): Finding[] =>
+  troubles(diagnosis).filter(({ about }) => about !== 'version');

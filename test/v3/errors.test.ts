@@ -40,6 +40,7 @@ test.each([
   [3, EtcdException, false, 'etcdserver: key is not provided'],
   [3, TokenRefused, false, 'etcdserver: user name is empty'],
   [3, TokenRefused, false, 'etcdserver: revision of auth store is old'],
+  [3, EtcdInsufficientPermissions, false, 'etcdserver: authentication failed, invalid user ID or password'],
   [7, EtcdInsufficientPermissions, false, 'etcdserver: permission denied'],
   [8, EtcdConnectionFailed, false, 'etcdserver: too many requests'],
   [8, EtcdException, false, 'etcdserver: mvcc: database space exceeded'],

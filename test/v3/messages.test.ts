@@ -47,6 +47,7 @@ describe('the fields of an answer', () => {
     ['base64', { a: 'a$==' }, (fields: Fields) => fields.raw('a')],
     ['a list', { a: {} }, (fields: Fields) => fields.list('a')],
     ['a list', { a: null }, (fields: Fields) => fields.list('a')],
+    ['a list of texts', { a: ['a', 1] }, (fields: Fields) => fields.texts('a')],
     ['a message', {}, (fields: Fields) => fields.message('a')],
   ])('are refused unless they are %s: %j', (expected, body, read) => {
     expect(() => read(fieldsOf(body))).toThrow(EtcdUnusableAnswer);

@@ -1,23 +1,24 @@
 import { resolveSrv } from 'node:dns/promises';
 import { Command } from 'commander';
 import { checkSeconds } from '../../checks.ts';
+import type { EtcdClientOptions } from '../../client.ts';
 import { discover } from '../../http/failover/endpoints.ts';
 import { originsOf } from '../../http/options.ts';
-import { type ClientSettings, checkOptions, type V2ClientOptions } from '../../v2/options.ts';
 import { number } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
+import { type Access, accessBy, withoutCredentials } from '../doctor/access.ts';
 import { basisOf } from '../doctor/basis.ts';
 import type { Facts } from '../doctor/facts.ts';
+import { storesOf } from '../doctor/findings/stores.ts';
 import { hasNoFailure, judge } from '../doctor/judge.ts';
-import { probe } from '../doctor/probe.ts';
 import { report } from '../doctor/report.ts';
+import { probe as probeV2 } from '../doctor/v2/probe.ts';
+import { findWithoutGateway } from '../doctor/v3/advertised.ts';
+import { probe as probeV3 } from '../doctor/v3/probe.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { explain } from '../help.ts';
 import { JSON_FLAG, outcome } from '../session.ts';
 import { print, printJson } from '../streams.ts';
-
-/** Timeout in seconds for each of the two groups of parallel requests that `probe` sends to a member. */
-const READ_TIMEOUT = 5;
 
 interface Flags {
   readonly json?: true;
@@ -25,9 +26,12 @@ interface Flags {
 }
 
 const ABOUT = `
-Checks per endpoint: connection, version, v2 API, health, duration of a quorum read, permissions, and the
-order of key names.
-Checks for the cluster: leader, members, cluster ID, and clock differences.
+Checks per endpoint: connection, version, health, permissions, duration of a quorum read, and whether the server has the
+API of your locks: v2, or with --api v3 the JSON gateway.
+Checks for the cluster: leader, members, and cluster ID.
+With v2 also: the order of key names, and clock differences.
+With v3 also: keys without a lease, and members that advertise a URL without the gateway.
+Reports for information: which APIs each member has, and which locks are in which of the two stores.
 
 Exit code 0 means that locks are safe to use. Exit code 1 means that they are unsafe or impossible.`;
 
@@ -37,7 +41,7 @@ export function doctorCommand(): Command {
     .description('Check each etcd member and the cluster, and report problems with advice.')
     .option(
       '--ttl <seconds>',
-      'TTL of your locks, to assess clocks and response times (default: the shortest remaining TTL of an entry, or 30)',
+      'TTL of your locks, to assess clocks and response times (default: the shortest known TTL of an entry, or 30)',
       number,
     )
     .option(...JSON_FLAG)
@@ -49,28 +53,40 @@ export function doctorCommand(): Command {
     endings: ['no', 'unreachable'],
     examples: [
       ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'check a cluster of three members'],
+      ['etcd-v2-lock doctor --api v3', 'check the v3 gateway of the local etcd'],
       ['etcd-v2-lock doctor --json --ttl 15', 'print JSON, and assess clocks for locks with a TTL of 15 s'],
     ],
   });
 }
 
-async function doctor(connection: V2ClientOptions, { json, ttl }: Flags): Promise<number> {
+async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Promise<number> {
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
   const facts = await examine(connection, ttl);
   const findings = judge(facts);
   const ok = hasNoFailure(findings);
-  if (json) printJson({ ok, basis: basisOf(facts), endpoints: facts.endpoints, findings });
+  if (json) printJson({ ok, ...dataOf(facts), findings });
   else for (const line of report(findings)) print(line);
   return ok ? ExitCode.ok : ExitCode.no;
 }
 
-async function examine(options: V2ClientOptions, ttl: number | undefined): Promise<Facts> {
-  const settings = checked(() => checkOptions({ ...options, readTimeout: READ_TIMEOUT }));
-  const urls = settings.endpoints ?? (await discoverMembers(settings));
-  const given = settings.endpoints ? originsOf(options) : urls;
-  const endpoints = await Promise.all(urls.map((url) => probe(url, settings)));
-  return { lockPrefix: settings.lockPrefix, user: options.username, ttl, given, endpoints };
+/** Returns the measurements for JSON output. The names of all locks are printed once, and not for each member. */
+function dataOf(facts: Facts): object {
+  const endpoints = facts.endpoints.map(({ locks: _locks, ...others }) => others);
+  return { api: facts.api, basis: basisOf(facts), stores: storesOf(facts.endpoints), endpoints };
 }
 
-const discoverMembers = ({ srvDomain = '', tls }: ClientSettings): Promise<readonly string[]> =>
+async function examine(options: EtcdClientOptions, ttl: number | undefined): Promise<Facts> {
+  const { api = 'v2' } = options;
+  const access = checked(() => accessBy(options));
+  const { settings } = access;
+  const urls = settings.endpoints ?? (await discoverMembers(access));
+  const given = settings.endpoints ? originsOf(options) : urls;
+  const probe = api === 'v2' ? probeV2 : probeV3;
+  const endpoints = await Promise.all(urls.map((url) => probe(url, access)));
+  const facts = { api, lockPrefix: settings.lockPrefix, user: options.username, ttl, given, endpoints };
+  if (api === 'v2') return facts;
+  return { ...facts, withoutGateway: await findWithoutGateway(endpoints, withoutCredentials(access).settings) };
+}
+
+const discoverMembers = ({ settings: { srvDomain = '', tls } }: Access): Promise<readonly string[]> =>
   discover(srvDomain, Object.keys(tls).length > 0 ? 'https' : 'http', resolveSrv);

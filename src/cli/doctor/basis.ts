@@ -15,15 +15,15 @@ export interface Basis {
   readonly from: string;
 }
 
-/**
- * Returns the basis for --ttl, else for the shortest remaining TTL, else for the default. The remaining TTL is an estimate:
- * etcd does not report the original TTL of an entry.
- */
-export function basisOf({ ttl: given, endpoints, lockPrefix }: Facts): Basis {
+/** etcd v2 does not report the original TTL of an entry, so the remaining TTL is an estimate. */
+const SHORTEST = { v2: 'the shortest remaining TTL', v3: 'the shortest TTL of a lease' } as const;
+
+/** Returns the basis for --ttl, else for the shortest known TTL, else for the default. */
+export function basisOf({ api = 'v2', ttl: given, endpoints, lockPrefix }: Facts): Basis {
   const left = endpoints.flatMap(({ ttls = [] }) => ttls);
   if (given !== undefined) return basis(given, 'set by --ttl');
   if (left.length === 0) return basis(DEFAULT_TTL, 'the default, because there are no entries; use --ttl to set yours');
-  const from = `the shortest remaining TTL below ${lockPrefix}; use --ttl to set yours`;
+  const from = `${SHORTEST[api]}${lockPrefix === '' ? '' : ` below ${lockPrefix}`}; use --ttl to set yours`;
   return basis(
     Math.max(
       1,

@@ -1,10 +1,16 @@
+import type { EtcdApi } from '../../client.ts';
 import type { Member, Version } from '../../v2/wire.ts';
 
 /** Why a member cannot be reached. */
 export interface Unreachable {
-  readonly reason: 'refused' | 'silent' | 'name' | 'tls' | 'other';
+  readonly reason: 'refused' | 'silent' | 'name' | 'tls' | 'protocol' | 'other';
   readonly message: string;
 }
+
+/** Whether a server has an API. If not, `message` says why, and `absent` means status 404. */
+export type Presence =
+  | { readonly on: true }
+  | { readonly on: false; readonly absent: boolean; readonly message: string };
 
 /** Result of one attempted operation. `refused` means wrong credentials or missing permissions. */
 export type Outcome =
@@ -25,11 +31,9 @@ export interface EndpointFacts {
   /** If set, everything else is unknown. */
   readonly unreachable?: Unreachable | undefined;
   readonly version?: Version | undefined;
-  /** Whether the server has the v2 API. If not, `message` says why, and `absent` means status 404. */
-  readonly v2?:
-    | { readonly on: true }
-    | { readonly on: false; readonly absent: boolean; readonly message: string }
-    | undefined;
+  readonly v2?: Presence | undefined;
+  /** The JSON gateway of the v3 API. */
+  readonly v3?: Presence | undefined;
   readonly id?: string | undefined;
   readonly name?: string | undefined;
   readonly clusterId?: string | undefined;
@@ -39,15 +43,19 @@ export interface EndpointFacts {
   readonly healthy?: boolean | undefined;
   /** Whether authentication is enabled. */
   readonly auth?: boolean | undefined;
-  /** Remaining TTLs of all entries, in seconds. */
+  /** In seconds. v2: the remaining TTLs of all entries; v3: the TTLs of some of the leases. */
   readonly ttls?: readonly number[] | undefined;
+  /** Names of the locks that have entries, for each store that could be read. */
+  readonly locks?: Partial<Readonly<Record<EtcdApi, readonly string[]>>> | undefined;
+  /** v3 only: keys in the queues of locks that have no lease. */
+  readonly withoutLease?: readonly string[] | undefined;
   /** Result of a read below the lock prefix, with the given credentials. */
   readonly read?: Outcome | undefined;
   /** Result of a write below the lock prefix, with the given credentials. */
   readonly write?: Outcome | undefined;
   /** Whether reads and writes succeed without credentials. Measured only if auth is on and credentials are given. */
   readonly guest?: { readonly read: boolean; readonly write: boolean } | undefined;
-  /** Median time of several quorum reads, in milliseconds. */
+  /** Median time of several quorum reads (v3: linearizable reads), in milliseconds. */
   readonly quorumReadMs?: number | undefined;
   /** The test key; the member chose the last part of it. */
   readonly testKey?: string | undefined;
@@ -58,6 +66,8 @@ export interface EndpointFacts {
 
 /** All measurements, and the options for assessing them. */
 export interface Facts {
+  /** The API of the locks. Default `v2`. */
+  readonly api?: EtcdApi | undefined;
   readonly lockPrefix: string;
   readonly user: string | undefined;
   /** The value of --ttl, in seconds. */
@@ -65,6 +75,8 @@ export interface Facts {
   /** Origins of the given endpoints, including duplicates. */
   readonly given: readonly string[];
   readonly endpoints: readonly EndpointFacts[];
+  /** v3 only: URLs from the list of members, not among the endpoints, that serve no gateway. */
+  readonly withoutGateway?: readonly string[] | undefined;
 }
 
 /** One finding. `fail` makes locks unsafe or impossible; `warn` does so only together with another fault. */
@@ -82,6 +94,8 @@ export interface Finding {
 export type About =
   | 'reachable'
   | 'v2'
+  | 'v3'
+  | 'version'
   | 'health'
   | 'leader'
   | 'access'
@@ -91,4 +105,6 @@ export type About =
   | 'endpoints'
   | 'members'
   | 'cluster-id'
-  | 'clocks';
+  | 'clocks'
+  | 'stores'
+  | 'leases';

@@ -1,13 +1,19 @@
 import { basisOf } from './basis.ts';
 import type { Facts, Finding } from './facts.ts';
-import { judgeCluster } from './judge-cluster.ts';
-import { isUsable, judgeEndpoint } from './judge-endpoint.ts';
+import { judgeCluster } from './findings/cluster.ts';
+import { isUsable, judgeEndpoint } from './findings/endpoint.ts';
+import { judgeStores } from './findings/stores.ts';
 
 /** Returns the findings for all measurements: first per endpoint, then for the cluster. */
 export function judge(facts: Facts): Finding[] {
   const basis = basisOf(facts);
-  const context = { facts, basis, anyUsable: facts.endpoints.some(isUsable) };
-  return [...facts.endpoints.flatMap((member) => judgeEndpoint(member, context)), ...judgeCluster(facts, basis)];
+  const { api = 'v2', endpoints } = facts;
+  const context = { facts, api, basis, anyUsable: endpoints.some((member) => isUsable(member, api)) };
+  return [
+    ...endpoints.flatMap((member) => judgeEndpoint(member, context)),
+    ...judgeCluster(facts, basis),
+    ...judgeStores(facts),
+  ];
 }
 
 /** Whether locks are possible and safe. */

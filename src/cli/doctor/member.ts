@@ -1,11 +1,11 @@
 import { errorText } from '../../error-text.ts';
-import { EtcdConnectionFailed, EtcdInsufficientPermissions, EtcdKeyNotFound, EtcdTlsFailed } from '../../errors.ts';
+import { EtcdConnectionFailed, EtcdTlsFailed } from '../../errors.ts';
 import { Endpoint } from '../../http/endpoint.ts';
 import { type Deadline, now } from '../../time.ts';
 import type { ClientSettings } from '../../v2/options.ts';
 import type { InfoPath, WireAnswer, WireRequest } from '../../v2/wire.ts';
 import { encodeInfo } from '../../v2/wire.ts';
-import type { Outcome, Unreachable } from './facts.ts';
+import type { Unreachable } from './facts.ts';
 
 /** An answer with the time at which it was complete, in milliseconds of the monotonic clock. */
 export interface TimedAnswer extends WireAnswer {
@@ -54,7 +54,8 @@ export function unreachable(error: unknown): Unreachable {
 function reasonOf(error: unknown): Unreachable['reason'] {
   if (error instanceof EtcdTlsFailed) return 'tls';
   if (error instanceof Silent) return 'silent';
-  const cause = error instanceof Error ? (error.cause as { code?: unknown } | undefined) : undefined;
+  const cause = error instanceof Error ? (error.cause as { code?: unknown; name?: unknown } | undefined) : undefined;
+  if (cause?.name === 'HTTPParserError') return 'protocol';
   switch (cause?.code) {
     case 'ECONNREFUSED':
       return 'refused';
@@ -66,17 +67,5 @@ function reasonOf(error: unknown): Unreachable['reason'] {
       return 'silent';
     default:
       return 'other';
-  }
-}
-
-/** Returns the outcome of a request. "Key not found" counts as done: the request was permitted. */
-export async function outcomeOf(request: Promise<unknown>): Promise<Outcome> {
-  try {
-    await request;
-    return { is: 'done' };
-  } catch (error) {
-    if (error instanceof EtcdKeyNotFound) return { is: 'done' };
-    const is = error instanceof EtcdInsufficientPermissions ? 'refused' : 'failed';
-    return { is, message: errorText(error) };
   }
 }

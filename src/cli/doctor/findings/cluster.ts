@@ -1,23 +1,21 @@
-import type { Basis } from './basis.ts';
-import { differenceOf } from './clock.ts';
-import type { About, EndpointFacts, Facts, Finding } from './facts.ts';
+import type { Basis } from '../basis.ts';
+import type { EndpointFacts, Facts, Finding } from '../facts.ts';
+import { differenceOf } from '../v2/clock.ts';
+import { findingFor } from './finding.ts';
 
 /** Returns the findings for the cluster as a whole. */
 export function judgeCluster(facts: Facts, basis: Basis): Finding[] {
   const reached = facts.endpoints.filter(({ unreachable }) => !unreachable);
   return [
     ...endpoints(facts),
-    ...(reached.length === 0 ? [] : [...clusterIds(reached), ...leaders(reached), ...members(facts, reached)]),
+    ...(reached.length === 0
+      ? []
+      : [...clusterIds(reached), ...leaders(reached), ...members(facts, reached), ...advertised(facts, reached)]),
     ...clocks(reached, basis),
   ];
 }
 
-const finding = (level: Finding['level'], about: About, text: string, advice?: string): Finding => ({
-  level,
-  about,
-  text,
-  ...(advice === undefined ? {} : { advice }),
-});
+const finding = findingFor();
 
 function endpoints({ given, endpoints }: Facts): Finding[] {
   const repeated = new Set(given.filter((url, at) => given.indexOf(url) < at));
@@ -76,8 +74,9 @@ function leaders(reached: readonly EndpointFacts[]): Finding[] {
 }
 
 /** Returns a warning for each member of the cluster that is not among the endpoints. */
-function members({ endpoints }: Facts, reached: readonly EndpointFacts[]): Finding[] {
+function members({ endpoints, withoutGateway = [] }: Facts, reached: readonly EndpointFacts[]): Finding[] {
   const all = membersOf(reached);
+  const lacking = new Set(withoutGateway);
   const urls = new Set(endpoints.map(({ endpoint }) => endpoint));
   const ids = new Set(endpoints.map(({ id }) => id));
   return [...all.values()]
@@ -94,9 +93,27 @@ function members({ endpoints }: Facts, reached: readonly EndpointFacts[]): Findi
             'warn',
             'members',
             `member ${name || id} of the cluster is not in the list of endpoints`,
-            `add ${clientURLs.join(' or ')}, so that clients can fail over to this member and doctor can check it`,
+            `add ${urlsToAdd(clientURLs, lacking)}, so that clients can fail over to this member and doctor can check it`,
           ),
     );
+}
+
+function urlsToAdd(clientURLs: readonly string[], lacking: ReadonlySet<string>): string {
+  const suitable = clientURLs.filter((url) => !lacking.has(url));
+  return suitable.length > 0 ? suitable.join(' or ') : 'its URL that serves the v3 gateway';
+}
+
+/** Returns a warning for members that advertise URLs without a gateway: the list of members must not be used as endpoints. */
+function advertised({ withoutGateway = [] }: Facts, reached: readonly EndpointFacts[]): Finding[] {
+  const lacking = new Set(withoutGateway);
+  return [...membersOf(reached).values()].flatMap(({ id, name, clientURLs }) => {
+    const urls = clientURLs.filter((url) => lacking.has(url));
+    if (urls.length === 0) return [];
+    const text = `member ${name || id} advertises ${urls.join(' and ')}, which serves no v3 gateway`;
+    const advice =
+      'do not take the endpoints from the list of members; with --listen-client-http-urls, use these URLs of each member';
+    return [finding('warn', 'members', text, advice)];
+  });
 }
 
 function clocks(reached: readonly EndpointFacts[], { ttl, margin, from }: Basis): Finding[] {

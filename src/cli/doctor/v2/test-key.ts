@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline } from '../../time.ts';
-import { decodeAppend, encodeCreateInOrder, encodeDelete } from '../../v2/wire.ts';
+import { Deadline } from '../../../time.ts';
+import { decodeAppend, encodeCreateInOrder, encodeDelete } from '../../../v2/wire.ts';
+import type { EndpointFacts } from '../facts.ts';
+import type { MemberClient } from '../member.ts';
+import { outcomeOf } from '../outcomes.ts';
 import { byExpiration } from './clock.ts';
-import type { EndpointFacts } from './facts.ts';
-import { type MemberClient, outcomeOf } from './member.ts';
 
 /** Directory of the test keys: outside of the lock prefix, and not listed by etcd. */
 export const TEST_DIR = '/_etcd-v2-lock-doctor';

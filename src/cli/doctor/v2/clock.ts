@@ -1,5 +1,5 @@
-import type { Clock } from './facts.ts';
-import type { TimedAnswer } from './member.ts';
+import type { Clock } from '../facts.ts';
+import type { TimedAnswer } from '../member.ts';
 
 /** Returns a monotonic time as milliseconds since 1970. Unlike `Date.now()`, it does not jump between two measurements. */
 const wall = (moment: number): number => performance.timeOrigin + moment;

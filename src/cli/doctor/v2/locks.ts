@@ -1,0 +1,50 @@
+import { EtcdKeyNotFound, EtcdUnusableAnswer } from '../../../errors.ts';
+import { Deadline } from '../../../time.ts';
+import type { Node } from '../../../v2/keys-api.ts';
+import { entriesAmong } from '../../../v2/locks/reading.ts';
+import { directoriesFrom } from '../../../v2/locks/survey.ts';
+import * as wire from '../../../v2/wire.ts';
+import type { EndpointFacts } from '../facts.ts';
+import { LISTING_TIMEOUT } from '../limits.ts';
+import type { MemberClient, TimedAnswer } from '../member.ts';
+import { asError } from '../outcomes.ts';
+
+/** Lists all locks, as the member has them. etcd v2 cannot have every lock prefix that etcd v3 can have. */
+export async function listLocks(member: MemberClient, lockPrefix: string): Promise<TimedAnswer | Error> {
+  try {
+    const request = wire.encodeGet(lockPrefix, { recursive: true });
+    return await member.request(request, Deadline.after(LISTING_TIMEOUT));
+  } catch (error) {
+    return asError(error);
+  }
+}
+
+/** Returns what the listing of all locks shows. It also shows whether the member has the v2 API. */
+export function locksIn(answer: TimedAnswer | Error, lockPrefix: string): Pick<EndpointFacts, 'v2' | 'ttls' | 'locks'> {
+  if (answer instanceof Error) return { v2: undefined };
+  try {
+    return { v2: { on: true }, ...locksBelow(wire.decodeSnapshot(answer, lockPrefix).node, lockPrefix) };
+  } catch (error) {
+    if (error instanceof EtcdUnusableAnswer)
+      return { v2: { on: false, absent: error.httpStatus === 404, message: error.message } };
+    if (!(error instanceof EtcdKeyNotFound)) return { v2: { on: true } }; // the operations that locks need are tried next
+    if (answer.headers['x-etcd-index'] !== undefined) return { v2: { on: true }, ttls: [], locks: { v2: [] } };
+    return {
+      v2: {
+        on: false,
+        absent: false,
+        message: 'the answer has no X-Etcd-Index header (a proxy may have removed it)',
+      },
+    };
+  }
+}
+
+function locksBelow(top: Node, lockPrefix: string): Pick<EndpointFacts, 'ttls' | 'locks'> {
+  const queues = directoriesFrom(top)
+    .map(({ key, nodes }) => ({ name: key.slice(lockPrefix.length + 1), entries: entriesAmong(nodes) }))
+    .filter(({ entries }) => entries.length > 0);
+  return {
+    ttls: queues.flatMap(({ entries }) => entries.flatMap(({ ttl }) => ttl ?? [])),
+    locks: { v2: queues.flatMap(({ name }) => (name === '' ? [] : name)).sort() },
+  };
+}

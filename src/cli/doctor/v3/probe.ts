@@ -1,0 +1,80 @@
+import { Deadline } from '../../../time.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import { type Access, hasCredentials, withClient, withoutCredentials } from '../access.ts';
+import type { EndpointFacts } from '../facts.ts';
+import { healthOf } from '../health.ts';
+import { LISTING_TIMEOUT, READ_TIMEOUT } from '../limits.ts';
+import { MemberClient, unreachable } from '../member.ts';
+import { asError } from '../outcomes.ts';
+import { listLocks, locksIn } from '../v2/locks.ts';
+import { versionOf } from '../version.ts';
+import { readGateway } from './gateway.ts';
+import { readQueues, readTtls } from './queues.ts';
+import { Trial } from './trial.ts';
+
+/** Measures one member through its gateway. Takes about twice the read timeout, unless a listing of locks takes longer. */
+export async function probe(url: string, access: Access): Promise<EndpointFacts> {
+  const member = new MemberClient(url, access.settings);
+  try {
+    const info = await readInfo(member);
+    // A silent member is not asked for long listings.
+    if (!info.v3) return info;
+    const own = info.v3.on ? await tryLocks(url, access) : undefined;
+    const other = await readV2(member, access);
+    return { ...info, ...own, ...other, locks: { ...own?.locks, ...other.locks } };
+  } finally {
+    await member.destroy();
+  }
+}
+
+/** Reads what the member reports about itself. */
+async function readInfo(member: MemberClient): Promise<EndpointFacts> {
+  const endpoint = member.url;
+  const deadline = Deadline.after(READ_TIMEOUT);
+  const version = await member.info('/version', deadline).catch(asError);
+  if (version instanceof Error) return { endpoint, unreachable: unreachable(version) };
+  const [gateway, health] = await Promise.all([
+    readGateway(member, version, deadline),
+    member.info('/health', deadline).catch(asError),
+  ]);
+  return { endpoint, version: versionOf(version), healthy: healthOf(health), ...gateway };
+}
+
+/** Reads what the other store has. */
+async function readV2(member: MemberClient, { settings: { lockPrefix } }: Access): Promise<Partial<EndpointFacts>> {
+  const { v2, locks } = locksIn(await listLocks(member, lockPrefix), lockPrefix);
+  return { v2, locks };
+}
+
+async function tryLocks(url: string, access: Access): Promise<Partial<EndpointFacts>> {
+  const tried = await tryOperations(url, access);
+  return tried.read?.is === 'done' ? { ...tried, ...(await withClient(access, url, listQueues)) } : tried;
+}
+
+/** Tries what locks need, with the credentials and without. etcd v3 gives no access to guests, so they show whether auth is on. */
+function tryOperations(url: string, access: Access): Promise<Partial<EndpointFacts>> {
+  const trial = new Trial(access.settings.lockPrefix);
+  const deadline = Deadline.after(READ_TIMEOUT);
+  return withClient(withoutCredentials(access), url, async (guest) => {
+    const asGuest = Promise.all([trial.read(guest, deadline), trial.write(guest, deadline)]);
+    const own = await withClient(access, url, async (client) => {
+      const [reading, write] = await Promise.all([trial.measureReads(client, deadline), trial.write(client, deadline)]);
+      return { ...reading, write };
+    });
+    const [read, write] = await asGuest;
+    const auth = read.is === 'failed' ? undefined : read.is === 'refused';
+    if (!auth || !hasCredentials(access)) return { ...own, auth };
+    return { ...own, auth, guest: { read: read.is === 'done', write: write.is === 'done' } };
+  });
+}
+
+/** Lists the locks, which may take longer than other requests. */
+async function listQueues(client: V3Client): Promise<Partial<EndpointFacts>> {
+  try {
+    const { names, withoutLease, leases } = await readQueues(client, Deadline.after(LISTING_TIMEOUT));
+    const ttls = await readTtls(client, leases, Deadline.after(READ_TIMEOUT)).catch(() => undefined);
+    return { locks: { v3: names }, withoutLease, ttls };
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto';
+import { type Deadline, now } from '../../../time.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import { encodeBytes } from '../../../v3/messages.ts';
+import { firstBelow } from '../../../v3/transactions.ts';
+import type { EndpointFacts, Outcome } from '../facts.ts';
+import { outcomeOf } from '../outcomes.ts';
+import { measureReads } from '../reads.ts';
+import { limitedBy } from './limited.ts';
+
+/** Tries what a lock does in the queue of a lock that does not exist. Tests the permissions and changes nothing. */
+export class Trial {
+  readonly #queue: string;
+
+  constructor(lockPrefix: string) {
+    this.#queue = lockPrefix === '' ? randomUUID() : `${lockPrefix}/${randomUUID()}`;
+  }
+
+  /** Measures linearizable reads, each until `deadline` at the latest. */
+  measureReads(client: V3Client, deadline: Deadline): Promise<Pick<EndpointFacts, 'read' | 'quorumReadMs'>> {
+    const readOnce = async (took: (milliseconds: number) => void) => took(await this.#read(client, deadline));
+    return measureReads(readOnce, deadline, deadline.remaining / 2000);
+  }
+
+  read(client: V3Client, deadline: Deadline): Promise<Outcome> {
+    return outcomeOf(this.#read(client, deadline));
+  }
+
+  /** Sends a transaction that would write a key, but only if the key exists. */
+  write(client: V3Client, deadline: Deadline): Promise<Outcome> {
+    const key = encodeBytes(`${this.#queue}/doctor`);
+    const transaction = {
+      compare: [{ key, target: 'CREATE', result: 'GREATER', create_revision: '0' }],
+      success: [{ request_put: { key } }],
+      failure: [{ request_delete_range: { key } }],
+    };
+    return outcomeOf(client.call('safe', limitedBy(deadline), (member) => member.ask('/kv/txn', transaction)));
+  }
+
+  /** Resolves to the duration in milliseconds. */
+  #read(client: V3Client, deadline: Deadline): Promise<number> {
+    return client.call('safe', limitedBy(deadline), async (member) => {
+      const { sentAt } = await member.ask('/kv/range', firstBelow(`${this.#queue}/`));
+      return now() - sentAt;
+    });
+  }
+}

@@ -1,0 +1,17 @@
+import { decodeVersion, type Version } from '../../v2/wire.ts';
+import type { TimedAnswer } from './member.ts';
+
+/** Reads the answer to `GET /version`, which all versions of etcd have, whatever their APIs. */
+export function versionOf(answer: TimedAnswer): Version | undefined {
+  try {
+    return decodeVersion(answer);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns major, minor and patch number; 0 for what is not known. */
+export function numbersOf(version: Version | undefined): readonly [major: number, minor: number, patch: number] {
+  const [major = 0, minor = 0, patch = 0] = (version?.server ?? '').split('.').map((part) => Number.parseInt(part, 10));
+  return [major || 0, minor || 0, patch || 0];
+}
