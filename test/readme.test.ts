@@ -168,7 +168,11 @@ describe('in the README and docs/', () => {
 
   test('the npm commands install this package, and run scripts that it has', () => {
     const found = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm) ?? []);
-    expect(found).toEqual([`npm install ${packageJson.name}`, 'npm run demo', 'npm test']);
-    expect(packageJson.scripts).toMatchObject({ demo: expect.any(String), test: expect.any(String) });
+    expect(found).toEqual([`npm install ${packageJson.name}`, 'npm run demo', 'npm test', 'npm run peers']);
+    expect(packageJson.scripts).toMatchObject({
+      demo: expect.any(String),
+      test: expect.any(String),
+      peers: expect.any(String),
+    });
   });
 });

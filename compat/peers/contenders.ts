@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { cache } from '../../scripts/peers/cache.mjs';
 import { untilGone } from '../../test/support/processes.ts';
+import { tied } from '../../test/support/tied.ts';
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
@@ -44,9 +45,9 @@ export class Contender {
 
   constructor(kind: Kind, { etcd, lock, ttl }: Setting) {
     this.#kind = kind;
-    const [program, ...args] = COMMANDS[kind];
+    const [program, ...args] = tied([...COMMANDS[kind], etcd, lock, String(ttl)]);
     // A group of its own: `etcdctl lock` and its command must end with the script that starts them.
-    this.#process = spawn(program, [...args, etcd, lock, String(ttl)], { stdio: 'pipe', detached: true });
+    this.#process = spawn(program, args, { stdio: 'pipe', detached: true });
     onTestFinished(() => this.kill());
     this.#process.stdin.on('error', () => {});
     this.#process.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { onPath } from '../../scripts/find.mjs';
 import { removeDataDir } from './data-dir.ts';
 import { statOf } from './processes.ts';
+import { tied } from './tied.ts';
 import { until } from './until.ts';
 
 export interface MemberSpec {
@@ -140,10 +141,8 @@ export class EtcdMember {
     const etcd = this.#program ?? findEtcd();
     this.#log = '';
     this.#paused = false;
-    // With setpriv the kernel kills etcd when this process ends, even if it is killed and no exit hook runs.
-    const [setpriv] = process.platform === 'linux' ? onPath('setpriv') : [];
-    const command = setpriv === undefined ? [etcd] : [setpriv, '--pdeathsig', 'KILL', etcd];
-    const child = spawn(command[0] ?? etcd, [...command.slice(1), ...this.#args], {
+    const [program, ...args] = tied([etcd, ...this.#args]);
+    const child = spawn(program, args, {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: withoutEtcdSettings(process.env),
     });
