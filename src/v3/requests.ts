@@ -146,6 +146,9 @@ export class LockRequests {
   readEach(keys: readonly string[], options: CallOptions): Promise<Made & Pick<LeaseRenewal, 'entries'>> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.readEach(keys));
+      const { length } = answer.fields.list('responses');
+      // A key that the answer leaves out would look lost.
+      if (length !== keys.length) throw answer.unusable(`has ${length} of ${keys.length} responses`);
       return { ...madeOf(answer), entries: byKey(answer) };
     });
   }
