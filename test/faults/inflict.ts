@@ -130,8 +130,8 @@ async function stopped({ kind, lasting }: Planned, contender: Contender, recorde
   over();
 }
 
-/** Milliseconds until there must be a holder: an outage, then the TTL of a killed holder. */
-const SOME_HOLD = 60_000;
+/** Milliseconds until there must be a holder: an outage, then the TTLs of two foreign entries whose release failed. */
+const SOME_HOLD = 120_000;
 
 async function holder(world: World): Promise<Contender> {
   const found = await until(

@@ -1,14 +1,16 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { EtcdClusterIdChanged } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
+import { useAlteredMember } from '../support/altered-member.ts';
 import { entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
-function useV3(): V3Client {
-  const client = new V3Client({ endpoints: inject('etcd') });
-  onTestFinished(() => client.close().catch(() => {}));
+function useV3(endpoints = inject('etcd')): V3Client {
+  const client = new V3Client({ endpoints });
+  onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
   return client;
 }
 
@@ -39,4 +41,18 @@ test('a hold is lost at the next renewal if its key was written again without th
   );
   expect(String(held.signal.reason.message)).toContain('with another lease');
   expect(await held.release()).toBe(false);
+});
+
+test('a hold is lost with EtcdClusterIdChanged as the cause if another cluster answers that there is no such lease', async () => {
+  const other = await useAlteredMember((asked, { body }) =>
+    asked === 'POST /v3/lease/keepalive'
+      ? { body: body.replace(/"cluster_id":"\d+"/, '"cluster_id":"1"').replace(/,"TTL":"\d+"/, '') }
+      : undefined,
+  );
+  const held = await new LockManager(useV3(other), { ttl: 3 }).acquire(freshName());
+  await until(
+    () => held.signal.aborted,
+    (aborted) => aborted,
+  );
+  expect(held.signal.reason.cause).toBeInstanceOf(EtcdClusterIdChanged);
 });
