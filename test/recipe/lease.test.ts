@@ -191,9 +191,9 @@ describe('a lock with keepAlive', () => {
 
   test('aborts its signal before its key expires if the server answers no renewal', async () => {
     const proxy = await useProxy();
-    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 3 });
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 6 });
     const sent = performance.now();
-    await lock.acquire({ lockTtl: 6, keepAlive: true });
+    await lock.acquire({ lockTtl: 12, keepAlive: true });
     proxy.intercept((request) => (isRenewal(request) ? { silent: true } : undefined));
     await aborted(lock.signal);
     expect(lock.signal.reason).toBeInstanceOf(EtcdLockExpired);
@@ -202,6 +202,19 @@ describe('a lock with keepAlive', () => {
     // The key still exists, so nobody else can have the lock.
     expect((await raw('GET', lock.lockKey)).body.node?.value ?? `gone ${performance.now() - sent}`).toBe(lock.uuid);
     proxy.intercept(() => undefined);
+  });
+
+  test('names the missing answer as the cause of its loss, even if a blocked event loop delays the error', async () => {
+    const proxy = await useProxy();
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 6 });
+    await lock.acquire({ lockTtl: 12, keepAlive: true });
+    const deadline = performance.now() + 6000;
+    proxy.intercept((request) => (isRenewal(request) ? { silent: true } : undefined));
+    await proxy.next(isRenewal, 'arrived');
+    while (performance.now() < deadline);
+    expect(lock.isTaken).toBe(false);
+    expect(lock.signal.reason).toMatchObject({ name: 'EtcdLockExpired', cause: expect.any(EtcdConnectionFailed) });
+    await lock.release();
   });
 });
 
