@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { EtcdConnectionFailed, EtcdLockExpired, EtcdUnusableAnswer, Lock } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
-import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { elapsed, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
@@ -221,10 +221,14 @@ describe('a lock with keepAlive', () => {
 describe('a lock without keepAlive', () => {
   test('is not acquired if its key was removed and created again while it waited', async () => {
     const name = freshName();
-    const [holder, waiter] = [new Lock(useClient(), name), new Lock(useClient(), name)];
+    const client = useClient();
+    const [holder, waiter] = [new Lock(useClient(), name), new Lock(client, name)];
     await holder.acquire();
-    const waiting = rejection(waiter.acquire({ lockTtl: 60, timeout: 20 }));
+    const watches = nextWatch(client);
+    const waiting = rejection(waiter.acquire({ lockTtl: 60 }));
     const [, own] = await untilQueued(name, 2);
+    // A read between the two requests would find no key at all.
+    await watches;
     await raw('DELETE', own?.key ?? '');
     await raw('PUT', own?.key ?? '', { value: waiter.uuid, ttl: '60' });
     await holder.release();
