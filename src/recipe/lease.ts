@@ -1,6 +1,6 @@
 import { Scope, type Source } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import { EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
 import { atDeadline, Backoff, Deadline, now } from '../time.ts';
 import { sleepUntilDue } from './due.ts';
 import { registerOwn } from './entries/own-entries.ts';
@@ -41,6 +41,7 @@ export class Lease {
   #endWatch: (() => void) | undefined;
   /** Error of the last renewal; undefined if it succeeded. */
   #trouble: unknown;
+  #isRenewing = false;
 
   /**
    * @param entry the own entry of `ticket`, as of a write just now
@@ -153,7 +154,10 @@ export class Lease {
   #checkDeadline(): void {
     if (!this.#deadline.passed) return;
     const why = this.#renewals ? 'was not renewed in time' : 'has expired';
-    const fields = { cause: this.#trouble, failures: failuresOf(this.#trouble) };
+    // If the event loop was blocked, the renewal under way has not reported its error yet.
+    const unanswered = this.#isRenewing ? new EtcdConnectionFailed('no answer to a renewal in time') : undefined;
+    const cause = this.#trouble ?? unanswered;
+    const fields = { cause, failures: failuresOf(cause) };
     this.lose(new EtcdLockExpired(`the lease of ${this.#entry.key} ${why}`, fields));
   }
 
@@ -177,6 +181,7 @@ export class Lease {
 
   /** Sends one renewal, with the time left as its timeout. Keeps a temporary error for the next retry, and throws any other. */
   async #renewOnce(signal: Source, triedAt: number): Promise<void> {
+    this.#isRenewing = true;
     try {
       const timeout = Math.max(this.#deadline.remaining / 1000 - REPORT, REPORT);
       const entry = await this.ticket.renew({ signal, timeout });
@@ -189,6 +194,8 @@ export class Lease {
       if (signal.aborted || !mayPass(error)) throw error;
       debug('%s: renewal failed: %s', this.#entry.key, error);
       this.#trouble = error;
+    } finally {
+      this.#isRenewing = false;
     }
   }
 }

@@ -10,6 +10,7 @@ import {
   type RequestTrace,
 } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
+import { useBeatClock } from '../support/beat-clock.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import { first, LOST } from '../support/lost-requests.ts';
@@ -72,15 +73,6 @@ describe('a release', () => {
     await untilQueued(name, 0);
   });
 
-  test('whose removal gets no answer sends it again, and resolves once the key is removed', async () => {
-    const { name, locks, onFirst } = await setUp();
-    const released = releasesOf(name);
-    onFirst(isRemoval, { silent: true });
-    await locks.request(name, () => 'result');
-    expect(released).toMatchObject([{ cleanupError: undefined, lost: undefined }]);
-    expect(await queueOn(name)).toEqual([]);
-  });
-
   test('that fails attaches its error to the error of the callback', async () => {
     const { name, locks, onFirst } = await setUp();
     onFirst(isRemoval, { refuse: true }, LOST);
@@ -120,6 +112,25 @@ describe('a release', () => {
     expect(await queueOn(name)).toMatchObject([{ key: second.key }]);
     expect(await second.release()).toBe(true);
     expect(await queueOn(name)).toEqual([]);
+  });
+});
+
+describe('a release whose removal gets no answer', () => {
+  const clock = useBeatClock();
+
+  test('sends it again, and resolves once the key is removed', async () => {
+    const { proxy, name, locks, onFirst } = await setUp();
+    const released = releasesOf(name);
+    onFirst(isRemoval, { silent: true });
+    // From the second removal on, the release has all the time that etcd needs.
+    proxy.intercept((request) => {
+      if (isRemoval(request)) clock.pause();
+      return undefined;
+    });
+    await locks.request(name, () => 'result');
+    expect(released).toMatchObject([{ cleanupError: undefined, lost: undefined }]);
+    expect(await queueOn(name)).toEqual([]);
+    expect(proxy.requests.filter(isRemoval)).toHaveLength(2);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { EtcdConnectionFailed, EtcdLockExpired, EtcdUnusableAnswer, Lock } from '../../src/index.ts';
 import { gate } from '../support/gate.ts';
-import { freshName, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
+import { freshName, nextWatch, queueOn, raw, rejection, untilQueued, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { elapsed, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
@@ -191,9 +191,9 @@ describe('a lock with keepAlive', () => {
 
   test('aborts its signal before its key expires if the server answers no renewal', async () => {
     const proxy = await useProxy();
-    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 3 });
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 6 });
     const sent = performance.now();
-    await lock.acquire({ lockTtl: 6, keepAlive: true });
+    await lock.acquire({ lockTtl: 12, keepAlive: true });
     proxy.intercept((request) => (isRenewal(request) ? { silent: true } : undefined));
     await aborted(lock.signal);
     expect(lock.signal.reason).toBeInstanceOf(EtcdLockExpired);
@@ -203,15 +203,32 @@ describe('a lock with keepAlive', () => {
     expect((await raw('GET', lock.lockKey)).body.node?.value ?? `gone ${performance.now() - sent}`).toBe(lock.uuid);
     proxy.intercept(() => undefined);
   });
+
+  test('names the missing answer as the cause of its loss, even if a blocked event loop delays the error', async () => {
+    const proxy = await useProxy();
+    const lock = new Lock(useClient({ endpoints: proxy.url }), freshName(), { margin: 6 });
+    await lock.acquire({ lockTtl: 12, keepAlive: true });
+    const deadline = performance.now() + 6000;
+    proxy.intercept((request) => (isRenewal(request) ? { silent: true } : undefined));
+    await proxy.next(isRenewal, 'arrived');
+    while (performance.now() < deadline);
+    expect(lock.isTaken).toBe(false);
+    expect(lock.signal.reason).toMatchObject({ name: 'EtcdLockExpired', cause: expect.any(EtcdConnectionFailed) });
+    await lock.release();
+  });
 });
 
 describe('a lock without keepAlive', () => {
   test('is not acquired if its key was removed and created again while it waited', async () => {
     const name = freshName();
-    const [holder, waiter] = [new Lock(useClient(), name), new Lock(useClient(), name)];
+    const client = useClient();
+    const [holder, waiter] = [new Lock(useClient(), name), new Lock(client, name)];
     await holder.acquire();
-    const waiting = rejection(waiter.acquire({ lockTtl: 60, timeout: 20 }));
+    const watches = nextWatch(client);
+    const waiting = rejection(waiter.acquire({ lockTtl: 60 }));
     const [, own] = await untilQueued(name, 2);
+    // A read between the two requests would find no key at all.
+    await watches;
     await raw('DELETE', own?.key ?? '');
     await raw('PUT', own?.key ?? '', { value: waiter.uuid, ttl: '60' });
     await holder.release();

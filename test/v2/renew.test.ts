@@ -1,6 +1,7 @@
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import * as errors from '../../src/errors.ts';
+import { useBeatClock } from '../support/beat-clock.ts';
 import { connect, rejection } from '../support/clients.ts';
 import { ANSWER_HEADERS, failed, file, versionBody } from '../support/v2-answers.ts';
 
@@ -10,6 +11,9 @@ const KEY = '/_locks/x/00000000000000000004';
 const REFRESH = 'ttl=60&prevValue=u1&prevIndex=4&refresh=true';
 const PLAIN = 'value=u1&ttl=60&prevValue=u1&prevIndex=4';
 const options = { prevValue: 'u1', prevIndex: 4, ttl: 60 };
+
+// A renewal waits half a second for the version.
+useBeatClock();
 
 beforeAll(() => {
   nock.disableNetConnect();

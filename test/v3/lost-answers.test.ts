@@ -1,4 +1,4 @@
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { LockManager } from '../../src/manager/manager.ts';
 import { V3Client } from '../../src/v3/client.ts';
 import { gate } from '../support/gate.ts';
@@ -6,7 +6,6 @@ import { entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
-import { untilWatched } from '../support/watched-keys.ts';
 
 const isAppend = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
 const isRemoval = ({ path, body }: ProxiedRequest): boolean =>
@@ -61,7 +60,7 @@ describe('a lost answer to', () => {
 
   test('a keep-alive does not end the hold', async () => {
     const { client, name, locks, proxy, lost } = await setUp(isKeepAlive);
-    const held = await locks.acquire(name, { ttl: 6 });
+    const held = await locks.acquire(name, { ttl: 12 });
     await until(
       () => proxy.requests.filter(isKeepAlive),
       ({ length }) => length > 1,
@@ -106,26 +105,39 @@ test('an append that etcd carries out late does not bring the key back for good'
   expect(await leasesOf(proxy.requests)).toEqual([]);
 });
 
-test('a cycle of a warm client is two requests', async () => {
-  const { name, locks, proxy } = await setUp(() => false);
-  await locks.request(name, () => undefined);
-  const before = proxy.requests.length;
-  for (let i = 0; i < 10; i += 1) await locks.request(name, () => undefined);
-  expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(Array(20).fill('/v3/kv/txn'));
-});
+// No request is sent again because the machine is busy, and no keep-alive is due before the test says so.
+describe('on a clock that passes only when the test advances it', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  });
 
-test('many holds cost one keep-alive and one read for each third of the TTL', async () => {
-  const { name, locks, proxy } = await setUp(() => false);
-  const holds = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`${name}-${i}`, { ttl: 6 })));
-  // The watch of held entries reads them, too.
-  await untilWatched(proxy, ...holds.map(({ key }) => key));
-  const before = proxy.requests.length;
-  await until(
-    () => proxy.requests.slice(before).filter(isKeepAlive),
-    ({ length }) => length === 3,
-  );
-  for (const held of holds) held.assertHeld();
-  const since = proxy.requests.slice(before);
-  expect(since.filter(({ path }) => path === '/v3/kv/txn').length).toBeLessThanOrEqual(3);
-  await Promise.all(holds.map((held) => held.release()));
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test('a cycle of a warm client is two requests', async () => {
+    const { name, locks, proxy } = await setUp(() => false);
+    await locks.request(name, () => undefined);
+    const before = proxy.requests.length;
+    for (let i = 0; i < 10; i += 1) await locks.request(name, () => undefined);
+    expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(Array(20).fill('/v3/kv/txn'));
+  });
+
+  test('many holds cost one keep-alive and one read for each third of the TTL', async () => {
+    const { name, locks, proxy } = await setUp(() => false);
+    const holds = await Promise.all(Array.from({ length: 50 }, (_, i) => locks.acquire(`${name}-${i}`, { ttl: 60 })));
+    const start = performance.now();
+    const first = proxy.requests.length;
+    const since = () => proxy.requests.slice(first);
+    for (let third = 1; third <= 3; third += 1) {
+      while (since().filter(isKeepAlive).length < third) await vi.advanceTimersByTimeAsync(50);
+      expect(performance.now() - start).toBeGreaterThan(third * 20_000 - 500);
+    }
+    expect(since().filter(isKeepAlive)).toHaveLength(3);
+    // Each watch of held entries begins with a read of its own, and begins again after 20 seconds without an event.
+    const watches = since().filter(({ path }) => path === '/v3/watch').length;
+    expect(since().filter(({ path }) => path === '/v3/kv/txn').length).toBeLessThanOrEqual(3 + watches + 4);
+    for (const held of holds) held.assertHeld();
+    await Promise.all(holds.map((held) => held.release()));
+  });
 });

@@ -142,15 +142,19 @@ export function tracing(test: ManagerTest): void {
     test('receives the position of each entry, and why the last one was lost', async ({ lockName, queue, a }) => {
       const [holder, other] = [await queue.put('holder'), await queue.put('other')];
       const events = follow(lockName);
+      const untilQueued = (times: number) =>
+        until(
+          () => events.filter(({ step }) => step === 'queued'),
+          ({ length }) => length === times,
+        );
       const waiting = a.locks.request(lockName, (held) => held.key);
       const [, , lost] = await queue.untilLength(3);
+      // Not until then has the request read the queue.
+      await untilQueued(1);
       await queue.remove(other.key);
       await queue.remove(lost?.key ?? '');
       await queue.overwrite(holder.key, 'holder');
-      await until(
-        () => events.filter(({ step }) => step === 'queued'),
-        ({ length }) => length === 2,
-      );
+      await untilQueued(2);
       await queue.remove(holder.key);
       const key = await waiting;
       const changes = events.filter(({ step }) => step === 'queued' || step === 'requeued');
