@@ -2,12 +2,14 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
+import { gate } from '../support/gate.ts';
 import { entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName } from '../support/locks.ts';
+import { startProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
-function useV3(): V3Client {
-  const client = new V3Client({ endpoints: inject('etcd') });
+function useV3(endpoints = inject('etcd')): V3Client {
+  const client = new V3Client({ endpoints });
   onTestFinished(() => client.close().catch(() => {}));
   return client;
 }
@@ -39,4 +41,30 @@ test('a hold is lost at the next renewal if its key was written again without th
   );
   expect(String(held.signal.reason.message)).toContain('with another lease');
   expect(await held.release()).toBe(false);
+});
+
+test('entries that are newer than the renewal under way all wait for the same one after it', async () => {
+  const proxy = await startProxy(inject('etcd'));
+  onTestFinished(() => proxy.stop());
+  const lease = useV3(proxy.url).leases.shared(60);
+  const renewals = () => proxy.requests.filter(({ path }) => path === '/v3/lease/keepalive').length;
+  const renew = () => {
+    const tenant = { key: `/_locks/${freshName()}/1` };
+    lease.add(tenant);
+    return lease.renew(tenant, { timeout: 60 });
+  };
+  await lease.prepare({});
+  const answer = gate();
+  const remove = proxy.intercept(({ path }) =>
+    path === '/v3/lease/keepalive' ? { answerAfter: answer.opened } : undefined,
+  );
+  const first = renew();
+  await until(renewals, (count) => count === 1);
+  const later = Array.from({ length: 20 }, renew);
+  remove();
+  answer.open();
+  const [earlier, ...shared] = await Promise.all([first, ...later]);
+  expect(renewals()).toBe(2);
+  expect(new Set(shared).size).toBe(1);
+  expect(shared[0]?.sentAt).toBeGreaterThan(earlier.sentAt);
 });
