@@ -4,8 +4,10 @@ import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
 import { useAlteredMember } from '../support/altered-member.ts';
+import { gate } from '../support/gate.ts';
 import { entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName } from '../support/locks.ts';
+import { startProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
 function useV3(endpoints = inject('etcd')): V3Client {
@@ -55,4 +57,30 @@ test('a hold is lost with EtcdClusterIdChanged as the cause if another cluster a
     (aborted) => aborted,
   );
   expect(held.signal.reason.cause).toBeInstanceOf(EtcdClusterIdChanged);
+});
+
+test('entries that are newer than the renewal under way all wait for the same one after it', async () => {
+  const proxy = await startProxy(inject('etcd'));
+  onTestFinished(() => proxy.stop());
+  const lease = useV3(proxy.url).leases.shared(60);
+  const renewals = () => proxy.requests.filter(({ path }) => path === '/v3/lease/keepalive').length;
+  const renew = () => {
+    const tenant = { key: `/_locks/${freshName()}/1` };
+    lease.add(tenant);
+    return lease.renew(tenant, { timeout: 60 });
+  };
+  await lease.prepare({});
+  const answer = gate();
+  const remove = proxy.intercept(({ path }) =>
+    path === '/v3/lease/keepalive' ? { answerAfter: answer.opened } : undefined,
+  );
+  const first = renew();
+  await until(renewals, (count) => count === 1);
+  const later = Array.from({ length: 20 }, renew);
+  remove();
+  answer.open();
+  const [earlier, ...shared] = await Promise.all([first, ...later]);
+  expect(renewals()).toBe(2);
+  expect(new Set(shared).size).toBe(1);
+  expect(shared[0]?.sentAt).toBeGreaterThan(earlier.sentAt);
 });

@@ -18,13 +18,20 @@ export interface Tenant {
   readonly key: string;
 }
 
-/** A renewal under way that several tickets wait for. */
-interface Round {
+/** A renewal that several tickets wait for. */
+class Round {
   readonly renewal: Promise<LeaseRenewal>;
-  readonly tenants: Set<Tenant>;
-  readonly stop: Scope;
-  waiting: number;
+  readonly stop = new Scope();
+  /** Those whose entries it reads; undefined before it begins: all that the lease then has. */
+  tenants: Set<Tenant> | undefined;
+  waiting = 0;
+
+  constructor(renew: (round: Round) => Promise<LeaseRenewal>) {
+    this.renewal = renew(this);
+  }
 }
+
+const ifUsable = (round: Round | undefined): Round | undefined => (round?.stop.aborted ? undefined : round);
 
 /** Returns an id for a new lease: positive, because members may disagree about a negative one. */
 const freshId = (): string => String((randomBytes(8).readBigUInt64BE() >> 1n) | 1n);
@@ -44,6 +51,8 @@ export class EtcdLease {
   #isOver = false;
   #takesNone = false;
   #round: Round | undefined;
+  /** Begins when the one under way has ended. */
+  #nextRound: Round | undefined;
   #last: { readonly renewal: LeaseRenewal; readonly tenants: Set<Tenant> } | undefined;
 
   constructor(client: V3Client, ttl: number, isShared: boolean) {
@@ -95,7 +104,7 @@ export class EtcdLease {
 
   /** The tenant's entry hangs on the lease now. What was read before says nothing about it. */
   entered(tenant: Tenant): void {
-    this.#round?.tenants.delete(tenant);
+    this.#round?.tenants?.delete(tenant);
     this.#last?.tenants.delete(tenant);
   }
 
@@ -168,33 +177,41 @@ export class EtcdLease {
   }
 
   #roundFor(tenant: Tenant | undefined, timeout: number): Round {
-    const present = this.#round;
-    if (present && !present.stop.aborted && (!tenant || present.tenants.has(tenant))) return present;
-    const tenants = new Set(this.#tenants);
-    const stop = new Scope();
-    const keys = [...tenants].map(({ key }) => key);
-    const options = { signal: stop, timeout, attemptTimeout: hedgeRenewalAfter(this.ttl) };
-    const renewal = this.#client.requests.renew(this.id, keys, options).then(
-      (renewed) => {
-        this.#granted = renewed.granted;
-        this.#sentAt = Math.max(this.#sentAt, renewed.sentAt);
-        this.#last = { renewal: renewed, tenants };
-        this.#over(round);
-        return renewed;
-      },
-      (error: unknown) => {
-        if (error instanceof NotFound) this.setGone();
-        this.#over(round);
-        throw error;
-      },
-    );
-    const round: Round = { renewal, tenants, stop, waiting: 0 };
-    this.#round = round;
-    return round;
+    const present = ifUsable(this.#round);
+    if (present && (!tenant || present.tenants?.has(tenant))) return present;
+    const limit = Deadline.after(timeout);
+    if (!present && !ifUsable(this.#nextRound)) return new Round((round) => this.#renewOnce(round, limit));
+    // The entry is newer than the renewal under way. All such entries wait for one more: a renewal for each, which also reads all
+    // others, would be more work with each entry.
+    this.#nextRound = ifUsable(this.#nextRound) ?? new Round((round) => this.#renewAfter(present, round, limit));
+    return this.#nextRound;
   }
 
-  #over(round: Round): void {
-    if (this.#round === round) this.#round = undefined;
+  async #renewAfter(earlier: Round | undefined, round: Round, limit: Deadline): Promise<LeaseRenewal> {
+    await earlier?.renewal.catch(ignore);
+    if (this.#nextRound === round) this.#nextRound = undefined;
+    round.stop.throwIfAborted();
+    return this.#renewOnce(round, limit);
+  }
+
+  async #renewOnce(round: Round, limit: Deadline): Promise<LeaseRenewal> {
+    this.#round = round;
+    const tenants = new Set(this.#tenants);
+    round.tenants = tenants;
+    const keys = [...tenants].map(({ key }) => key);
+    const timing = { timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
+    try {
+      const renewal = await this.#client.requests.renew(this.id, keys, { signal: round.stop, ...timing });
+      this.#granted = renewal.granted;
+      this.#sentAt = Math.max(this.#sentAt, renewal.sentAt);
+      this.#last = { renewal, tenants };
+      return renewal;
+    } catch (error) {
+      if (error instanceof NotFound) this.setGone();
+      throw error;
+    } finally {
+      if (this.#round === round) this.#round = undefined;
+    }
   }
 
   async #grant({ signal, background }: CallOptions): Promise<void> {
