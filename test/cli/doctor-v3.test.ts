@@ -259,15 +259,6 @@ describe('an etcd with authentication', () => {
       { level: 'fail', text: matching(/unauthenticated clients cannot read or write/), advice: matching(/use --user/) },
     ]);
   });
-
-  test('that is off is a failure if a user is given', async () => {
-    const etcd = await useEtcd();
-    const diagnosis = await as(etcd.url, 'app');
-    expect(diagnosis.code).toBe(1);
-    expect(ownTroubles(diagnosis)).toMatchObject([
-      { level: 'fail', about: 'access', text: matching(/auth is off, so user "app" cannot/) },
-    ]);
-  });
 });
 
 describe('the two stores', () => {

@@ -10,20 +10,12 @@ const FREE_SPACE = 'compact and defragment the database, or raise --quota-backen
 
 const ANONYMOUS = 'unauthenticated clients';
 
-/** Whether locks fail because auth is off: etcd v3 then has no logins. */
-export const isWithoutLogin = ({ auth, read }: EndpointFacts, { api, facts }: Context): boolean =>
-  api === 'v3' && auth === false && facts.user !== undefined && read?.is === 'failed';
-
 /** Returns findings on read and write access; locks need both. Without a quorum, neither can be checked. */
 export function access(member: EndpointFacts, context: Context, finding: MakeFinding): Finding[] {
   const { auth, read, write } = member;
   const { facts, api, anyUsable } = context;
   const { user, lockPrefix } = facts;
   const place = lockPrefix === '' ? 'in the whole store' : `below ${lockPrefix}`;
-  if (user !== undefined && read?.is === 'failed' && isWithoutLogin(member, context)) {
-    const text = `auth is off, so user ${showUser(user)} cannot log in: ${read.message}`;
-    return [finding('fail', 'access', text, 'leave out --user, or enable auth')];
-  }
   const refused = [read?.is === 'refused' && 'read', write?.is === 'refused' && 'write'].filter((what) => what);
   if (refused.length > 0) {
     const who = user === undefined ? ANONYMOUS : `user ${showUser(user)}`;

@@ -2,7 +2,7 @@ import type { EtcdApi } from '../../../client.ts';
 import { hasFullWidth } from '../../../v2/paths.ts';
 import type { EndpointFacts, Finding, Unreachable } from '../facts.ts';
 import { TEST_DIR } from '../v2/test-key.ts';
-import { access, guest, isWithoutLogin } from './access.ts';
+import { access, guest } from './access.ts';
 import { judgeOtherApi, judgeOwnApi, judgeVersion } from './apis.ts';
 import type { Context } from './context.ts';
 import { CHECK_HEALTH, findingFor, type MakeFinding } from './finding.ts';
@@ -67,7 +67,6 @@ function health(member: EndpointFacts, context: Context, finding: MakeFinding): 
   const { healthy, read, quorumReadMs, leader } = member;
   const { anyUsable, basis, api } = context;
   const level = anyUsable ? 'warn' : 'fail';
-  if (isWithoutLogin(member, context)) return [];
   if (read?.is === 'failed') {
     // On etcd v3, a read can fail for other reasons, too.
     const lacksQuorum = api === 'v2' || leader === null;
