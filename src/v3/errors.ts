@@ -15,8 +15,11 @@ const NOT_FOUND = 5;
 const PERMISSION_DENIED = 7;
 const FAILED_PRECONDITION = 9;
 const UNAUTHENTICATED = 16;
-/** Codes after which a write may have been carried out, or may still be: unknown, deadline exceeded, internal, unavailable. */
-const UNCLEAR = [2, 4, 13, 14];
+/**
+ * Codes after which a write may have been carried out, or may still be: canceled, which a member answers while it shuts down, unknown,
+ * deadline exceeded, internal, unavailable.
+ */
+const UNCLEAR = [1, 2, 4, 13, 14];
 
 /** The lease of a request does not exist, or its key. */
 export class NotFound extends EtcdException {}
