@@ -18,8 +18,8 @@ const FAILED_PRECONDITION = 9;
 const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
 /**
- * Codes after which a write may have been carried out, or may still be: cancelled, unknown, deadline exceeded, internal,
- * unavailable.
+ * Codes after which a write may have been carried out, or may still be: canceled, which a member answers while it
+ * shuts down, unknown, deadline exceeded, internal, unavailable.
  */
 const UNCLEAR = [1, 2, 4, 13, UNAVAILABLE];
 /** gRPC's names of the codes that refuse a watch. */

@@ -36,6 +36,7 @@ test.each([
 
 test.each([
   [1, EtcdConnectionFailed, true, 'context canceled'],
+  [1, EtcdConnectionFailed, true, 'grpc: the client connection is closing'],
   [2, EtcdConnectionFailed, true, 'context deadline exceeded'],
   [3, EtcdException, false, 'etcdserver: key is not provided'],
   [3, TokenRefused, false, 'etcdserver: user name is empty'],
