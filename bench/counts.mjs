@@ -1,4 +1,5 @@
 // Prints all counts as JSON: `node bench/counts.mjs ETCD_URL`. They do not depend on the speed of the machine.
+import { v2 } from './contestants/v2.mjs';
 import { countDrain } from './sections/drain.mjs';
 import { countHandOver } from './sections/hand-over.mjs';
 import { idle } from './sections/idle.mjs';
@@ -7,9 +8,9 @@ import { waiters } from './sections/waiters.mjs';
 
 const etcd = { url: process.argv[2] };
 const counts = {
-  cycles: await countCycles(etcd),
-  handOver: await countHandOver(etcd),
-  drain: await countDrain(etcd, [5, 30]),
+  cycles: await countCycles(v2, etcd),
+  handOver: await countHandOver(v2, etcd),
+  drain: await countDrain(v2, etcd, [5, 30]),
   waiters: await waiters(etcd, 'manager', 300),
   idle: await idle(etcd, { ttl: 3, thirds: 6 }),
 };

@@ -7,7 +7,7 @@ const CYCLER = fileURLToPath(new URL('cycler.mjs', import.meta.url));
 export async function apart(id, url) {
   const cycler = new JsonProcess(process.execPath, [CYCLER, id, url]);
   return {
-    id,
+    id: id.replace('-v3', ''),
     title: await cycler.ask('title'),
     /** Timed in that process. */
     cycles: (name, times) => cycler.ask('cycles', { name, times }),

@@ -3,14 +3,19 @@ import { answerLines } from '../setting/answering.mjs';
 import { clocked } from '../setting/clock.mjs';
 import { npmEtcd3 } from './etcd3.mjs';
 import { threeRequests, twoWrites } from './floors.mjs';
+import { twoWritesByGateway, twoWritesByGrpc } from './floors-v3.mjs';
 import { ours } from './ours.mjs';
 
 const [id, url] = process.argv.slice(2);
 const makers = {
   lock: () => ours('lock', url),
   manager: () => ours('manager', url),
+  'lock-v3': () => ours('lock', url, 'v3'),
+  'manager-v3': () => ours('manager', url, 'v3'),
   writes: () => twoWrites(url),
   requests: () => threeRequests(url),
+  gateway: () => twoWritesByGateway(url),
+  grpc: () => twoWritesByGrpc(url),
   etcd3: () => npmEtcd3(url),
 };
 const contestant = makers[id]();

@@ -23,14 +23,18 @@ const faces = {
   },
 };
 
-/** @param face 'lock' or 'manager' */
-export function ours(face, url) {
+/**
+ * @param face 'lock' or 'manager'
+ * @param api the API of etcd: 'v2' or 'v3'
+ */
+export function ours(face, url, api = 'v2') {
   const { title, on } = faces[face];
-  const clients = [0, 1].map(() => new EtcdClient({ endpoints: [url] }));
+  const clients = [0, 1].map(() => new EtcdClient({ endpoints: [url], api }));
   const [take, takeElsewhere] = clients.map(on);
   return {
     id: face,
     title,
+    waitsBy: api,
     async cycle(name) {
       const held = await take(name);
       await held.release();

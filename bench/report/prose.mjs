@@ -31,6 +31,10 @@ export const WHY_NOT = {
     'both read the queue once; deadlines, evaluating the queue and handling unclear writes take CPU time before the removal is sent and between the event and the listing.',
   trips:
     'code that has not run for 2 ms has been evicted from the processor caches, so each packet takes longer to send and to receive. Compare with two bare writes, which are two round trips.',
+  v3Floor:
+    'deadlines, cancellation and handling of unclear writes take CPU time between an answer and the next request, while etcd is idle. The removal is a transaction that compares the entry, instead of a bare `deleterange`.',
+  v3Held:
+    'etcd limits a transaction to 128 operations by default, so each read is of 100 entries. A keep-alive alone does not show that a lock is still held: a leader that was stopped may keep alive a lease that is gone.',
   drain:
     'each listing contains all entries of the queue, which etcd encodes again each time: the longer the queue, the longer this takes.',
 };

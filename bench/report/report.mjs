@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { number } from './format.mjs';
 import { goals, goalTable, lostTo } from './goals.mjs';
 import { growth, ranges } from './plots.mjs';
-import { HOW, WHY } from './prose.mjs';
+import { WHY } from './prose.mjs';
 import { ratio } from './stats.mjs';
 import { drains, idleCosts, timings, waiterCosts } from './timings.mjs';
 
@@ -38,30 +38,39 @@ export function text(results) {
   ];
 }
 
-/** Writes report.md and its plots. */
-export async function write(results, directory) {
-  const plots = new URL('plots/', directory);
-  mkdirSync(plots, { recursive: true });
-  const drawn = {
-    uncontended: await ranges('ms per cycle', pickLegs(results.uncontended)),
-    'hand-over': await ranges('ms per hand-over', pickLegs(results.handOver)),
-    contenders: await ranges('ms per cycle of 8 processes', pickLegs(results.contenders)),
-    draining: await growth('ms per hand-over', pickLegs(results.drain)),
-  };
-  for (const [name, svg] of Object.entries(drawn)) writeFileSync(new URL(`${name}.svg`, plots), svg);
-  const pictures = {
-    Uncontended: 'uncontended',
-    'Hand-over': 'hand-over',
-    '8 contenders': 'contenders',
-    Draining: 'draining',
-  };
-  const sections = text(results).map(([heading, body]) => {
+/** The plots of the report, by name. */
+export const plots = async (results) => ({
+  uncontended: await ranges('ms per cycle', pickLegs(results.uncontended)),
+  'hand-over': await ranges('ms per hand-over', pickLegs(results.handOver)),
+  contenders: await ranges('ms per cycle of 8 processes', pickLegs(results.contenders)),
+  draining: await growth('ms per hand-over', pickLegs(results.drain)),
+});
+
+/** Which plot belongs to the section whose heading starts like this. */
+export const PICTURES = {
+  Uncontended: 'uncontended',
+  'Hand-over': 'hand-over',
+  '8 contenders': 'contenders',
+  Draining: 'draining',
+};
+
+/**
+ * Writes a report and its plots.
+ * @param file name of the report
+ * @param sections pairs of heading and text
+ * @param drawn plots as SVG, by name
+ */
+export function write({ file, title, machine, how, sections, drawn, pictures }, directory) {
+  const to = new URL('plots/', directory);
+  mkdirSync(to, { recursive: true });
+  for (const [name, svg] of Object.entries(drawn)) writeFileSync(new URL(`${name}.svg`, to), svg);
+  const written = sections.map(([heading, body]) => {
     const plot = Object.entries(pictures).find(([start]) => heading.startsWith(start))?.[1];
     return `## ${heading}\n\n${plot ? `![${heading}](plots/${plot}.svg)\n\n` : ''}${body}\n`;
   });
-  const about = results.machine.map((line) => `- ${line}`).join('\n');
-  const head = `# Speed and scale\n\nWritten by \`npm run bench\`.\n\n${about}\n\n${HOW}\n`;
-  writeFileSync(new URL('report.md', directory), [head, ...sections].join('\n'));
+  const about = machine.map((line) => `- ${line}`).join('\n');
+  const head = `# ${title}\n\nWritten by \`npm run bench\`.\n\n${about}\n\n${how}\n`;
+  writeFileSync(new URL(file, directory), [head, ...written].join('\n'));
 }
 
 const pickLegs = ({ direct, far }) => ({ direct, far });

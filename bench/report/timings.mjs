@@ -1,12 +1,16 @@
 import { number, span, table } from './format.mjs';
 import { ratio, summary } from './stats.mjs';
 
+const OURS = { lock: 'Lock', manager: 'LockManager' };
+
 /**
  * Returns a table of contestants.
  * @param floor id of the contestant that is the lower bound for the others
  * @param counts requests and round trips by id, if counted
+ * @param raftWrites raft writes by id, if counted
+ * @param own id of the contestant of this package that the others are compared with
  */
-export function timings({ titles, rounds }, { floor, counts, unit = 'cycle' }) {
+export function timings({ titles, rounds }, { floor, counts, raftWrites, unit = 'cycle', own: ours = 'lock' }) {
   const rows = Object.entries(rounds).map(([id, own]) => ({ id, title: titles[id], own, ...summary(own) }));
   const columns = [
     ['', ({ title }) => title],
@@ -14,7 +18,7 @@ export function timings({ titles, rounds }, { floor, counts, unit = 'cycle' }) {
     ['medians of rounds', span],
     ['p99', ({ own, p99 }) => (own.some((samples) => samples.length > 1) ? number(p99) : '–')],
     ['per second', (row) => number(1000 / row.median)],
-    ['time ÷ that of `Lock`', ({ own }) => withSpan(ratio(own, rounds.lock))],
+    [`time ÷ that of \`${OURS[ours]}\``, ({ own }) => withSpan(ratio(own, rounds[ours]))],
   ];
   if (floor) columns.push(['time ÷ floor', ({ own }) => withSpan(ratio(own, rounds[floor]))]);
   if (counts)
@@ -22,6 +26,7 @@ export function timings({ titles, rounds }, { floor, counts, unit = 'cycle' }) {
       ['requests', ({ id }) => counts[id]?.requests ?? '–'],
       ['round trips', ({ id }) => counts[id]?.trips ?? '–'],
     );
+  if (raftWrites) columns.push(['raft writes', ({ id }) => number(raftWrites[id])]);
   return table(columns, rows);
 }
 
@@ -39,6 +44,7 @@ export function drains({ titles, bySize }, counts) {
       ['ms per hand-over, median', (row) => number(row.median)],
       ['rounds', span],
       ['requests per hand-over', ({ counted }) => number(counted?.perHandOver)],
+      ['bytes per hand-over', ({ counted }) => number(counted?.bytesPerHandOver)],
       ['sockets', ({ counted }) => counted?.sockets ?? '–'],
     ],
     rows,

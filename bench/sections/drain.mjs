@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { queueOfLocks, queueOfPython } from '../contestants/queues.mjs';
-import { pollsAt } from '../setting/etcd.mjs';
 import { startProxy } from '../setting/proxy.mjs';
-import { until } from '../setting/until.mjs';
+import { waitersAt } from '../setting/waiters.mjs';
 import { alternate, among, titlesOf } from './rounds.mjs';
 
 /** Minimum hand-overs per round: one drain of a queue of ten ends before anything is warm. */
@@ -12,27 +10,32 @@ const HAND_OVERS = 200;
 const AT_ONCE = 50;
 
 /** Measures milliseconds per hand-over while a queue drains, for each size of the queue. */
-export function drain(etcd, url, sizes, rounds) {
-  return among([queueOfLocks(url), queueOfPython(url)], async (queues) => {
-    for (const queue of queues) await drainTimes(etcd, queue, sizes[0]);
-    const bySize = {};
-    for (const size of sizes) bySize[size] = await alternate(queues, rounds, (queue) => drainTimes(etcd, queue, size));
-    return { titles: titlesOf(queues), bySize };
-  });
+export function drain(api, etcd, url, sizes, rounds) {
+  return among(
+    api.queues().map((make) => make(url)),
+    async (queues) => {
+      const times = (size) => (queue) => drainTimes(api, etcd, queue, size);
+      for (const queue of queues) await times(sizes[0])(queue);
+      const bySize = {};
+      for (const size of sizes) bySize[size] = await alternate(queues, rounds, times(size));
+      return { titles: titlesOf(queues), bySize };
+    },
+  );
 }
 
-/** Counts requests per hand-over, by the size of the queue. */
-export async function countDrain(etcd, sizes) {
+/** Counts requests and bytes per hand-over, by the size of the queue. */
+export async function countDrain(api, etcd, sizes) {
   const proxy = await startProxy(etcd.url);
   try {
     const counted = {};
-    for (const makeQueue of [queueOfLocks, queueOfPython])
+    for (const makeQueue of api.queues())
       for (const size of sizes)
         await among([makeQueue(proxy.url)], async ([queue]) => {
-          const { sockets, passed } = await drainOnce(etcd, queue, size, proxy);
+          const { sockets, passed } = await drainOnce(api, etcd, queue, size, proxy);
+          const { requests, kinds, bytes } = passed;
           counted[queue.id] = {
             ...counted[queue.id],
-            [size]: { perHandOver: passed.requests / size, kinds: passed.kinds, sockets },
+            [size]: { perHandOver: requests / size, bytesPerHandOver: bytes / size, kinds, sockets },
           };
         });
     return counted;
@@ -42,23 +45,20 @@ export async function countDrain(etcd, sizes) {
 }
 
 /** Returns the milliseconds per hand-over of each drain in a round. */
-async function drainTimes(etcd, queue, size) {
+async function drainTimes(api, etcd, queue, size) {
   const took = [];
   for (let drained = 0; drained < HAND_OVERS; drained += size)
-    took.push((await drainOnce(etcd, queue, size)).took / size);
+    took.push((await drainOnce(api, etcd, queue, size)).took / size);
   return took;
 }
 
-async function drainOnce(etcd, queue, size, proxy) {
+async function drainOnce(api, etcd, queue, size, proxy) {
   await queue.hold(`drained-${randomUUID()}`);
-  const before = await pollsAt(etcd.url);
+  const waiting = await waitersAt[api.id](etcd.url);
   for (let begun = 0; begun < size; begun += AT_ONCE) {
     const more = Math.min(AT_ONCE, size - begun);
     for (let i = 0; i < more; i += 1) await queue.queue();
-    await until(
-      () => pollsAt(etcd.url),
-      (polls) => polls >= before + begun + more,
-    );
+    await waiting(begun + more);
   }
   const { open: sockets } = (await proxy?.take()) ?? {};
   const took = await queue.drain();

@@ -1,23 +1,10 @@
-import { etcdctl } from '../contestants/etcdctl.mjs';
-import { bareHandOver } from '../contestants/floors.mjs';
-import { ours } from '../contestants/ours.mjs';
-import { pythonEtcd } from '../contestants/python.mjs';
-import { pollsAt, watchesAt } from '../setting/etcd.mjs';
 import { startProxy } from '../setting/proxy.mjs';
-import { until } from '../setting/until.mjs';
-import { alternate, among, titlesOf, WARM_UP } from './rounds.mjs';
-
-const contestants = (url) => [
-  ours('lock', url),
-  ours('manager', url),
-  bareHandOver(url),
-  pythonEtcd(url),
-  etcdctl(url),
-];
+import { waitersAt } from '../setting/waiters.mjs';
+import { alternate, among, timesOf, titlesOf, WARM_UP } from './rounds.mjs';
 
 /** Measures milliseconds from the call of release until the acquire of a waiter, whose watch etcd has registered before. */
-export function handOver(etcd, url, { rounds, times }) {
-  return among(contestants(url), async (all) => {
+export function handOver(api, etcd, url, { rounds, times }) {
+  return among(api.handOvers(url), async (all) => {
     for (const contestant of all) if (!contestant.startsAnew) await passOnTimes(etcd, contestant, WARM_UP * times);
     const taken = await alternate(all, rounds, (contestant) =>
       passOnTimes(etcd, contestant, timesOf(contestant, times)),
@@ -26,14 +13,11 @@ export function handOver(etcd, url, { rounds, times }) {
   });
 }
 
-/** Fewer samples, without a warm-up, for a contestant that starts a process per hand-over: it is slow and does not get faster. */
-const timesOf = ({ startsAnew }, times) => (startsAnew ? Math.ceil(times / 20) : times);
-
 /** Counts requests by kind from the call of release until the waiter holds the lock. */
-export async function countHandOver(etcd) {
+export async function countHandOver(api, etcd) {
   const proxy = await startProxy(etcd.url);
   try {
-    return await among([ours('lock', proxy.url), ours('manager', proxy.url), pythonEtcd(proxy.url)], async (all) => {
+    return await among(api.countedHandOvers(proxy.url), async (all) => {
       const counted = {};
       for (const contestant of all) {
         await contestant.hold();
@@ -63,12 +47,7 @@ async function passOnTimes(etcd, contestant, times) {
 }
 
 async function queued(etcd, contestant) {
-  const waiting = contestant.waitsBy === 'v3' ? watchesAt : pollsAt;
-  const before = await waiting(etcd.url);
+  const waiting = await waitersAt[contestant.waitsBy ?? 'v2'](etcd.url);
   await contestant.queue();
-  await until(
-    () => waiting(etcd.url),
-    (now) => now > before,
-    { every: 1 },
-  );
+  await waiting(1);
 }

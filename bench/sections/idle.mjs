@@ -28,7 +28,7 @@ export async function idle(etcd, { ttl, thirds }) {
 }
 
 /** Counts between midpoints of two renewals each, because polls begin and end close to renewals. */
-async function perThirdOfTtl(proxy, { ttl, thirds }) {
+export async function perThirdOfTtl(proxy, { ttl, thirds }) {
   const kinds = {};
   const taken = async () => {
     for (const [kind, more] of Object.entries((await proxy.take()).kinds)) kinds[kind] = (kinds[kind] ?? 0) + more;

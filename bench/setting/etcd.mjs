@@ -36,6 +36,8 @@ export async function startEtcd({ inMemory = false, processors } = {}) {
   };
   process.on('exit', removeAll);
   await until(() => answers(url, server), Boolean);
+  // Afterwards, etcd itself makes no more raft writes.
+  await until(() => clusterVersionAt(url), Boolean);
   return {
     url,
     pid: server.pid,
@@ -71,16 +73,34 @@ async function answers(url, server) {
   }
 }
 
+/** Returns the version that the cluster has agreed on; undefined before that. */
+async function clusterVersionAt(url) {
+  const { etcdcluster } = await (await fetch(`${url}/version`)).json();
+  return etcdcluster === 'not_decided' ? undefined : etcdcluster;
+}
+
 /** Returns the number of registered long polls of the v2 API: a state to wait for, instead of a fixed time. */
 export async function pollsAt(url) {
   const { watchers } = await (await fetch(`${url}/v2/stats/store`)).json();
   return watchers;
 }
 
-/** Returns the number of registered watches of the v3 API. */
+/** Returns the number of open watches of the v3 API, and how many messages about watches etcd has received. */
 export async function watchesAt(url) {
+  const metrics = await metricsAt(url);
+  return {
+    open: metrics('etcd_debugging_mvcc_watcher_total'),
+    messages: metrics('grpc_server_msg_received_total{grpc_method="Watch",.*}'),
+  };
+}
+
+/** Returns how many raft writes etcd has carried out. */
+export const raftWritesAt = async (url) => (await metricsAt(url))('etcd_server_proposals_applied_total');
+
+/** Returns a function from the pattern of a metric's name to its value. */
+async function metricsAt(url) {
   const metrics = await (await fetch(`${url}/metrics`)).text();
-  return Number(/^etcd_debugging_mvcc_watcher_total (\S+)$/m.exec(metrics)?.[1]);
+  return (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
 }
 
 /** The entries in the queue of a lock. */

@@ -2,6 +2,8 @@ export interface Taken {
   readonly requests: number;
   readonly kinds: Readonly<Record<string, number>>;
   readonly trips: number;
+  /** In both directions. */
+  readonly bytes: number;
   readonly connections: number;
   readonly open: number;
 }

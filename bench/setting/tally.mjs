@@ -4,6 +4,7 @@ import { Http2Frames, PREFACE } from './http2-frames.mjs';
 /** Counts the requests and answers that pass through a proxy. */
 export class Tally {
   #kinds = {};
+  #bytes = 0;
   #trips = 0;
   #connections = 0;
   #open = 0;
@@ -19,26 +20,31 @@ export class Tally {
     let ways;
     return {
       request: (chunk) => {
+        this.#bytes += chunk.length;
         ways ??= isHttp2(chunk) ? this.#http2() : this.#http1();
         ways.request(chunk);
       },
-      answer: (chunk) => ways?.answer(chunk),
+      answer: (chunk) => {
+        this.#bytes += chunk.length;
+        ways?.answer(chunk);
+      },
       closed: () => {
         this.#open -= 1;
       },
     };
   }
 
-  /** Returns requests by kind, round trips and new connections since the last call, and the number of open connections. */
+  /** Returns requests by kind, round trips, bytes and new connections since the last call, and the number of open connections. */
   take() {
     const kinds = this.#kinds;
     const requests = Object.values(kinds).reduce((sum, count) => sum + count, 0);
-    const taken = { requests, kinds, trips: this.#trips, connections: this.#connections, open: this.#open };
+    const [trips, bytes, connections, open] = [this.#trips, this.#bytes, this.#connections, this.#open];
     this.#kinds = {};
+    this.#bytes = 0;
     this.#trips = 0;
     this.#connections = 0;
     this.#answered = true;
-    return taken;
+    return { requests, kinds, trips, bytes, connections, open };
   }
 
   /** Counts a request. A request before the first answer of the current round trip belongs to that round trip. */
@@ -50,11 +56,17 @@ export class Tally {
 
   #http1() {
     return {
-      request: parser(HTTPParser.REQUEST, ({ method, url }) =>
-        this.#requested(kindOf(HTTPParser.methods[method], url)),
-      ),
-      answer: parser(HTTPParser.RESPONSE, () => {
-        this.#answered = true;
+      request: parser(HTTPParser.REQUEST, {
+        onEnd: ({ method, url }, body) => this.#requested(kindOf(HTTPParser.methods[method], url, body)),
+      }),
+      answer: parser(HTTPParser.RESPONSE, {
+        // The answer of a watch has no end: each message is an answer.
+        onBody: () => {
+          this.#answered = true;
+        },
+        onEnd: () => {
+          this.#answered = true;
+        },
       }),
     };
   }
@@ -73,22 +85,38 @@ export class Tally {
 
 const isHttp2 = (chunk) => chunk.subarray(0, 3).toString('latin1') === PREFACE.slice(0, 3);
 
-function parser(type, onMessage) {
+function parser(type, { onBody = () => {}, onEnd }) {
   const parsing = new HTTPParser(type);
   let head;
+  let body;
   parsing[HTTPParser.kOnHeadersComplete] = (info) => {
     head = info;
+    body = '';
   };
-  parsing[HTTPParser.kOnMessageComplete] = () => onMessage(head);
+  parsing[HTTPParser.kOnBody] = (chunk, start, length) => {
+    if (type === HTTPParser.REQUEST) body += chunk.toString('latin1', start, start + length);
+    onBody();
+  };
+  parsing[HTTPParser.kOnMessageComplete] = () => onEnd(head, body);
   return (chunk) => {
     const problem = parsing.execute(chunk);
     if (problem instanceof Error) throw problem;
   };
 }
 
-function kindOf(method, url) {
+const GATEWAY = { '/v3/kv/range': 'read', '/v3/lease/keepalive': 'renewal', '/v3/watch': 'poll' };
+
+function kindOf(method, url, body) {
   const { pathname, searchParams } = new URL(url, 'http://etcd');
+  if (pathname === '/v3/kv/txn') return kindOfTransaction(body);
+  if (pathname === '/v3/kv/deleterange') return 'removal';
+  if (pathname in GATEWAY) return GATEWAY[pathname];
   if (!pathname.startsWith('/v2/keys')) return 'other';
   if (method !== 'GET') return { POST: 'append', PUT: 'renewal', DELETE: 'removal' }[method];
   return searchParams.get('wait') === 'true' ? 'poll' : 'read';
+}
+
+function kindOfTransaction(body) {
+  if (body.includes('"request_put"')) return 'append';
+  return body.includes('"request_delete_range"') ? 'removal' : 'read';
 }

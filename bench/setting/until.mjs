@@ -6,7 +6,8 @@ export async function until(read, accept, { timeout = 60_000, every = 5 } = {}) 
   for (;;) {
     const value = await read();
     if (accept(value)) return value;
-    if (performance.now() >= end) throw new Error(`not accepted within ${timeout} ms, last value: ${value}`);
+    if (performance.now() >= end)
+      throw new Error(`not accepted within ${timeout} ms, last value: ${JSON.stringify(value)}`);
     await sleep(every);
   }
 }

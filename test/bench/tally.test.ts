@@ -49,6 +49,41 @@ test('the headers of a long poll do not count as an answer', () => {
   expect(tally.take()).toMatchObject({ requests: 1, trips: 1 });
 });
 
+test('requests to the gateway of etcd v3 have the kind of what they do', () => {
+  const tally = new Tally();
+  const connection = tally.connection();
+  const posts = {
+    append: ['/kv/txn', '{"success":[{"request_put":{}},{"request_range":{}}]}'],
+    removal: ['/kv/txn', '{"success":[{"request_delete_range":{}}]}'],
+    read: ['/kv/txn', '{"success":[{"request_range":{}}]}'],
+    renewal: ['/lease/keepalive', '{"ID":"7"}'],
+    poll: ['/watch', '{"create_request":{}}'],
+    other: ['/lease/grant', '{"TTL":"7"}'],
+  };
+  for (const [path = '', body = ''] of Object.values(posts)) connection.request(post(path, body));
+  expect(tally.take().kinds).toEqual(Object.fromEntries(Object.keys(posts).map((kind) => [kind, 1])));
+});
+
+test('a message of a watch counts as an answer, although the watch goes on', () => {
+  const tally = new Tally();
+  const [watch, call] = [tally.connection(), tally.connection()];
+  watch.request(post('/watch', '{}'));
+  watch.answer(BEGUN);
+  watch.answer(Buffer.from('2\r\n{}\r\n'));
+  call.request(DELETE);
+  expect(tally.take()).toMatchObject({ requests: 2, trips: 2 });
+});
+
+test('bytes of requests and answers count, on all connections', () => {
+  const tally = new Tally();
+  const [one, two] = [tally.connection(), tally.connection()];
+  one.request(GET);
+  one.answer(ANSWER);
+  two.request(POLL);
+  expect(tally.take().bytes).toBe(GET.length + ANSWER.length + POLL.length);
+  expect(tally.take().bytes).toBe(0);
+});
+
 test('connections count once when opened, and as open until closed', () => {
   const tally = new Tally();
   const [first] = [tally.connection(), tally.connection()];
@@ -66,6 +101,9 @@ test('a call over HTTP/2 counts as one request, whatever its frames', () => {
   connection.request(frame(1, 4, 3));
   expect(tally.take()).toMatchObject({ requests: 2, trips: 2, kinds: { rpc: 2 } });
 });
+
+const post = (path: string, body: string): Buffer =>
+  Buffer.from(`POST /v3${path} HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
 
 function frame(type: number, flags: number, stream: number, payload = ''): Buffer {
   const head = Buffer.alloc(9);

@@ -1,0 +1,27 @@
+// Prints all counts on etcd's v3 API as JSON: `node bench/counts-v3.mjs`. They do not depend on the speed of the machine. Starts
+// its own etcd, because its raft writes and watches are counted.
+import { v3 } from './contestants/v3.mjs';
+import { countDrain } from './sections/drain.mjs';
+import { countHandOver } from './sections/hand-over.mjs';
+import { held } from './sections/held.mjs';
+import { countLongQueue } from './sections/long-queue.mjs';
+import { countCycles, countRaftWrites } from './sections/uncontended.mjs';
+import { startEtcd } from './setting/etcd.mjs';
+
+const [etcd, other] = await Promise.all([start(), start()]);
+// Lasts longest: it waits for renewals.
+const holding = held(other, { ttl: 30, thirds: 2, count: 1000 });
+const counts = {
+  cycles: await countCycles(v3, etcd),
+  raftWrites: await countRaftWrites(v3, etcd),
+  handOver: await countHandOver(v3, etcd),
+  drain: await countDrain(v3, etcd, [5, 30]),
+  longQueue: await countLongQueue(etcd, [11, 1000]),
+  held: await holding,
+};
+process.stdout.write(JSON.stringify(counts));
+await Promise.all([etcd.stop(), other.stop()]);
+
+async function start() {
+  return (await startEtcd({ inMemory: true })) ?? startEtcd();
+}

@@ -1,0 +1,66 @@
+// The measurements on etcd's v3 API.
+import { loadavg } from 'node:os';
+import { v3 } from './contestants/v3.mjs';
+import { countDrain, drain } from './sections/drain.mjs';
+import { countHandOver, handOver } from './sections/hand-over.mjs';
+import { held } from './sections/held.mjs';
+import { countLongQueue } from './sections/long-queue.mjs';
+import { countCycles, countRaftWrites, uncontended } from './sections/uncontended.mjs';
+
+export const FULL_V3 = {
+  cycles: { rounds: 28, times: 50 },
+  handOvers: { rounds: 14, times: 50 },
+  sizes: [10, 100, 1000],
+  drainRounds: 5,
+  lengths: [11, 1000],
+  held: { ttl: 30, thirds: 2, count: 1000 },
+};
+export const SHORT_V3 = {
+  cycles: { rounds: 4, times: 30 },
+  handOvers: { rounds: 4, times: 10 },
+  sizes: [10, 50],
+  drainRounds: 2,
+  lengths: [11, 200],
+  held: { ttl: 6, thirds: 2, count: 200 },
+};
+
+/**
+ * @param etcd one with its data on a disk
+ * @param unsynced one with its data in memory; undefined if there is too little memory
+ * @param step runs one measurement, given its name
+ */
+export async function measureV3({ etcd, unsynced }, plan, step) {
+  const { sizes, drainRounds } = plan;
+  const loaded = (name, work) => withLoad(() => step(name, work));
+  return {
+    uncontended: {
+      counts: await step('v3: requests of a cycle', () => countCycles(v3, etcd)),
+      raftWrites: await step('v3: raft writes of a cycle', () => countRaftWrites(v3, etcd)),
+      ...(await withLoad(() =>
+        step('v3: uncontended', () =>
+          uncontended(v3, { direct: etcd.url, ...(unsynced && { memory: unsynced.url }) }, plan.cycles),
+        ),
+      )),
+    },
+    handOver: {
+      counts: await step('v3: requests of a hand-over', () => countHandOver(v3, etcd)),
+      direct: await loaded('v3: hand-over', () => handOver(v3, etcd, etcd.url, plan.handOvers)),
+      memory:
+        unsynced &&
+        (await loaded('v3: hand-over, in memory', () => handOver(v3, unsynced, unsynced.url, plan.handOvers))),
+    },
+    drain: {
+      counts: await step('v3: requests of a drain', () => countDrain(v3, etcd, sizes)),
+      direct: await loaded('v3: draining', () => drain(v3, etcd, etcd.url, sizes, drainRounds)),
+    },
+    longQueue: await step('v3: a long queue', () => countLongQueue(etcd, plan.lengths)),
+    held: await step('v3: held locks', () => held(etcd, plan.held)),
+  };
+}
+
+/** Adds the machine's load before and after the work: the number of processes that ran or waited to run, in the last minute. */
+async function withLoad(work) {
+  const [before] = loadavg();
+  const result = await work();
+  return { ...result, load: [before, loadavg()[0]] };
+}
