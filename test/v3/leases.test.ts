@@ -1,5 +1,5 @@
-import { expect, inject, onTestFinished, test } from 'vitest';
-import { EtcdClusterIdChanged } from '../../src/errors.ts';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
+import { EtcdClusterIdChanged, EtcdLockLost } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
@@ -65,7 +65,7 @@ test('entries that are newer than the renewal under way all wait for the same on
   const lease = useV3(proxy.url).leases.shared(60);
   const renewals = () => proxy.requests.filter(({ path }) => path === '/v3/lease/keepalive').length;
   const renew = () => {
-    const tenant = { key: `/_locks/${freshName()}/1` };
+    const tenant = { key: `/_locks/${freshName()}/1`, onExpired: () => {} };
     lease.add(tenant);
     return lease.renew(tenant, { timeout: 60 });
   };
@@ -83,4 +83,34 @@ test('entries that are newer than the renewal under way all wait for the same on
   expect(renewals()).toBe(2);
   expect(new Set(shared).size).toBe(1);
   expect(shared[0]?.sentAt).toBeGreaterThan(earlier.sentAt);
+});
+
+test('the entry of a hold that is over, but whose callback goes on, ends though other holds keep its lease alive', async () => {
+  const [name, other] = [freshName(), freshName()];
+  const locks = new LockManager(useV3(), { ttl: 3 });
+  const kept = await locks.acquire(other);
+  const over = gate();
+  const hanging = locks.request(name, { maxHold: 0.5 }, () => over.opened).catch((error: unknown) => error);
+  const next = await new LockManager(useV3(), { ttl: 3 }).acquire(name, { timeout: 60 });
+  kept.assertHeld();
+  await next.release();
+  over.open();
+  expect(await hanging).toBeInstanceOf(EtcdLockLost);
+  await kept.release();
+});
+
+test('an entry that nobody renews is not read by the renewals of the others', async () => {
+  const lease = useV3().leases.shared(2);
+  const expired = vi.fn();
+  const [idle, busy] = [
+    { key: `/_locks/${freshName()}/1`, onExpired: expired },
+    { key: `/_locks/${freshName()}/1`, onExpired: () => expect.unreachable() },
+  ];
+  lease.add(idle);
+  lease.add(busy);
+  await lease.prepare({});
+  while (expired.mock.calls.length === 0) await lease.renew(busy, { timeout: 10 });
+  lease.remove(idle);
+  await lease.renew(busy, { timeout: 10 });
+  lease.remove(busy);
 });

@@ -16,6 +16,8 @@ const debug = createDebug('lease');
 export interface Tenant {
   /** Its key. */
   readonly key: string;
+  /** Called when the lease is kept alive by others only: the entry has not been renewed for a TTL, and must not stay longer. */
+  onExpired(): void;
 }
 
 /** A renewal that several tickets wait for. */
@@ -44,7 +46,8 @@ export class EtcdLease {
   /** Whether it may have several tenants, any of which keeps it alive. */
   readonly isShared: boolean;
   readonly #client: V3Client;
-  readonly #tenants = new Set<Tenant>();
+  /** Each with the time at which it was renewed last: milliseconds on the monotonic clock. */
+  readonly #tenants = new Map<Tenant, number>();
   #granted = 0;
   #sentAt = Number.NEGATIVE_INFINITY;
   #granting: Promise<void> | undefined;
@@ -76,6 +79,11 @@ export class EtcdLease {
     return this.#sentAt;
   }
 
+  /** Whether its entries stay: it has neither ended nor run out. */
+  get isAlive(): boolean {
+    return !this.#isOver && !this.#expiry.passed;
+  }
+
   /** Whether new entries may hang on this lease. */
   get takesEntries(): boolean {
     return !this.#isOver && !this.#takesNone && (this.#granted === 0 || !this.#expiry.passed);
@@ -99,11 +107,12 @@ export class EtcdLease {
   }
 
   add(tenant: Tenant): void {
-    this.#tenants.add(tenant);
+    this.#tenants.set(tenant, now());
   }
 
   /** The tenant's entry hangs on the lease now. What was read before says nothing about it. */
   entered(tenant: Tenant): void {
+    this.add(tenant);
     this.#round?.tenants?.delete(tenant);
     this.#last?.tenants.delete(tenant);
   }
@@ -141,7 +150,9 @@ export class EtcdLease {
     const round = this.#roundFor(tenant, timeout);
     round.waiting += 1;
     try {
-      return await (signal ? orAborted(round.renewal, signal) : round.renewal);
+      const renewal = await (signal ? orAborted(round.renewal, signal) : round.renewal);
+      if (tenant && this.#tenants.has(tenant)) this.add(tenant);
+      return renewal;
     } finally {
       round.waiting -= 1;
       if (round.waiting === 0) round.stop.abort(new Error('nobody waits for this renewal'));
@@ -196,7 +207,7 @@ export class EtcdLease {
 
   async #renewOnce(round: Round, limit: Deadline): Promise<LeaseRenewal> {
     this.#round = round;
-    const tenants = new Set(this.#tenants);
+    const tenants = this.#renewed();
     round.tenants = tenants;
     const keys = [...tenants].map(({ key }) => key);
     const timing = { timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
@@ -212,6 +223,16 @@ export class EtcdLease {
     } finally {
       if (this.#round === round) this.#round = undefined;
     }
+  }
+
+  /** Returns the tenants whose entries are renewed. Notifies those that others only keep on the lease. */
+  #renewed(): Set<Tenant> {
+    const since = now() - this.#granted * 1000;
+    const renewed = new Set<Tenant>();
+    for (const [tenant, renewedAt] of this.#tenants)
+      if (renewedAt >= since) renewed.add(tenant);
+      else tenant.onExpired();
+    return renewed;
   }
 
   async #grant({ signal, background }: CallOptions): Promise<void> {

@@ -149,6 +149,12 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
+  onExpired(): void {
+    if (unsettled.get(this.#id) === this) return;
+    this.#isLeft ||= this.#own !== undefined;
+    this.#settleInBackground();
+  }
+
   async verify(): Promise<Error | undefined> {
     const own = this.#required();
     try {
@@ -412,9 +418,10 @@ export class V3Ticket implements Ticket, Tenant {
   async #keepSettling(signal: Scope): Promise<void> {
     const { closing } = this.#client.pending;
     const expired = Deadline.after(this.#own?.granted ?? 0);
+    const lease = this.#own?.lease;
     let refused = false;
     const more = (hurried: boolean): boolean => {
-      if (refused && expired.passed) return false;
+      if (refused && expired.passed && !lease?.isAlive) return false;
       return this.#isLeft || this.#expiry !== undefined || (this.#mayComeBack && !hurried);
     };
     const attempt = async (): Promise<void> => {

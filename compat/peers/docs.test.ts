@@ -1,0 +1,63 @@
+// The examples in Go and Java of docs/etcd-v3.md, on the server that was built.
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { cache } from '../../scripts/peers/cache.mjs';
+import { EtcdClient, LockManager } from '../../src/index.ts';
+import { entriesBelow } from '../../test/support/gateway.ts';
+import { page } from '../../test/support/readme.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { untilQueued } from './queue.ts';
+
+const MODULE = fileURLToPath(new URL('go/etcd-3.6', import.meta.url));
+const LOCK = 'nightly-report';
+const execute = promisify(execFile);
+
+type Run = (directory: string) => Promise<{ stdout: string }>;
+
+const EXAMPLES: readonly (readonly [language: string, file: string, run: Run])[] = [
+  [
+    'go',
+    'main.go',
+    async (directory) => {
+      const [program, source] = [join(directory, 'main'), join(directory, 'main.go')];
+      await execute('go', ['build', '-C', MODULE, '-o', program, source]);
+      return execute(program);
+    },
+  ],
+  [
+    'java',
+    'Report.java',
+    (directory) => execute('java', ['-cp', `${join(cache, 'jetcd/lib')}/*`, join(directory, 'Report.java')]),
+  ],
+];
+
+test.each(EXAMPLES)(
+  'the example in %s waits for a LockManager, then holds the lock and releases it',
+  async (language, file, run) => {
+    const etcd = inject('servers')['3.6'];
+    const [code = '', ...others] = page('docs/etcd-v3.md').blocks.flatMap((block) =>
+      block.language === language ? block.code : [],
+    );
+    expect(others).toEqual([]);
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, file), code.replace('http://127.0.0.1:2379', etcd));
+    const client = new EtcdClient({ endpoints: etcd, api: 'v3' });
+    onTestFinished(() => client.close());
+    const held = await new LockManager(client).acquire(LOCK);
+    const order: string[] = [];
+    const example = run(directory).then(({ stdout }) => {
+      order.push('example');
+      return stdout;
+    });
+    await untilQueued(`/_locks/${LOCK}`, 2, etcd);
+    order.push('LockManager');
+    await held.release();
+    expect(await example).toMatch(/^held/);
+    expect(order).toEqual(['LockManager', 'example']);
+    expect(await entriesBelow(`/_locks/${LOCK}/`, etcd)).toEqual([]);
+  },
+);
