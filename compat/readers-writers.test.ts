@@ -26,8 +26,9 @@ const schedule = fc.array(fc.array(step, { minLength: NODE.steps, maxLength: NOD
  */
 const CLIENTS = `
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
+  import { V2Client } from './dist/v2/client.js';
   const { ETCD, NAME, INSIDE, COUNTER, SCHEDULE } = process.env;
-  const store = new EtcdClient({ endpoints: ETCD });
+  const store = new V2Client({ endpoints: ETCD });
   const counts = { writes: 0, readsTogether: 0 };
   let readers = 0;
 
