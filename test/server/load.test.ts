@@ -109,7 +109,8 @@ test('the server needs no more memory to repeat the same work', async () => {
     const etcd = await EmbeddedEtcd.start();
 
     async function round() {
-      const client = new V2Client({ endpoints: etcd.url });
+      // Only a server that hangs answers so late, however busy the machine.
+      const client = new V2Client({ endpoints: etcd.url, readTimeout: 120 });
       const leaving = Array.from({ length: 200 }, () => new AbortController());
       const watches = leaving.map(({ signal }, i) =>
         client.watch(i % 2 === 0 ? '/never' : '/end', { signal, timeout: 86_400 }).catch(() => {}),
@@ -148,4 +149,4 @@ test('the server needs no more memory to repeat the same work', async () => {
   expect(first - before).toBeGreaterThan(4_000_000);
   expect(second - first).toBeLessThan((first - before) / 4);
   expect(third - second).toBeLessThan((first - before) / 4);
-}, 120_000);
+}, 600_000);
