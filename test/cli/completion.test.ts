@@ -45,7 +45,8 @@ async function prepare(shell: string): Promise<void> {
   script = join(directory, `completion.${shell}`);
   writeFileSync(script, stdout);
   writeFileSync(join(directory, 'only-this-command'), '#!/bin/sh\n', { mode: 0o755 });
-  env = { PATH: [directory, process.env['PATH']].join(delimiter), HOME: directory, TERM: 'dumb' };
+  // No history: bash would write it to the directory when the terminal closes, while the end of the test removes the directory.
+  env = { PATH: [directory, process.env['PATH']].join(delimiter), HOME: directory, HISTFILE: '', TERM: 'dumb' };
 }
 
 const escapeRegExp = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
