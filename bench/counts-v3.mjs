@@ -8,14 +8,16 @@ import { countLongQueue } from './sections/long-queue.mjs';
 import { countCycles, countRaftWrites } from './sections/uncontended.mjs';
 import { startEtcd } from './setting/etcd.mjs';
 
+// Go's client would have to be built first.
+const api = v3({ go: false });
 const [etcd, other] = await Promise.all([start(), start()]);
 // Lasts longest: it waits for renewals.
 const holding = held(other, { ttl: 30, thirds: 2, count: 1000 });
 const counts = {
-  cycles: await countCycles(v3, etcd),
-  raftWrites: await countRaftWrites(v3, etcd),
-  handOver: await countHandOver(v3, etcd),
-  drain: await countDrain(v3, etcd, [5, 30]),
+  cycles: await countCycles(api, etcd),
+  raftWrites: await countRaftWrites(api, etcd),
+  handOver: await countHandOver(api, etcd),
+  drain: await countDrain(api, etcd, [5, 30]),
   longQueue: await countLongQueue(etcd, [11, 1000]),
   held: await holding,
 };

@@ -8,10 +8,10 @@ import { countLongQueue } from './sections/long-queue.mjs';
 import { countCycles, countRaftWrites, uncontended } from './sections/uncontended.mjs';
 
 export const FULL_V3 = {
-  cycles: { rounds: 28, times: 50 },
-  handOvers: { rounds: 14, times: 50 },
-  sizes: [10, 100, 1000],
-  drainRounds: 5,
+  cycles: { rounds: 10, times: 20 },
+  handOvers: { rounds: 10, times: 10 },
+  sizes: [10, 100],
+  drainRounds: 2,
   lengths: [11, 1000],
   held: { ttl: 30, thirds: 2, count: 1000 },
 };
@@ -31,27 +31,28 @@ export const SHORT_V3 = {
  */
 export async function measureV3({ etcd, unsynced }, plan, step) {
   const { sizes, drainRounds } = plan;
+  const api = v3();
   const loaded = (name, work) => withLoad(() => step(name, work));
   return {
     uncontended: {
-      counts: await step('v3: requests of a cycle', () => countCycles(v3, etcd)),
-      raftWrites: await step('v3: raft writes of a cycle', () => countRaftWrites(v3, etcd)),
+      counts: await step('v3: requests of a cycle', () => countCycles(api, etcd)),
+      raftWrites: await step('v3: raft writes of a cycle', () => countRaftWrites(api, etcd)),
       ...(await withLoad(() =>
         step('v3: uncontended', () =>
-          uncontended(v3, { direct: etcd.url, ...(unsynced && { memory: unsynced.url }) }, plan.cycles),
+          uncontended(api, { direct: etcd.url, ...(unsynced && { memory: unsynced.url }) }, plan.cycles),
         ),
       )),
     },
     handOver: {
-      counts: await step('v3: requests of a hand-over', () => countHandOver(v3, etcd)),
-      direct: await loaded('v3: hand-over', () => handOver(v3, etcd, etcd.url, plan.handOvers)),
+      counts: await step('v3: requests of a hand-over', () => countHandOver(api, etcd)),
+      direct: await loaded('v3: hand-over', () => handOver(api, etcd, etcd.url, plan.handOvers)),
       memory:
         unsynced &&
-        (await loaded('v3: hand-over, in memory', () => handOver(v3, unsynced, unsynced.url, plan.handOvers))),
+        (await loaded('v3: hand-over, in memory', () => handOver(api, unsynced, unsynced.url, plan.handOvers))),
     },
     drain: {
-      counts: await step('v3: requests of a drain', () => countDrain(v3, etcd, sizes)),
-      direct: await loaded('v3: draining', () => drain(v3, etcd, etcd.url, sizes, drainRounds)),
+      counts: await step('v3: requests of a drain', () => countDrain(api, etcd, sizes)),
+      direct: await loaded('v3: draining', () => drain(api, etcd, etcd.url, sizes, drainRounds)),
     },
     longQueue: await step('v3: a long queue', () => countLongQueue(etcd, plan.lengths)),
     held: await step('v3: held locks', () => held(etcd, plan.held)),

@@ -6,30 +6,23 @@ import { goMutex, hasGo } from './go.mjs';
 import { ours } from './ours.mjs';
 import { queueOfGo, queueOfOurs } from './queues.mjs';
 
-const withGo = (others, makeGo) => (hasGo() ? [...others, makeGo()] : others);
-
-export const v3 = {
-  id: 'v3',
-
-  async cycles(url) {
-    const counted = await v3.countedCycles(url);
-    return [...counted, etcdctlCycles(url)];
-  },
-
-  /** Those whose requests are counted: not a new process for each cycle. */
-  async countedCycles(url) {
+/** @param go whether Go's client takes part, as a program that is built first */
+export function v3({ go = hasGo() } = {}) {
+  const withGo = (others, makeGo) => (go ? [...others, makeGo()] : others);
+  const countedCycles = async (url) => {
     const others = [];
     for (const id of ['manager-v3', 'lock-v3', 'gateway', 'grpc', 'etcd3']) others.push(await apart(id, url));
     return withGo(others, () => goMutex(url));
-  },
-
-  handOvers: (url) =>
-    withGo([ours('manager', url, 'v3'), ours('lock', url, 'v3'), bareHandOverByGateway(url), etcdctl(url)], () =>
-      goMutex(url),
-    ),
-
-  countedHandOvers: (url) => [ours('manager', url, 'v3'), ours('lock', url, 'v3')],
-
-  queues: () =>
-    withGo([(url) => queueOfOurs('manager', url, 'v3'), (url) => queueOfOurs('lock', url, 'v3')], () => queueOfGo),
-};
+  };
+  const ourHandOvers = (url) => [ours('manager', url, 'v3'), ours('lock', url, 'v3')];
+  return {
+    id: 'v3',
+    cycles: async (url) => [...(await countedCycles(url)), etcdctlCycles(url)],
+    /** Those whose requests are counted: not a new process for each cycle. */
+    countedCycles,
+    handOvers: (url) => withGo([...ourHandOvers(url), bareHandOverByGateway(url), etcdctl(url)], () => goMutex(url)),
+    countedHandOvers: ourHandOvers,
+    queues: () =>
+      withGo([(url) => queueOfOurs('manager', url, 'v3'), (url) => queueOfOurs('lock', url, 'v3')], () => queueOfGo),
+  };
+}
