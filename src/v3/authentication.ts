@@ -29,7 +29,7 @@ export function decodeToken(answer: WireAnswer, password: string): Token {
     const { errorCode, httpStatus, message } = error;
     const fields = { errorCode, httpStatus };
     if (error instanceof EtcdUnusableAnswer && httpStatus !== 404)
-      throw new EtcdUnusableAnswer(`the answer to the log-in is not from etcd’s v3 gateway: ${httpStatus}`, fields);
+      throw new EtcdUnusableAnswer(`the answer to the log-in is not from etcd's v3 gateway: ${httpStatus}`, fields);
     if (error instanceof EtcdUnusableAnswer) throw error;
     const isSafe = password === '' || !message.includes(password);
     throw new EtcdInsufficientPermissions(isSafe ? message : 'the log-in was refused', fields);

@@ -95,7 +95,7 @@ function errorOf(code: number, message: string, httpStatus: number): EtcdExcepti
 
 /** Also what a gateway answers while its server starts or stops, so only a question. */
 const UNREACHABLE =
-  ' (the gateway does not reach its own server; with --client-cert-auth, does the server’s certificate lack the usage clientAuth?)';
+  " (the gateway does not reach its own server; with --client-cert-auth, does the server's certificate lack the usage clientAuth?)";
 
 function exhausted(text: string, fields: EtcdErrorFields): EtcdException {
   // Refused before anything was written.
@@ -111,7 +111,7 @@ function notTheGateway(answer: WireAnswer): EtcdException {
     return new EtcdConnectionFailed(`answered ${status}`, { httpStatus: status, outcomeUnknown: true });
   if (status === 400 && body.startsWith('CommonName'))
     return new EtcdInsufficientPermissions(HAS_NAME, { httpStatus: status });
-  return unusable(answer, 'is not from etcd’s v3 gateway');
+  return unusable(answer, "is not from etcd's v3 gateway");
 }
 
 /** Whether an answer that is not etcd's says that a later request may succeed. */
@@ -122,14 +122,14 @@ const NO_GATEWAY =
   'unless it was started with --enable-grpc-gateway=false, or serves it only at its --listen-client-http-urls';
 
 const HAS_NAME =
-  'with authentication, etcd’s gateway accepts no client certificate that has a common name (CN): use one without';
+  "with authentication, etcd's gateway accepts no client certificate that has a common name (CN): use one without";
 
 /** Adds what may be the cause to an error of a connection. */
 export function withHint(error: unknown): unknown {
   if (!(error instanceof EtcdConnectionFailed)) return error;
   const { message, cause, outcomeUnknown } = error;
   if (!(cause instanceof Error && cause.name === 'HTTPParserError')) return error;
-  const hint = '; is this a port for gRPC only? The gateway is then at etcd’s --listen-client-http-urls';
+  const hint = "; is this a port for gRPC only? The gateway is then at etcd's --listen-client-http-urls";
   return new EtcdConnectionFailed(message + hint, { cause, outcomeUnknown });
 }
 
