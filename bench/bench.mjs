@@ -61,6 +61,7 @@ const reports = {
   v2: {
     file: 'report.md',
     title: 'Speed and scale',
+    also: " [report-v3.md](report-v3.md) is about etcd's v3 API.",
     how: HOW,
     plan: { full: FULL, short: SHORT },
     measureWith: measureV2,
@@ -101,7 +102,7 @@ async function main() {
     return 0;
   }
   for (const api of values.api === undefined ? Object.keys(reports) : [values.api]) {
-    const { file, title, how, plan, measureWith, text, plots, pictures } = reports[api];
+    const { file, title, also, how, plan, measureWith, text, plots, pictures } = reports[api];
     const results = await measure(measureWith, values.short ? plan.short : plan.full);
     const sections = text(results);
     print(`${title}\n`);
@@ -109,7 +110,10 @@ async function main() {
     for (const [heading, body] of sections) print(`\n${heading}\n\n${body}`);
     if (values.short) continue;
     const drawn = await plots(results);
-    write({ file, title, machine: results.machine, how, sections, drawn, pictures }, new URL('./', import.meta.url));
+    write(
+      { file, title, also, machine: results.machine, how, sections, drawn, pictures },
+      new URL('./', import.meta.url),
+    );
     print(`\nwritten to bench/${file}`);
   }
   return 0;

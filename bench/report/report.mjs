@@ -57,10 +57,11 @@ export const PICTURES = {
 /**
  * Writes a report and its plots.
  * @param file name of the report
+ * @param also what to add to the first line
  * @param sections pairs of heading and text
  * @param drawn plots as SVG, by name
  */
-export function write({ file, title, machine, how, sections, drawn, pictures }, directory) {
+export function write({ file, title, also = '', machine, how, sections, drawn, pictures }, directory) {
   const to = new URL('plots/', directory);
   mkdirSync(to, { recursive: true });
   for (const [name, svg] of Object.entries(drawn)) writeFileSync(new URL(`${name}.svg`, to), svg);
@@ -69,7 +70,7 @@ export function write({ file, title, machine, how, sections, drawn, pictures }, 
     return `## ${heading}\n\n${plot ? `![${heading}](plots/${plot}.svg)\n\n` : ''}${body}\n`;
   });
   const about = machine.map((line) => `- ${line}`).join('\n');
-  const head = `# ${title}\n\nWritten by \`npm run bench\`.\n\n${about}\n\n${how}\n`;
+  const head = `# ${title}\n\nWritten by \`npm run bench\`.${also}\n\n${about}\n\n${how}\n`;
   writeFileSync(new URL(file, directory), [head, ...written].join('\n'));
 }
 
