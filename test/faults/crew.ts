@@ -25,7 +25,7 @@ const FOREIGN: Readonly<Record<EtcdApi, ContenderKind>> = { v2: 'python', v3: 'e
 
 /**
  * Seconds. Go's Mutex of etcd 3.4 takes the lock without its key if its lease has expired while it waited, and never notices a
- * loss. So its lease outlasts every fault, and it is neither stopped nor killed.
+ * loss. So its lease is longer than any one fault, and it is neither stopped nor killed.
  */
 const ETCDCTL_TTL = 30;
 
