@@ -31,6 +31,7 @@ const TYPES = [
   'Contender',
   'EndpointFailure',
   'Entry',
+  'EtcdApi',
   'EtcdClientOptions',
   'Held',
   'HoldOptions',

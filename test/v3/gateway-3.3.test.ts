@@ -1,12 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { EtcdClient, EtcdException, EtcdUnusableAnswer, LockManager } from '../../src/index.ts';
+import { V3Client } from '../../src/v3/client.ts';
 import { useOldEtcd } from '../support/etcd-3.3.ts';
 import { entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, rejection } from '../support/locks.ts';
 import { until } from '../support/until.ts';
 
-function useManager(endpoints: string, options: { username?: string; password?: string } = {}): LockManager {
-  const client = new EtcdClient({ endpoints, api: 'v3', ...options });
+function useManager(endpoints: string): LockManager {
+  const client = new EtcdClient({ endpoints, api: 'v3' });
   onTestFinished(() => client.close());
   return new LockManager(client, { ttl: 30 });
 }
@@ -50,10 +51,12 @@ test('on etcd 3.3 a lease that is gone is replaced by a new one', async () => {
 
 test('an error of etcd 3.3 is reported without the name that gRPC gives its code', async () => {
   const { url } = await useOldEtcd('3.3.27');
-  const locks = useManager(url, { username: 'app', password: 'secret' });
-  const error = await rejection(locks.acquire(freshName()));
+  const client = new V3Client({ endpoints: url });
+  onTestFinished(() => client.close());
+  const [key, unanswered] = [`/_locks/${freshName()}/1`, { count: 0 }];
+  const error = await rejection(client.requests.append(key, { value: 'u', lease: '12345', whole: false, unanswered }));
   expect(error).toBeInstanceOf(EtcdException);
-  expect(error).toMatchObject({ message: expect.stringMatching(/authentication is not enabled/), errorCode: 9 });
+  expect(error).toMatchObject({ message: expect.stringMatching(/requested lease not found/), errorCode: 5 });
   expect(error).toMatchObject({ message: expect.not.stringMatching(/rpc error/) });
 });
 
@@ -64,7 +67,7 @@ test.each(['2.3.8', '3.0.17', '3.1.20', '3.2.32'])(
     const error = await rejection(useManager(url).acquire(freshName()));
     expect(error).toBeInstanceOf(EtcdUnusableAnswer);
     expect(error).toMatchObject({
-      message: expect.stringContaining(`etcd "${version}" is too old: the v3 API needs etcd 3.3 or later`),
+      message: expect.stringContaining(`etcd "${version}" is too old: api "v3" needs etcd 3.3 or later`),
     });
     expect(new Set(requests)).toEqual(new Set(['GET /version']));
   },
