@@ -1,5 +1,5 @@
 /**
- * The port: what the recipe needs of a store. `v2/locks/` implements it on etcd v2, and `test/suites/stores/` in memory.
+ * The port: what the recipe needs of a store. `v2/locks/` and `v3/locks/` implement it on etcd, and `test/suites/stores/` in memory.
  *
  * A call rejects with `EtcdConnectionFailed` when the store cannot be reached. The recipe retries errors that `isTransient`
  * accepts.
