@@ -1,6 +1,7 @@
 // What `npm test` and `npm run peers` have in common: checks are counted, and a check that cannot run is a failure.
+// A count is the number of checks that passed, and the names of those that failed.
 import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { root, runPackage } from './run.mjs';
 
 const results = '.vitest-results.json';
@@ -9,10 +10,10 @@ const results = '.vitest-results.json';
 export function attempt(name, prepare) {
   try {
     prepare();
-    return { passed: 0, failed: 0 };
+    return { passed: 0, failed: [] };
   } catch (error) {
     console.error(`${name}: ${error.message}`);
-    return { passed: 0, failed: 1 };
+    return { passed: 0, failed: [name] };
   }
 }
 
@@ -20,7 +21,7 @@ export function attempt(name, prepare) {
 export function check(name, exitCodeOf) {
   const good = exitCodeOf() === 0;
   console.log(`${name}: ${good ? 'passed' : 'FAILED'}`);
-  return good ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+  return good ? { passed: 1, failed: [] } : { passed: 0, failed: [name] };
 }
 
 /** Runs Vitest on one or more of its projects, and counts the tests. */
@@ -33,30 +34,36 @@ export function vitest(project) {
   const { passed, failed } = readResults(file);
   rmSync(file, { force: true });
   // A test file that cannot be loaded, an unhandled error, or no test.
-  const broken = failed === 0 && (code !== 0 || passed === 0);
-  return { passed, failed: broken ? 1 : failed };
+  const broken = failed.length === 0 && (code !== 0 || passed === 0);
+  return { passed, failed: broken ? ['vitest'] : failed };
 }
 
-/** Prints the sums of all counts and sets the exit code. */
+/** Prints what failed and the sums of all counts, and sets the exit code. */
 export function conclude(counts) {
   const passed = counts.reduce((sum, count) => sum + count.passed, 0);
-  const failed = counts.reduce((sum, count) => sum + count.failed, 0);
-  console.log(`${passed} passed, ${failed} failed`);
-  process.exitCode = failed === 0 ? 0 : 1;
+  const failed = counts.flatMap((count) => count.failed);
+  for (const name of failed) console.log(`failed: ${name}`);
+  console.log(`${passed} passed, ${failed.length} failed`);
+  process.exitCode = failed.length === 0 ? 0 : 1;
 }
 
 function readResults(file) {
   try {
     const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
-    const tests = testResults.flatMap((result) => result.assertionResults);
-    const passed = tests.filter((test) => test.status === 'passed').length;
-    const unloadable = testResults.filter(
-      (result) => result.status === 'failed' && result.assertionResults.length === 0,
-    );
-    // Skipped and todo tests count as failed.
-    return { passed, failed: tests.length - passed + unloadable.length };
+    let passed = 0;
+    const failed = [];
+    for (const { name, status, assertionResults } of testResults) {
+      const path = relative(root, name);
+      // Skipped and todo tests count as failed.
+      const bad = assertionResults.filter((test) => test.status !== 'passed');
+      passed += assertionResults.length - bad.length;
+      failed.push(...bad.map((test) => `${path}: ${test.fullName}`));
+      // A file that could not be loaded has no tests.
+      if (status === 'failed' && assertionResults.length === 0) failed.push(path);
+    }
+    return { passed, failed };
   } catch (error) {
     console.error(`no results from vitest: ${error.message}`);
-    return { passed: 0, failed: 1 };
+    return { passed: 0, failed: ['vitest'] };
   }
 }

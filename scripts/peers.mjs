@@ -14,7 +14,7 @@ const prepared = [
 ].every(([name, prepare]) => {
   const count = attempt(name, prepare);
   counts.push(count);
-  return count.failed === 0;
+  return count.failed.length === 0;
 });
 if (prepared) counts.push(vitest('peers'));
 conclude(counts);
