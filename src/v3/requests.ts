@@ -1,9 +1,21 @@
 import { Scope } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdException } from '../errors.ts';
-import type { Entry } from '../recipe/store.ts';
-import type { Answer, CallOptions, Member, V3Client } from './client.ts';
+import {
+  type Appended,
+  byKey,
+  entryOf,
+  type Glance,
+  type LeaseRenewal,
+  type Listing,
+  type Made,
+  madeOf,
+  rangeIn,
+  responsesIn,
+  type V3Entry,
+} from './answers.ts';
+import type { CallOptions, Member, V3Client } from './client.ts';
 import { FailedPrecondition, NotFound } from './errors.ts';
-import { decodeRange, encodeBytes, type Fields, type Json, type KeyValue } from './messages.ts';
+import { decodeRange, encodeBytes, type Fields, type Json } from './messages.ts';
 import * as transactions from './transactions.ts';
 import { decodeWatchMessage, JsonObjects, type WatchEvent, type WatchMessage, watchDeletion } from './watch.ts';
 
@@ -15,56 +27,6 @@ const HEDGE_AFTER = 1;
 
 /** Most keys that one transaction reads: etcd's default limit is 128 operations. */
 export const KEYS_A_READ = 100;
-
-/** An entry as a read has shown it. */
-export interface V3Entry extends Entry {
-  readonly rawKey: string;
-  readonly lease: string | undefined;
-  /** The revision of its last write. */
-  readonly modified: bigint;
-}
-
-/** When and where an answer was made. */
-interface Made {
-  readonly clusterId: string | undefined;
-  /** The store's revision in the answer: greater than that of every earlier hold, if the answer shows a hold. */
-  readonly revision: bigint;
-}
-
-/** All entries of a queue. */
-export interface Listing extends Made {
-  readonly entries: readonly V3Entry[];
-}
-
-/** The own entry and the one right before it. */
-export interface Glance extends Made {
-  /** undefined if there is no such key. */
-  readonly own: V3Entry | undefined;
-  /** The key created last before the own one: an entry of this queue, or of one whose name begins with this queue's. */
-  readonly before: V3Entry | undefined;
-}
-
-export interface Appended extends Glance {
-  readonly own: V3Entry;
-  /** Whether the key existed already, because of an earlier append. {@link Glance.before} is then not known. */
-  readonly existed: boolean;
-  /** Whether this request has removed the entry that it was to replace. */
-  readonly replaced: boolean;
-  /** Number of keys in the queue, and in those of locks whose names begin with this one's. */
-  readonly count: number;
-  /** All of these keys, if they were asked for. */
-  readonly all: readonly V3Entry[] | undefined;
-}
-
-/** The outcome of a renewal. */
-export interface LeaseRenewal extends Made {
-  /** Seconds for which the store keeps the lease, counted from `sentAt`. */
-  readonly granted: number;
-  readonly sentAt: number;
-  readonly member: string;
-  /** The entries that are there, by key. */
-  readonly entries: ReadonlyMap<string, V3Entry>;
-}
 
 export interface AppendOptions extends CallOptions {
   readonly value: string;
@@ -341,31 +303,3 @@ async function timeToLive(member: Member, lease: string | undefined): Promise<nu
   const { fields } = await member.ask('/kv/lease/timetolive', { ID: lease });
   return Math.max(0, Number(fields.integer('TTL')));
 }
-
-const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ clusterId, revision });
-
-/** Returns the answers to the requests of a transaction, of which there are so many. */
-function responsesIn<N extends number>(answer: Answer, count: N): Responses<N> {
-  const responses = answer.fields.list('responses');
-  if (responses.length === count) return responses as Responses<N>;
-  throw answer.unusable(`has ${responses.length} of ${count} responses`);
-}
-
-type Responses<N> = N extends 1 ? [Fields] : N extends 2 ? [Fields, Fields] : Fields[];
-
-/** Returns the keys of a range within a transaction's answer. */
-const rangeIn = (response: Fields): V3Entry[] => decodeRange(response.message('response_range')).map(entryOf);
-
-/** Returns the keys of all ranges within the answer to a transaction of so many. */
-const byKey = (answer: Answer, count: number): ReadonlyMap<string, V3Entry> =>
-  new Map(responsesIn(answer, count).flatMap((response) => rangeIn(response).map((entry) => [entry.key, entry])));
-
-const entryOf = ({ key, rawKey, value, createRevision, modRevision, lease }: KeyValue): V3Entry => ({
-  key,
-  rawKey,
-  value,
-  rank: createRevision,
-  ttl: undefined,
-  lease,
-  modified: modRevision,
-});

@@ -1,8 +1,8 @@
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { Deadline } from '../../time.ts';
+import type { V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
-import type { V3Entry } from '../requests.ts';
 import { longestSilence } from './timing.ts';
 
 const debug = createDebug('watch');

@@ -5,9 +5,9 @@ import { EtcdException } from '../../errors.ts';
 import { keepTrying } from '../../pending-work.ts';
 import type { RenewalOptions } from '../../recipe/store.ts';
 import { Deadline, now } from '../../time.ts';
+import type { LeaseRenewal } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
-import type { LeaseRenewal } from '../requests.ts';
 import { hedgeRenewalAfter, REMOVE_EVERY } from './timing.ts';
 
 const debug = createDebug('lease');

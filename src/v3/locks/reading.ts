@@ -1,5 +1,8 @@
 import type { Entry, Queue } from '../../recipe/store.ts';
-import type { V3Entry } from '../requests.ts';
+import type { V3Entry } from '../answers.ts';
+
+/** Returns what the keys of all locks begin with. An empty prefix serves names that other programs chose. */
+export const startOf = (lockPrefix: string): string => (lockPrefix === '' ? '' : `${lockPrefix}/`);
 
 /** Whether a key is an entry of the queue at this path, and not one of a lock whose name begins with this lock's. */
 export const isDirectly = (path: string, key: string): boolean =>

@@ -2,7 +2,7 @@ import type { PendingWork } from '../../pending-work.ts';
 import { checkName } from '../../recipe/option-checks.ts';
 import type { Entry, LockStore, Queue, QueueStore, ReadOptions, StoreCall, Ticket } from '../../recipe/store.ts';
 import type { V3Client } from '../client.ts';
-import { isDirectly, queueOf, queuesAmong } from './reading.ts';
+import { isDirectly, queueOf, queuesAmong, startOf } from './reading.ts';
 import { V3Ticket } from './ticket.ts';
 
 /** In bytes: as on etcd v2, so that a name is valid on both. */
@@ -30,14 +30,12 @@ export class V3LockStore implements LockStore {
   queue(lock: string): QueueStore {
     // Names are not normalised: other programs choose them, too.
     checkName('lock name', lock, MAX_NAME_LENGTH);
-    const { lockPrefix } = this.#client;
-    return new V3QueueStore(this.#client, lockPrefix === '' ? lock : `${lockPrefix}/${lock}`);
+    return new V3QueueStore(this.#client, startOf(this.#client.lockPrefix) + lock);
   }
 
   async list(): Promise<ReadonlyMap<string, Queue>> {
-    const { lockPrefix } = this.#client;
-    const start = lockPrefix === '' ? '' : `${lockPrefix}/`;
-    const { requests } = this.#client;
+    const { requests, lockPrefix } = this.#client;
+    const start = startOf(lockPrefix);
     const { entries: plain } = await requests.readPrefix(start, {});
     const queues = queuesAmong(start, await requests.withTtls(plain, {}));
     return new Map([...queues].map(([name, entries]) => [name, queueOf(entries)]));

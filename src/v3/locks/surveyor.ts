@@ -12,9 +12,10 @@ import {
   type Surveyor,
 } from '../../recipe/survey.ts';
 import { Deadline } from '../../time.ts';
+import type { Listing, V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
-import type { Listing, StoreEvent, V3Entry } from '../requests.ts';
-import { inOrder, isDirectly, queuesAmong } from './reading.ts';
+import type { StoreEvent } from '../requests.ts';
+import { inOrder, isDirectly, queuesAmong, startOf } from './reading.ts';
 import { longestSilence } from './timing.ts';
 
 /** Ends a watch that has shown nothing for a long time. */
@@ -45,7 +46,7 @@ export class V3Surveyor implements Surveyor {
 
   async locks(prefix: string): Promise<QueuesSurvey> {
     const { requests, lockPrefix } = this.#client;
-    const start = lockPrefix === '' ? '' : `${lockPrefix}/`;
+    const start = startOf(lockPrefix);
     const listing = await requests.readPrefix(start + prefix, {});
     const entries = await requests.withTtls(listing.entries, {});
     const queues = [...queuesAmong(start, entries)].filter(([name]) => name.startsWith(prefix));

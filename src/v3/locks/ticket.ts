@@ -17,9 +17,9 @@ import type {
   Ticket,
 } from '../../recipe/store.ts';
 import { Deadline } from '../../time.ts';
+import type { Appended, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
-import type { Appended, V3Entry } from '../requests.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
 import { checkPresent, Standings, whyLost } from './standings.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';

@@ -1,7 +1,7 @@
 import type { Deadline } from '../../../time.ts';
+import type { V3Entry } from '../../../v3/answers.ts';
 import type { V3Client } from '../../../v3/client.ts';
-import { queuesAmong } from '../../../v3/locks/reading.ts';
-import type { V3Entry } from '../../../v3/requests.ts';
+import { queuesAmong, startOf } from '../../../v3/locks/reading.ts';
 import { limitedBy } from './limited.ts';
 
 /** Maximum number of leases whose TTL is read: each takes a request. */
@@ -20,7 +20,7 @@ export interface Queues {
 /** Lists all locks. */
 export async function readQueues(client: V3Client, deadline: Deadline): Promise<Queues> {
   const { lockPrefix, requests } = client;
-  const start = lockPrefix === '' ? '' : `${lockPrefix}/`;
+  const start = startOf(lockPrefix);
   const { entries } = await requests.readPrefix(start, limitedBy(deadline));
   const queues = queuesAmong(start, entries);
   return {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Deadline, now } from '../../../time.ts';
 import type { V3Client } from '../../../v3/client.ts';
+import { startOf } from '../../../v3/locks/reading.ts';
 import { encodeBytes } from '../../../v3/messages.ts';
 import { firstBelow } from '../../../v3/transactions.ts';
 import type { EndpointFacts, Outcome } from '../facts.ts';
@@ -13,7 +14,7 @@ export class Trial {
   readonly #queue: string;
 
   constructor(lockPrefix: string) {
-    this.#queue = lockPrefix === '' ? randomUUID() : `${lockPrefix}/${randomUUID()}`;
+    this.#queue = startOf(lockPrefix) + randomUUID();
   }
 
   /** Measures linearizable reads, each until `deadline` at the latest. */
