@@ -45,5 +45,12 @@ function read(file: string, flag: string): string {
 
 function isShown(file: string, flag: string): boolean {
   if (/-----BEGIN |\n/.test(file)) return false;
-  return !SECRET.includes(flag) || existsSync(file) || (file.includes('/') && existsSync(dirname(file)));
+  return !SECRET.includes(flag) || existsSync(file) || isInDirectory(file);
+}
+
+/** Whether the name begins with a directory that exists. A "/" at the start or at the end may be part of a secret. */
+function isInDirectory(file: string): boolean {
+  if (file.startsWith('./')) return true;
+  const directory = dirname(file);
+  return !['.', '/'].includes(directory) && existsSync(directory);
 }

@@ -129,12 +129,14 @@ describe('a misplaced password is not shown', () => {
 
 describe('the content of a PEM file in place of its name is not shown', () => {
   const { cert, key } = makeAuthority().issue();
-  const [, body = ''] = key.split('\n');
+  const body = (key.split('\n')[1] ?? '').replaceAll('/', '');
 
   test.each<[string, string[], Record<string, string>]>([
     ['a key', ['ls', '--key', key], {}],
     ['a key on one line', ['ls', '--key', key.replaceAll('\n', ' ')], {}],
     ['the body of a key', ['ls', '--key', body], {}],
+    ['a line of a key that begins with "/"', ['ls', '--key', `/${body}`], {}],
+    ['a line of a key that ends with "/"', ['ls', '--key', `${body}/`], {}],
     ['a key in the environment', ['ls'], { ETCDCTL_KEY: key }],
     ['a key for a certificate', ['ls', '--cert', key], {}],
     ['a key for an authority', ['ls', '--cacert', key], {}],
@@ -168,8 +170,12 @@ describe('a value that is not a secret is shown', () => {
     ],
     [['ls', '--cacert', 'nosuch.pem'], 'cannot read "nosuch.pem": ENOENT: no such file or directory'],
     [
-      ['ls', '--user', 'root', '--password-file', '/nosuch'],
-      'cannot read "/nosuch": ENOENT: no such file or directory',
+      ['ls', '--user', 'root', '--password-file', '/tmp/nosuch'],
+      'cannot read "/tmp/nosuch": ENOENT: no such file or directory',
+    ],
+    [
+      ['ls', '--user', 'root', '--password-file', './nosuch'],
+      'cannot read "./nosuch": ENOENT: no such file or directory',
     ],
     [
       ['ls', '--user', 'jörg.o-k@example.org'],
