@@ -1,4 +1,5 @@
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** What runs of the fault tests: `npm run faults` and `npm run soak` set it. Otherwise only a short round runs on etcd v3. */
 const chosen = process.env['FAULTS'];
@@ -21,6 +22,26 @@ const ONLY_V2 = [
 /** The campaign has no named faults, and a command of its own. */
 const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 
+/** Files that take a minute or more although they are short. */
+const LONG = [
+  'test/package.test.ts',
+  'test/cli/run-loss.test.ts',
+  'test/manager/scale.test.ts',
+  'test/v3/manager.test.ts',
+  'test/recipe/third-store.test.ts',
+  'test/server/contract.test.ts',
+  'test/manager/contract.test.ts',
+];
+
+/** Begins with the long files, so that none of them is left alone at the end. Otherwise, larger files come first. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) => LONG.some((file) => moduleId.endsWith(file));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
+
 /** The fault tests on one API of etcd. */
 const faults = (
   faultsApi: 'v2' | 'v3',
@@ -33,8 +54,8 @@ const faults = (
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
     // After the others. They mostly wait, so that more of them fit than there are processors.
-    sequence: { groupOrder: 1 },
-    maxWorkers: 6,
+    sequence: { groupOrder: 1, sequencer: LongestFirst },
+    maxWorkers: 8,
   },
 });
 
@@ -72,6 +93,8 @@ export default defineConfig({
             'test/v2/locks/unclear.test.ts',
             'test/v2/locks/change-wait.test.ts',
             'test/manager/waiter.test.ts',
+            // these measure what very many requests of one client use, whatever the server,
+            'test/manager/{leaks,load,scale}.test.ts',
             // these are about the client and what stands between it and a server,
             'test/recipe/blocked-holder.test.ts',
             'test/v2/locks/odd-proxies.test.ts',
@@ -109,7 +132,8 @@ export default defineConfig({
     // Only a test that hangs takes so long, however busy the machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // More than there are processors: a third of the time the tests wait.
-    maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
+    // More than there are processors: most of the time the tests wait.
+    maxWorkers: 6,
   },
 });

@@ -6,7 +6,7 @@ import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { until } from '../../support/until.ts';
-import { requestsOf } from '../stores/interventions.ts';
+import { nextWait, requestsOf } from '../stores/interventions.ts';
 import type { StoreClient } from '../stores/store-client.ts';
 import type { ManagerTest } from './managers.ts';
 
@@ -103,8 +103,9 @@ export function requeueing(test: ManagerTest): void {
     }) => {
       const requeues = requeuesOf(lockName);
       const holder = await queue.put('holder');
+      const waiting = nextWait(a.client);
       const ended = rejection(a.locks.request(lockName, { ttl: TTL, timeout: 4 }, unreachable), EtcdWatchTimedOut);
-      await queue.untilLength(2);
+      expect(await waiting).toBe(holder.key);
       const endOutage = beginOutage(a.client);
       const error = await ended;
       expect(error.message).toContain('etcd is down');
