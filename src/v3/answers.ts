@@ -54,12 +54,15 @@ export interface LeaseRenewal extends Made {
 
 export const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ clusterId, revision });
 
-/** Returns the answers to the requests of a transaction, of which there are so many. */
+/** Returns the answers to the requests of a transaction, and of those inside it, of which there are so many. */
 export function responsesIn<N extends number>(answer: Answer, count: N): Responses<N> {
-  const responses = answer.fields.list('responses');
+  const responses = answer.fields.list('responses').flatMap(allWithin);
   if (responses.length === count) return responses as Responses<N>;
   throw answer.unusable(`has ${responses.length} of ${count} responses`);
 }
+
+/** Returns a response, or those of the transaction inside. */
+const allWithin = (response: Fields): Fields[] => response.optional('response_txn')?.list('responses') ?? [response];
 
 type Responses<N> = N extends 1 ? [Fields] : N extends 2 ? [Fields, Fields] : Fields[];
 

@@ -25,9 +25,6 @@ const OVER = new Error('the watch has shown a change');
 /** Seconds that a read or an append may take before another member is asked. */
 const HEDGE_AFTER = 1;
 
-/** Most keys that one transaction reads: etcd's default limit is 128 operations. */
-export const KEYS_A_READ = 100;
-
 export interface AppendOptions extends CallOptions {
   readonly value: string;
   /** Id of the lease; undefined: the entry never expires. */
@@ -109,7 +106,7 @@ export class LockRequests {
 
   /**
    * Reads keys, each by itself, at one revision. Linearizable. Resolves to the entries that are there, by key.
-   * @param keys at most {@link KEYS_A_READ}
+   * @param keys at most {@link transactions.MOST_READS}
    */
   readEach(keys: readonly string[], options: CallOptions): Promise<Made & Pick<LeaseRenewal, 'entries'>> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
@@ -178,8 +175,8 @@ export class LockRequests {
       if (granted <= 0) throw new NotFound('the lease is gone');
       const entries = new Map<string, V3Entry>();
       let made = madeOf(alive);
-      for (let from = 0; from < keys.length; from += KEYS_A_READ) {
-        const some = keys.slice(from, from + KEYS_A_READ);
+      for (let from = 0; from < keys.length; from += transactions.MOST_READS) {
+        const some = keys.slice(from, from + transactions.MOST_READS);
         const answer = await member.ask('/kv/txn', transactions.readEach(some));
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });

@@ -68,8 +68,23 @@ export function glance(key: string, rank: bigint): Json {
   return { success: [read(key), { request_range: earlier }] };
 }
 
-/** Reads keys, each by itself. */
-export const readEach = (keys: readonly string[]): Json => ({ success: keys.map(read) });
+/** Most keys that a transaction reads without others inside it. */
+export const READS_A_TRANSACTION = 100;
+
+/**
+ * Most keys that {@link readEach} takes. etcd's default limit is 128 operations, and a transaction inside another may have as many as
+ * the outer one leaves of them.
+ */
+export const MOST_READS = (128 - READS_A_TRANSACTION) * READS_A_TRANSACTION;
+
+/** Reads keys, each by itself, at one revision. More than {@link READS_A_TRANSACTION} of them are read by transactions inside this one. */
+export function readEach(keys: readonly string[]): Json {
+  if (keys.length <= READS_A_TRANSACTION) return { success: keys.map(read) };
+  const inner: Json[] = [];
+  for (let from = 0; from < keys.length; from += READS_A_TRANSACTION)
+    inner.push({ request_txn: readEach(keys.slice(from, from + READS_A_TRANSACTION)) });
+  return { success: inner };
+}
 
 /** Removes an entry. */
 export const remove = (key: string, guard: Guard): Json => ({

@@ -24,6 +24,8 @@ async function setUp() {
 test('when the database is full, acquire says so at once, and holds are renewed and released', async () => {
   const [owner, waiter, late] = [await setUp(), await setUp(), await setUp()];
   const held = await owner.locks.acquire(owner.name);
+  // As many more as need transactions within one, which counts as a write.
+  const others = await Promise.all(Array.from({ length: 120 }, () => owner.locks.acquire(freshName())));
   const waiting = waiter.locks.acquire(owner.name);
   await until(
     () => entriesBelow(`/_locks/${owner.name}/`, etcd.url),
@@ -47,6 +49,7 @@ test('when the database is full, acquire says so at once, and holds are renewed 
     () => held.expiresIn(),
     (seconds) => seconds > left,
   );
+  for (const other of others) expect(await other.release()).toBe(true);
   expect(await held.release()).toBe(true);
   const next = await waiting;
   expect(await next.release()).toBe(true);

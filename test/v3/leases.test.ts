@@ -5,8 +5,8 @@ import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
 import { useAlteredMember } from '../support/altered-member.ts';
 import { gate } from '../support/gate.ts';
-import { entriesBelow, gateway } from '../support/gateway.ts';
-import { freshName } from '../support/locks.ts';
+import { base64, entriesBelow, gateway } from '../support/gateway.ts';
+import { freshName, useProxy } from '../support/locks.ts';
 import { startProxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -36,7 +36,7 @@ test('a hold is lost at the next renewal if its key was written again without th
   const name = freshName();
   const held = await new LockManager(useV3(), { ttl: 6 }).acquire(name);
   const [key, value] = [held.key, `${(await entriesBelow(`/_locks/${name}/`))[0]?.value}`];
-  await gateway('/kv/put', { key: Buffer.from(key).toString('base64'), value: Buffer.from(value).toString('base64') });
+  await gateway('/kv/put', { key: base64(key), value: base64(value) });
   await until(
     () => held.signal.aborted,
     (aborted) => aborted,
@@ -113,4 +113,21 @@ test('an entry that nobody renews is not read by the renewals of the others', as
   lease.remove(idle);
   await lease.renew(busy, { timeout: 10 });
   lease.remove(busy);
+});
+
+test('a renewal of 250 entries is one keep-alive and one read, which shows which of the entries are gone', async () => {
+  const proxy = await useProxy();
+  const client = useV3(proxy.url);
+  const lease = client.leases.shared(30);
+  await lease.prepare({});
+  const keys = Array.from({ length: 250 }, (_, i) => `/_locks/${freshName()}/${i}`);
+  const put = (key: string) => ({ request_put: { key: base64(key), value: base64('id'), lease: lease.id } });
+  for (const some of [keys.slice(0, 125), keys.slice(125)]) await gateway('/kv/txn', { success: some.map(put) });
+  const gone = [keys[0], keys[100], keys[249]];
+  for (const key of gone) await gateway('/kv/deleterange', { key: base64(`${key}`) });
+  const before = proxy.requests.length;
+  const renewal = await client.requests.renew(lease.id, keys, { timeout: 30 });
+  expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(['/v3/lease/keepalive', '/v3/kv/txn']);
+  expect([...renewal.entries.keys()]).toEqual(keys.filter((key) => !gone.includes(key)));
+  await client.requests.revoke(lease.id, {});
 });

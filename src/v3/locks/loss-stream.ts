@@ -6,7 +6,7 @@ import { atDeadline, Backoff, Deadline } from '../../time.ts';
 import type { Glance } from '../answers.ts';
 import type { V3Client } from '../client.ts';
 import { encodeBytes } from '../messages.ts';
-import { KEYS_A_READ } from '../requests.ts';
+import { READS_A_TRANSACTION } from '../transactions.ts';
 import { type WatchMessage, watchDeletion } from '../watch.ts';
 import { whyLost } from './standings.ts';
 import { WATCH_HOLDS_FOR, WATCHES_BEGIN_WITHIN } from './timing.ts';
@@ -49,7 +49,7 @@ export class LossStream {
   }
 
   hasRoomFor(hold: HeldEntry): boolean {
-    return this.#holds.size < KEYS_A_READ && this.#bytes + bytesOf(hold) <= MAX_BYTES;
+    return this.#holds.size < READS_A_TRANSACTION && this.#bytes + bytesOf(hold) <= MAX_BYTES;
   }
 
   /** Adds a hold. It is watched after {@link LossStream.restart}. */
