@@ -83,7 +83,7 @@ async function takeOnce(
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
   const uuid = freshUuid();
-  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid }));
+  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid }), { isSingleUse: true });
   alive.add(ticket.value);
   let taken: Taken | undefined;
   try {

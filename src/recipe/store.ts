@@ -148,6 +148,8 @@ export interface ReadOptions extends StoreCall {
 export interface TicketOptions {
   /** Whether the queue may have an entry with this value that this ticket did not append. Default false. */
   readonly mayExist?: boolean;
+  /** Whether this ticket makes one entry only, with a value that no other ticket has. Default false. */
+  readonly isSingleUse?: boolean;
 }
 
 /** The queue of one lock. */

@@ -187,6 +187,13 @@ export class LockRequests {
     });
   }
 
+  /** Deletes a key, which nobody else may have. May be sent more than once. */
+  delete(key: string, options: CallOptions): Promise<void> {
+    return this.#client.call('hedged', options, async (member) => {
+      await member.ask('/kv/deleterange', { key: encodeBytes(key) });
+    });
+  }
+
   /** Removes an entry if it is still the same. Resolves whether or not there was such an entry. May be sent more than once. */
   remove(key: string, guard: transactions.Guard, options: CallOptions): Promise<Made & { isRemoved: boolean }> {
     return this.#client.call('hedged', options, async (member) => {

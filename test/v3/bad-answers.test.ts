@@ -128,6 +128,7 @@ test('each request rejects with an EtcdException, or resolves to values of the r
     () => requests.withTtls([own], {}),
     () => requests.move(held.key, { rank, value, lease, modified }, {}),
     () => requests.remove(held.key, { rank, value: 'another' }, {}),
+    () => requests.delete(`${held.key}0`, {}),
     () => requests.append(held.key, { value, lease, whole: true, unanswered: { count: 0 } }),
     () => requests.grant('7', 5, {}),
   ];

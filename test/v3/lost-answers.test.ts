@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 
 const isAppend = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
 const isRemoval = ({ path, body }: ProxiedRequest): boolean =>
-  path.endsWith('/kv/txn') && body.includes('request_delete_range');
+  path.endsWith('/kv/deleterange') || (path.endsWith('/kv/txn') && body.includes('request_delete_range'));
 const isGrant = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/grant');
 const isKeepAlive = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/keepalive');
 const isRevoke = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/revoke');
@@ -120,7 +120,9 @@ describe('on a clock that passes only when the test advances it', () => {
     await locks.request(name, () => undefined);
     const before = proxy.requests.length;
     for (let i = 0; i < 10; i += 1) await locks.request(name, () => undefined);
-    expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(Array(20).fill('/v3/kv/txn'));
+    expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(
+      Array(10).fill(['/v3/kv/txn', '/v3/kv/deleterange']).flat(),
+    );
   });
 
   test('many holds cost one keep-alive and one read for each third of the TTL', async () => {

@@ -1,6 +1,15 @@
 import type { PendingWork } from '../../pending-work.ts';
 import { checkName } from '../../recipe/option-checks.ts';
-import type { Entry, LockStore, Queue, QueueStore, ReadOptions, StoreCall, Ticket } from '../../recipe/store.ts';
+import type {
+  Entry,
+  LockStore,
+  Queue,
+  QueueStore,
+  ReadOptions,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../../recipe/store.ts';
 import type { V3Client } from '../client.ts';
 import { isDirectly, queueOf, queuesAmong, startOf } from './reading.ts';
 import { V3Ticket } from './ticket.ts';
@@ -51,8 +60,8 @@ class V3QueueStore implements QueueStore {
     this.path = path;
   }
 
-  ticket(value: string): Ticket {
-    return new V3Ticket(this.#client, this.path, value);
+  ticket(value: string, options?: TicketOptions): Ticket {
+    return new V3Ticket(this.#client, this.path, value, options);
   }
 
   async read({ signal, ttls }: ReadOptions = {}): Promise<Queue> {

@@ -32,12 +32,16 @@ const messageOf = ({ body }: Request): Message => {
 export function purposeOf(request: Request): Purpose | undefined {
   if (request.path.endsWith('/watch')) return 'poll';
   if (request.path.endsWith('/lease/keepalive')) return 'renewal';
+  if (isDeletion(request)) return 'removal';
   if (!request.path.endsWith('/kv/txn')) return undefined;
   const { compare = [], success = [] } = messageOf(request);
   if (compare.some((one) => one.create_revision === '0')) return 'append';
   if (success.some((one) => one.request_delete_range)) return 'removal';
   return success.some((one) => one.request_range?.max_create_revision) ? 'listing' : undefined;
 }
+
+/** Whether the request deletes a key that no other entry can have. */
+const isDeletion = ({ path }: Request): boolean => path.endsWith('/kv/deleterange');
 
 /** Returns the keys that a request names. */
 export function keysOf(request: Request): string[] {
@@ -69,6 +73,7 @@ export function renewedLease(request: Request): string | undefined {
 export function asksToRemove(request: Request, key: string, created: bigint, lease: string | undefined): boolean {
   const { ID: id, compare = [], success = [] } = messageOf(request);
   if (request.path.endsWith('/lease/revoke')) return id === lease;
+  if (isDeletion(request)) return keysOf(request).includes(key);
   const isBound = compare.some(({ create_revision: bound }) => bound === String(created));
   return isBound && success.some((one) => one.request_delete_range) && keysOf(request).includes(key);
 }

@@ -23,6 +23,7 @@ export function v3StoreClient(etcd: string): StoreClient {
       append: 'append',
       move: 'renew',
       renew: 'renew',
+      delete: 'remove',
       remove: 'remove',
       changed: 'wait',
     }),
