@@ -8,9 +8,9 @@ import { countLongQueue } from './sections/long-queue.mjs';
 import { countCycles, countRaftWrites, uncontended } from './sections/uncontended.mjs';
 
 export const FULL_V3 = {
-  cycles: { rounds: 10, times: 20 },
-  handOvers: { rounds: 10, times: 10 },
-  sizes: [10, 100],
+  cycles: { rounds: 28, times: 25 },
+  handOvers: { rounds: 14, times: 15 },
+  sizes: [10, 100, 1000],
   drainRounds: 2,
   lengths: [11, 1000],
   held: { ttl: 30, thirds: 2, count: 1000 },

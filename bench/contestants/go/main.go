@@ -57,14 +57,19 @@ func main() {
 	operations := map[string]func(command) any{
 		"cycles": func(asked command) any { return cycles(session, asked) },
 		"hold": func(asked command) any {
-			holder = contender{session, concurrency.NewMutex(session, asked.Name)}
+			own := takeSession()
+			holder = contender{own, concurrency.NewMutex(own, asked.Name)}
 			check(holder.mutex.Lock(background))
 			return nil
 		},
-		"queue":     queue,
-		"pass_on":   passOn,
-		"give_back": func(command) any { check(holder.mutex.Unlock(background)); return nil },
-		"drain":     drain,
+		"queue":   queue,
+		"pass_on": passOn,
+		"give_back": func(command) any {
+			check(holder.mutex.Unlock(background))
+			free = append(free, holder.session)
+			return nil
+		},
+		"drain": drain,
 	}
 	answers := json.NewEncoder(os.Stdout)
 	commands := bufio.NewScanner(os.Stdin)
@@ -129,6 +134,7 @@ func drain(command) any {
 	setDraining(true)
 	start := time.Now()
 	check(holder.mutex.Unlock(background))
+	free = append(free, holder.session)
 	for _, acquired := range waiting {
 		free = append(free, (<-acquired).session)
 	}
