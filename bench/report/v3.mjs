@@ -109,10 +109,10 @@ function goals({ uncontended, handOver, drain, longQueue, held }) {
   ];
 }
 
-/** Requests of held locks per TTL/3. Each stream that watches some of them begins with a read, which is not counted. */
-const perThird = ({ thirds, kinds: { renewal, read = 0, poll = 0 } }) => ({
+/** Requests of held locks per TTL/3. */
+const perThird = ({ thirds, kinds: { renewal, confirmation = 0, poll = 0 } }) => ({
   keepAlives: renewal / thirds,
-  reads: (read - poll) / thirds,
+  reads: confirmation / thirds,
   streams: poll / thirds,
 });
 

@@ -118,5 +118,8 @@ function kindOf(method, url, body) {
 
 function kindOfTransaction(body) {
   if (body.includes('"request_put"')) return 'append';
-  return body.includes('"request_delete_range"') ? 'removal' : 'read';
+  if (body.includes('"request_delete_range"')) return 'removal';
+  if (body.includes('"max_create_revision"')) return 'read';
+  // Reads of own entries: of so many that they need transactions inside, or of those that a stream is about to watch.
+  return body.includes('"request_txn"') ? 'confirmation' : 'check';
 }

@@ -39,6 +39,8 @@ export interface Attempt {
   /** Seconds. */
   readonly timeout: number;
   readonly ending: Scope;
+  /** Call this before each request of an attempt that may send several: an outage's rate limit has admitted only the first. */
+  readonly onRequest: () => void;
 }
 
 /** One cluster, as a client uses it: calls that fail over between its members, its id, and the end of all work. */
@@ -89,9 +91,14 @@ export class Cluster {
       const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
       const lane = background ? 'background' : 'call';
       const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
-      return await this.endpoints.call(round, (endpoint) =>
-        attempt({ endpoint, lane, timeout: Math.min(timeout, limit.remaining / 1000), ending }),
-      );
+      return await this.endpoints.call(round, (endpoint) => {
+        let isAdmitted = true;
+        const onRequest = (): void => {
+          if (!isAdmitted) this.endpoints.rateLimit.count();
+          isAdmitted = false;
+        };
+        return attempt({ endpoint, lane, timeout: Math.min(timeout, limit.remaining / 1000), ending, onRequest });
+      });
     } catch (error) {
       throw withCallersStack(error, signal);
     } finally {

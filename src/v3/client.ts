@@ -184,16 +184,17 @@ export class V3Client implements LockClient {
   }
 
   /** An attempt at a request that several calls wait for. It ends with none of them. */
-  #shared({ endpoint, lane }: Attempt): Attempt {
+  #shared({ endpoint, lane, onRequest }: Attempt): Attempt {
     const timeout = Math.min(SHARED_TIMEOUT, this.#settings.readTimeout);
-    return { endpoint, lane, timeout, ending: this.destroyed };
+    return { endpoint, lane, timeout, ending: this.destroyed, onRequest };
   }
 
   async #send(
-    { endpoint, ending, lane, timeout }: Attempt,
+    { endpoint, ending, lane, timeout, onRequest }: Attempt,
     request: WireRequest,
     onData?: (chunk: Buffer) => void,
   ): Promise<WireAnswer> {
+    onRequest();
     const answer = await endpoint.send(request, { ending, lane, timeout, onData }).catch((error: unknown) => {
       throw withHint(error);
     });

@@ -55,7 +55,9 @@ test('requests to the gateway of etcd v3 have the kind of what they do', () => {
   const posts = {
     append: ['/kv/txn', '{"success":[{"request_put":{}},{"request_range":{}}]}'],
     removal: ['/kv/txn', '{"success":[{"request_delete_range":{}}]}'],
-    read: ['/kv/txn', '{"success":[{"request_range":{}}]}'],
+    read: ['/kv/txn', '{"success":[{"request_range":{}},{"request_range":{"max_create_revision":"7"}}]}'],
+    check: ['/kv/txn', '{"success":[{"request_range":{}}]}'],
+    confirmation: ['/kv/txn', '{"success":[{"request_txn":{"success":[{"request_range":{}}]}}]}'],
     renewal: ['/lease/keepalive', '{"ID":"7"}'],
     poll: ['/watch', '{"create_request":{}}'],
     other: ['/lease/grant', '{"TTL":"7"}'],

@@ -1,8 +1,8 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
 import { freshName, rejection } from '../support/locks.ts';
+import { mostInASecond, recordRequests } from '../support/request-times.ts';
 import { elapsed, moment, now } from '../support/stalls/stalls.mjs';
 import { openClient } from './contest.ts';
 import { outages } from './outages.ts';
@@ -61,22 +61,4 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
   });
 });
 
-/** Records when clients of this process send a request to one of these URLs, however late the machine delivers it. */
-function recordRequests(urls: readonly string[]): readonly number[] {
-  const times: number[] = [];
-  const onRequest = (message: unknown): void => {
-    const { origin } = (message as { readonly request: { readonly origin: string } }).request;
-    if (urls.includes(origin)) times.push(now());
-  };
-  subscribe('undici:request:create', onRequest);
-  onTestFinished(() => void unsubscribe('undici:request:create', onRequest));
-  return times;
-}
-
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
-
-/** Returns the highest count within one second. */
-function mostInASecond(times: readonly number[]): number {
-  const sorted = times.toSorted((a, b) => a - b);
-  return Math.max(0, ...sorted.map((from) => sorted.filter((at) => at >= from && at < from + 1000).length));
-}

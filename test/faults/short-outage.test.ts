@@ -5,13 +5,13 @@ import { outages } from './outages.ts';
 import { useCluster } from './use-cluster.ts';
 
 /** Seconds. */
-const TTL = 15;
+const TTL = 30;
 /** Milliseconds from a write to the worst moment for a fault: right before the renewal that is due after TTL/3. */
-const UNTIL_DUE = 4900;
+const UNTIL_DUE = 9900;
 /** Milliseconds: an outage that a hold with this TTL is promised to survive. */
-const OUTAGE = 5000;
+const OUTAGE = 10_000;
 
-describe.for(Object.entries(outages))('%s for 5 s', ([, prepare]) => {
+describe.for(Object.entries(outages))('%s for 10 s', ([, prepare]) => {
   const cluster = useCluster();
 
   test(`a hold with a TTL of ${TTL} s is not lost, even if its renewal was due`, async () => {

@@ -1,9 +1,12 @@
 import type { TestContext } from 'vitest';
+import type { EtcdApi } from '../../src/index.ts';
 import { freshName } from './locks.ts';
 import { startScript } from './script.ts';
 
 export interface BlockedHolder {
   readonly etcd: string;
+  /** Default: v2. */
+  readonly api?: EtcdApi;
   /** Seconds. */
   readonly ttl: number;
   /** Seconds of each block of the event loop. */
@@ -14,8 +17,8 @@ export interface BlockedHolder {
 
 const SOURCE = `
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
-  const { ETCD, NAME, TTL, SLICE, CA } = process.env;
-  const client = new EtcdClient({ endpoints: ETCD, ...(CA ? { ca: CA } : {}) });
+  const { ETCD, API, NAME, TTL, SLICE, CA } = process.env;
+  const client = new EtcdClient({ endpoints: ETCD, api: API, ...(CA ? { ca: CA } : {}) });
   const locks = new LockManager(client, { ttl: Number(TTL) });
   const block = (seconds) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, seconds * 1000);
   let longest = 0;
@@ -46,10 +49,11 @@ interface Outcome {
  */
 export async function expectKept(
   { expect, onTestFinished }: Pick<TestContext, 'expect' | 'onTestFinished'>,
-  { etcd, ttl, slice, ca = '' }: BlockedHolder,
+  { etcd, api = 'v2', ttl, slice, ca = '' }: BlockedHolder,
   part: number,
 ): Promise<void> {
-  const script = startScript(SOURCE, { ETCD: etcd, NAME: freshName(), TTL: String(ttl), SLICE: String(slice), CA: ca });
+  const numbers = { TTL: String(ttl), SLICE: String(slice) };
+  const script = startScript(SOURCE, { ETCD: etcd, API: api, NAME: freshName(), ...numbers, CA: ca });
   onTestFinished(() => {
     script.process.kill('SIGKILL');
   });

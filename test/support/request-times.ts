@@ -1,0 +1,21 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { onTestFinished } from 'vitest';
+import { now } from './stalls/stalls.mjs';
+
+/** Records when clients of this process send a request to one of these URLs, however late the machine delivers it. */
+export function recordRequests(urls: readonly string[]): readonly number[] {
+  const times: number[] = [];
+  const onRequest = (message: unknown): void => {
+    const { origin } = (message as { readonly request: { readonly origin: string } }).request;
+    if (urls.includes(origin)) times.push(now());
+  };
+  subscribe('undici:request:create', onRequest);
+  onTestFinished(() => void unsubscribe('undici:request:create', onRequest));
+  return times;
+}
+
+/** Returns the highest count within one second. */
+export function mostInASecond(times: readonly number[]): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return Math.max(0, ...sorted.map((from) => sorted.filter((at) => at >= from && at < from + 1000).length));
+}
