@@ -5,6 +5,7 @@ import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, isAppend, isPoll, isRemoval, OURS } from './contest.ts';
 import type { FaultMember } from './fault-cluster.ts';
 import { died, ELECTED, recovered, SHOWN, silent } from './recovered.ts';
+import { STORE } from './stores/tested.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 /** Seconds, for holds that must outlast the fault. */
@@ -47,10 +48,12 @@ export const isolated = (role: 'leader' | 'follower') =>
         const holder = await contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL });
         const waiting = contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
         await contest.untilAsked([other], isPoll);
-        await isolate(member);
-        const elected = moment();
+        // Begun at once: later, the client may have learned from its watch that the member has no leader.
+        const isolating = isolate(member);
         const releasing = holder.give();
         await contest.untilAsked([member], isRemoval);
+        await isolating;
+        const elected = moment();
         const next = await waiting;
         recovered(context, { from: elected, to: next.at, limit: role === 'leader' ? ELECTED : SHOWN });
         await releasing;
@@ -70,9 +73,11 @@ export const isolated = (role: 'leader' | 'follower') =>
       await gone.untilAsked([other], isPoll);
       const cutOff = moment();
       await isolate(member);
+      const elected = moment();
       const next = await waiting;
       expect(doomed.signal.reason).toBeInstanceOf(EtcdLockLost);
-      recovered(context, { from: cutOff, to: next.at, limit: died(SHORT_TTL) });
+      const from = role === 'leader' && STORE.electionsRenew ? elected : cutOff;
+      recovered(context, { from, to: next.at, limit: died(SHORT_TTL) });
       await kept.untilRenewed();
       expect(held.signal.aborted).toBe(false);
       member.rejoin();

@@ -27,6 +27,8 @@ export interface TestedStore {
   readonly foreign: ForeignKind;
   /** Milliseconds: the election timeout of a steady cluster. etcd v3 raises a TTL that is shorter than one and a half of it. */
   readonly steadyElection: number;
+  /** Whether a new leader gives each entry its whole TTL again. */
+  readonly electionsRenew: boolean;
   /** Seconds: the shortest TTL in a steady cluster. */
   readonly shortestTtl: number;
   /** How many appends an append makes whose first answer is lost. */

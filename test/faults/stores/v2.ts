@@ -15,6 +15,7 @@ export const V2: TestedStore = {
   api: 'v2',
   foreign: 'python-etcd',
   steadyElection: 10_000,
+  electionsRenew: false,
   shortestTtl: 1,
   // Another append would be another entry: the client looks for its own first.
   appendsAfterLoss: 1,

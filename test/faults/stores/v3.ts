@@ -19,6 +19,7 @@ export const V3: TestedStore = {
   api: 'v3',
   foreign: 'etcdctl lock',
   steadyElection: 4000,
+  electionsRenew: true,
   shortestTtl: 6,
   // The append creates the entry unless it exists, so it is sent again.
   appendsAfterLoss: 2,
