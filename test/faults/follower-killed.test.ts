@@ -41,6 +41,8 @@ describe('the follower that serves a client is killed', () => {
       await contest.untilAsked([follower], isRemoval);
       await answered;
       await follower.etcd.kill();
+      // A dead member drops nothing silently.
+      follower.proxy.heal();
       follower.proxy.cut();
       const shown = moment();
       const next = await waiting;
@@ -64,6 +66,8 @@ describe('the follower that serves a client is killed', () => {
       await contest.untilAsked([follower], isAppend);
       await answered;
       await follower.etcd.kill();
+      // A dead member drops nothing silently.
+      follower.proxy.heal();
       follower.proxy.cut();
       const shown = moment();
       const held = await taking;
