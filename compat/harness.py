@@ -117,9 +117,10 @@ class Worker:
             entries = []
         return sorted(entries, key=lambda entry: entry["key"])
 
-    def do_cycle(self, times, counter, pause=0, inside=None, **acquire):
+    def do_cycle(self, times, counter, pause=0, inside=None, counter_port=None, **acquire):
         """Adds 1 to a counter under the lock, `times` times; returns the keys it held, in order."""
         held = []
+        self.counting = self.client if counter_port is None else etcd.Client(host=HOST, port=counter_port)
         for _ in range(times):
             self.lock.acquire(**acquire)
             held.append(self.lock.lock_key)
@@ -127,7 +128,7 @@ class Worker:
                 self.enter(inside)
                 seen = self.count(counter)
                 time.sleep(pause)
-                self.client.write(counter, seen + 1)
+                self.counting.write(counter, seen + 1)
                 self.leave(inside)
             finally:
                 self.lock.release()
@@ -136,16 +137,16 @@ class Worker:
     def enter(self, inside):
         """Fails with EtcdAlreadyExist while another holder is inside."""
         if inside is not None:
-            self.client.write(inside, self.lock.lock_key, prevExist=False)
+            self.counting.write(inside, self.lock.lock_key, prevExist=False)
 
     def leave(self, inside):
         """Fails if another holder has created or removed the key since `enter`."""
         if inside is not None:
-            self.client.delete(inside, prevValue=self.lock.lock_key)
+            self.counting.delete(inside, prevValue=self.lock.lock_key)
 
     def count(self, counter):
         try:
-            return int(self.client.read(counter, quorum=True).value)
+            return int(self.counting.read(counter, quorum=True).value)
         except etcd.EtcdKeyNotFound:
             return 0
 

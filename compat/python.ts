@@ -26,6 +26,8 @@ export interface PythonCycle extends Omit<PythonAcquire, 'blocking'> {
   readonly pause?: number;
   /** The etcd key that exists while a holder uses the counter; a holder that finds the key fails. */
   readonly inside?: string;
+  /** Port of another etcd that has the counter and `inside`. */
+  readonly counterPort?: number;
 }
 
 export interface PythonLockOptions {

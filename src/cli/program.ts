@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { bridgeCommand } from './commands/bridge.ts';
 import { completionCommand } from './commands/completion.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { inspectCommand } from './commands/inspect.ts';
@@ -21,7 +22,16 @@ import { exitOnClosedOutput } from './streams.ts';
 export const CONNECTING = '\nUse "etcd-v2-lock --help" to see the connection and authentication options.';
 
 /** The commands that connect to etcd. */
-const CONNECTED = [runCommand, lsCommand, inspectCommand, watchCommand, releaseCommand, pruneCommand, doctorCommand];
+const CONNECTED = [
+  runCommand,
+  lsCommand,
+  inspectCommand,
+  watchCommand,
+  releaseCommand,
+  pruneCommand,
+  doctorCommand,
+  bridgeCommand,
+];
 
 /** Returns the program with all commands. `docs/cli.md` is generated from their help. */
 export function program(): Command {

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { checkInteger, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { Front } from './front/front.ts';
 import { createHttpServer, listen } from './front/http-server.ts';
+import { checkListening, urlOf } from './listening.ts';
 import { MemoryStore } from './store/memory.ts';
 import { Store } from './store/store.ts';
 
@@ -68,14 +67,14 @@ export class EmbeddedEtcd {
   static async start(options: EmbeddedEtcdOptions = {}): Promise<EmbeddedEtcd> {
     checkOptionNames(options, OPTIONS);
     const { port = 0, host = '127.0.0.1' } = options;
-    checkEmbeddedOptions({ port, host });
+    checkListening({ port, host });
     const server = createHttpServer();
     await listen(server, port, host);
     const store = new Store();
     const etcd = new EmbeddedEtcd(server, store);
     const id = randomBytes(8).toString('hex');
     const member = { id, name: 'embedded', peerURLs: [], clientURLs: [etcd.url] };
-    server.on('request', new Front(new MemoryStore(store), member, host).listener);
+    server.on('request', new Front(new MemoryStore(store), member, [host]).listener);
     return etcd;
   }
 
@@ -100,22 +99,4 @@ export class EmbeddedEtcd {
     await closed;
     this.#store.stop();
   }
-}
-
-/**
- * Checks the values of the options of {@link EmbeddedEtcd.start}.
- * @throws {TypeError | RangeError} if an option is invalid; the message contains the value
- */
-export function checkEmbeddedOptions({ port, host }: Required<EmbeddedEtcdOptions>): void {
-  checkInteger('port', port, 0);
-  if (port > 65_535) throw new RangeError(`port must be at most 65535, got ${port}`);
-  if (typeof host !== 'string' || host === '')
-    throw new TypeError(`host must be an IP address or a host name, got ${show(host)}`);
-}
-
-/** Returns a URL that a client can connect to. The loopback address replaces an address that means "all addresses". */
-function urlOf(server: Server): string {
-  const { address, family, port } = server.address() as AddressInfo;
-  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address;
-  return `http://${family === 'IPv6' ? `[${host}]` : host}:${port}`;
 }

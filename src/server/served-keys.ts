@@ -11,10 +11,10 @@ import type {
 import { type Exact, hasBytes } from '../v2/wire.ts';
 
 /**
- * A store that the HTTP front can serve: a {@link KeysApi} that accepts all input that etcd accepts over HTTP. Locks do
+ * A store that the HTTP front can serve: calls of a {@link KeysApi} that accept all input that etcd accepts over HTTP. Locks do
  * not need all of it. Keys and values may contain bytes that are not UTF-8, each as a code unit from U+DC80 to U+DCFF.
  */
-export interface ServedKeys extends KeysApi {
+export interface ServedKeys extends Pick<KeysApi, 'clusterId' | 'get' | 'watch'> {
   set(key: string, value: string | undefined, options?: Exact<SetOptions>): Promise<Change>;
   createInOrder(dir: string, value: string | undefined, options?: Exact<CreateOptions>): Promise<Append>;
   delete(key: string, options?: Exact<DeleteOptions>): Promise<Change>;

@@ -8,7 +8,7 @@ export interface V3ClientOptions extends HttpOptions {
   readonly lockPrefix?: string;
 }
 
-const OPTIONS = { ...HTTP_OPTIONS, lockPrefix: true } satisfies OptionNames<V3ClientOptions>;
+export const V3_OPTIONS = { ...HTTP_OPTIONS, lockPrefix: true } satisfies OptionNames<V3ClientOptions>;
 
 export interface V3Settings extends HttpSettings {
   readonly lockPrefix: string;
@@ -20,7 +20,7 @@ export interface V3Settings extends HttpSettings {
  * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
  */
 export function checkV3Options(options: V3ClientOptions): V3Settings {
-  checkOptionNames(options, OPTIONS);
+  checkOptionNames(options, V3_OPTIONS);
   const { lockPrefix = '/_locks', password } = options;
   if (typeof lockPrefix !== 'string') throw new TypeError(`lockPrefix must be a string, got ${show(lockPrefix)}`);
   checkWellFormed('lockPrefix', lockPrefix);

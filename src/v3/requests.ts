@@ -22,6 +22,9 @@ import { decodeWatchMessage, JsonObjects, type WatchEvent, type WatchMessage, wa
 /** Ends a watch that has shown what it was for. */
 const OVER = new Error('the watch has shown a change');
 
+/** gRPC's code for a revision that was compacted. */
+const OUT_OF_RANGE = 11;
+
 /** Seconds that a read or an append may take before another member is asked. */
 const HEDGE_AFTER = 1;
 
@@ -50,9 +53,11 @@ export interface WatchOptions extends CallOptions {
 }
 
 /** A change of a key. */
-export interface StoreEvent extends Omit<WatchEvent, 'written'> {
+export interface StoreEvent extends Omit<WatchEvent, 'written' | 'previous'> {
   /** The entry after the change; undefined: it was deleted. */
   readonly written: V3Entry | undefined;
+  /** The entry before the change; undefined: it was created. */
+  readonly previous: V3Entry | undefined;
 }
 
 /** The requests that queues of locks are made of. Each has a key, or the path of a queue, as its first argument. */
@@ -92,6 +97,38 @@ export class LockRequests {
       const ttls = new Map<string | undefined, number | undefined>();
       for (const { lease } of entries) if (!ttls.has(lease)) ttls.set(lease, await timeToLive(member, lease));
       return entries.map((entry) => ({ ...entry, ttl: ttls.get(entry.lease) }));
+    });
+  }
+
+  /** Reads the entry of a queue that was created at a revision. Linearizable. */
+  createdAt(path: string, revision: bigint, options: CallOptions): Promise<Made & { own: V3Entry | undefined }> {
+    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
+      const answer = await member.ask('/kv/range', transactions.createdAt(`${path}/`, revision));
+      const own = decodeRange(answer.fields)
+        .map(entryOf)
+        .find(({ key }) => !key.includes('/', path.length + 1));
+      return { ...madeOf(answer), own };
+    });
+  }
+
+  /** Reads the TTL that a lease was created with, in seconds; undefined if the lease is gone. */
+  grantedTo(lease: string, options: CallOptions): Promise<number | undefined> {
+    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
+      const { fields } = await member.ask('/kv/lease/timetolive', { ID: lease });
+      return fields.integer('TTL') < 0n ? undefined : Number(fields.integer('grantedTTL'));
+    });
+  }
+
+  /** Whether events since a revision, which is not in the future, are still known. */
+  knowsSince(path: string, revision: bigint, options: CallOptions): Promise<boolean> {
+    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
+      try {
+        await member.ask('/kv/range', { key: encodeBytes(path), revision: String(revision) });
+        return true;
+      } catch (error) {
+        if (error instanceof EtcdException && error.errorCode === OUT_OF_RANGE) return false;
+        throw error;
+      }
     });
   }
 
@@ -275,9 +312,14 @@ export class LockRequests {
       said = message;
       return true;
     };
-    await this.watch([{ create_request: { key, range_end, start_revision: String(from) } }], { ...options, until });
+    const request = { key, range_end, start_revision: String(from), prev_kv: true };
+    await this.watch([{ create_request: request }], { ...options, until });
     if (said?.isCompacted) return undefined;
-    return said?.events.map(({ key, revision, written }) => ({ key, revision, written: written && entryOf(written) }));
+    return said?.events.map(({ written, previous, ...event }) => ({
+      ...event,
+      written: written && entryOf(written),
+      previous: previous && entryOf(previous),
+    }));
   }
 
   /**

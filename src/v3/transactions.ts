@@ -62,6 +62,13 @@ export function replacing(old: Replaced, { compare, success, failure }: Append):
   };
 }
 
+/** The keys that begin with the prefix and were created at a revision. */
+export const createdAt = (prefix: string, revision: bigint): Json => ({
+  ...below(prefix),
+  min_create_revision: String(revision),
+  max_create_revision: String(revision),
+});
+
 /** Reads an entry and the one created last before it. */
 export function glance(key: string, rank: bigint): Json {
   const earlier = { ...below(prefixOf(key)), ...NEWEST, max_create_revision: String(rank - 1n), limit: '1' };

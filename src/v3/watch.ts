@@ -59,6 +59,8 @@ export interface WatchEvent {
   readonly revision: bigint;
   /** undefined: the key was deleted. */
   readonly written: KeyValue | undefined;
+  /** The key before the change, if the watch asked for it and it was there. */
+  readonly previous: KeyValue | undefined;
 }
 
 /** What one message of a stream of watches says. */
@@ -93,10 +95,12 @@ export function decodeWatchMessage(text: string): WatchMessage {
   if (result.flag('canceled') && !isCompacted) throw decodeCancellation(result.text('cancel_reason'));
   const events = result.list('events').map((event) => {
     const changed = event.message('kv');
+    const previous = event.optional('prev_kv');
     return {
       key: decodeText(changed.raw('key')),
       revision: changed.positive('mod_revision'),
       written: event.text('type') === 'DELETE' ? undefined : decodeKeyValue(changed),
+      previous: previous && decodeKeyValue(previous),
     };
   });
   return { isCreated: result.flag('created'), isCompacted, events };

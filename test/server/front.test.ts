@@ -25,7 +25,7 @@ beforeAll(async () => {
   store = new RemoteStore({ endpoints: etcd.url });
   server.on(
     'request',
-    new Front(store, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }, '127.0.0.1').listener,
+    new Front(store, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }, ['127.0.0.1']).listener,
   );
   await once(server.listen(0, '127.0.0.1'), 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -65,8 +65,8 @@ test.each([
 
 test('a script from the server’s own origin is allowed, and one from another port is not', () => {
   const own = { host: 'localhost:2379', origin: 'http://localhost:2379', 'sec-fetch-site': 'same-origin' };
-  expect(refusalOf(own, '127.0.0.1')).toBeUndefined();
-  expect(refusalOf({ ...own, origin: 'http://localhost' }, '127.0.0.1')).toBe(
+  expect(refusalOf(own, ['127.0.0.1'])).toBeUndefined();
+  expect(refusalOf({ ...own, origin: 'http://localhost' }, ['127.0.0.1'])).toBe(
     'web pages may not use this server, but the request has the origin "http://localhost"',
   );
 });
@@ -79,8 +79,8 @@ test.each([
   ['etcd', 'other:2379', 'host "other:2379" is not allowed'],
   ['0.0.0.0', 'etcd:2379', 'host "etcd:2379" is not allowed'],
 ])('refusalOf() for a server with the host %s and a request for %s is %s', (ownHost, host, refusal) => {
-  if (refusal === undefined) expect(refusalOf({ host }, ownHost)).toBeUndefined();
-  else expect(refusalOf({ host }, ownHost)).toMatch(refusal);
+  if (refusal === undefined) expect(refusalOf({ host }, [ownHost])).toBeUndefined();
+  else expect(refusalOf({ host }, [ownHost])).toMatch(refusal);
 });
 
 test('an HTTP/1.0 request without a host is answered', async () => {

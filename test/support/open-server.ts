@@ -27,7 +27,7 @@ export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServe
   const store = new Store(clock);
   const server = createHttpServer();
   const member = { id: '1', name: 'open', peerURLs: [], clientURLs: [] };
-  server.on('request', new Front(new MemoryStore(store), member, '127.0.0.1').listener);
+  server.on('request', new Front(new MemoryStore(store), member, ['127.0.0.1']).listener);
   await listen(server, 0, '127.0.0.1');
   onTestFinished(async () => {
     const closed = once(server, 'close');

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { checkEmbeddedOptions, EmbeddedEtcd } from '../../server/embedded.ts';
+import { EmbeddedEtcd } from '../../server/embedded.ts';
+import { checkListening } from '../../server/listening.ts';
 import { number } from '../arguments.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { explain } from '../help.ts';
@@ -51,7 +52,7 @@ function serve({ port, host, json }: Flags): Promise<number> {
 }
 
 async function listen(port: number, host: string): Promise<EmbeddedEtcd> {
-  checked(() => checkEmbeddedOptions({ port, host }));
+  checked(() => checkListening({ port, host }));
   try {
     return await EmbeddedEtcd.start({ port, host });
   } catch (error) {

@@ -26,19 +26,26 @@ type Write = Exclude<wire.KeysRequest, Read | Wait>;
 /** Serves any {@link ServedKeys} over etcd's v2 HTTP API. Pass its `listener` to an HTTP server. */
 export class Front {
   readonly #keys: ServedKeys;
-  readonly #host: string;
+  readonly #hosts: readonly string[];
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
+  /** End the waits under way. */
+  readonly #waits = new Set<AbortController>();
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
 
   /**
    * @param member this server, as its own pages describe it
-   * @param host the host that the server was started with; requests may address the server by this name
+   * @param hosts the host that the server was started with, and others by which requests may address it
    */
-  constructor(keys: ServedKeys, member: wire.Member, host: string) {
+  constructor(keys: ServedKeys, member: wire.Member, hosts: readonly string[]) {
     this.#keys = keys;
-    this.#host = host;
+    this.#hosts = hosts;
     this.#pages = pagesAbout(member, () => this.#tally.counts);
+  }
+
+  /** Cuts off the clients that wait, so that they go on at another server. */
+  endWaits(): void {
+    for (const wait of this.#waits) wait.abort(new Error('the server stops'));
   }
 
   readonly listener: RequestListener = (request, response) => {
@@ -59,7 +66,7 @@ export class Front {
     response.on('error', ignore); // a write fails after the client has hung up
     if (response.destroyed || request.socket.destroyed) return;
     try {
-      await this.#answer(request, response, form, hangUp.signal);
+      await this.#answer(request, response, form, hangUp);
     } catch (error) {
       debug('%s %s: %s', request.method, request.url, error);
       if (response.headersSent) response.destroy();
@@ -71,10 +78,10 @@ export class Front {
     request: IncomingMessage,
     response: ServerResponse,
     form: Promise<string>,
-    hangUp: AbortSignal,
+    hangUp: AbortController,
   ): Promise<void> {
     const { method = '', url = '' } = request;
-    const refusal = refusalOf(request.headers, this.#host);
+    const refusal = refusalOf(request.headers, this.#hosts);
     if (refusal !== undefined) return send(response, replies.forbidden(refusal));
     const target = parseTarget(url);
     if (!target) return send(response, replies.malformed);
@@ -90,7 +97,9 @@ export class Front {
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
     debug('%s %s: %s', method, url, asked);
     if (asked.call === 'watch') {
-      const context = { hangUp, begin: () => this.#nameCluster(response) };
+      const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
+      this.#waits.add(hangUp);
+      response.once('close', () => this.#waits.delete(hangUp));
       await this.#tally.wait(() => serveWait(this.#keys, asked, response, context));
     } else {
       const reply = await this.#tally.call(asked, () => this.#reply(asked, noValueOnSuccess));

@@ -14,12 +14,12 @@ const OWN_SITES = ['same-origin', 'none'];
 
 /**
  * Returns why a request is refused because a web page may have sent it. Returns undefined for an allowed request.
- * @param ownHost the host the server was started with
+ * @param ownHosts the host the server was started with, and others that stand for it
  */
-export function refusalOf(headers: IncomingHttpHeaders, ownHost: string): string | undefined {
+export function refusalOf(headers: IncomingHttpHeaders, ownHosts: readonly string[]): string | undefined {
   const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;
   // DNS rebinding: a page's own host name resolves to this machine, so that the page has the same origin as the server.
-  if (!isAllowed(nameIn(host), ownHost))
+  if (!isAllowed(nameIn(host), ownHosts))
     return `host ${show(host)} is not allowed; use an IP address, localhost or the host that the server was started with`;
   if (origin !== undefined && origin.replace(/^https?:\/\//, '') !== host.toLowerCase())
     return `web pages may not use this server, but the request has the origin ${show(origin)}`;
@@ -29,8 +29,8 @@ export function refusalOf(headers: IncomingHttpHeaders, ownHost: string): string
 }
 
 /** DNS rebinding needs a name, so every IP address is safe. `Host` is absent only in HTTP/1.0, which browsers do not use. */
-const isAllowed = (name: string, ownHost: string): boolean =>
-  name === '' || name === 'localhost' || name === ownHost.toLowerCase() || isIP(name) !== 0;
+const isAllowed = (name: string, ownHosts: readonly string[]): boolean =>
+  name === '' || name === 'localhost' || ownHosts.some((host) => name === host.toLowerCase()) || isIP(name) !== 0;
 
 /** Returns the host in a `Host` header, in lower case, without port and without the brackets of an IPv6 address. */
 const nameIn = (host: string): string =>

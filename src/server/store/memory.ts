@@ -13,6 +13,7 @@ import type {
   DeleteOptions,
   GetOptions,
   KeyEvent,
+  KeysApi,
   RenewOptions,
   SetOptions,
   Snapshot,
@@ -29,7 +30,7 @@ import { Store } from './store.ts';
 import type { Watcher } from './watchers.ts';
 
 /** The keys API on a {@link Store}. Adds argument checks, timeouts, cancellation and `close()` to the store's operations. */
-export class MemoryStore implements ServedKeys, LockClient {
+export class MemoryStore implements KeysApi, ServedKeys, LockClient {
   readonly store: LockStore = new V2LockStore(this);
   readonly lockPrefix = DEFAULT_LOCK_PREFIX;
   readonly clusterId: string;

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
@@ -21,6 +20,7 @@ import { Deadline } from '../../time.ts';
 import type { Appended, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
+import { idOf } from './entry-id.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
 import { checkPresent, Standings, whyLost } from './standings.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
@@ -46,12 +46,6 @@ const MOST_LEASES = 3;
 
 /** Removals that continue in the background, by key. A later ticket for the same key ends them. */
 const unsettled = new Map<string, V3Ticket>();
-
-/** Returns the name of the own key: one value has one key, so that an append may be repeated. */
-function idOf(value: string): string {
-  const [uuid] = /[0-9a-f]{32}(?=(?:@[^@]*)?$)/.exec(value) ?? [];
-  return uuid ?? createHash('sha256').update(value).digest('hex').slice(0, 32);
-}
 
 /** One entry in a queue on etcd v3, whatever answers are lost: see {@link Ticket}. */
 export class V3Ticket implements Ticket, Tenant {

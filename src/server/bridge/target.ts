@@ -1,0 +1,33 @@
+import { etcdError } from '../../v2/error-codes.ts';
+import { isBelow } from '../../v2/paths.ts';
+import { hasBytes } from '../../v2/wire.ts';
+
+/** What a key of etcd v2 stands for on etcd v3. */
+export type BridgedKey =
+  /** All queues. */
+  | { readonly kind: 'prefix'; readonly path: string }
+  /** The queue of one lock. */
+  | { readonly kind: 'queue'; readonly path: string }
+  /** The entry of a queue that was created at this revision. */
+  | { readonly kind: 'entry'; readonly path: string; readonly rank: bigint };
+
+/** The name of an entry: its create revision, as wide as etcd v2 names a key in order. */
+const ENTRY = /^(.+)\/(\d{20})$/;
+
+/** Returns the name that etcd v2 would give an entry with this create revision. */
+export const nameOf = (rank: bigint): string => String(rank).padStart(20, '0');
+
+/**
+ * Returns what a key stands for.
+ * @throws {EtcdRootReadOnly} for a key that is not part of a lock; the message names the bridge
+ */
+export function bridged(key: string, lockPrefix: string): BridgedKey {
+  if (hasBytes(key)) throw refused(`${key} is not UTF-8`);
+  if (key === lockPrefix) return { kind: 'prefix', path: key };
+  if (!isBelow(key, lockPrefix)) throw refused(`${key} is not below ${lockPrefix}`);
+  const [, path = '', digits = ''] = ENTRY.exec(key) ?? [];
+  return isBelow(path, lockPrefix) ? { kind: 'entry', path, rank: BigInt(digits) } : { kind: 'queue', path: key };
+}
+
+/** Returns the error for a request that no lock needs. Code 107 is the only one of etcd that forbids a write for good. */
+export const refused = (why: string): Error => etcdError(107, `${why}: the bridge to etcd v3 serves only locks`, 0);

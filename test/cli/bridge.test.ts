@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { expect, onTestFinished, test } from 'vitest';
+import { startPython } from '../../compat/python.ts';
+import { runCli, startCli } from '../support/cli.ts';
+import { closedEndpoint } from '../support/clients.ts';
+import { entriesBelow } from '../support/gateway.ts';
+import { freshName } from '../support/locks.ts';
+import { onEtcd } from './running.ts';
+
+/** Starts `bridge`, which is killed after the test. */
+async function bridge(...args: string[]) {
+  const cli = startCli(['bridge', '--listen', '127.0.0.1:0', ...args], onEtcd());
+  onTestFinished(() => void cli.process.kill('SIGKILL'));
+  const [line] = await Promise.race([
+    once(cli.process.stdout, 'data') as Promise<[Buffer]>,
+    cli.result.then(({ code, stderr }) => expect.unreachable(`exit code ${code}: ${stderr}`)),
+  ]);
+  return { ...cli, line: String(line).trimEnd() };
+}
+
+test('bridge prints its URL on one line, and python-etcd locks there on etcd v3, until SIGTERM', async () => {
+  const { line, process, result } = await bridge();
+  expect(line).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+  const python = await startPython(line);
+  onTestFinished(() => python.stop());
+  const name = freshName();
+  const lock = await python.lock(name);
+  expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
+  expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ value: (await lock.state()).uuid }]);
+  await lock.release();
+  process.kill('SIGTERM');
+  expect(await result).toMatchObject({ code: 143, stderr: '' });
+});
+
+test('bridge --json prints its URL and process ID, and --advertise is what clients are told', async () => {
+  const { line, process } = await bridge('--json', '--advertise', 'http://b1:4001,http://b2:4001');
+  const { url, pid, ...rest } = JSON.parse(line) as { url: string; pid: number };
+  expect({ pid, rest }).toEqual({ pid: process.pid, rest: {} });
+  expect(await (await fetch(`${url}/v2/machines`)).text()).toBe('http://b1:4001, http://b2:4001');
+});
+
+test.each([
+  [['--listen', 'nowhere'], /--listen must be an address and a port, got "nowhere"/],
+  [['--listen', '127.0.0.1:70000'], /port must be at most 65535, got 70000/],
+  [['--advertise', 'b1:4001'], /advertise must be URLs such as http:\/\/host:4001, got "b1:4001"/],
+  [['--api', 'v2'], /a bridge is to etcd v3: --api v2 cannot be used with it/],
+  [['--lock-prefix', 'locks'], /lockPrefix of a bridge must be a key of etcd v2, got "locks"/],
+])('bridge %j exits with 64, and says why', async (args, message) => {
+  const { code, stderr } = await runCli(['bridge', '--listen', '127.0.0.1:0', ...args], onEtcd());
+  expect(code).toBe(64);
+  expect(stderr).toMatch(message);
+});
+
+test('bridge exits with 125 if the port is taken', async () => {
+  const port = new URL(await closedEndpoint()).port;
+  const taken = await bridge('--listen', `127.0.0.1:${port}`);
+  const { code, stderr } = await runCli(['bridge', '--listen', new URL(taken.line).host], onEtcd());
+  expect(code).toBe(125);
+  expect(stderr).toMatch(/cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE.*Try another --listen/);
+});

@@ -1,0 +1,225 @@
+import { expect, inject, onTestFinished, test } from 'vitest';
+import {
+  EtcdCompareFailed,
+  EtcdDirNotEmpty,
+  EtcdEventIndexCleared,
+  EtcdException,
+  EtcdKeyNotFound,
+  EtcdRootReadOnly,
+  EtcdValueError,
+} from '../../../src/errors.ts';
+import { Bridge } from '../../../src/server/bridge/bridge.ts';
+import { startEtcd } from '../../support/etcd.ts';
+import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
+import { freshName, rejection } from '../../support/locks.ts';
+import { until } from '../../support/until.ts';
+import { useBridge, useKeys, useLocks } from './use-bridge.ts';
+
+const VALUE = '0123456789abcdef0123456789abcdef';
+
+/** A queue through a bridge, and what etcd v3 has of it. */
+async function setUp() {
+  const name = freshName();
+  const dir = `/_locks/${name}`;
+  return {
+    name,
+    dir,
+    keys: useKeys(await useBridge()),
+    entries: () => entriesBelow(`${dir}/`),
+    leases: async () => ((await gateway('/lease/leases', {})).leases ?? []).map(({ ID }) => ID),
+  };
+}
+
+/** The leases that bridges have made: they have the same highest bits. */
+const ofBridges = (leases: readonly string[]): string[] => leases.filter((id) => BigInt(id) >> 48n === 0x2b71n);
+
+test('an entry is named by its create revision, and has a lease of its own, which ends with it', async () => {
+  const { dir, keys, entries, leases } = await setUp();
+  const { action, node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const [entry] = await entries();
+  expect(action).toBe('create');
+  expect(entry).toMatchObject({ key: `${dir}/${VALUE}`, value: VALUE });
+  expect(node).toMatchObject({ key: `${dir}/${String(entry?.rank).padStart(20, '0')}`, value: VALUE, ttl: 30 });
+  expect(ofBridges(await leases()).length).toBeGreaterThan(0);
+  expect((await keys.get(node.key)).node).toMatchObject({ value: VALUE, ttl: expect.any(Number) });
+  expect(await keys.delete(node.key)).toMatchObject({ action: 'delete', prevNode: { value: VALUE } });
+  expect(await entries()).toEqual([]);
+});
+
+test('an append that is repeated makes one entry, with one lease', async () => {
+  const { dir, keys, entries } = await setUp();
+  const first = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const second = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  expect(second.node.key).toBe(first.node.key);
+  expect(await entries()).toHaveLength(1);
+  expect((await keys.get(first.node.key)).node.ttl).toBeGreaterThan(30);
+  await keys.delete(first.node.key);
+});
+
+test('two entries without a value are two entries', async () => {
+  const { dir, keys, entries } = await setUp();
+  for (let i = 0; i < 2; i += 1) await keys.createInOrder(dir, '', { ttl: 30 });
+  expect(await entries()).toHaveLength(2);
+});
+
+test('a listing shows the entries of etcd v3 in the order of their creation, also those of Go', async () => {
+  const { name, dir, keys } = await setUp();
+  const held = await useLocks('v3').acquire(name);
+  await gateway('/kv/put', { key: base64(`${dir}/694d`), value: '' });
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const listing = await keys.get(dir, { recursive: true, sorted: true, quorum: true });
+  expect(listing.node.nodes.map(({ value }) => value?.slice(0, 32) ?? '')).toEqual([held.uuid, '', VALUE]);
+  expect(listing.index).toBeGreaterThanOrEqual(node.createdIndex);
+  await held.release();
+  await gateway('/kv/deleterange', { key: base64(`${dir}/694d`) });
+  await keys.delete(node.key);
+  expect((await keys.get(dir, { recursive: true })).node.nodes).toEqual([]);
+});
+
+test('the listing of all locks has a directory for each', async () => {
+  const { name, dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(`${dir}/inner`, VALUE, { ttl: 30 });
+  const all = await keys.get('/_locks', { recursive: true });
+  const own = all.node.nodes.find(({ key }) => key === `/_locks/${name}`);
+  expect(own?.nodes).toMatchObject([{ key: `${dir}/inner`, dir: true, nodes: [{ key: node.key, value: VALUE }] }]);
+  await keys.delete(node.key);
+});
+
+test.each([
+  ['the same TTL', 30, 30],
+  ['another TTL', 30, 60],
+  ['no TTL any more', 30, null],
+  ['a TTL for the first time', null, 30],
+])('a renewal with %s keeps the entry', async (_, before, after) => {
+  const { dir, keys, entries } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: before });
+  const [old] = await entries();
+  expect(await keys.set(node.key, VALUE, { ttl: after })).toMatchObject({ action: 'set', node: { value: VALUE } });
+  const [entry] = await entries();
+  expect(entry).toMatchObject({ key: old?.key, rank: old?.rank });
+  if (after === null) expect(entry?.ttl).toBeUndefined();
+  else expect(entry?.ttl).toBeGreaterThan(after - 10);
+  await keys.delete(node.key);
+});
+
+test('an entry that has expired is not created again by its renewal', async () => {
+  const { dir, keys, entries } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 2 });
+  await until(entries, ({ length }) => length === 0);
+  expect(await rejection(keys.set(node.key, VALUE, { ttl: 2 }))).toBeInstanceOf(EtcdKeyNotFound);
+  expect(await rejection(keys.delete(node.key))).toBeInstanceOf(EtcdKeyNotFound);
+  expect(await entries()).toEqual([]);
+});
+
+test('the entry of a native client is renewed without its lease, which may have other entries', async () => {
+  const { name, keys, entries } = await setUp();
+  const locks = useLocks('v3');
+  const [held, other] = [await locks.acquire(name), await locks.acquire(freshName())];
+  const [entry] = await entries();
+  const key = `/_locks/${name}/${String(entry?.rank).padStart(20, '0')}`;
+  await keys.set(key, entry?.value, { ttl: 40 });
+  expect((await entries())[0]?.ttl).toBeGreaterThan(30);
+  await keys.delete(key);
+  other.assertHeld();
+  expect(await other.release()).toBe(true);
+  await held.release();
+});
+
+test('conditions are compared with the entry', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const wrong = [{ prevValue: 'another' }, { prevIndex: node.modifiedIndex + 1 }];
+  for (const conditions of wrong) {
+    expect(await rejection(keys.set(node.key, VALUE, { ttl: 30, ...conditions }))).toBeInstanceOf(EtcdCompareFailed);
+    expect(await rejection(keys.delete(node.key, conditions))).toBeInstanceOf(EtcdCompareFailed);
+  }
+  const right = { prevValue: VALUE, prevIndex: node.modifiedIndex };
+  expect(await keys.delete(node.key, right)).toMatchObject({ action: 'compareAndDelete' });
+});
+
+test('a wait ends by the removal of the entry, also if that was before', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const started: number[] = [];
+  const waiting = keys.watch(node.key, { after: node.modifiedIndex, started: (index) => started.push(index) });
+  await until(
+    () => started.length,
+    (count) => count === 1,
+  );
+  await keys.delete(node.key);
+  const event = await waiting;
+  expect(event).toMatchObject({ action: 'delete', node: { key: node.key } });
+  expect(event?.index).toBeGreaterThan(node.modifiedIndex);
+  expect(await keys.watch(node.key, { after: node.modifiedIndex })).toMatchObject({ action: 'delete' });
+});
+
+test('a wait for a directory reports what happens in it, from the index on', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  await keys.delete(node.key);
+  const created = await keys.watch(dir, { recursive: true, after: node.createdIndex - 1 });
+  expect(created).toMatchObject({ action: 'create', node: { key: node.key, value: VALUE } });
+  const removed = await keys.watch(dir, { recursive: true, after: created?.index });
+  expect(removed).toMatchObject({ action: 'delete', node: { key: node.key } });
+});
+
+test('a wait for events that were compacted ends with code 401', async () => {
+  const etcd = await startEtcd();
+  onTestFinished(() => etcd.stop());
+  const keys = useKeys(await useBridge({ endpoints: etcd.url }));
+  const { node } = await keys.createInOrder('/_locks/compacted', VALUE, { ttl: 30 });
+  await keys.set(node.key, VALUE, { ttl: 40 });
+  const { index } = await keys.get('/_locks/compacted', { recursive: true });
+  await gateway('/kv/compaction', { revision: String(index) }, etcd.url);
+  const ended = rejection(keys.watch('/_locks/compacted', { recursive: true, after: node.createdIndex - 1 }));
+  expect(await ended).toBeInstanceOf(EtcdEventIndexCleared);
+});
+
+test('what no lock needs is refused, and nothing is done', async () => {
+  const { dir, keys, entries } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const refused: readonly (() => Promise<unknown>)[] = [
+    () => keys.set('/elsewhere', 'x'),
+    () => keys.get('/elsewhere'),
+    () => keys.get('/'),
+    () => keys.createInOrder('/elsewhere', 'x'),
+    () => keys.createInOrder('/_locks', 'x'),
+    () => keys.set(`${dir}/chosen`, 'x'),
+    () => keys.set(node.key, 'another value', { ttl: 30 }),
+    () => keys.set(node.key, VALUE, { ttl: 30, prevExist: false }),
+    () => keys.createInOrder(dir, undefined, { dir: true }),
+  ];
+  for (const call of refused) {
+    const error = await rejection(call());
+    expect(error, String(call)).toBeInstanceOf(EtcdRootReadOnly);
+    expect(error).toHaveProperty('message', expect.stringContaining('the bridge to etcd v3 serves only locks'));
+  }
+  expect(await rejection(keys.createInOrder(dir, 'x', { ttl: 0 }))).toBeInstanceOf(EtcdValueError);
+  expect(await rejection(keys.delete(dir, { recursive: true }))).toBeInstanceOf(EtcdDirNotEmpty);
+  expect(await entries()).toHaveLength(1);
+  await keys.delete(node.key);
+  expect(await rejection(keys.delete(dir, { dir: true }))).toBeInstanceOf(EtcdKeyNotFound);
+});
+
+test('an etcd that cannot be reached is an error of etcd v2', async () => {
+  const etcd = await startEtcd();
+  const keys = useKeys(await useBridge({ endpoints: etcd.url, readTimeout: 1 }));
+  await etcd.stop();
+  const error = await rejection(keys.get('/_locks/any', { recursive: true }));
+  expect(error).toBeInstanceOf(EtcdException);
+  expect(error).toMatchObject({ errorCode: 300 });
+});
+
+test('the pages about the server name the bridges that clients should use', async () => {
+  const advertise = ['http://bridge-1:4001', 'http://bridge-2:4001'];
+  const { url } = await useBridge({ advertise });
+  expect(await (await fetch(`${url}/v2/machines`)).text()).toBe(advertise.join(', '));
+  expect(await (await fetch(`${url}/version`)).json()).toHaveProperty('etcdserver');
+});
+
+test('bad options are refused before anything is started', async () => {
+  expect(await rejection(Bridge.start({ endpoints: inject('etcd'), lockPrefix: '' }))).toBeInstanceOf(RangeError);
+  expect(await rejection(Bridge.start({ port: 70_000 }))).toBeInstanceOf(RangeError);
+  expect(await rejection(Bridge.start({ advertise: ['nowhere'] }))).toBeInstanceOf(RangeError);
+  expect(await rejection(Bridge.start({ lsiten: 1 } as object))).toBeInstanceOf(TypeError);
+});

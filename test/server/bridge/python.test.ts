@@ -1,0 +1,185 @@
+// Unchanged python-etcd through bridges, in one queue with clients of etcd v3.
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { ExclusiveResource } from '../../../compat/exclusive-resource.ts';
+import { type Python, startPython } from '../../../compat/python.ts';
+import type { LockManager } from '../../../src/manager/manager.ts';
+import { Lock } from '../../../src/python/lock.ts';
+import { EmbeddedEtcd } from '../../../src/server/embedded.ts';
+import { lockByEtcdctl } from '../../support/etcdctl.mjs';
+import { entriesBelow } from '../../support/gateway.ts';
+import { freshName, raw } from '../../support/locks.ts';
+import { freePorts } from '../../support/ports.ts';
+import { startScript } from '../../support/script.ts';
+import { until } from '../../support/until.ts';
+import { useBridge, useLocks, useV3 } from './use-bridge.ts';
+
+async function usePython(etcd: string, options: Parameters<typeof startPython>[1] = {}): Promise<Python> {
+  const python = await startPython(etcd, options);
+  onTestFinished(() => python.stop());
+  return python;
+}
+
+const queue = (name: string) => entriesBelow(`/_locks/${name}/`);
+const untilQueued = (name: string, count: number) =>
+  until(
+    () => queue(name),
+    ({ length }) => length === count,
+  );
+/** The create revision in the name that a bridge gives an entry. */
+const rankIn = (key: string): bigint => BigInt(key.slice(key.lastIndexOf('/') + 1));
+
+test('400 cycles of python-etcd and Node through two bridges, and of Node and etcdctl on etcd v3, lose no update', async () => {
+  const times = { python: 70, v3: 70, v2: 50, etcdctl: 20 };
+  const name = freshName();
+  const [one, other, counting] = [await useBridge(), await useBridge(), await EmbeddedEtcd.start()];
+  onTestFinished(() => counting.stop());
+  const [counter, inside] = ['/counter', '/inside'];
+  const resource = new ExclusiveResource();
+  /** Adds 1 to the counter, and fails if another holder does so, too. */
+  const addOne = (holder: string) =>
+    resource.use(holder, async () => {
+      const entered = await raw('PUT', `${inside}?prevExist=false`, { value: 'Node' }, counting.url);
+      expect(entered.status).toBe(201);
+      const { body } = await raw('GET', counter, undefined, counting.url);
+      await raw('PUT', counter, { value: String(Number(body.node?.value ?? 0) + 1) }, counting.url);
+      await raw('DELETE', `${inside}?prevValue=Node`, undefined, counting.url);
+    });
+  const byPython = [one, other].map(async ({ url }) => {
+    const lock = await (await usePython(url)).lock(name);
+    const counterPort = Number(new URL(counting.url).port);
+    const keys = await lock.cycle({ times: times.python, counter, inside, counterPort, lockTtl: 60 });
+    return keys.map(rankIn);
+  });
+  const byNode = async (locks: LockManager, count: number): Promise<bigint[]> => {
+    const tokens: bigint[] = [];
+    for (let i = 0; i < count; i += 1)
+      await locks.request(name, async ({ key, fencingToken }) => {
+        tokens.push(fencingToken);
+        await addOne(key);
+      });
+    return tokens;
+  };
+  const byEtcdctl = async (): Promise<bigint[]> => {
+    const tokens: bigint[] = [];
+    for (let i = 0; i < times.etcdctl; i += 1) {
+      const go = lockByEtcdctl(`/_locks/${name}`, { endpoints: [inject('etcd')], ttl: 4 });
+      const { key, token } = await go.held;
+      tokens.push(token);
+      await addOne(key);
+      await go.release();
+    }
+    return tokens;
+  };
+  const held = await Promise.all([
+    ...byPython,
+    ...[0, 1].map(() => byNode(useLocks('v3'), times.v3)),
+    ...[one, other].map(({ url }) => byNode(useLocks('v2', url), times.v2)),
+    byEtcdctl(),
+  ]);
+  expect(held.flat()).toHaveLength(400);
+  const { body } = await raw('GET', counter, undefined, counting.url);
+  expect(Number(body.node.value)).toBe(400);
+  for (const ranks of held) expect(ranks).toEqual(ranks.toSorted((a, b) => (a < b ? -1 : 1)));
+  expect(await queue(name)).toEqual([]);
+}, 240_000);
+
+test('a lock goes from python-etcd to Node on etcd v3 and back, in the order in which they came', async () => {
+  const name = freshName();
+  const { url } = await useBridge();
+  const python = await usePython(url);
+  const [first, third] = [await python.lock(name), await python.lock(name)];
+  const order: string[] = [];
+  await first.acquire({ lockTtl: 60 });
+  const second = useLocks('v3').request(name, async () => void order.push('Node'));
+  await untilQueued(name, 2);
+  const waiting = third.acquire({ lockTtl: 60 }).then(() => void order.push('python-etcd'));
+  await untilQueued(name, 3);
+  expect(await first.isAcquired()).toBe(true);
+  await first.release();
+  await second;
+  await waiting;
+  expect(order).toEqual(['Node', 'python-etcd']);
+  await third.release();
+  expect(await queue(name)).toEqual([]);
+});
+
+test('python-etcd adopts the entry of a Lock on etcd v3 by its uuid, and releases it', async () => {
+  const name = freshName();
+  const lock = new Lock(useV3(), name);
+  await lock.acquire({ lockTtl: 60 });
+  const { url } = await useBridge();
+  const python = await (await usePython(url)).lock(name);
+  await python.setUuid(lock.uuid);
+  expect(await python.acquire({ lockTtl: 60 })).toBe(true);
+  expect(await queue(name)).toMatchObject([{ value: lock.uuid }]);
+  await python.release();
+  expect(await queue(name)).toEqual([]);
+});
+
+test('python-etcd gets EtcdLockExpired if its entry expires while it waits', async () => {
+  const name = freshName();
+  const held = await useLocks('v3').acquire(name);
+  const { url } = await useBridge();
+  const python = await (await usePython(url)).lock(name);
+  const waiting = python.acquire({ lockTtl: 2 }).catch(String);
+  await untilQueued(name, 2);
+  await untilQueued(name, 1);
+  await held.release();
+  expect(await waiting).toContain('EtcdLockExpired');
+  expect(await queue(name)).toEqual([]);
+});
+
+/** Starts a bridge in its own process, which advertises these ports. Resolves once it listens. */
+async function startBridge(port: number, ports: readonly number[]) {
+  const source = `
+    import { Bridge } from 'etcd-v2-lock/server';
+    const { ETCD, PORT, PORTS } = process.env;
+    const advertise = PORTS.split(',').map((port) => 'http://127.0.0.1:' + port);
+    await Bridge.start({ endpoints: ETCD, port: Number(PORT), advertise });
+  `;
+  const script = startScript(source, { ETCD: inject('etcd'), PORT: String(port), PORTS: ports.join(',') });
+  onTestFinished(() => void script.process.kill('SIGKILL'));
+  const url = `http://127.0.0.1:${port}`;
+  await until(
+    () => fetch(`${url}/version`).catch(() => undefined),
+    (answer) => answer?.status === 200,
+  );
+  return { url, kill: () => script.process.kill('SIGKILL') };
+}
+
+test('a bridge is killed: python-etcd goes on waiting at another one, and releases there', async () => {
+  const ports = await freePorts(2);
+  const [one] = await Promise.all(ports.map((port) => startBridge(port, ports)));
+  if (!one) throw new Error('no bridge');
+  const [holding, waiting] = [freshName(), freshName()];
+  const python = await usePython(one.url, { allowReconnect: true, readTimeout: 3600 });
+  const [holder, waiter] = [await python.lock(holding), await python.lock(waiting)];
+  const first = await useLocks('v3').acquire(waiting);
+  await holder.acquire({ lockTtl: 60 });
+  const acquired = waiter.acquire({ lockTtl: 60 });
+  await untilQueued(waiting, 2);
+  const next = useLocks('v3').acquire(holding);
+  await untilQueued(holding, 2);
+  one.kill();
+  await first.release();
+  expect(await acquired).toBe(true);
+  await holder.release();
+  await (await next).release();
+  await waiter.release();
+  expect([...(await queue(holding)), ...(await queue(waiting))]).toEqual([]);
+});
+
+test('a bridge that stops cuts off those who wait, and leaves their entries', async () => {
+  const name = freshName();
+  const held = await useLocks('v3').acquire(name);
+  const [bridge, other] = [await useBridge(), await useBridge()];
+  const locks = useLocks('v2', [bridge.url, other.url]);
+  const waiting = locks.acquire(name);
+  await untilQueued(name, 2);
+  const [, entry] = await queue(name);
+  await bridge.stop();
+  expect((await queue(name))[1]?.key).toBe(entry?.key);
+  await held.release();
+  await (await waiting).release();
+  expect(await queue(name)).toEqual([]);
+});
