@@ -104,8 +104,8 @@ test('every constructor in the reference says what it creates', () => {
   for (const text of constructors) expect(text.split('\n\n')[1]).toMatch(/^Creates /);
 });
 
-test('etcd-v2-lock/server exports exactly EmbeddedEtcd', () => {
-  expect(Object.keys(server)).toEqual(['EmbeddedEtcd']);
+test('etcd-v2-lock/server exports exactly Bridge and EmbeddedEtcd', () => {
+  expect(Object.keys(server)).toEqual(['Bridge', 'EmbeddedEtcd']);
 });
 
 test.each([

@@ -3,17 +3,18 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { ignore, sleep } from '../../cancellation.ts';
 import { show } from '../../checks.ts';
+import type { EtcdClientOptions } from '../../client.ts';
 import { checkOptionNames, type OptionNames } from '../../option-names.ts';
 import { Deadline } from '../../time.ts';
 import { V3Client } from '../../v3/client.ts';
-import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
+import { V3_OPTIONS } from '../../v3/options.ts';
 import { Front } from '../front/front.ts';
 import { createHttpServer, listen } from '../front/http-server.ts';
 import { checkListening, urlOf } from '../listening.ts';
 import { BridgedKeys } from './keys.ts';
 
 /** Options of {@link Bridge.start}: where to listen, and how to reach etcd v3. */
-export interface BridgeOptions extends V3ClientOptions {
+export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix'> {
   /** TCP port to listen on. Default 0: any free port. */
   readonly port?: number;
   /**
