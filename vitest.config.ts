@@ -117,6 +117,18 @@ export default defineConfig({
           ],
         },
       },
+      {
+        extends: true,
+        test: {
+          name: 'bridge',
+          include: ['compat/{turns,counter,adoption,names,readers-writers}.test.ts'],
+          globalSetup: [
+            'test/support/global-build.ts',
+            'test/support/global-python.ts',
+            'test/support/global-bridge.ts',
+          ],
+        },
+      },
       faults('v2', { include: ALL, exclude: [...ONLY_V3, ...NOT_NAMED] }),
       faults('v3', chosen ? { include: ALL, exclude: [...ONLY_V2, ...NOT_NAMED] } : { include: SHORT }),
       {

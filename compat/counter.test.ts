@@ -4,7 +4,7 @@ import { Lock } from '../src/index.ts';
 import { gate } from '../test/support/gate.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../test/support/locks.ts';
 import { ExclusiveResource } from './exclusive-resource.ts';
-import { type Python, startPython } from './python.ts';
+import { type Python, portOf, startPython } from './python.ts';
 
 const NODE = { contenders: 4, times: 45 };
 const PYTHON = { processes: 2, times: 60 };
@@ -39,7 +39,13 @@ test(`${CYCLES} cycles of Node and Python contenders lose no update, and no two 
   });
   const others = pythons.map(async (python) => {
     const lock = await python.lock(name);
-    return lock.cycle({ times: PYTHON.times, counter, inside, lockTtl: LOCK_TTL });
+    return lock.cycle({
+      times: PYTHON.times,
+      counter,
+      inside,
+      counterPort: portOf(inject('plain')),
+      lockTtl: LOCK_TTL,
+    });
   });
   const held = await Promise.all([...nodes, ...others]);
   expect(CYCLES).toBe(300);
@@ -51,7 +57,7 @@ test(`${CYCLES} cycles of Node and Python contenders lose no update, and no two 
     9,
   );
   expect(await queueOn(name)).toEqual([]);
-  expect((await raw('GET', inside)).status).toBe(404);
+  expect((await raw('GET', inside, undefined, inject('plain'))).status).toBe(404);
 }, 120_000);
 
 // Shows that the test above detects what it claims to detect.
@@ -81,7 +87,7 @@ test('without the lock an update is lost, and both guards detect the overlap', a
   const lock = await python?.lock(freshName());
   await within(inside, 'Node', async () => {
     expect(await rejection(within(inside, 'another Node', async () => {}))).toBeInstanceOf(Error);
-    const cycle = lock?.cycle({ times: 1, counter, inside, lockTtl: LOCK_TTL });
+    const cycle = lock?.cycle({ times: 1, counter, inside, counterPort: portOf(inject('plain')), lockTtl: LOCK_TTL });
     expect(await rejection(Promise.resolve(cycle))).toMatchObject({ type: 'EtcdAlreadyExist' });
   });
 });
@@ -99,7 +105,7 @@ function changesOfLanguage(node: string[], python: string[]): number {
 }
 
 async function countOf(counter: string): Promise<number> {
-  const { status, body } = await raw('GET', `${counter}?quorum=true`);
+  const { status, body } = await raw('GET', `${counter}?quorum=true`, undefined, inject('plain'));
   return status === 404 ? 0 : Number(body.node.value);
 }
 
@@ -107,14 +113,14 @@ async function countOf(counter: string): Promise<number> {
 async function addOne(counter: string, between?: () => Promise<void>): Promise<void> {
   const seen = await countOf(counter);
   await between?.();
-  await raw('PUT', counter, { value: String(seen + 1) });
+  await raw('PUT', counter, { value: String(seen + 1) }, inject('plain'));
 }
 
 /** As harness.py: creates the key, which must not exist, runs the work, then removes the key, which must still be ours. */
 async function within(inside: string, user: string, work: () => Promise<void>): Promise<void> {
-  const entered = await raw('PUT', inside, { value: user, prevExist: 'false' });
+  const entered = await raw('PUT', inside, { value: user, prevExist: 'false' }, inject('plain'));
   if (entered.status !== 201) throw new Error(`${user} overlaps: ${JSON.stringify(entered.body)}`);
   await work();
-  const left = await raw('DELETE', `${inside}?prevValue=${encodeURIComponent(user)}`);
+  const left = await raw('DELETE', `${inside}?prevValue=${encodeURIComponent(user)}`, undefined, inject('plain'));
   if (left.status !== 200) throw new Error(`${user} was overlapped: ${JSON.stringify(left.body)}`);
 }

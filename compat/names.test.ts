@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => python.stop());
 
 /** A lock prefix no other test uses, since the lock names are fixed. */
-const freshPrefix = (): string => `/_${freshName()}`;
+const freshPrefix = (): string => `/_locks/${freshName()}`;
 
 describe.each(BOTH_WAYS)('a %s holder and a %s waiter share one queue for the name', (one, other) => {
   test.each(SAME_FROM_BOTH)('%s', async (name) => {

@@ -71,6 +71,9 @@ export interface Python {
   kill(): Promise<void>;
 }
 
+/** Returns the port in a URL. */
+export const portOf = (url: string): number => Number(new URL(url).port);
+
 /** Starts a Python process for any number of python-etcd locks. The read timeout defaults to 1 h: python's watch spins on it. */
 export async function startPython(etcdUrl: string, options: ClientOptions = {}): Promise<Python> {
   const harness = new Harness(python(), new URL(etcdUrl), { readTimeout: 3600, ...options });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { freshName, queueOn, raw } from '../test/support/locks.ts';
 import { startScript } from '../test/support/script.ts';
-import { type Python, startPython } from './python.ts';
+import { type Python, portOf, startPython } from './python.ts';
 
 const NODE = { processes: 2, clients: 3, steps: 12 };
 const PYTHON = { locks: 2, times: 20 };
@@ -27,8 +27,8 @@ const schedule = fc.array(fc.array(step, { minLength: NODE.steps, maxLength: NOD
 const CLIENTS = `
   import { EtcdClient, LockManager } from 'etcd-v2-lock';
   import { V2Client } from './dist/v2/client.js';
-  const { ETCD, NAME, INSIDE, COUNTER, SCHEDULE } = process.env;
-  const store = new V2Client({ endpoints: ETCD });
+  const { ETCD, PLAIN, NAME, INSIDE, COUNTER, SCHEDULE } = process.env;
+  const store = new V2Client({ endpoints: PLAIN });
   const counts = { writes: 0, readsTogether: 0 };
   let readers = 0;
 
@@ -88,7 +88,7 @@ interface Counts {
 
 /** One process with several clients. */
 async function nodeProcess(env: Record<string, string>): Promise<Counts> {
-  const script = startScript(CLIENTS, { ETCD: inject('etcd'), ...env });
+  const script = startScript(CLIENTS, { ETCD: inject('etcd'), PLAIN: inject('plain'), ...env });
   onTestFinished(() => {
     script.process.kill('SIGKILL');
   });
@@ -108,14 +108,20 @@ test('Node and python-etcd readers run together, and a writer runs alone', async
     );
   const pythons = Array.from({ length: PYTHON.locks }, async () => {
     const lock = await python.lock(name);
-    return lock.cycle({ times: PYTHON.times, pause: 0.005, lockTtl: 60, ...guards });
+    return lock.cycle({
+      times: PYTHON.times,
+      pause: 0.005,
+      lockTtl: 60,
+      counterPort: portOf(inject('plain')),
+      ...guards,
+    });
   });
   // biome-ignore lint/suspicious/noConsole: reproducing a failure needs the seed.
   console.info(`readers and writers: seed ${seed}`);
   const [counts] = await Promise.all([Promise.all(nodes), Promise.all(pythons)]);
   const written = counts.reduce((sum, { writes }) => sum + writes, PYTHON.locks * PYTHON.times);
-  expect((await raw('GET', guards.counter)).body.node.value).toBe(String(written));
+  expect((await raw('GET', guards.counter, undefined, inject('plain'))).body.node.value).toBe(String(written));
   for (const { readsTogether } of counts) expect(readsTogether).toBeGreaterThan(1);
-  expect((await raw('GET', guards.inside)).status).toBe(404);
+  expect((await raw('GET', guards.inside, undefined, inject('plain'))).status).toBe(404);
   expect(await queueOn(name)).toEqual([]);
 }, 120_000);

@@ -54,7 +54,11 @@ export const escaped = (path: string): string => path.split('/').map(encodeURICo
 /** The entries directly in a directory as etcd has them, in order; none if there is no directory. */
 export async function entriesIn(directory: string, etcd = inject('etcd')): Promise<RawEntry[]> {
   const { body } = await raw('GET', `${escaped(directory)}?sorted=true&quorum=true`, undefined, etcd);
-  return (body.node?.nodes ?? []).filter(({ dir }) => !dir);
+  const files = (body.node?.nodes ?? []).filter(({ dir }) => !dir);
+  if (etcd === inject('plain')) return files;
+  // A bridge shows the TTL of an entry only if that entry is read.
+  const read = files.map(async (file) => (await raw('GET', escaped(file.key), undefined, etcd)).body.node ?? file);
+  return Promise.all(read);
 }
 
 /** The entries in the queue of a lock. */

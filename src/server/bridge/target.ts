@@ -14,6 +14,9 @@ export type BridgedKey =
 /** The name of an entry: its create revision, as wide as etcd v2 names a key in order. */
 const ENTRY = /^(.+)\/(\d{20})$/;
 
+/** A greater number is part of a lock's name. */
+const LAST_REVISION = 2n ** 63n - 1n;
+
 /** Returns the name that etcd v2 would give an entry with this create revision. */
 export const nameOf = (rank: bigint): string => String(rank).padStart(20, '0');
 
@@ -26,7 +29,9 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
   if (key === lockPrefix) return { kind: 'prefix', path: key };
   if (!isBelow(key, lockPrefix)) throw refused(`${key} is not below ${lockPrefix}`);
   const [, path = '', digits = ''] = ENTRY.exec(key) ?? [];
-  return isBelow(path, lockPrefix) ? { kind: 'entry', path, rank: BigInt(digits) } : { kind: 'queue', path: key };
+  const rank = BigInt(digits);
+  const isEntry = isBelow(path, lockPrefix) && rank <= LAST_REVISION;
+  return isEntry ? { kind: 'entry', path, rank } : { kind: 'queue', path: key };
 }
 
 /** Returns the error for a request that no lock needs. Code 107 is the only one of etcd that forbids a write for good. */

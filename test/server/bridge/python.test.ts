@@ -1,7 +1,7 @@
 // Unchanged python-etcd through bridges, in one queue with clients of etcd v3.
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { ExclusiveResource } from '../../../compat/exclusive-resource.ts';
-import { type Python, startPython } from '../../../compat/python.ts';
+import { type Python, portOf, startPython } from '../../../compat/python.ts';
 import type { LockManager } from '../../../src/manager/manager.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { EmbeddedEtcd } from '../../../src/server/embedded.ts';
@@ -46,7 +46,7 @@ test('400 cycles of python-etcd and Node through two bridges, and of Node and et
     });
   const byPython = [one, other].map(async ({ url }) => {
     const lock = await (await usePython(url)).lock(name);
-    const counterPort = Number(new URL(counting.url).port);
+    const counterPort = portOf(counting.url);
     const keys = await lock.cycle({ times: times.python, counter, inside, counterPort, lockTtl: 60 });
     return keys.map(rankIn);
   });
