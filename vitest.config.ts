@@ -136,7 +136,7 @@ export default defineConfig({
         test: {
           name: 'peers',
           include: ['compat/peers/**/*.test.ts'],
-          globalSetup: ['test/support/global-build.ts', 'compat/peers/servers.ts'],
+          globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'compat/peers/servers.ts'],
         },
       },
     ],

@@ -170,13 +170,27 @@ export class BridgedKeys implements ServedKeys {
 
   /** Creates an entry with a lease of its own. If it exists, gives it that lease. */
   async #append(key: string, value: string, ttl: number | null): Promise<V3Entry> {
-    const { requests } = this.#client;
     for (;;) {
       const lease = await this.#grant(ttl);
-      const { own } = await requests.append(key, { value, lease, whole: false, unanswered: { count: 0 } });
+      const own = await this.#create(key, value, lease);
       if (own.lease === lease) return own;
-      const moved = own.value === value ? await this.#move(own, lease) : undefined;
+      if (own.value !== value) {
+        this.#endLease(lease);
+        throw etcdError(105, `${key} has another value`, 0);
+      }
+      const moved = await this.#move(own, lease);
       if (moved) return moved;
+    }
+  }
+
+  async #create(key: string, value: string, lease: string | undefined): Promise<V3Entry> {
+    try {
+      const { own } = await this.#client.requests.append(key, { value, lease, whole: false, unanswered: { count: 0 } });
+      return own;
+    } catch (error) {
+      // Otherwise the entry may exist, or be created later, and its client may repeat the request at another bridge.
+      if (error instanceof EtcdException && !error.outcomeUnknown) this.#endLease(lease);
+      throw error;
     }
   }
 

@@ -1,5 +1,6 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
 import {
+  EtcdAlreadyExist,
   EtcdCompareFailed,
   EtcdDirNotEmpty,
   EtcdEventIndexCleared,
@@ -26,12 +27,13 @@ async function setUp() {
     dir,
     keys: useKeys(await useBridge()),
     entries: () => entriesBelow(`${dir}/`),
-    leases: async () => ((await gateway('/lease/leases', {})).leases ?? []).map(({ ID }) => ID),
+    /** The leases of its entries. */
+    leases: async () =>
+      ((await gateway('/kv/range', { key: base64(`${dir}/`), range_end: base64(`${dir}0`) })).kvs ?? []).map(
+        ({ lease }) => lease,
+      ),
   };
 }
-
-/** The leases that bridges have made: they have the same highest bits. */
-const ofBridges = (leases: readonly string[]): string[] => leases.filter((id) => BigInt(id) >> 48n === 0x2b71n);
 
 test('an entry is named by its create revision, and has a lease of its own, which ends with it', async () => {
   const { dir, keys, entries, leases } = await setUp();
@@ -40,10 +42,14 @@ test('an entry is named by its create revision, and has a lease of its own, whic
   expect(action).toBe('create');
   expect(entry).toMatchObject({ key: `${dir}/${VALUE}`, value: VALUE });
   expect(node).toMatchObject({ key: `${dir}/${String(entry?.rank).padStart(20, '0')}`, value: VALUE, ttl: 30 });
-  expect(ofBridges(await leases()).length).toBeGreaterThan(0);
+  const [lease] = await leases();
   expect((await keys.get(node.key)).node).toMatchObject({ value: VALUE, ttl: expect.any(Number) });
   expect(await keys.delete(node.key)).toMatchObject({ action: 'delete', prevNode: { value: VALUE } });
   expect(await entries()).toEqual([]);
+  await until(
+    () => gateway('/lease/timetolive', { ID: lease }),
+    ({ TTL }) => TTL === '-1',
+  );
 });
 
 test('an append that is repeated makes one entry, with one lease', async () => {
@@ -54,6 +60,14 @@ test('an append that is repeated makes one entry, with one lease', async () => {
   expect(await entries()).toHaveLength(1);
   expect((await keys.get(first.node.key)).node.ttl).toBeGreaterThan(30);
   await keys.delete(first.node.key);
+});
+
+test('a value with the uuid of another entry is refused, and leaves that entry alone', async () => {
+  const { dir, keys, entries } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  expect(await rejection(keys.createInOrder(dir, `shared:${VALUE}`, { ttl: 30 }))).toBeInstanceOf(EtcdAlreadyExist);
+  expect(await entries()).toMatchObject([{ value: VALUE }]);
+  await keys.delete(node.key);
 });
 
 test('two entries without a value are two entries', async () => {
