@@ -143,7 +143,7 @@ export class LockRequests {
 
   /**
    * Reads keys, each by itself, at one revision. Linearizable. Resolves to the entries that are there, by key.
-   * @param keys at most {@link transactions.MOST_READS}
+   * @param keys at most {@link transactions.READS_A_TRANSACTION}
    */
   readEach(keys: readonly string[], options: CallOptions): Promise<Made & Pick<LeaseRenewal, 'entries'>> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
@@ -212,8 +212,7 @@ export class LockRequests {
       if (granted <= 0) throw new NotFound('the lease is gone');
       const entries = new Map<string, V3Entry>();
       let made = madeOf(alive);
-      for (let from = 0; from < keys.length; from += transactions.MOST_READS) {
-        const some = keys.slice(from, from + transactions.MOST_READS);
+      for (const some of transactions.readable(keys)) {
         const answer = await member.ask('/kv/txn', transactions.readEach(some));
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });

@@ -82,7 +82,27 @@ export const READS_A_TRANSACTION = 100;
  * Most keys that {@link readEach} takes. etcd's default limit is 128 operations, and a transaction inside another may have as many as
  * the outer one leaves of them.
  */
-export const MOST_READS = (128 - READS_A_TRANSACTION) * READS_A_TRANSACTION;
+const MOST_READS = (128 - READS_A_TRANSACTION) * READS_A_TRANSACTION;
+
+/** Most bytes of keys that {@link readEach} takes: such a request is an entry of etcd's raft log, which has a limit of 1.5 MiB. */
+const MOST_BYTES = 512 * 1024;
+
+/** Splits keys into lists that {@link readEach} takes. */
+export function* readable(keys: readonly string[]): Iterable<readonly string[]> {
+  let some: string[] = [];
+  let bytes = 0;
+  for (const key of keys) {
+    const size = Buffer.byteLength(key);
+    if (some.length === MOST_READS || (some.length > 0 && bytes + size > MOST_BYTES)) {
+      yield some;
+      some = [];
+      bytes = 0;
+    }
+    some.push(key);
+    bytes += size;
+  }
+  if (some.length > 0) yield some;
+}
 
 /** Reads keys, each by itself, at one revision. More than {@link READS_A_TRANSACTION} of them are read by transactions inside this one. */
 export function readEach(keys: readonly string[]): Json {

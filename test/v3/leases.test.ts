@@ -45,6 +45,23 @@ test('a hold is lost at the next renewal if its key was written again without th
   expect(await held.release()).toBe(false);
 });
 
+test('the key of a hold that may have expired is not removed if somebody else has written it', async () => {
+  const [proxy, name] = [await useProxy(), freshName()];
+  const client = useV3(proxy.url);
+  const held = await new LockManager(client, { ttl: 2 }).acquire(name);
+  const allow = proxy.intercept(() => ({ swallow: true }));
+  await until(
+    () => held.signal.aborted,
+    (aborted) => aborted,
+  );
+  await untilGone(name);
+  await gateway('/kv/put', { key: base64(held.key), value: base64('somebody else') });
+  allow();
+  expect(await held.release()).toBe(false);
+  await client.close();
+  expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key, value: 'somebody else' }]);
+});
+
 test('a hold is lost with EtcdClusterIdChanged as the cause if another cluster answers that there is no such lease', async () => {
   const other = await useAlteredMember((asked, { body }) =>
     asked === 'POST /v3/lease/keepalive'

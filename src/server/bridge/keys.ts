@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { pause } from '../../cancellation.ts';
+import { ignore, pause, Scope } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { errorText } from '../../error-text.ts';
 import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress } from '../../errors.ts';
-import { Backoff, now } from '../../time.ts';
+import { keepTrying } from '../../pending-work.ts';
+import { Backoff, Deadline, now } from '../../time.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 import type {
   Append,
@@ -34,11 +35,14 @@ const debug = createDebug('bridge');
 type EntryKey = Extract<BridgedKey, { kind: 'entry' }>;
 type Found = Made & { readonly own: V3Entry };
 
-/** Which leases a bridge has made, for one entry each: the highest bits of their ids. Others may have further entries. */
-const OWN_LEASES = 0x2b71n;
-const freshLease = (): string => String((OWN_LEASES << 48n) | BigInt(`0x${randomBytes(6).toString('hex')}`));
+/**
+ * Which leases a bridge has made, for one entry each: the highest bits of their ids. Others may have further entries. This package's
+ * own clients never choose such an id.
+ */
+const OWN_LEASES = 0x2b715cn;
+const freshLease = (): string => String((OWN_LEASES << 40n) | BigInt(`0x${randomBytes(5).toString('hex')}`));
 const isOwnLease = (lease: string | undefined): lease is string =>
-  lease !== undefined && BigInt(lease) >> 48n === OWN_LEASES;
+  lease !== undefined && BigInt(lease) >> 40n === OWN_LEASES;
 
 /** etcd's maximum TTL of a lease, in seconds. */
 const LONGEST_TTL = 9_000_000_000;
@@ -46,8 +50,15 @@ const LONGEST_TTL = 9_000_000_000;
 /** How often a renewal is tried while the entry changes in between. */
 const MOST_TRIES = 3;
 
-/** Seconds: for how long a poll listens to a member that sends nothing before it reads again. */
-const SILENCE = 60;
+/** Seconds for which a poll listens to a member that sends nothing before it asks again. */
+const SILENCE = 20;
+const SILENT = new Error('no event in time');
+
+/** Seconds: the TTL of an entry that is about to be made one that never expires. */
+const FIRST_TTL = 60;
+
+/** Seconds for which a bridge tries to end a lease. It would also expire. */
+const END_LEASES_FOR = 600;
 
 /**
  * Locks on etcd v3 as the keys of etcd v2 that python-etcd's `Lock` uses. The entry with create revision 7 of the lock `name` is
@@ -120,9 +131,9 @@ export class BridgedKeys implements ServedKeys {
       compare(own, options, before);
       const { requests } = this.#client;
       const { isRemoved, revision } = await requests.remove(own.key, { value: own.value, rank: own.rank }, {});
+      this.#endLease(own.lease);
       // Somebody else has removed it, unless an earlier request of this call has.
       if (!isRemoved) await this.#find(at);
-      this.#endLease(own.lease);
       const prevNode = nodeOf(at.path, own);
       const node = removedNode(prevNode, revision);
       return { ...this.#answer(), action: isConditional(options) ? 'compareAndDelete' : 'delete', node, prevNode };
@@ -139,11 +150,15 @@ export class BridgedKeys implements ServedKeys {
   }
 
   async *stream(key: string, options: WatchOptions = {}): AsyncIterable<KeyEvent> {
-    const at = this.#at(key);
-    if (at.kind !== 'entry') yield* this.#eventsBelow(at, options);
-    else {
-      const event = await this.watch(key, options);
-      if (event) yield event;
+    try {
+      const at = this.#at(key);
+      if (at.kind !== 'entry') yield* this.#eventsBelow(at, options);
+      else {
+        const event = await this.watch(key, options);
+        if (event) yield event;
+      }
+    } catch (error) {
+      throw inTermsOfV2(error);
     }
   }
 
@@ -168,22 +183,23 @@ export class BridgedKeys implements ServedKeys {
     throw etcdError(100, `${path}/${nameOf(rank)}`, Number(made.revision));
   }
 
-  /** Creates an entry with a lease of its own. If it exists, gives it that lease. */
+  /** Creates an entry with a lease of its own. If it exists, renews it. */
   async #append(key: string, value: string, ttl: number | null): Promise<V3Entry> {
     for (;;) {
-      const lease = await this.#grant(ttl);
+      // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
+      const lease = await this.#grant(ttl ?? FIRST_TTL);
       const own = await this.#create(key, value, lease);
-      if (own.lease === lease) return own;
-      if (own.value !== value) {
-        this.#endLease(lease);
-        throw etcdError(105, `${key} has another value`, 0);
-      }
-      const moved = await this.#move(own, lease);
-      if (moved) return moved;
+      const isNew = own.lease === lease;
+      if (isNew && ttl !== null) return own;
+      if (!isNew) this.#endLease(lease);
+      if (own.value !== value) throw etcdError(105, `${key} has another value`, 0);
+      // An older request with the same value may only prolong its entry: not put it on a lease that was granted long ago.
+      const renewed = await this.#renew(own, ttl);
+      if (renewed) return renewed;
     }
   }
 
-  async #create(key: string, value: string, lease: string | undefined): Promise<V3Entry> {
+  async #create(key: string, value: string, lease: string): Promise<V3Entry> {
     try {
       const { own } = await this.#client.requests.append(key, { value, lease, whole: false, unanswered: { count: 0 } });
       return own;
@@ -207,7 +223,7 @@ export class BridgedKeys implements ServedKeys {
         throw error;
       }
     }
-    return this.#move(own, await this.#grant(ttl));
+    return this.#move(own, ttl === null ? undefined : await this.#grant(ttl));
   }
 
   /** Puts an entry on another lease, and ends the one that it had if a bridge made it. */
@@ -218,8 +234,7 @@ export class BridgedKeys implements ServedKeys {
     return moved === undefined ? undefined : { ...own, lease, modified: moved };
   }
 
-  async #grant(ttl: number | null): Promise<string | undefined> {
-    if (ttl === null) return undefined;
+  async #grant(ttl: number): Promise<string> {
     const lease = freshLease();
     await this.#client.requests.grant(lease, ttl, {});
     return lease;
@@ -228,11 +243,22 @@ export class BridgedKeys implements ServedKeys {
   /** Ends a lease that a bridge made, in the background: it has no entry any more, so that it would also expire. */
   #endLease(lease: string | undefined): void {
     if (!isOwnLease(lease)) return;
-    const ended = this.#client.requests.revoke(lease, { background: true });
-    this.#client.pending.add(
-      `lease ${lease}`,
-      ended.catch((error: unknown) => debug('lease %s not ended: %s', lease, error)),
+    const { pending, destroyed, requests } = this.#client;
+    const until = Deadline.after(END_LEASES_FOR);
+    let isDone = false;
+    const attempt = async (): Promise<void> => {
+      try {
+        await requests.revoke(lease, { background: true });
+        isDone = true;
+      } catch (error) {
+        debug('lease %s not ended yet: %s', lease, error);
+      }
+    };
+    const more = (): boolean => !isDone && !until.passed;
+    const ended = attempt().then(() =>
+      keepTrying(more, attempt, { most: 2, closing: pending.closing, signal: destroyed }),
     );
+    pending.add(`lease ${lease}`, ended.catch(ignore));
   }
 
   async #whyNotDeleted({ path }: BridgedKey, key: string): Promise<Error> {
@@ -244,7 +270,9 @@ export class BridgedKeys implements ServedKeys {
   async #watchEntry(at: EntryKey, { after, signal, started }: WatchOptions): Promise<KeyEvent | undefined> {
     const { requests } = this.#client;
     const backoff = new Backoff({ first: 100, most: 5000 });
+    const rest = () => pause(backoff.next(), ...(signal ? [signal] : []));
     let hasBegun = false;
+    let hasChanged = false;
     while (!signal?.aborted) {
       try {
         const { own, revision } = await requests.createdAt(at.path, at.rank, { signal });
@@ -256,13 +284,16 @@ export class BridgedKeys implements ServedKeys {
             removedNode({ key: `${at.path}/${nameOf(at.rank)}`, createdIndex: Number(at.rank) }, revision),
           );
         if (after !== undefined && own.modified > BigInt(after)) return this.#event('set', nodeOf(at.path, own));
-        const end = await untilDeleted(this.#client, own, { since: revision, ttl: SILENCE, signal });
-        if (end !== 'failure') backoff.reset();
-        else await pause(backoff.next(), ...(signal ? [signal] : []));
+        // A watch has reported a removal, but the entry is still there: pause, in case that this goes on.
+        if (hasChanged) await rest();
+        const end = await untilDeleted(this.#client, own, { since: revision, ttl: null, signal });
+        hasChanged = end === 'change';
+        if (end === 'silence') backoff.reset();
+        if (end === 'failure') await rest();
       } catch (error) {
         if (!hasBegun || signal?.aborted) throw error;
         debug('poll of %s: %s', at.path, error);
-        await pause(backoff.next(), ...(signal ? [signal] : []));
+        await rest();
       }
     }
     return undefined;
@@ -278,13 +309,30 @@ export class BridgedKeys implements ServedKeys {
       throw etcdError(401, `the requested history has been cleared [${from}]`, Number(revision));
     started?.(Number(revision));
     for (;;) {
-      const events = await requests.events(`${path}/`, from, { signal });
+      const events = await this.#events(path, from, signal);
       if (!events) return;
       for (const event of events) {
         const change = this.#change(event);
         if (change && recursive) yield change;
         from = event.revision + 1n;
       }
+    }
+  }
+
+  /** Resolves to no events if the member has sent nothing for long. */
+  async #events(
+    path: string,
+    from: bigint,
+    signal: WatchOptions['signal'],
+  ): Promise<readonly StoreEvent[] | undefined> {
+    const over = new Scope(signal).abortAt(Deadline.after(SILENCE), () => SILENT);
+    try {
+      return await this.#client.requests.events(`${path}/`, from, { signal: over });
+    } catch (error) {
+      if (error !== SILENT) throw error;
+      return [];
+    } finally {
+      over.dispose();
     }
   }
 

@@ -35,8 +35,11 @@ class Round {
 
 const ifUsable = (round: Round | undefined): Round | undefined => (round?.stop.aborted ? undefined : round);
 
-/** Returns an id for a new lease: positive, because members may disagree about a negative one. */
-const freshId = (): string => String((randomBytes(8).readBigUInt64BE() >> 1n) | 1n);
+/**
+ * Returns an id for a new lease: positive, because members may disagree about a negative one. Its highest bit is set, unlike in the
+ * ids that a bridge chooses.
+ */
+const freshId = (): string => String((randomBytes(8).readBigUInt64BE() >> 1n) | (1n << 62n));
 
 /** A lease of etcd, and the entries that hang on it. */
 export class EtcdLease {

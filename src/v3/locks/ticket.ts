@@ -358,7 +358,7 @@ export class V3Ticket implements Ticket, Tenant {
     const { requests } = this.#client;
     const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
     // Nobody else has had or will have such a key, so that nothing needs to be compared, which is a sixth of a cycle's time.
-    if (this.#isSingleUse && !this.#isDoubtful) return requests.delete(this.key, call);
+    if (this.#isSingleUse && !this.#isDoubtful && own && !mayHaveExpired(own)) return requests.delete(this.key, call);
     // A request that is carried out late must not remove a later entry of the same value.
     let rank = own?.rank;
     if (rank === undefined) {
@@ -452,6 +452,10 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 }
+
+/** Whether the entry may be gone, so that its key may be somebody else's. */
+const mayHaveExpired = ({ sentAt, granted }: OwnEntry): boolean =>
+  granted !== null && new Deadline(sentAt + granted * 1000).passed;
 
 function leasesGone({ message, errorCode, httpStatus }: NotFound): EtcdException {
   const why = `${message}: ${MOST_LEASES} leases were gone as soon as they were granted`;

@@ -12,7 +12,7 @@ import {
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
-import { freshName, rejection } from '../../support/locks.ts';
+import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { until } from '../../support/until.ts';
 import { useBridge, useKeys, useLocks } from './use-bridge.ts';
 
@@ -60,6 +60,33 @@ test('an append that is repeated makes one entry, with one lease', async () => {
   expect(await entries()).toHaveLength(1);
   expect((await keys.get(first.node.key)).node.ttl).toBeGreaterThan(30);
   await keys.delete(first.node.key);
+});
+
+test('an append that arrives late prolongs the entry, and does not put it on its own, older lease', async () => {
+  const { dir, keys, leases } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const before = await leases();
+  await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  expect(await leases()).toEqual(before);
+  await keys.delete(node.key);
+});
+
+test.each([30, null])('an append that is carried out after the removal makes no entry (TTL: %s)', async (ttl) => {
+  const { dir, entries, leases } = await setUp();
+  const proxy = await useProxy();
+  const keys = useKeys(await useBridge({ endpoints: proxy.url }));
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl });
+  expect(await leases()).toEqual([ttl === null ? undefined : expect.any(String)]);
+  await keys.delete(node.key);
+  const append = proxy.requests.find(({ body }) => body.includes('"create_revision":"0"'));
+  const message = JSON.parse(append?.body ?? '') as { success: [{ request_put: { lease: string } }] };
+  const { lease } = message.success[0].request_put;
+  await until(
+    () => gateway('/lease/timetolive', { ID: lease }),
+    ({ TTL }) => TTL === '-1',
+  );
+  expect(await gateway('/kv/txn', message)).toHaveProperty('error');
+  expect(await entries()).toEqual([]);
 });
 
 test('a value with the uuid of another entry is refused, and leaves that entry alone', async () => {
