@@ -29,7 +29,7 @@ test.each([
   expect(order).toEqual([]);
   await first.release();
   await second;
-  expect(await last.isAcquired()).toBe(false);
+  expect(await last.state()).toMatchObject({ isTaken: false });
   await go.release();
   await third;
   expect(order).toEqual([kind, 'python-etcd']);
