@@ -54,7 +54,7 @@ const faults = (
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
     // After the others. They mostly wait, so that more of them fit than there are processors.
-    sequence: { groupOrder: 1, sequencer: LongestFirst },
+    sequence: { groupOrder: 1 },
     maxWorkers: 8,
   },
 });

@@ -100,14 +100,11 @@ export class LockRequests {
     });
   }
 
-  /** Reads the entry of a queue that was created at a revision. Linearizable. */
-  createdAt(path: string, revision: bigint, options: CallOptions): Promise<Made & { own: V3Entry | undefined }> {
+  /** Reads the keys below a path that were created at a revision. Linearizable. */
+  createdAt(path: string, revision: bigint, options: CallOptions): Promise<Listing> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/range', transactions.createdAt(`${path}/`, revision));
-      const own = decodeRange(answer.fields)
-        .map(entryOf)
-        .find(({ key }) => !key.includes('/', path.length + 1));
-      return { ...madeOf(answer), own };
+      return { ...madeOf(answer), entries: decodeRange(answer.fields).map(entryOf) };
     });
   }
 

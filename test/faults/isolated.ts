@@ -51,8 +51,7 @@ export const isolated = (role: 'leader' | 'follower') =>
         // Begun at once: later, the client may have learned from its watch that the member has no leader.
         const isolating = isolate(member);
         const releasing = holder.give();
-        await contest.untilAsked([member], isRemoval);
-        await isolating;
+        await Promise.all([isolating, contest.untilAsked([member], isRemoval)]);
         const elected = moment();
         const next = await waiting;
         recovered(context, { from: elected, to: next.at, limit: role === 'leader' ? ELECTED : SHOWN });

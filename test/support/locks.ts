@@ -55,7 +55,7 @@ export const escaped = (path: string): string => path.split('/').map(encodeURICo
 export async function entriesIn(directory: string, etcd = inject('etcd')): Promise<RawEntry[]> {
   const { body } = await raw('GET', `${escaped(directory)}?sorted=true&quorum=true`, undefined, etcd);
   const files = (body.node?.nodes ?? []).filter(({ dir }) => !dir);
-  if (etcd === inject('plain')) return files;
+  if (etcd !== inject('etcd') || etcd === inject('plain')) return files;
   // A bridge shows the TTL of an entry only if that entry is read.
   const read = files.map(async (file) => (await raw('GET', escaped(file.key), undefined, etcd)).body.node ?? file);
   return Promise.all(read);

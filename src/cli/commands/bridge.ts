@@ -73,8 +73,9 @@ async function start(options: BridgeOptions, listen: string): Promise<Bridge> {
   try {
     return await Bridge.start(options);
   } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    if ('syscall' in error) throw new Error(`cannot listen on ${listen}: ${error.message}. Try another --listen.`);
-    throw new UsageError(error.message);
+    if (error instanceof Error && 'syscall' in error)
+      throw new Error(`cannot listen on ${listen}: ${error.message}. Try another --listen.`);
+    if (error instanceof RangeError || error instanceof TypeError) throw new UsageError(error.message);
+    throw error;
   }
 }

@@ -14,7 +14,7 @@ import { checkListening, urlOf } from '../listening.ts';
 import { BridgedKeys } from './keys.ts';
 
 /** Options of {@link Bridge.start}: where to listen, and how to reach etcd v3. */
-export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix'> {
+export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'> {
   /** TCP port to listen on. Default 0: any free port. */
   readonly port?: number;
   /**
@@ -24,6 +24,8 @@ export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionP
    * status 403.
    */
   readonly host?: string;
+  /** Where the lock queues are, on both sides of the bridge: a key of etcd v2, so not empty. Default `/_locks`. */
+  readonly lockPrefix?: string;
   /** URLs of all bridges, for clients that ask for the members of the cluster. Default: that of this bridge. */
   readonly advertise?: readonly string[];
 }

@@ -11,6 +11,8 @@ export type BridgedKey =
   /** The entry of a queue that was created at this revision. */
   | { readonly kind: 'entry'; readonly path: string; readonly rank: bigint };
 
+export type EntryKey = Extract<BridgedKey, { kind: 'entry' }>;
+
 /** The name of an entry: its create revision, as wide as etcd v2 names a key in order. */
 const ENTRY = /^(.+)\/(\d{20})$/;
 

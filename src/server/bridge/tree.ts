@@ -13,6 +13,15 @@ export const nodeOf = (path: string, { rank, value, modified, ttl }: V3Entry): N
   nodes: [],
 });
 
+/** Returns a removed entry as etcd v2 would show it. */
+export const removedNode = ({ key, createdIndex }: Pick<Node, 'key' | 'createdIndex'>, revision: bigint): Node => ({
+  key,
+  dir: false,
+  createdIndex,
+  modifiedIndex: Number(revision),
+  nodes: [],
+});
+
 /**
  * Returns a directory as etcd v2 would show it. One that nobody uses is empty: a waiter whose entry has expired must learn that,
  * and not that its lock is unknown.

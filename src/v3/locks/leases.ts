@@ -1,16 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { ignore, orAborted, Scope } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
 import { EtcdException } from '../../errors.ts';
-import { keepTrying } from '../../pending-work.ts';
 import type { RenewalOptions } from '../../recipe/store.ts';
 import { Deadline, now } from '../../time.ts';
 import type { LeaseRenewal } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
-import { hedgeRenewalAfter, REMOVE_EVERY } from './timing.ts';
-
-const debug = createDebug('lease');
+import { endLease } from './lease-end.ts';
+import { hedgeRenewalAfter } from './timing.ts';
 
 /** An entry that hangs on a lease. */
 export interface Tenant {
@@ -170,23 +167,8 @@ export class EtcdLease {
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.#granted === 0 && !this.#granting) return;
-    const { pending } = this.#client;
-    let isDone = false;
-    const attempt = async (): Promise<void> => {
-      try {
-        await this.#client.requests.revoke(this.id, { background: true });
-        isDone = true;
-      } catch (error) {
-        debug('lease %s not ended yet: %s', this.id, error);
-      }
-    };
-    const first = attempt();
-    const until = Deadline.after(Math.max(this.#granted, this.ttl));
-    const more = (): boolean => !isDone && !until.passed;
-    const ended = first.then(() =>
-      keepTrying(more, attempt, { most: REMOVE_EVERY, closing: pending.closing, signal: this.#client.destroyed }),
-    );
-    if (matters) pending.add(`lease ${this.id}`, ended);
+    const ended = endLease(this.#client, this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
+    if (matters) this.#client.pending.add(`lease ${this.id}`, ended);
     else this.#client.leases.ends(ended);
   }
 

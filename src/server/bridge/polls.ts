@@ -1,0 +1,110 @@
+import { pause, Scope } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import { Backoff, Deadline, now } from '../../time.ts';
+import { etcdError } from '../../v2/error-codes.ts';
+import type { KeyEvent, Node, WatchOptions } from '../../v2/keys-api.ts';
+import type { V3Client } from '../../v3/client.ts';
+import { untilDeleted } from '../../v3/locks/deletion.ts';
+import type { StoreEvent } from '../../v3/requests.ts';
+import type { BridgedEntries } from './entries.ts';
+import { type EntryKey, nameOf } from './target.ts';
+import { nodeOf, removedNode } from './tree.ts';
+
+const debug = createDebug('bridge');
+
+/** Seconds for which a poll listens to a member that sends nothing before it asks again. */
+const SILENCE = 20;
+const SILENT = new Error('no event in time');
+
+/** The long polls of etcd v2, as watches of etcd v3. */
+export class BridgedPolls {
+  readonly #client: V3Client;
+  readonly #entries: BridgedEntries;
+
+  constructor(client: V3Client, entries: BridgedEntries) {
+    this.#client = client;
+    this.#entries = entries;
+  }
+
+  /** Waits until the entry is gone, or has been written after the index. An entry that is gone never comes back. */
+  async entry(at: EntryKey, { after, signal, started }: WatchOptions): Promise<KeyEvent | undefined> {
+    const backoff = new Backoff({ first: 100, most: 5000 });
+    const rest = () => pause(backoff.next(), ...(signal ? [signal] : []));
+    let hasBegun = false;
+    let hasChanged = false;
+    while (!signal?.aborted) {
+      try {
+        const { own, revision } = await this.#entries.read(at, { signal });
+        if (!hasBegun) started?.(Number(revision));
+        hasBegun = true;
+        if (!own)
+          return this.#event(
+            'delete',
+            removedNode({ key: `${at.path}/${nameOf(at.rank)}`, createdIndex: Number(at.rank) }, revision),
+          );
+        if (after !== undefined && own.modified > BigInt(after)) return this.#event('set', nodeOf(at.path, own));
+        // A watch has reported a removal, but the entry is still there: pause, in case that this goes on.
+        if (hasChanged) await rest();
+        const end = await untilDeleted(this.#client, own, { since: revision, ttl: null, signal });
+        hasChanged = end === 'change';
+        if (end === 'silence') backoff.reset();
+        if (end === 'failure') await rest();
+      } catch (error) {
+        if (!hasBegun || signal?.aborted) throw error;
+        debug('poll of %s: %s', at.path, error);
+        await rest();
+      }
+    }
+    return undefined;
+  }
+
+  /** Yields the changes of entries below a path, until those since the last one are no longer known. */
+  async *below(path: string, options: WatchOptions): AsyncGenerator<KeyEvent> {
+    const { after, recursive, signal, started } = options;
+    const { requests } = this.#client;
+    const { revision } = await requests.get(path, { signal });
+    let from = after === undefined ? revision + 1n : BigInt(after) + 1n;
+    if (from <= revision && !(await requests.knowsSince(path, from, { signal })))
+      throw etcdError(401, `the requested history has been cleared [${from}]`, Number(revision));
+    started?.(Number(revision));
+    for (;;) {
+      const events = await this.#events(path, from, signal);
+      if (!events) return;
+      for (const event of events) {
+        const change = this.#change(event);
+        if (change && recursive) yield change;
+        from = event.revision + 1n;
+      }
+    }
+  }
+
+  /** Resolves to no events if the member has sent nothing for long. */
+  async #events(
+    path: string,
+    from: bigint,
+    signal: WatchOptions['signal'],
+  ): Promise<readonly StoreEvent[] | undefined> {
+    const over = new Scope(signal).abortAt(Deadline.after(SILENCE), () => SILENT);
+    try {
+      return await this.#client.requests.events(`${path}/`, from, { signal: over });
+    } catch (error) {
+      if (error !== SILENT) throw error;
+      return [];
+    } finally {
+      over.dispose();
+    }
+  }
+
+  #change({ key, revision, written, previous }: StoreEvent): KeyEvent | undefined {
+    const path = key.slice(0, key.lastIndexOf('/'));
+    const entry = written ?? previous;
+    if (!entry) return undefined;
+    const node = nodeOf(path, entry);
+    if (!written) return this.#event('delete', removedNode(node, revision));
+    return this.#event(written.rank === revision ? 'create' : 'set', node);
+  }
+
+  #event(action: string, node: Node): KeyEvent {
+    return { clusterId: this.#client.clusterId, sentAt: now(), action, node, index: node.modifiedIndex };
+  }
+}

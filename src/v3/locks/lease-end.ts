@@ -1,0 +1,24 @@
+import { createDebug } from '../../debug.ts';
+import { keepTrying } from '../../pending-work.ts';
+import type { Deadline } from '../../time.ts';
+import type { V3Client } from '../client.ts';
+import { REMOVE_EVERY } from './timing.ts';
+
+const debug = createDebug('lease');
+
+/** Ends a lease, and with it its entries: tries until that is done, or until the deadline. Never rejects. */
+export async function endLease(client: V3Client, id: string, until: Deadline): Promise<void> {
+  const { pending, requests, destroyed } = client;
+  let isDone = false;
+  const attempt = async (): Promise<void> => {
+    try {
+      await requests.revoke(id, { background: true });
+      isDone = true;
+    } catch (error) {
+      debug('lease %s not ended yet: %s', id, error);
+    }
+  };
+  await attempt();
+  const more = (): boolean => !isDone && !until.passed;
+  await keepTrying(more, attempt, { most: REMOVE_EVERY, closing: pending.closing, signal: destroyed });
+}
