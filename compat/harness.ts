@@ -11,6 +11,8 @@ export interface ClientOptions {
   readonly versionPrefix?: string;
   /** Fails over to another member when one does not answer. */
   readonly allowReconnect?: boolean;
+  readonly username?: string;
+  readonly password?: string;
 }
 
 /** An exception in Python: `type` is the name of its class. */

@@ -57,3 +57,8 @@ export function checkInteger(what: string, value: unknown, min: number): void {
   if (Number.isSafeInteger(value) && (value as number) >= min) return;
   throw new RangeError(`${what} must be an integer ≥ ${min}, got ${show(value)}`);
 }
+
+/** @throws {TypeError} unless the flag is a boolean; the message shows its name and value */
+export function checkBoolean(name: string, flag: unknown): void {
+  if (typeof flag !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(flag)}`);
+}

@@ -5,7 +5,7 @@ import { errorText } from '../error-text.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Flags whose file contains a secret. */
-const SECRET = ['--key', '--password-file'];
+const SECRET = ['--key', '--listen-key', '--password-file'];
 
 /**
  * Returns the first line of a password file.

@@ -52,6 +52,11 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part)));
 }
 
+/** Prints an object on stderr as one line of JSON that begins with the time. Unprintable characters in strings become `\uXXXX`. */
+export function logJson(record: object): void {
+  process.stderr.write(`${printable(JSON.stringify({ time: new Date().toISOString(), ...record }))}\n`);
+}
+
 /** Returns the number of characters per line of stdout: COLUMNS, else the width of the terminal, else no limit. */
 export function outputWidth(): number {
   const columns = process.env['COLUMNS'] ?? '';

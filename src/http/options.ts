@@ -155,7 +155,11 @@ function checkCredentials({ username, password }: HttpOptions): string | undefin
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 }
 
-function checkTls({ ca, cert, key }: HttpOptions): TlsSettings {
+/**
+ * Checks certificates and a private key.
+ * @throws {TypeError | RangeError} if one of them is invalid; the message never shows a private key
+ */
+export function checkTls({ ca, cert, key }: TlsSettings): TlsSettings {
   if ((cert === undefined) !== (key === undefined))
     throw new TypeError(`cert and key must be given together, got only ${cert === undefined ? 'key' : 'cert'}`);
   if (ca !== undefined && !isCertificates(ca))

@@ -1,8 +1,8 @@
-import { checkSecondsOrNone, show } from '../checks.ts';
+import { checkBoolean, checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
-import { checkBoolean, checkMargin, checkName, checkSignal, checkTtl, LONGEST_TTL } from '../recipe/option-checks.ts';
+import { checkMargin, checkName, checkSignal, checkTtl, LONGEST_TTL } from '../recipe/option-checks.ts';
 import { checkLabel, DEFAULT_LABEL } from './label.ts';
 
 /** What both a manager and a single request can set. */

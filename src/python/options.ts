@@ -1,8 +1,8 @@
-import { checkSecondsOrNone, show } from '../checks.ts';
+import { checkBoolean, checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
 import { parseValue } from '../recipe/entries/entry-value.ts';
-import { checkBoolean, checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
+import { checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
 /** Options of a `Lock`. */
 export interface LockOptions {

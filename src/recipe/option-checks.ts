@@ -42,11 +42,6 @@ export function checkMargin(what: string, ttl: number, margin = defaultMargin(tt
   if (margin >= ttl) throw new RangeError(`margin must be less than ${what} ${ttl}, got ${show(margin)}`);
 }
 
-/** @throws {TypeError} unless the flag is a boolean; the message shows its name and value */
-export function checkBoolean(name: string, flag: unknown): void {
-  if (typeof flag !== 'boolean') throw new TypeError(`${name} must be a boolean, got ${show(flag)}`);
-}
-
 /** @throws {TypeError} unless the signal is an `AbortSignal` or undefined; the message shows the value */
 export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !(signal instanceof AbortSignal))

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { Front } from './front/front.ts';
-import { createHttpServer, listen } from './front/http-server.ts';
+import { createHttpServer, listen, type WebServer } from './front/http-server.ts';
 import { checkListening, urlOf } from './listening.ts';
+import { forEveryone } from './served-keys.ts';
 import { MemoryStore } from './store/memory.ts';
 import { Store } from './store/store.ts';
 
@@ -47,11 +47,11 @@ const OPTIONS = { port: true, host: true } satisfies OptionNames<EmbeddedEtcdOpt
 export class EmbeddedEtcd {
   /** The URL for clients, such as `http://127.0.0.1:34567`. */
   readonly url: string;
-  readonly #server: Server;
+  readonly #server: WebServer;
   readonly #store: Store;
   #stopped: Promise<void> | undefined;
 
-  private constructor(server: Server, store: Store) {
+  private constructor(server: WebServer, store: Store) {
     this.#server = server;
     this.#store = store;
     this.url = urlOf(server);
@@ -74,7 +74,8 @@ export class EmbeddedEtcd {
     const etcd = new EmbeddedEtcd(server, store);
     const id = randomBytes(8).toString('hex');
     const member = { id, name: 'embedded', peerURLs: [], clientURLs: [etcd.url] };
-    server.on('request', new Front(new MemoryStore(store), member, [host]).listener);
+    const keys = forEveryone(new MemoryStore(store));
+    server.on('request', new Front({ keys, member, hosts: [host] }).listener);
     return etcd;
   }
 

@@ -1,6 +1,7 @@
-import type { Server } from 'node:http';
+import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { checkInteger, show } from '../checks.ts';
+import type { WebServer } from './front/http-server.ts';
 
 /** Where a server listens. */
 export interface Listening {
@@ -19,8 +20,8 @@ export function checkListening({ port, host }: Listening): void {
 }
 
 /** Returns a URL that a client can connect to. The loopback address replaces an address that means "all addresses". */
-export function urlOf(server: Server): string {
+export function urlOf(server: WebServer): string {
   const { address, family, port } = server.address() as AddressInfo;
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address;
-  return `http://${family === 'IPv6' ? `[${host}]` : host}:${port}`;
+  return `${server instanceof HttpsServer ? 'https' : 'http'}://${family === 'IPv6' ? `[${host}]` : host}:${port}`;
 }

@@ -22,6 +22,25 @@ export interface ServedKeys extends Pick<KeysApi, 'clusterId' | 'get' | 'watch'>
   stream(key: string, options?: WatchOptions): AsyncIterable<KeyEvent>;
 }
 
+/** The keys that each user of a server may use. */
+export interface KeysOfUsers {
+  /** Id of the cluster; undefined before its first answer. */
+  readonly clusterId: string | undefined;
+  /**
+   * Runs `work` on the keys of the user that an `Authorization` header names.
+   * @throws what `work` throws, or the error of etcd for a user that it refuses
+   */
+  use<T>(authorization: string | undefined, work: (keys: ServedKeys) => Promise<T>): Promise<T>;
+}
+
+/** Returns keys that everyone may use. */
+export const forEveryone = (keys: ServedKeys): KeysOfUsers => ({
+  get clusterId() {
+    return keys.clusterId;
+  },
+  use: (_, work) => work(keys),
+});
+
 const BYTES = /[\udc80-\udcff]/gu;
 
 /** Returns the key with U+FFFD for each byte that is not UTF-8. The argument checks of the client would refuse such bytes. */

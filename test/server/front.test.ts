@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
 import { Front } from '../../src/server/front/front.ts';
 import { createHttpServer } from '../../src/server/front/http-server.ts';
+import { forEveryone } from '../../src/server/served-keys.ts';
 import { V2Client } from '../../src/v2/client.ts';
 import { keysApiContract } from '../suites/keys-api.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
@@ -23,10 +24,8 @@ let url: string;
 beforeAll(async () => {
   etcd = await startEtcd();
   store = new RemoteStore({ endpoints: etcd.url });
-  server.on(
-    'request',
-    new Front(store, { id: '1', name: 'front', peerURLs: [], clientURLs: [] }, ['127.0.0.1']).listener,
-  );
+  const member = { id: '1', name: 'front', peerURLs: [], clientURLs: [] };
+  server.on('request', new Front({ keys: forEveryone(store), member, hosts: ['127.0.0.1'] }).listener);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
 import { Front } from '../../src/server/front/front.ts';
-import { createHttpServer, listen } from '../../src/server/front/http-server.ts';
+import { createHttpServer, listen, type WebServer } from '../../src/server/front/http-server.ts';
+import { forEveryone } from '../../src/server/served-keys.ts';
 import { type Clock, systemClock } from '../../src/server/store/clock.ts';
 import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
@@ -15,7 +15,7 @@ import { until } from './until.ts';
 export interface OpenServer {
   readonly url: string;
   readonly store: Store;
-  readonly server: Server;
+  readonly server: WebServer;
   connections(): Promise<number>;
 }
 
@@ -27,7 +27,7 @@ export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServe
   const store = new Store(clock);
   const server = createHttpServer();
   const member = { id: '1', name: 'open', peerURLs: [], clientURLs: [] };
-  server.on('request', new Front(new MemoryStore(store), member, ['127.0.0.1']).listener);
+  server.on('request', new Front({ keys: forEveryone(new MemoryStore(store)), member, hosts: ['127.0.0.1'] }).listener);
   await listen(server, 0, '127.0.0.1');
   onTestFinished(async () => {
     const closed = once(server, 'close');

@@ -1,16 +1,27 @@
-import { Command } from 'commander';
-import { Bridge, type BridgeOptions } from '../../server/bridge/bridge.ts';
+import { Command, Option } from 'commander';
+import { Bridge } from '../../server/bridge/bridge.ts';
+import type { BridgeOptions, BridgeTls } from '../../server/bridge/options.ts';
+import type { BridgeRecord } from '../../server/bridge/records.ts';
 import { checkListening } from '../../server/listening.ts';
+import { number } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
+import { readPem } from '../files.ts';
 import { explain } from '../help.ts';
 import { outcome } from '../session.ts';
 import { aborted, untilSignalled } from '../signals.ts';
-import { print, printJson, remark } from '../streams.ts';
+import { logJson, print, printJson, remark } from '../streams.ts';
 
 interface Flags {
   readonly listen: string;
   readonly advertise?: string;
+  readonly listenCert?: string;
+  readonly listenKey?: string;
+  readonly listenCa?: string;
+  readonly maxConnections?: number;
+  readonly maxPolls?: number;
+  readonly metrics?: true;
+  readonly log?: 'changes' | 'requests';
   readonly json?: boolean;
 }
 
@@ -20,12 +31,20 @@ export function bridgeCommand(): Command {
     .description(
       'Serve locks on etcd v3 to clients of etcd v2, such as python-etcd. They share queues with clients of etcd v3. Prints its URL.',
     )
-    .option(
-      '--listen <address:port>',
-      'where to listen; port 0 for any free port. The bridge asks for no passwords',
-      '127.0.0.1:4001',
-    )
+    .option('--listen <address:port>', 'where to listen; port 0 for any free port', '127.0.0.1:4001')
     .option('--advertise <urls>', 'URLs of all bridges, for clients that ask for the members; separated by commas')
+    .option('--listen-cert <file>', "PEM file with the bridge's certificate; it then serves HTTPS")
+    .option('--listen-key <file>', 'PEM file with the private key of that certificate')
+    .option('--listen-ca <file>', 'PEM file with CA certificates: each client must have a certificate of one of them')
+    .option('--max-connections <number>', 'close further connections of clients (default: 20000)', number)
+    .option('--max-polls <number>', 'refuse further long polls, with code 300 (default: 10000)', number)
+    .option('--metrics', 'serve /metrics, in the text format of Prometheus')
+    .addOption(
+      new Option(
+        '--log <what>',
+        'print JSON lines to stderr: when the bridge starts and stops, and when it loses etcd ("changes"), or also each request ("requests")',
+      ).choices(['changes', 'requests']),
+    )
     .option('--json', 'print JSON: one line with the URL and the process ID')
     .action(async (flags: Flags, self: Command) => {
       process.exitCode = await outcome(() => serve(optionsOf(flags, self), flags));
@@ -46,16 +65,38 @@ export function bridgeCommand(): Command {
 }
 
 /** @throws {UsageError} for an invalid option */
-function optionsOf({ listen, advertise }: Flags, command: Command): BridgeOptions {
-  const flags = connectionOf(command);
-  if (flags.api === 'v2') throw new UsageError('a bridge is to etcd v3: --api v2 cannot be used with it');
-  const { api: _, ...cluster } = clientOptions(flags);
+function optionsOf(flags: Flags, command: Command): BridgeOptions {
+  const { listen, advertise, maxConnections, maxPolls, metrics, log } = flags;
+  const connection = connectionOf(command);
+  if (connection.api === 'v2') throw new UsageError('a bridge is to etcd v3: --api v2 cannot be used with it');
+  const { api: _, ...cluster } = clientOptions(connection);
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
   if (host === '') throw new UsageError(`--listen must be an address and a port, got "${listen}"`);
   const listening = { host, port: Number(port) };
   checked(() => checkListening(listening));
-  return { ...cluster, ...listening, ...(advertise === undefined ? {} : { advertise: advertise.split(',') }) };
+  return {
+    ...cluster,
+    ...listening,
+    tls: tlsOf(flags),
+    maxConnections,
+    maxPolls,
+    metrics,
+    log: log && ((record) => isLogged(record, log) && logJson(record)),
+    ...(advertise === undefined ? {} : { advertise: advertise.split(',') }),
+  };
 }
+
+function tlsOf({ listenCert, listenKey, listenCa }: Flags): BridgeTls | undefined {
+  if (listenCert === undefined || listenKey === undefined) {
+    if (listenCert === undefined && listenKey === undefined && listenCa === undefined) return undefined;
+    throw new UsageError('to serve HTTPS, both --listen-cert and --listen-key are needed');
+  }
+  const ca = listenCa === undefined ? {} : { ca: readPem(listenCa, '--listen-ca') };
+  return { cert: readPem(listenCert, '--listen-cert'), key: readPem(listenKey, '--listen-key'), ...ca };
+}
+
+const isLogged = ({ event }: BridgeRecord, what: 'changes' | 'requests'): boolean =>
+  what === 'requests' || event !== 'request';
 
 function serve(options: BridgeOptions, { json, listen }: Flags): Promise<number> {
   return untilSignalled(async (signal) => {

@@ -1,39 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import { ignore, sleep } from '../../cancellation.ts';
-import { show } from '../../checks.ts';
-import type { EtcdClientOptions } from '../../client.ts';
-import { checkOptionNames, type OptionNames } from '../../option-names.ts';
+import { promisify } from 'node:util';
+import { sleep } from '../../cancellation.ts';
 import { Deadline } from '../../time.ts';
-import { V3Client } from '../../v3/client.ts';
-import { V3_OPTIONS } from '../../v3/options.ts';
 import { Front } from '../front/front.ts';
-import { createHttpServer, listen } from '../front/http-server.ts';
-import { checkListening, urlOf } from '../listening.ts';
-import { BridgedKeys } from './keys.ts';
+import { createHttpServer, listen, type WebServer } from '../front/http-server.ts';
+import { urlOf } from '../listening.ts';
+import { Health } from './health.ts';
+import { Metrics } from './metrics.ts';
+import { type BridgeOptions, type BridgeSettings, checkBridgeOptions } from './options.ts';
+import { requestRecord } from './records.ts';
+import { BridgeUsers } from './users.ts';
 
-/** Options of {@link Bridge.start}: where to listen, and how to reach etcd v3. */
-export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'> {
-  /** TCP port to listen on. Default 0: any free port. */
-  readonly port?: number;
-  /**
-   * IP address or host name to listen on. Default `127.0.0.1`: only this machine can connect. The bridge asks for no passwords.
-   *
-   * A request's `Host` header must contain an IP address, `localhost`, this name, or that of an advertised URL; otherwise it gets
-   * status 403.
-   */
-  readonly host?: string;
-  /** Where the lock queues are, on both sides of the bridge: a key of etcd v2, so not empty. Default `/_locks`. */
-  readonly lockPrefix?: string;
-  /** URLs of all bridges, for clients that ask for the members of the cluster. Default: that of this bridge. */
-  readonly advertise?: readonly string[];
-}
-
-const OPTIONS = { ...V3_OPTIONS, port: true, host: true, advertise: true } satisfies OptionNames<BridgeOptions>;
+export type { BridgeOptions };
 
 /** Seconds that requests under way may take when the bridge stops. */
 const LAST_REQUESTS = 5;
+
+/** Limits for requests. No request of a lock is as large, or takes as long to arrive. */
+const REQUESTS = { maxHeaderSize: 16_384, requestTimeout: 30 };
 
 /**
  * Serves locks on etcd v3 to clients of etcd v2: python-etcd's `Lock`, unchanged, and this package with `api: 'v2'`. They are in one
@@ -53,16 +38,18 @@ const LAST_REQUESTS = 5;
 export class Bridge {
   /** The URL for clients, such as `http://127.0.0.1:4001`. */
   readonly url: string;
-  readonly #server: Server;
-  readonly #client: V3Client;
+  readonly #server: WebServer;
+  readonly #users: BridgeUsers;
   readonly #front: Front;
+  readonly #log: BridgeSettings['log'];
   #stopped: Promise<void> | undefined;
 
-  private constructor(server: Server, client: V3Client, front: Front) {
+  private constructor(server: WebServer, users: BridgeUsers, settings: BridgeSettings) {
     this.#server = server;
-    this.#client = client;
-    this.#front = front;
+    this.#users = users;
+    this.#log = settings.log;
     this.url = urlOf(server);
+    this.#front = this.#serve(settings);
   }
 
   /**
@@ -72,25 +59,16 @@ export class Bridge {
    * @throws the system's error if the bridge cannot listen on that host and port, such as `EADDRINUSE`
    */
   static async start(options: BridgeOptions = {}): Promise<Bridge> {
-    checkOptionNames(options, OPTIONS);
-    const { port = 0, host = '127.0.0.1', advertise, ...cluster } = options;
-    checkListening({ port, host });
-    const hosts = (advertise ?? []).map(hostOf);
-    if (cluster.lockPrefix !== undefined && !/^\/[^/]/.test(cluster.lockPrefix))
-      throw new RangeError(`lockPrefix of a bridge must be a key of etcd v2, got ${show(cluster.lockPrefix)}`);
-    const client = new V3Client(cluster);
-    const server = createHttpServer();
+    const settings = checkBridgeOptions(options);
+    const users = new BridgeUsers(settings.cluster);
+    const server = createHttpServer({ ...REQUESTS, maxConnections: settings.maxConnections, tls: settings.tls });
     try {
-      await listen(server, port, host);
+      await listen(server, settings.port, settings.host);
     } catch (error) {
-      await client.close({ timeout: 0 }).catch(ignore);
+      await users.close();
       throw error;
     }
-    const id = randomBytes(8).toString('hex');
-    const member = { id, name: 'bridge', peerURLs: [], clientURLs: advertise ?? [urlOf(server)] };
-    const front = new Front(new BridgedKeys(client), member, [host, ...hosts]);
-    server.on('request', front.listener);
-    return new Bridge(server, client, front);
+    return new Bridge(server, users, settings);
   }
 
   /**
@@ -107,7 +85,36 @@ export class Bridge {
     await this.stop();
   }
 
+  #serve({ hosts, advertise, maxPolls, metrics: showMetrics, log }: BridgeSettings): Front {
+    const id = randomBytes(8).toString('hex');
+    const member = { id, name: 'bridge', peerURLs: [], clientURLs: advertise ?? [this.url] };
+    const health = new Health(this.#users.own, log);
+    const countConnections = promisify(this.#server.getConnections.bind(this.#server));
+    const metrics = new Metrics(async () => ({
+      openPolls: front.waits,
+      connections: await countConnections(),
+      isReachable: health.isReachable,
+      leases: this.#users.leases,
+    }));
+    const front: Front = new Front({
+      keys: this.#users,
+      member,
+      hosts,
+      pages: [['/health', health.page], ...(showMetrics ? ([['/metrics', metrics.page]] as const) : [])],
+      maxWaits: maxPolls,
+      onServed: (served) => {
+        metrics.count(served);
+        if (served.call) health.saw(served.error);
+        log?.(requestRecord(served));
+      },
+    });
+    this.#server.on('request', front.listener);
+    log?.({ event: 'listening', url: this.url });
+    return front;
+  }
+
   async #stop(): Promise<void> {
+    this.#log?.({ event: 'stopping' });
     const closed = once(this.#server, 'close').then(() => true);
     this.#server.close();
     this.#front.endWaits();
@@ -117,13 +124,7 @@ export class Bridge {
       this.#server.closeIdleConnections();
     this.#server.closeAllConnections();
     await closed;
-    // Leases that are being ended would also expire.
-    await this.#client.close({ timeout: 1 }).catch(ignore);
+    await this.#users.close();
+    this.#log?.({ event: 'stopped' });
   }
-}
-
-/** @throws {TypeError | RangeError} if an advertised URL is none */
-function hostOf(url: string): string {
-  if (typeof url === 'string' && /^https?:\/\/[^/]+\/?$/.test(url) && URL.canParse(url)) return new URL(url).hostname;
-  throw new RangeError(`advertise must be URLs such as http://host:4001, got ${show(url)}`);
 }

@@ -7,6 +7,7 @@ import type { CallOptions, V3Client } from '../../v3/client.ts';
 import { NotFound } from '../../v3/errors.ts';
 import { endLease } from '../../v3/locks/lease-end.ts';
 import { isDirectly } from '../../v3/locks/reading.ts';
+import type { LeaseCounts } from './lease-counts.ts';
 import { type EntryKey, nameOf } from './target.ts';
 
 /**
@@ -27,9 +28,11 @@ const END_LEASES_FOR = 600;
 /** The entries of clients of etcd v2, each with a lease of its own: how they are read and written. */
 export class BridgedEntries {
   readonly #client: V3Client;
+  readonly #leases: LeaseCounts;
 
-  constructor(client: V3Client) {
+  constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
+    this.#leases = leases;
   }
 
   /** Reads an entry. Linearizable. */
@@ -94,6 +97,7 @@ export class BridgedEntries {
   async #grant(ttl: number): Promise<string> {
     const lease = freshLease();
     await this.#client.requests.grant(lease, ttl, {});
+    this.#leases.granted += 1;
     return lease;
   }
 
@@ -117,6 +121,8 @@ export class BridgedEntries {
 
   /** Ends a lease that a bridge made, in the background: it has no entry any more, so that it would also expire. */
   #end(lease: string | undefined): void {
-    if (isOwnLease(lease)) this.#client.leases.ends(endLease(this.#client, lease, Deadline.after(END_LEASES_FOR)));
+    if (!isOwnLease(lease)) return;
+    this.#leases.ended += 1;
+    this.#client.leases.ends(endLease(this.#client, lease, Deadline.after(END_LEASES_FOR)));
   }
 }

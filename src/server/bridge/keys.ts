@@ -20,6 +20,7 @@ import { idOf } from '../../v3/locks/entry-id.ts';
 import type { ServedKeys } from '../served-keys.ts';
 import { BridgedEntries } from './entries.ts';
 import { inTermsOfV2, translated } from './errors.ts';
+import type { LeaseCounts } from './lease-counts.ts';
 import { BridgedPolls } from './polls.ts';
 import { type BridgedKey, bridged, refused } from './target.ts';
 import { directoryOf, nodeOf, removedNode } from './tree.ts';
@@ -40,9 +41,9 @@ export class BridgedKeys implements ServedKeys {
   readonly #entries: BridgedEntries;
   readonly #polls: BridgedPolls;
 
-  constructor(client: V3Client) {
+  constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
-    this.#entries = new BridgedEntries(client);
+    this.#entries = new BridgedEntries(client, leases);
     this.#polls = new BridgedPolls(client, this.#entries);
   }
 

@@ -2,11 +2,13 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net';
 import { ignore } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
+import { now } from '../../time.ts';
+import { etcdError } from '../../v2/error-codes.ts';
 import type { Change } from '../../v2/keys-api.ts';
 import * as wire from '../../v2/wire.ts';
-import type { ServedKeys } from '../served-keys.ts';
+import type { KeysOfUsers, ServedKeys } from '../served-keys.ts';
 import { readForm } from './body.ts';
-import { isCutOff } from './http-server.ts';
+import { cutOff, isCutOff } from './http-server.ts';
 import { type Page, pagesAbout } from './info.ts';
 import { Pipeline } from './pipeline.ts';
 import * as replies from './replies.ts';
@@ -23,24 +25,52 @@ const KEYS_METHODS = ['HEAD', 'GET', 'PUT', 'POST', 'DELETE'];
 type Read = Extract<wire.KeysRequest, { call: 'get' }>;
 type Write = Exclude<wire.KeysRequest, Read | Wait>;
 
-/** Serves any {@link ServedKeys} over etcd's v2 HTTP API. Pass its `listener` to an HTTP server. */
+/** A request that has been answered, or whose client has hung up. */
+export interface Served {
+  readonly method: string;
+  readonly url: string;
+  /** What it asked the store for; undefined for other pages, and for what is refused before. */
+  readonly call: wire.KeysRequest['call'] | undefined;
+  readonly status: number;
+  /** Why it failed; undefined if it succeeded. */
+  readonly error: unknown;
+  /** From its arrival on. A poll's lasts until its event. */
+  readonly seconds: number;
+  /** IP address of the client; undefined if the connection has ended. */
+  readonly client: string | undefined;
+}
+
+/** What a {@link Front} serves, and how. */
+export interface FrontOptions {
+  readonly keys: KeysOfUsers;
+  /** This server, as its own pages describe it. */
+  readonly member: wire.Member;
+  /** The host that the server was started with, and others by which requests may address it. */
+  readonly hosts: readonly string[];
+  /** Pages besides those of etcd, or in place of them, by path. */
+  readonly pages?: Iterable<readonly [string, Page]>;
+  /** Maximum number of waits at a time. Default: no limit. */
+  readonly maxWaits?: number;
+  readonly onServed?: (served: Served) => void;
+}
+
+/** Serves keys over etcd's v2 HTTP API. Pass its `listener` to an HTTP server. */
 export class Front {
-  readonly #keys: ServedKeys;
-  readonly #hosts: readonly string[];
+  readonly #options: FrontOptions;
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
   /** End the waits under way. */
   readonly #waits = new Set<AbortController>();
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
 
-  /**
-   * @param member this server, as its own pages describe it
-   * @param hosts the host that the server was started with, and others by which requests may address it
-   */
-  constructor(keys: ServedKeys, member: wire.Member, hosts: readonly string[]) {
-    this.#keys = keys;
-    this.#hosts = hosts;
-    this.#pages = pagesAbout(member, () => this.#tally.counts);
+  constructor(options: FrontOptions) {
+    this.#options = options;
+    this.#pages = new Map([...pagesAbout(options.member, () => this.#tally.counts), ...(options.pages ?? [])]);
+  }
+
+  /** The number of waits under way. */
+  get waits(): number {
+    return this.#waits.size;
   }
 
   /** Cuts off the clients that wait, so that they go on at another server. */
@@ -53,7 +83,7 @@ export class Front {
     if (socket.destroyed) return; // reset at an earlier request
     const known = this.#pipelines.get(socket);
     const pipeline = known ?? new Pipeline(socket);
-    if (known ? pipeline.isFull : isCutOff(request)) return void socket.resetAndDestroy();
+    if (known ? pipeline.isFull : isCutOff(request)) return cutOff(socket);
     this.#pipelines.set(socket, pipeline);
     const form = readForm(request);
     form.catch(ignore); // reported when the request's turn comes
@@ -65,56 +95,65 @@ export class Front {
     response.once('close', () => hangUp.abort());
     response.on('error', ignore); // a write fails after the client has hung up
     if (response.destroyed || request.socket.destroyed) return;
+    const begunAt = now();
+    const work: Work = { request, response, form, hangUp, call: undefined };
+    let failure: unknown;
     try {
-      await this.#answer(request, response, form, hangUp);
+      await this.#answer(work);
     } catch (error) {
+      failure = error;
       debug('%s %s: %s', request.method, request.url, error);
       if (response.headersSent) response.destroy();
       else this.#sendOfCluster(response, wire.encodeError(error));
     }
+    const { method = '', url = '' } = request;
+    this.#options.onServed?.({
+      method,
+      url,
+      call: work.call,
+      status: response.statusCode,
+      error: failure,
+      seconds: (now() - begunAt) / 1000,
+      client: request.socket.remoteAddress,
+    });
   }
 
-  async #answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    form: Promise<string>,
-    hangUp: AbortController,
-  ): Promise<void> {
+  async #answer(work: Work): Promise<void> {
+    const { request, response, form } = work;
     const { method = '', url = '' } = request;
-    const refusal = refusalOf(request.headers, this.#hosts);
+    const refusal = refusalOf(request.headers, this.#options.hosts);
     if (refusal !== undefined) return send(response, replies.forbidden(refusal));
     const target = parseTarget(url);
     if (!target) return send(response, replies.malformed);
     const path = clean(target.path);
     if (path !== target.path) return send(response, replies.movedTo({ ...target, path }, method));
     const page = this.#pages.get(path);
-    if (page?.ofCluster) return this.#sendOfCluster(response, replies.page(page, method));
-    if (page) return send(response, replies.page(page, method));
+    if (page?.ofCluster) return this.#sendOfCluster(response, await replies.page(page, method));
+    if (page) return send(response, await replies.page(page, method));
     if (path !== KEYS && !path.startsWith(`${KEYS}/`)) return send(response, replies.notFound);
     if (!KEYS_METHODS.includes(method)) return send(response, replies.notAllowed(KEYS_METHODS));
     const fields = wire.parseFields(await form, target.query);
     const key = path.slice(KEYS.length).replace(/\/$/, '') || '/';
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
     debug('%s %s: %s', method, url, asked);
-    if (asked.call === 'watch') {
-      const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
-      this.#waits.add(hangUp);
-      response.once('close', () => this.#waits.delete(hangUp));
-      await this.#tally.wait(() => serveWait(this.#keys, asked, response, context));
-    } else {
-      const reply = await this.#tally.call(asked, () => this.#reply(asked, noValueOnSuccess));
+    work.call = asked.call;
+    await this.#options.keys.use(request.headers.authorization, async (keys) => {
+      if (asked.call === 'watch') return this.#wait(keys, asked, work);
+      const reply = await this.#tally.call(asked, () => replyOf(keys, asked, noValueOnSuccess));
       this.#sendOfCluster(response, reply);
+    });
+  }
+
+  async #wait(keys: ServedKeys, asked: Wait, { response, hangUp }: Work): Promise<void> {
+    const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#waits.size >= maxWaits) throw etcdError(300, `no more than ${maxWaits} clients can wait here`, 0);
+    const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
+    this.#waits.add(hangUp);
+    try {
+      await this.#tally.wait(() => serveWait(keys, asked, response, context));
+    } finally {
+      this.#waits.delete(hangUp);
     }
-  }
-
-  async #reply(asked: Read | Write, noValueOnSuccess: boolean): Promise<wire.WireReply> {
-    if (asked.call === 'get') return wire.encodeSnapshot(await this.#keys.get(asked.key, asked.options));
-    return wire.encodeChange(await this.#write(asked), noValueOnSuccess);
-  }
-
-  #write(asked: Write): Promise<Change> {
-    if (asked.call === 'delete') return this.#keys.delete(asked.key, asked.options);
-    return this.#keys[asked.call](asked.key, asked.value, asked.options);
   }
 
   #sendOfCluster(response: ServerResponse, reply: wire.WireReply): void {
@@ -123,8 +162,29 @@ export class Front {
   }
 
   #nameCluster(response: ServerResponse): void {
-    if (this.#keys.clusterId !== undefined) response.setHeader('X-Etcd-Cluster-Id', this.#keys.clusterId);
+    const { clusterId } = this.#options.keys;
+    if (clusterId !== undefined) response.setHeader('X-Etcd-Cluster-Id', clusterId);
   }
+}
+
+/** A request that is being served. */
+interface Work {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly form: Promise<string>;
+  /** Aborts when the client hangs up; ends its wait. */
+  readonly hangUp: AbortController;
+  call: Served['call'];
+}
+
+async function replyOf(keys: ServedKeys, asked: Read | Write, noValueOnSuccess: boolean): Promise<wire.WireReply> {
+  if (asked.call === 'get') return wire.encodeSnapshot(await keys.get(asked.key, asked.options));
+  return wire.encodeChange(await write(keys, asked), noValueOnSuccess);
+}
+
+function write(keys: ServedKeys, asked: Write): Promise<Change> {
+  if (asked.call === 'delete') return keys.delete(asked.key, asked.options);
+  return keys[asked.call](asked.key, asked.value, asked.options);
 }
 
 function send(response: ServerResponse, { status, headers, body }: wire.WireReply): void {

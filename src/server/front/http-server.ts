@@ -1,21 +1,43 @@
 import { once } from 'node:events';
-import type { IncomingMessage, Server } from 'node:http';
-import { ServerWithoutUpgrades } from './upgrades.ts';
+import { createServer, type IncomingMessage } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { TLSSocket, type TlsOptions } from 'node:tls';
+import type { TlsSettings } from '../../http/options.ts';
+import { ignoreUpgrades, type WebServer } from './upgrades.ts';
 
-/** Maximum size of request headers in bytes, as in Go's server. The first request line of a connection must be shorter. */
-const LONGEST_HEADERS = 2 ** 20;
+export type { WebServer };
+
+/** What a server allows its clients, and how it is reached. */
+export interface HttpServerOptions {
+  /** Maximum size of request headers in bytes. Default 1 MiB, as in Go's server. */
+  readonly maxHeaderSize?: number;
+  /** Seconds within which a request must have arrived; 0: no limit. Default 0, as etcd has none. */
+  readonly requestTimeout?: number;
+  /** Maximum number of connections at a time. Default: no limit. */
+  readonly maxConnections?: number | undefined;
+  /** Certificate and private key, for HTTPS; and authorities, if clients need a certificate of one of them. */
+  readonly tls?: TlsSettings | undefined;
+}
 
 /**
- * Creates a server without time limits, as etcd has none. A connection may stay idle, even before its first request, and a
- * request may arrive slowly. Node's defaults are 5, 60 and 300 seconds.
+ * Creates a server whose connections may stay idle, even before their first request. By default, Node would close them after 5 or
+ * 60 seconds. The first request line of a connection must be shorter than etcd's limit.
  */
-export const createHttpServer = (): Server =>
-  new ServerWithoutUpgrades({
-    keepAliveTimeout: 0,
-    headersTimeout: 0,
-    requestTimeout: 0,
-    maxHeaderSize: LONGEST_HEADERS,
-  });
+export function createHttpServer(options: HttpServerOptions = {}): WebServer {
+  const { maxHeaderSize = 2 ** 20, requestTimeout = 0, maxConnections, tls } = options;
+  const limits = { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: requestTimeout * 1000, maxHeaderSize };
+  const server = tls
+    ? createTlsServer({ ...limits, ...(tls as TlsOptions), requestCert: tls.ca !== undefined })
+    : createServer(limits);
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
+  ignoreUpgrades(server);
+  return server;
+}
+
+/** Closes a connection at once; without TLS by a reset, as etcd does. */
+export const cutOff = (socket: Socket): void =>
+  void (socket instanceof TLSSocket ? socket.destroy() : socket.resetAndDestroy());
 
 /** Bytes that etcd reads to detect the protocol of a new connection. etcd resets the connection if its first line is longer. */
 const LONGEST_FIRST_LINE = 4096;
@@ -34,7 +56,7 @@ const BACKLOG = 4096;
  * Starts listening. Resolves when the server accepts connections.
  * @throws the system's error if it cannot listen on that host and port
  */
-export async function listen(server: Server, port: number, host: string): Promise<void> {
+export async function listen(server: WebServer, port: number, host: string): Promise<void> {
   server.listen(port, host, BACKLOG);
   await once(server, 'listening');
 }

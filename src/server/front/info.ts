@@ -1,12 +1,11 @@
-import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member } from '../../v2/wire.ts';
+import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member, type WireReply } from '../../v2/wire.ts';
 
 /** A page about the server itself. */
 export interface Page {
   readonly methods: readonly string[];
-  readonly type: 'application/json' | 'text/plain; charset=utf-8';
   /** Whether the answer's headers contain the cluster id. Default false. */
   readonly ofCluster?: boolean;
-  readonly body: () => string;
+  readonly reply: () => WireReply | Promise<WireReply>;
 }
 
 /** The etcd version whose v2 API this server imitates. */
@@ -19,12 +18,13 @@ const VERSION = { server: '3.4.23', cluster: '3.4.0' };
 export function pagesAbout(member: Member, counts: () => object): ReadonlyMap<string, Page> {
   const startedAt = new Date();
   const { id, name } = member;
-  const json = (body: () => string): Page => ({ methods: ['GET'], type: 'application/json', body });
-  const text = (methods: readonly string[], body: () => string): Page => ({
+  const page = (type: string, methods: readonly string[], body: () => string): Page => ({
     methods,
-    type: 'text/plain; charset=utf-8',
-    body,
+    reply: () => ({ status: 200, headers: { 'Content-Type': type }, body: body() }),
   });
+  const json = (body: () => string): Page => page('application/json', ['GET'], body);
+  const text = (methods: readonly string[], body: () => string): Page =>
+    page('text/plain; charset=utf-8', methods, body);
   const self = () => ({
     name,
     id,

@@ -23,10 +23,8 @@ export const forbidden = (why: string): WireReply => plain(403, `403 Forbidden: 
 export const notAllowed = (methods: readonly string[]): WireReply =>
   plain(405, 'Method Not Allowed\n', { Allow: methods.join(',') });
 
-export function page({ methods, type, body }: Page, method: string): WireReply {
-  if (!methods.includes(method)) return notAllowed(methods);
-  return { status: 200, headers: { 'Content-Type': type }, body: body() };
-}
+export const page = async ({ methods, reply }: Page, method: string): Promise<WireReply> =>
+  methods.includes(method) ? reply() : notAllowed(methods);
 
 const HTML: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
 

@@ -1,27 +1,43 @@
-import { type IncomingMessage, Server, type ServerOptions, type ServerResponse } from 'node:http';
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
+import { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { ignore } from '../../cancellation.ts';
 import { MAX_BYTES } from './pipeline.ts';
 
+/** A server for HTTP or HTTPS. */
+export type WebServer = HttpServer | HttpsServer;
+
 /**
- * An HTTP server that ignores the `Upgrade` header, as etcd does. Node's parser stops after a request with this header.
- * Without an `upgrade` listener, Node answers the request but drops the bytes behind it. This server lets Node parse the
- * request again without the header, and then the bytes behind it.
+ * Makes a server ignore the `Upgrade` header, as etcd does. Node's parser stops after a request with this header. Without an
+ * `upgrade` listener, Node answers the request but drops the bytes behind it. This lets Node parse the request again without the
+ * header, and then the bytes behind it.
  */
-export class ServerWithoutUpgrades extends Server {
+export function ignoreUpgrades(server: WebServer): void {
+  const upgrades = new Upgrades(server);
+  const closeAll = server.closeAllConnections.bind(server);
+  server.closeAllConnections = () => {
+    closeAll();
+    upgrades.closeHeld();
+  };
+}
+
+class Upgrades {
+  /** The event by which a server is given a connection. */
+  readonly #connection: 'connection' | 'secureConnection';
+  readonly #server: WebServer;
   /** The latest response on each connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
   /** Connections that wait for an earlier response. Node no longer tracks them, so it would not close them. */
   readonly #held = new Set<Duplex>();
 
-  constructor(options: ServerOptions) {
-    super(options);
-    this.on('request', (request, response) => this.#latest.set(request.socket, response));
-    this.on('upgrade', (request, socket, rest) => void this.#parseAgain(request, socket, rest));
+  constructor(server: WebServer) {
+    this.#server = server;
+    this.#connection = server instanceof HttpsServer ? 'secureConnection' : 'connection';
+    server.on('request', (request, response) => this.#latest.set(request.socket, response));
+    server.on('upgrade', (request, socket, rest) => void this.#parseAgain(request, socket, rest));
   }
 
-  override closeAllConnections(): void {
-    super.closeAllConnections();
+  closeHeld(): void {
     for (const socket of this.#held) socket.destroy();
   }
 
@@ -32,7 +48,7 @@ export class ServerWithoutUpgrades extends Server {
     if (latest && !(latest.writableFinished && latest.socket === null)) await this.#hold(socket, latest, chunks);
     if (socket.destroyed) return;
     socket.unshift(Buffer.concat(chunks));
-    this.emit('connection', socket);
+    this.#server.emit(this.#connection, socket);
     socket.resume();
   }
 

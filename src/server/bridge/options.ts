@@ -1,0 +1,106 @@
+import { checkBoolean, checkInteger, show } from '../../checks.ts';
+import type { EtcdClientOptions } from '../../client.ts';
+import { checkTls, type Pem } from '../../http/options.ts';
+import { checkOptionNames, type OptionNames } from '../../option-names.ts';
+import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
+import { checkListening } from '../listening.ts';
+import type { BridgeRecord } from './records.ts';
+
+/** How a bridge serves HTTPS. */
+export interface BridgeTls {
+  /** The bridge's certificate, as PEM text. */
+  readonly cert: Pem;
+  /** Its private key. */
+  readonly key: Pem;
+  /** Certificate authorities: a client must have a certificate of one of them. Default: clients need none. */
+  readonly ca?: Pem;
+}
+
+/** Options of {@link Bridge.start}: where to listen, and how to reach etcd v3. */
+export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'> {
+  /** TCP port to listen on. Default 0: any free port. */
+  readonly port?: number;
+  /**
+   * IP address or host name to listen on. Default `127.0.0.1`: only this machine can connect.
+   *
+   * A request's `Host` header must contain an IP address, `localhost`, this name, or that of an advertised URL; otherwise it gets
+   * status 403.
+   */
+  readonly host?: string;
+  /** Where the lock queues are, on both sides of the bridge: a key of etcd v2, so not empty. Default `/_locks`. */
+  readonly lockPrefix?: string;
+  /** URLs of all bridges, for clients that ask for the members of the cluster. Default: that of this bridge. */
+  readonly advertise?: readonly string[];
+  /** Serves HTTPS. Default: HTTP. */
+  readonly tls?: BridgeTls | undefined;
+  /** Maximum number of connections; the bridge closes further ones. An integer ≥ 1. Default 20,000. */
+  readonly maxConnections?: number | undefined;
+  /** Maximum number of long polls; further ones fail with code 300. An integer ≥ 1. Default 10,000. */
+  readonly maxPolls?: number | undefined;
+  /** Whether to serve `/metrics`, in the text format of Prometheus. Default false. */
+  readonly metrics?: boolean | undefined;
+  /** Gets what happens, for a log. Records contain no values of keys, and no passwords. It must not throw. */
+  readonly log?: ((record: BridgeRecord) => void) | undefined;
+}
+
+const OPTIONS = {
+  ...V3_OPTIONS,
+  port: true,
+  host: true,
+  advertise: true,
+  tls: true,
+  maxConnections: true,
+  maxPolls: true,
+  metrics: true,
+  log: true,
+} satisfies OptionNames<BridgeOptions>;
+
+const TLS_OPTIONS = { cert: true, key: true, ca: true } satisfies OptionNames<BridgeTls>;
+
+/** Checked options of a bridge. */
+export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
+  readonly port: number;
+  readonly host: string;
+  readonly advertise: readonly string[] | undefined;
+  readonly maxConnections: number;
+  readonly maxPolls: number;
+  readonly metrics: boolean;
+  /** Hosts by which requests may address the bridge. */
+  readonly hosts: readonly string[];
+  /** How to reach etcd v3. */
+  readonly cluster: V3ClientOptions;
+}
+
+/**
+ * Checks the options and fills in the defaults. Those that say how to reach etcd are left to its client.
+ * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value, but never a private key
+ */
+export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
+  checkOptionNames(options, OPTIONS);
+  const { port = 0, host = '127.0.0.1', advertise, tls, metrics = false, log, ...rest } = options;
+  const { maxConnections = 20_000, maxPolls = 10_000, ...cluster } = rest;
+  checkListening({ port, host });
+  checkInteger('maxConnections', maxConnections, 1);
+  checkInteger('maxPolls', maxPolls, 1);
+  checkBoolean('metrics', metrics);
+  if (log !== undefined && typeof log !== 'function') throw new TypeError(`log must be a function, got ${show(log)}`);
+  if (tls !== undefined) checkBridgeTls(tls);
+  const { lockPrefix } = cluster;
+  if (lockPrefix !== undefined && !/^\/[^/]/.test(lockPrefix))
+    throw new RangeError(`lockPrefix of a bridge must be a key of etcd v2, got ${show(lockPrefix)}`);
+  const hosts = [host, ...(advertise ?? []).map(hostOf)];
+  return { port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log, cluster };
+}
+
+function checkBridgeTls(tls: BridgeTls): void {
+  if (typeof tls !== 'object' || tls === null) throw new TypeError(`tls must be an object, got ${show(tls)}`);
+  checkOptionNames(tls, TLS_OPTIONS);
+  if (tls.cert === undefined && tls.key === undefined) throw new TypeError('tls must have cert and key');
+  checkTls(tls);
+}
+
+/** @throws {RangeError} if an advertised URL is none */
+function hostOf(url: string): string {
+  if (typeof url === 'string' && /^https?:\/\/[^/]+\/?$/.test(url) && URL.canParse(url)) return new URL(url).hostname;
+  throw new RangeError(`advertise must be URLs such as http://host:4001, got ${show(url)}`);
+}

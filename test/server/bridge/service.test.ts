@@ -1,0 +1,169 @@
+// What a bridge offers to those who operate it: readiness, metrics, a log, and limits.
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { Bridge } from '../../../src/server/bridge/bridge.ts';
+import type { BridgeRecord } from '../../../src/server/bridge/records.ts';
+import { startEtcd } from '../../support/etcd.ts';
+import { freshName, rejection, useProxy } from '../../support/locks.ts';
+import { poll, RawConnection, request } from '../../support/raw-connection.ts';
+import { until } from '../../support/until.ts';
+import { useBridge, useKeys } from './use-bridge.ts';
+
+const health = async (bridge: Bridge): Promise<unknown[]> => {
+  const answer = await fetch(`${bridge.url}/health`);
+  return [answer.status, await answer.text()];
+};
+
+/** The metrics of a bridge, by name and labels. */
+async function metricsOf(bridge: Bridge): Promise<Record<string, number>> {
+  const answer = await fetch(`${bridge.url}/metrics`);
+  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  const lines = (await answer.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  for (const line of lines) expect(line).toMatch(/^etcd_v2_lock_bridge_\w+(\{(\w+="[^"]*",?)+\})? [\d.e+-]+$/);
+  return Object.fromEntries(
+    lines.map((line) => [line.split(' ')[0]?.replace('etcd_v2_lock_bridge_', ''), Number(line.split(' ')[1])]),
+  );
+}
+
+test('a bridge is healthy while a majority of etcd answers, and says so in its log when that changes', async () => {
+  const etcd = await startEtcd();
+  onTestFinished(() => etcd.stop());
+  const records: BridgeRecord[] = [];
+  const bridge = await useBridge({ endpoints: etcd.url, readTimeout: 1, log: (record) => records.push(record) });
+  expect(await health(bridge)).toEqual([200, '{"health":"true"}']);
+  await etcd.stop();
+  expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
+  await etcd.restart();
+  await until(
+    () => health(bridge),
+    ([status]) => status === 200,
+  );
+  expect(records.filter(({ event }) => event.startsWith('etcd'))).toEqual([
+    { event: 'etcd reachable' },
+    { event: 'etcd unreachable', error: expect.stringContaining(etcd.url) },
+    { event: 'etcd reachable' },
+  ]);
+});
+
+test('a silent etcd makes a bridge unhealthy within seconds, and checks at the same time are one', async () => {
+  const proxy = await useProxy();
+  const bridge = await useBridge({ endpoints: proxy.url });
+  expect(await health(bridge)).toEqual([200, '{"health":"true"}']);
+  const before = proxy.requests.length;
+  proxy.intercept(() => ({ silent: true }));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => health(bridge)));
+  expect(answers).toEqual(Array.from({ length: 20 }, () => [503, '{"health":"false"}']));
+  // Each member is asked again while it is silent, but not once for each check.
+  expect(proxy.requests.length - before).toBeLessThan(20);
+});
+
+test('the metrics count requests, errors, polls, connections and leases', async () => {
+  const bridge = await useBridge({ metrics: true });
+  const keys = useKeys(bridge);
+  const dir = `/_locks/${freshName()}`;
+  const { node } = await keys.createInOrder(dir, 'value', { ttl: 30 });
+  const ended = new AbortController();
+  const waiting = keys.watch(node.key, { after: node.modifiedIndex, signal: ended.signal });
+  await until(
+    () => metricsOf(bridge),
+    ({ open_polls: polls }) => polls === 1,
+  );
+  await rejection(keys.get(`${dir}/00000000000000000001`));
+  await keys.delete(node.key);
+  await waiting;
+  const metrics = await until(
+    () => metricsOf(bridge),
+    ({ open_polls: polls }) => polls === 0,
+  );
+  expect(metrics).toMatchObject({
+    'requests_total{call="createInOrder",status="201"}': 1,
+    'requests_total{call="delete",status="200"}': 1,
+    'requests_total{call="get",status="404"}': 1,
+    'requests_total{call="watch",status="200"}': 1,
+    'errors_total{code="100"}': 1,
+    'request_duration_seconds_bucket{call="delete",le="+Inf"}': 1,
+    'request_duration_seconds_count{call="delete"}': 1,
+    etcd_reachable: 1,
+    leases_granted_total: 1,
+    leases_ended_total: 1,
+  });
+  expect(metrics['connections']).toBeGreaterThan(0);
+});
+
+test('metrics are served only if they are asked for', async () => {
+  const { status } = await fetch(`${(await useBridge()).url}/metrics`);
+  expect(status).toBe(404);
+});
+
+test('the log has each request, without values', async () => {
+  const records: BridgeRecord[] = [];
+  const bridge = await Bridge.start({ endpoints: inject('etcd'), log: (record) => records.push(record) });
+  const keys = useKeys(bridge);
+  const dir = `/_locks/${freshName()}`;
+  const { node } = await keys.createInOrder(dir, 'a secret', { ttl: 30 });
+  await rejection(keys.delete(node.key, { prevValue: 'another secret' }));
+  await keys.delete(node.key);
+  await bridge.stop();
+  expect(records).toEqual([
+    { event: 'listening', url: bridge.url },
+    { event: 'etcd reachable' },
+    expect.objectContaining({ event: 'request', method: 'POST', path: `/v2/keys${dir}`, status: 201 }),
+    expect.objectContaining({ event: 'request', method: 'DELETE', status: 412, code: 101, client: '127.0.0.1' }),
+    expect.objectContaining({ event: 'request', method: 'DELETE', path: `/v2/keys${node.key}`, status: 200 }),
+    { event: 'stopping' },
+    { event: 'stopped' },
+  ]);
+  expect(JSON.stringify(records)).not.toContain('secret');
+});
+
+test('polls beyond the limit are refused, and others are served when one ends', async () => {
+  const bridge = await useBridge({ maxPolls: 2 });
+  const first = await RawConnection.open(bridge.url);
+  const second = await RawConnection.open(bridge.url);
+  first.send(poll('/_locks/x'));
+  second.send(poll('/_locks/x'));
+  await Promise.all([first.begun(1), second.begun(1)]);
+  const refused = await fetch(`${bridge.url}/v2/keys/_locks/x?wait=true`);
+  expect([refused.status, await refused.json()]).toEqual([
+    500,
+    expect.objectContaining({ errorCode: 300, cause: 'no more than 2 clients can wait here' }),
+  ]);
+  first.hangUp();
+  const free = await until(
+    () => fetch(`${bridge.url}/v2/keys/_locks/x?wait=true`),
+    ({ status }) => status === 200,
+  );
+  await free.body?.cancel();
+});
+
+test('connections beyond the limit are closed', async () => {
+  const bridge = await useBridge({ maxConnections: 1 });
+  const first = await RawConnection.open(bridge.url);
+  const { port } = new URL(bridge.url);
+  await once(
+    connect(Number(port), '127.0.0.1').on('error', () => {}),
+    'close',
+  );
+  first.send(request('GET', '/version'));
+  await first.wholeAnswers(1);
+  first.hangUp();
+});
+
+test('headers longer than any lock needs are refused', async () => {
+  const bridge = await useBridge();
+  const connection = await RawConnection.open(bridge.url);
+  connection.send(request('GET', '/version', { headers: `X-Long: ${'x'.repeat(20_000)}\r\n` }));
+  await connection.wholeAnswers(1);
+  expect(connection.answers[0]?.status).toBe(431);
+  connection.hangUp();
+});
+
+test.each([
+  [{ maxPolls: 0 }, 'maxPolls must be an integer ≥ 1, got 0'],
+  [{ maxConnections: 1.5 }, 'maxConnections must be an integer ≥ 1, got 1.5'],
+  [{ metrics: 'yes' }, 'metrics must be a boolean, got "yes"'],
+  [{ log: true }, 'log must be a function, got true'],
+])('the invalid option %j is refused', async (options, message) => {
+  expect(await rejection(Bridge.start(options as never))).toHaveProperty('message', message);
+});
