@@ -11,10 +11,16 @@ const dist = join(root, 'dist');
 const made = mkdtempSync(join(root, 'node_modules/.dist-'));
 const built = join(made, 'new');
 try {
-  process.exitCode = runPackage('tsc', ['-p', 'tsconfig.build.json', '--outDir', built]);
+  process.exitCode =
+    compile('--emitDeclarationOnly') || compile('--declaration', 'false', '--removeComments', '--noCheck');
   if (process.exitCode === 0) complete();
 } finally {
   rmSync(made, { recursive: true });
+}
+
+/** Only the declarations keep comments, which editors show: the code has none, which makes the package a sixth smaller. */
+function compile(...options) {
+  return runPackage('tsc', ['-p', 'tsconfig.build.json', '--outDir', built, ...options]);
 }
 
 function complete() {

@@ -15,7 +15,8 @@ interface Service {
 
 const file = new URL('../docker-compose.yml', import.meta.url);
 const { services } = parse(readFileSync(file, 'utf8')) as { services: Record<string, Service> };
-const names = Object.keys(services);
+// Those of the bridge need etcd 3.6 and an image of this package: test/deployment.test.ts.
+const names = Object.keys(services).filter((name) => !service(name).profiles.includes('bridge'));
 const clusterNames = names.filter((name) => service(name).profiles.includes('cluster'));
 const members = new Map<string, EtcdMember>();
 

@@ -4,5 +4,5 @@
  */
 export { Bridge } from './bridge/bridge.ts';
 export type { BridgeOptions, BridgeTls } from './bridge/options.ts';
-export type { BridgeRecord, BridgeRequestRecord } from './bridge/records.ts';
+export type { BridgeRecord } from './bridge/records.ts';
 export { EmbeddedEtcd, type EmbeddedEtcdOptions } from './embedded.ts';

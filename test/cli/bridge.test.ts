@@ -1,10 +1,16 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
+import { EtcdClient } from '../../src/client.ts';
+import { LockManager } from '../../src/manager/manager.ts';
+import { makeAuthority } from '../support/certificates.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { closedEndpoint } from '../support/clients.ts';
 import { entriesBelow } from '../support/gateway.ts';
 import { freshName } from '../support/locks.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 import { onEtcd } from './running.ts';
 
 /** Starts `bridge`, which is killed after the test. */
@@ -44,11 +50,45 @@ test.each([
   [['--listen', '127.0.0.1:70000'], /port must be at most 65535, got 70000/],
   [['--advertise', 'b1:4001'], /advertise must be URLs such as http:\/\/host:4001, got "b1:4001"/],
   [['--api', 'v2'], /a bridge is to etcd v3: --api v2 cannot be used with it/],
+  [['--listen-cert', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
+  [['--listen-ca', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
+  [['--listen-cert', '/nowhere/a.pem', '--listen-key', 'b.pem'], /cannot read "\/nowhere\/a.pem": ENOENT/],
+  [['--max-polls', '0'], /maxPolls must be an integer ≥ 1, got 0/],
+  [['--log', 'all'], /--log <what>.*changes, requests/],
   [['--lock-prefix', 'locks'], /lockPrefix of a bridge must be a key of etcd v2, got "locks"/],
 ])('bridge %j exits with 64, and says why', async (args, message) => {
   const { code, stderr } = await runCli(['bridge', '--listen', '127.0.0.1:0', ...args], onEtcd());
   expect(code).toBe(64);
   expect(stderr).toMatch(message);
+});
+
+test('bridge --log requests prints JSON lines to stderr, and --log changes leaves the requests out', async () => {
+  const logs = [];
+  for (const what of ['requests', 'changes']) {
+    const { line, process, result } = await bridge('--log', what);
+    await fetch(`${line}/v2/keys/_locks/x?quorum=true`);
+    process.kill('SIGTERM');
+    const lines = (await result).stderr.trimEnd().split('\n');
+    logs.push(lines.map((text) => JSON.parse(text) as { event: string; time: string; path?: string }));
+  }
+  const [requests = [], changes = []] = logs;
+  expect(changes.map(({ event }) => event)).toEqual(['listening', 'etcd reachable', 'stopping', 'stopped']);
+  expect(requests.map(({ event }) => event)).toEqual(['listening', 'etcd reachable', 'request', 'stopping', 'stopped']);
+  expect(requests[2]).toMatchObject({ method: 'GET', path: '/v2/keys/_locks/x', status: 200 });
+  for (const { time } of [...requests, ...changes]) expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+});
+
+test('bridge serves HTTPS with the certificate of --listen-cert', async () => {
+  const authority = makeAuthority();
+  const { cert, key } = authority.issue();
+  const directory = temporaryDirectory();
+  const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const { line } = await bridge('--listen-cert', certFile, '--listen-key', keyFile);
+  const client = new EtcdClient({ endpoints: line, ca: authority.ca });
+  onTestFinished(() => client.close());
+  expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
 });
 
 test('bridge exits with 125 if the port is taken', async () => {

@@ -3,36 +3,33 @@ import { EtcdException } from '../../errors.ts';
 import type { Served } from '../front/front.ts';
 
 /** Something that happened at a bridge. */
-export type BridgeRecord =
-  | { readonly event: 'listening'; readonly url: string }
-  /** etcd answers: for the first time, or again. */
-  | { readonly event: 'etcd reachable' }
-  /** etcd does not answer. `error` says why, by member. */
-  | { readonly event: 'etcd unreachable'; readonly error: string }
-  | BridgeRequestRecord
-  /** Polls end, and no connections are accepted any more. */
-  | { readonly event: 'stopping' }
-  | { readonly event: 'stopped' };
-
-/** A request that has been answered, or whose client has hung up. */
-export interface BridgeRequestRecord {
-  readonly event: 'request';
-  readonly method: string;
-  /** Without its query. */
-  readonly path: string;
-  /** Status of the answer. */
-  readonly status: number;
-  /** Code of etcd's error, if it has one. */
-  readonly code?: number;
-  /** Why it failed, unless the client is to blame: such an error may contain the value of a key. */
+export interface BridgeRecord {
+  /**
+   * `listening`: it accepts connections. `etcd reachable`: etcd answers, for the first time or again. `etcd unreachable`: no member
+   * answers. `request`: a request was answered, or its client has hung up. `stopping`: polls end, and no connections are accepted any
+   * more. `stopped`: all connections are closed.
+   */
+  readonly event: 'listening' | 'etcd reachable' | 'etcd unreachable' | 'request' | 'stopping' | 'stopped';
+  /** Of `listening`: the URL for clients. */
+  readonly url?: string;
+  /** Of `etcd unreachable` and `request`: why it failed. Absent if the client is to blame: it may contain the value of a key. */
   readonly error?: string;
-  readonly seconds: number;
-  /** IP address of the client, if it is still known. */
+  /** Of `request`: its method. */
+  readonly method?: string;
+  /** Of `request`: its URL, without the query. */
+  readonly path?: string;
+  /** Of `request`: the status of the answer. */
+  readonly status?: number;
+  /** Of `request`: the code of etcd's error, if it failed with one. */
+  readonly code?: number;
+  /** Of `request`: the time from its arrival to the end of its answer. */
+  readonly seconds?: number;
+  /** Of `request`: the IP address of the client, if it is still known. */
   readonly client?: string;
 }
 
 /** Returns the record of a request. A query may contain the value of a key, so it is left out. */
-export function requestRecord({ method, url, status, error, seconds, client }: Served): BridgeRequestRecord {
+export function requestRecord({ method, url, status, error, seconds, client }: Served): BridgeRecord {
   const [path = ''] = url.split('?', 1);
   const code = error instanceof EtcdException ? error.errorCode : undefined;
   const isShown = error !== undefined && (code === undefined || code === 110 || code >= 300);
