@@ -28,9 +28,15 @@ export interface KeysOfUsers {
   readonly clusterId: string | undefined;
   /**
    * Runs `work` on the keys of the user that an `Authorization` header names.
-   * @throws what `work` throws, or the error of etcd for a user that it refuses
+   * @throws what `work` throws
+   * @throws {Overloaded} if there are too many users
    */
   use<T>(authorization: string | undefined, work: (keys: ServedKeys) => Promise<T>): Promise<T>;
+}
+
+/** A request is refused because a limit of this server is reached; another server may carry it out. */
+export class Overloaded extends Error {
+  override readonly name = 'Overloaded';
 }
 
 /** Returns keys that everyone may use. */

@@ -37,7 +37,7 @@ export function bridgeCommand(): Command {
     .option('--listen-key <file>', 'PEM file with the private key of that certificate')
     .option('--listen-ca <file>', 'PEM file with CA certificates: each client must have a certificate of one of them')
     .option('--max-connections <number>', 'close further connections of clients (default: 20000)', number)
-    .option('--max-polls <number>', 'refuse further long polls, with code 300 (default: 10000)', number)
+    .option('--max-polls <number>', 'answer further long polls with status 503 (default: 10000)', number)
     .option('--metrics', 'serve /metrics, in the text format of Prometheus')
     .addOption(
       new Option(

@@ -6,6 +6,7 @@ import { Deadline } from '../../time.ts';
 import { Front } from '../front/front.ts';
 import { createHttpServer, listen, type WebServer } from '../front/http-server.ts';
 import { urlOf } from '../listening.ts';
+import { originalOf } from './errors.ts';
 import { Health } from './health.ts';
 import { Metrics } from './metrics.ts';
 import { type BridgeOptions, type BridgeSettings, checkBridgeOptions } from './options.ts';
@@ -104,7 +105,7 @@ export class Bridge {
       maxWaits: maxPolls,
       onServed: (served) => {
         metrics.count(served);
-        if (served.call) health.saw(served.error);
+        if (served.call) health.saw(originalOf(served.error));
         log?.(requestRecord(served));
       },
     });

@@ -1,6 +1,6 @@
 import { Scope } from '../../cancellation.ts';
 import { errorText } from '../../error-text.ts';
-import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../errors.ts';
+import { EtcdConnectionFailed, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress } from '../../errors.ts';
 import { Deadline } from '../../time.ts';
 import type { V3Client } from '../../v3/client.ts';
 import type { Page } from '../front/info.ts';
@@ -40,9 +40,9 @@ export class Health {
     },
   };
 
-  /** Notes the outcome of a request to etcd. */
+  /** Notes the outcome of a request to etcd; undefined: it succeeded. */
   saw(error: unknown): void {
-    const isReachable = !(error instanceof EtcdConnectionFailed);
+    const isReachable = !(error instanceof EtcdConnectionFailed || error instanceof EtcdLeaderElectionInProgress);
     if (isReachable === this.#isReachable) return;
     this.#isReachable = isReachable;
     this.#log?.(isReachable ? { event: 'etcd reachable' } : { event: 'etcd unreachable', error: errorText(error) });

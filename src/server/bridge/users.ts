@@ -1,8 +1,7 @@
 import { ignore } from '../../cancellation.ts';
-import { etcdError } from '../../v2/error-codes.ts';
 import { V3Client } from '../../v3/client.ts';
 import type { V3ClientOptions } from '../../v3/options.ts';
-import type { KeysOfUsers, ServedKeys } from '../served-keys.ts';
+import { type KeysOfUsers, Overloaded, type ServedKeys } from '../served-keys.ts';
 import { BridgedKeys } from './keys.ts';
 import type { LeaseCounts } from './lease-counts.ts';
 
@@ -42,7 +41,8 @@ export class BridgeUsers implements KeysOfUsers {
   }
 
   get clusterId(): string | undefined {
-    return this.own.clusterId;
+    // The bridge's own user may never have asked for anything.
+    return this.own.clusterId ?? [...this.#users.values()].find(({ client }) => client.clusterId)?.client.clusterId;
   }
 
   async use<T>(authorization: string | undefined, work: (keys: ServedKeys) => Promise<T>): Promise<T> {
@@ -78,10 +78,10 @@ export class BridgeUsers implements KeysOfUsers {
     return user;
   }
 
-  /** @throws {EtcdException} if all users have requests under way */
+  /** @throws {Overloaded} if all users have requests under way */
   #makeRoom(): void {
     for (const [credentials, { busy }] of this.#users) if (busy === 0) return void this.#forget(credentials);
-    throw etcdError(300, `the bridge serves no more than ${MOST_USERS} users at a time`, 0);
+    throw new Overloaded(`no more than ${MOST_USERS} users can be served at a time`);
   }
 
   async #forget(credentials: string): Promise<void> {

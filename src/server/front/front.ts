@@ -3,10 +3,9 @@ import type { Socket } from 'node:net';
 import { ignore } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { now } from '../../time.ts';
-import { etcdError } from '../../v2/error-codes.ts';
 import type { Change } from '../../v2/keys-api.ts';
 import * as wire from '../../v2/wire.ts';
-import type { KeysOfUsers, ServedKeys } from '../served-keys.ts';
+import { type KeysOfUsers, Overloaded, type ServedKeys } from '../served-keys.ts';
 import { readForm } from './body.ts';
 import { cutOff, isCutOff } from './http-server.ts';
 import { type Page, pagesAbout } from './info.ts';
@@ -49,7 +48,7 @@ export interface FrontOptions {
   readonly hosts: readonly string[];
   /** Pages besides those of etcd, or in place of them, by path. */
   readonly pages?: Iterable<readonly [string, Page]>;
-  /** Maximum number of waits at a time. Default: no limit. */
+  /** Maximum number of waits at a time; further ones get status 503. Default: no limit. */
   readonly maxWaits?: number;
   readonly onServed?: (served: Served) => void;
 }
@@ -104,6 +103,7 @@ export class Front {
       failure = error;
       debug('%s %s: %s', request.method, request.url, error);
       if (response.headersSent) response.destroy();
+      else if (error instanceof Overloaded) send(response, replies.overloaded(error.message));
       else this.#sendOfCluster(response, wire.encodeError(error));
     }
     const { method = '', url = '' } = request;
@@ -146,7 +146,7 @@ export class Front {
 
   async #wait(keys: ServedKeys, asked: Wait, { response, hangUp }: Work): Promise<void> {
     const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#waits.size >= maxWaits) throw etcdError(300, `no more than ${maxWaits} clients can wait here`, 0);
+    if (this.#waits.size >= maxWaits) throw new Overloaded(`no more than ${maxWaits} clients can wait at a time`);
     const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
     this.#waits.add(hangUp);
     try {

@@ -1,4 +1,4 @@
-/** Answers that are not about keys. All but `forbidden` are byte for byte what etcd sends. */
+/** Answers that are not about keys. All but `forbidden` and `overloaded` are byte for byte what etcd sends. */
 import type { WireReply } from '../../v2/wire.ts';
 import type { Page } from './info.ts';
 import { location, type Target } from './target.ts';
@@ -19,6 +19,9 @@ export const notFound = plain(404, '404 page not found\n');
 
 /** Refuses a request of a web page. etcd has no such answer. */
 export const forbidden = (why: string): WireReply => plain(403, `403 Forbidden: ${why}\n`);
+
+/** Refuses a request because a limit is reached. Clients of this package then ask another server. */
+export const overloaded = (why: string): WireReply => plain(503, `503 Service Unavailable: ${why}\n`);
 
 export const notAllowed = (methods: readonly string[]): WireReply =>
   plain(405, 'Method Not Allowed\n', { Allow: methods.join(',') });

@@ -46,6 +46,23 @@ test('a bridge is healthy while a majority of etcd answers, and says so in its l
   ]);
 });
 
+test('a request that etcd does not answer is in the log, and so is that etcd is unreachable', async () => {
+  const proxy = await useProxy();
+  const records: BridgeRecord[] = [];
+  const bridge = await useBridge({ endpoints: proxy.url, readTimeout: 0.5, log: (record) => records.push(record) });
+  const answers = proxy.intercept(() => ({ refuse: true }));
+  expect((await fetch(`${bridge.url}/v2/keys/_locks/x`)).status).toBe(500);
+  answers();
+  expect((await fetch(`${bridge.url}/v2/keys/_locks/x`)).status).toBe(200);
+  expect(records).toEqual([
+    expect.objectContaining({ event: 'listening' }),
+    { event: 'etcd unreachable', error: expect.stringContaining(proxy.url) },
+    expect.objectContaining({ event: 'request', status: 500, code: 300, error: expect.stringContaining(proxy.url) }),
+    { event: 'etcd reachable' },
+    expect.objectContaining({ event: 'request', status: 200 }),
+  ]);
+});
+
 test('a silent etcd makes a bridge unhealthy within seconds, and checks at the same time are one', async () => {
   const proxy = await useProxy();
   const bridge = await useBridge({ endpoints: proxy.url });
@@ -125,9 +142,9 @@ test('polls beyond the limit are refused, and others are served when one ends', 
   second.send(poll('/_locks/x'));
   await Promise.all([first.begun(1), second.begun(1)]);
   const refused = await fetch(`${bridge.url}/v2/keys/_locks/x?wait=true`);
-  expect([refused.status, await refused.json()]).toEqual([
-    500,
-    expect.objectContaining({ errorCode: 300, cause: 'no more than 2 clients can wait here' }),
+  expect([refused.status, await refused.text()]).toEqual([
+    503,
+    '503 Service Unavailable: no more than 2 clients can wait at a time\n',
   ]);
   first.hangUp();
   const free = await until(

@@ -49,6 +49,13 @@ test('python-etcd locks as its own user, who logs in once', async () => {
   expect(logIns()).toBe(1);
 });
 
+test('each answer names the cluster, though the bridge itself has no user', async () => {
+  const { ask } = await setUp();
+  const answers = await Promise.all([ask('/v2/keys/_locks/x', APP), ask('/v2/keys/_locks/y', APP)]);
+  const names = answers.map(({ headers }) => headers.get('x-etcd-cluster-id'));
+  expect(names).toEqual([expect.stringMatching(/^[0-9a-f]+$/), names[0]]);
+});
+
 test('a request without a user has the rights of the bridge’s own, or none', async () => {
   const without = await setUp();
   const refused = await without.ask('/v2/keys/_locks/x');
