@@ -101,7 +101,7 @@ export class BridgedKeys implements ServedKeys {
   delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
     return translated(async () => {
       const at = this.#at(key);
-      if (at.kind !== 'entry') throw await this.#whyNotDeleted(at, key);
+      if (at.kind !== 'entry') throw await this.#whyNotDeleted(at, key, options);
       const { own, revision: before } = await this.#entries.find(at);
       compare(own, options, before);
       const { isRemoved, revision } = await this.#entries.remove(own);
@@ -149,8 +149,9 @@ export class BridgedKeys implements ServedKeys {
     return { ...this.#answer(), node: directoryOf(path, entries, recursive, index), index };
   }
 
-  async #whyNotDeleted({ path }: BridgedKey, key: string): Promise<Error> {
+  async #whyNotDeleted({ path }: BridgedKey, key: string, { dir, recursive }: Exact<DeleteOptions>): Promise<Error> {
     const { entries, revision } = await this.#client.requests.read(path, {});
+    if (!dir && !recursive) return etcdError(102, key, Number(revision));
     return etcdError(entries.length === 0 ? 100 : 108, key, Number(revision));
   }
 }

@@ -6,6 +6,7 @@ import {
   EtcdEventIndexCleared,
   EtcdException,
   EtcdKeyNotFound,
+  EtcdNotFile,
   EtcdRootReadOnly,
   EtcdValueError,
 } from '../../../src/errors.ts';
@@ -237,6 +238,7 @@ test('what no lock needs is refused, and nothing is done', async () => {
   }
   expect(await rejection(keys.createInOrder(dir, 'x', { ttl: 0 }))).toBeInstanceOf(EtcdValueError);
   expect(await rejection(keys.delete(dir, { recursive: true }))).toBeInstanceOf(EtcdDirNotEmpty);
+  expect(await rejection(keys.delete(dir))).toBeInstanceOf(EtcdNotFile);
   expect(await entries()).toHaveLength(1);
   await keys.delete(node.key);
   expect(await rejection(keys.delete(dir, { dir: true }))).toBeInstanceOf(EtcdKeyNotFound);
