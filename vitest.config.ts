@@ -121,7 +121,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'bridge',
-          include: ['compat/{turns,counter,adoption,names,readers-writers}.test.ts'],
+          include: ['compat/{turns,counter,adoption,names,readers-writers,transcripts}.test.ts'],
           globalSetup: [
             'test/support/global-build.ts',
             'test/support/global-python.ts',

@@ -1,4 +1,5 @@
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
+import { EtcdRootReadOnly } from '../src/errors.ts';
 import { EtcdWatchTimedOut } from '../src/index.ts';
 import { rejection } from '../test/support/locks.ts';
 import type { Histories, History } from './history.ts';
@@ -89,6 +90,24 @@ export const differences: Readonly<Record<string, Difference>> = {
     },
   },
 };
+
+/** Differences if a bridge to etcd v3 is in between. */
+const onBridge: Readonly<Record<string, Difference>> = {
+  'custom lock_prefix': {
+    says: 'a bridge serves one lock prefix and refuses the append below another',
+    expected(python) {
+      const { appends } = historyOf(python, '/apps/locks/s14');
+      return { '/apps/locks/s14': { appends, states: [] } };
+    },
+    async replay(stage) {
+      expect(await rejection(stage.lock('s14', '/apps/locks').acquire(TTL))).toBeInstanceOf(EtcdRootReadOnly);
+    },
+  },
+};
+
+/** Returns the differences of a scenario on the server that the tests use. */
+export const differenceIn = (scenario: string): Difference | undefined =>
+  differences[scenario] ?? (inject('etcd') === inject('plain') ? undefined : onBridge[scenario]);
 
 function historyOf(histories: Histories, path: string): History {
   const history = histories[path];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { differences } from './differences.ts';
+import { differenceIn, differences } from './differences.ts';
 import { replays } from './replays.ts';
 import { Stage } from './stage.ts';
 import { recordedHistories, scenarios } from './transcript.ts';
@@ -7,7 +7,7 @@ import { recordedHistories, scenarios } from './transcript.ts';
 describe('our Lock makes the same appends and queue states as a recording of python-etcd', () => {
   for (const scenario of scenarios) {
     const title = scenario.scenario;
-    const difference = differences[title];
+    const difference = differenceIn(title);
     test(difference ? `${title} (differs on purpose: ${difference.says})` : title, async () => {
       const replay = difference?.replay ?? replays[title];
       if (replay === undefined) throw new Error(`no replay of the scenario ${JSON.stringify(title)}`);
