@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Source } from '../../cancellation.ts';
 import { EtcdException } from '../../errors.ts';
 import { Deadline } from '../../time.ts';
 import { etcdError } from '../../v2/error-codes.ts';
@@ -48,11 +49,18 @@ export class BridgedEntries {
     throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(made.revision));
   }
 
-  /** Creates an entry with a lease of its own. If it exists, renews it. */
-  async append(key: string, value: string, ttl: number | null): Promise<V3Entry> {
+  /**
+   * Creates an entry with a lease of its own. If it exists, renews it.
+   * @param signal aborts when the client hangs up. A bridge that was stopped then creates no entry that nobody would remove.
+   */
+  async append(key: string, value: string, ttl: number | null, signal?: Source): Promise<V3Entry> {
     for (;;) {
       // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
       const lease = await this.#grant(ttl ?? FIRST_TTL);
+      if (signal?.aborted) {
+        this.#end(lease);
+        throw signal.reason;
+      }
       const own = await this.#create(key, value, lease);
       const isNew = own.lease === lease;
       if (isNew && ttl !== null) return own;

@@ -61,7 +61,7 @@ export class BridgedKeys implements ServedKeys {
     });
   }
 
-  createInOrder(key: string, value = '', { ttl, dir, listing }: Exact<CreateOptions> = {}): Promise<Append> {
+  createInOrder(key: string, value = '', { ttl, dir, listing, signal }: Exact<CreateOptions> = {}): Promise<Append> {
     return translated(async () => {
       const at = this.#at(key);
       if (at.kind !== 'queue' || dir) throw refused(`${key} cannot be created`);
@@ -71,6 +71,7 @@ export class BridgedKeys implements ServedKeys {
         `${key}/${value === '' ? randomBytes(16).toString('hex') : idOf(value)}`,
         value,
         seconds,
+        signal,
       );
       const node = nodeOf(key, { ...own, ttl: seconds ?? undefined });
       const listed = listing ? await this.#list(at, true, {}) : undefined;

@@ -139,7 +139,8 @@ export class Front {
     work.call = asked.call;
     await this.#options.keys.use(request.headers.authorization, async (keys) => {
       if (asked.call === 'watch') return this.#wait(keys, asked, work);
-      const reply = await this.#tally.call(asked, () => replyOf(keys, asked, noValueOnSuccess));
+      const signal = work.hangUp.signal;
+      const reply = await this.#tally.call(asked, () => replyOf(keys, asked, { noValueOnSuccess, signal }));
       this.#sendOfCluster(response, reply);
     });
   }
@@ -177,13 +178,19 @@ interface Work {
   call: Served['call'];
 }
 
-async function replyOf(keys: ServedKeys, asked: Read | Write, noValueOnSuccess: boolean): Promise<wire.WireReply> {
+async function replyOf(
+  keys: ServedKeys,
+  asked: Read | Write,
+  { noValueOnSuccess, signal }: { readonly noValueOnSuccess: boolean; readonly signal: AbortSignal },
+): Promise<wire.WireReply> {
   if (asked.call === 'get') return wire.encodeSnapshot(await keys.get(asked.key, asked.options));
-  return wire.encodeChange(await write(keys, asked), noValueOnSuccess);
+  return wire.encodeChange(await write(keys, asked, signal), noValueOnSuccess);
 }
 
-function write(keys: ServedKeys, asked: Write): Promise<Change> {
+/** @param signal aborts when the client hangs up: it may have repeated an append at another server since */
+function write(keys: ServedKeys, asked: Write, signal: AbortSignal): Promise<Change> {
   if (asked.call === 'delete') return keys.delete(asked.key, asked.options);
+  if (asked.call === 'createInOrder') return keys.createInOrder(asked.key, asked.value, { ...asked.options, signal });
   return keys[asked.call](asked.key, asked.value, asked.options);
 }
 
