@@ -67,7 +67,7 @@ export class BridgedEntries {
       if (!isNew) this.#end(lease);
       if (own.value !== value) throw etcdError(105, `${key} has another value`, 0);
       // An older request with the same value may only prolong its entry: not put it on a lease that was granted long ago.
-      const renewed = await this.renew(own, ttl);
+      const renewed = await this.#with(isNew ? lease : undefined, () => this.renew(own, ttl));
       if (renewed) return renewed;
     }
   }
