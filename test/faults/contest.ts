@@ -13,7 +13,7 @@ import { freshName, rejection } from '../support/locks.ts';
 import { type Moment, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import type { FaultCluster, FaultMember } from './fault-cluster.ts';
-import type { Purpose, QueuedKey } from './stores/store.ts';
+import type { ForeignHold, Purpose, QueuedKey } from './stores/store.ts';
 import { STORE } from './stores/tested.ts';
 import type { Request } from './tcp-proxy.ts';
 
@@ -64,6 +64,13 @@ export class Contest {
   take(kind: Kind, options: Take): Promise<Taken> {
     const taken = this.#take(kind, options);
     // The caller awaits the promise later: until then a rejection is not unhandled.
+    taken.catch(() => {});
+    return taken;
+  }
+
+  /** Waits for the lock by a client that the test starts. */
+  takeBy(take: (lock: string) => Promise<ForeignHold>): Promise<Taken> {
+    const taken = take(this.name).then((held) => this.#holdForeign(held));
     taken.catch(() => {});
     return taken;
   }
@@ -165,7 +172,10 @@ export class Contest {
   }
 
   async #byForeign({ by, ttl }: Take): Promise<Taken> {
-    const { key, token, release } = await STORE.takeForeign(this.name, by, ttl);
+    return this.#holdForeign(await STORE.takeForeign(this.name, by, ttl));
+  }
+
+  #holdForeign({ key, token, release }: ForeignHold): Taken {
     return this.#hold({ key, token, signal: new AbortController().signal }, release);
   }
 

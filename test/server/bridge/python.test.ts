@@ -5,11 +5,10 @@ import { type Python, portOf, startPython } from '../../../compat/python.ts';
 import type { LockManager } from '../../../src/manager/manager.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { EmbeddedEtcd } from '../../../src/server/embedded.ts';
+import { useBridges } from '../../support/bridge-process.ts';
 import { lockByEtcdctl } from '../../support/etcdctl.mjs';
 import { entriesBelow } from '../../support/gateway.ts';
 import { freshName, raw } from '../../support/locks.ts';
-import { freePorts } from '../../support/ports.ts';
-import { startScript } from '../../support/script.ts';
 import { until } from '../../support/until.ts';
 import { useBridge, useLocks, useV3 } from './use-bridge.ts';
 
@@ -129,27 +128,8 @@ test('python-etcd gets EtcdLockExpired if its entry expires while it waits', asy
   expect(await queue(name)).toEqual([]);
 });
 
-/** Starts a bridge in its own process, which advertises these ports. Resolves once it listens. */
-async function startBridge(port: number, ports: readonly number[]) {
-  const source = `
-    import { Bridge } from 'etcd-v2-lock/server';
-    const { ETCD, PORT, PORTS } = process.env;
-    const advertise = PORTS.split(',').map((port) => 'http://127.0.0.1:' + port);
-    await Bridge.start({ endpoints: ETCD, port: Number(PORT), advertise });
-  `;
-  const script = startScript(source, { ETCD: inject('etcd'), PORT: String(port), PORTS: ports.join(',') });
-  onTestFinished(() => void script.process.kill('SIGKILL'));
-  const url = `http://127.0.0.1:${port}`;
-  await until(
-    () => fetch(`${url}/version`).catch(() => undefined),
-    (answer) => answer?.status === 200,
-  );
-  return { url, kill: () => script.process.kill('SIGKILL') };
-}
-
 test('a bridge is killed: python-etcd goes on waiting at another one, and releases there', async () => {
-  const ports = await freePorts(2);
-  const [one] = await Promise.all(ports.map((port) => startBridge(port, ports)));
+  const [one] = await useBridges([[inject('etcd')], [inject('etcd')]]);
   if (!one) throw new Error('no bridge');
   const [holding, waiting] = [freshName(), freshName()];
   const python = await usePython(one.url, { allowReconnect: true, readTimeout: 3600 });
