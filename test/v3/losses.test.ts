@@ -263,6 +263,12 @@ describe('the watch of held entries', () => {
     );
     expect([...proxy.open].filter(isWatch)).toHaveLength(4);
     const [unwatched] = holds.filter(({ key }) => !watched.includes(key));
+    // No renewal that has begun already shows the loss.
+    const left = unwatched?.expiresIn() ?? 0;
+    await until(
+      () => unwatched?.expiresIn() ?? 0,
+      (seconds) => seconds > left,
+    );
     const renewals = proxy.requests.filter(isKeepAlive).length;
     await remove(`${unwatched?.key}`);
     await until(
