@@ -24,6 +24,9 @@ const ONLY_V2 = [
 /** The campaign has no named faults, and a command of its own. */
 const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 
+/** For the fault tests. They mostly wait, so that more of them fit than there are processors. */
+const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 }, maxWorkers: 8 };
+
 /** Files that take a minute or more although they are short. */
 const LONG = [
   'test/package.test.ts',
@@ -44,6 +47,43 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** Tests of etcd v3 whose outcome does not depend on the version of a real server. */
+const ON_ANY_VERSION = [
+  'test/v3/{bad-answers,blocked-holder,errors,gateway-3.3,messages,request-rate,too-many-requests,transactions}.test.ts',
+];
+
+/** The tests of etcd v3 on a version of etcd that `npm run peers` has built, instead of the etcd on the PATH. */
+const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
+  const setup = {
+    setupFiles: ['compat/peers/versions/setup.ts'],
+    globalSetup: ['test/support/global-build.ts', 'compat/peers/versions/server.ts'],
+  };
+  return [
+    {
+      extends: true,
+      test: {
+        name: `peers-${version}`,
+        include: ['test/v3/**/*.test.ts'],
+        exclude: ON_ANY_VERSION,
+        provide: { etcdVersion: version },
+        ...setup,
+      },
+    },
+    {
+      extends: true,
+      test: {
+        name: `peers-faults-${version}`,
+        include: [
+          'test/faults/{short-round,leader-killed,follower-killed,leader-stopped,two-killed,rolling-restart}.test.ts',
+        ],
+        provide: { etcdVersion: version, faultsApi: 'v3' },
+        ...setup,
+        ...AFTER_THE_OTHERS,
+      },
+    },
+  ];
+};
+
 /** The fault tests on one API of etcd. */
 const faults = (
   faultsApi: 'v2' | 'v3',
@@ -56,9 +96,7 @@ const faults = (
     ...files,
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
-    // After the others. They mostly wait, so that more of them fit than there are processors.
-    sequence: { groupOrder: 1 },
-    maxWorkers: 8,
+    ...AFTER_THE_OTHERS,
   },
 });
 
@@ -132,6 +170,8 @@ export default defineConfig({
           ],
         },
       },
+      ...onVersion('3.5'),
+      ...onVersion('3.6'),
       faults('v2', { include: ALL, exclude: [...ONLY_V3, ...NOT_NAMED] }),
       faults('v3', chosen ? { include: ALL, exclude: [...ONLY_V2, ...NOT_NAMED] } : { include: SHORT }),
       faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, 'bridge'),

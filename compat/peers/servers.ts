@@ -1,12 +1,10 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { cache } from '../../scripts/peers/cache.mjs';
 import { sweepDataDirs } from '../../test/support/data-dir.ts';
 import { startEtcd } from '../../test/support/etcd.ts';
+import { type BuiltVersion, built } from './built.ts';
 
 /** 3.4 is the one on the PATH, as in `npm test`. */
-export type Version = '3.4' | '3.5' | '3.6';
+export type Version = '3.4' | BuiltVersion;
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -27,10 +25,4 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await Promise.all([on34, on35, on36].map((etcd) => etcd.stop()));
   };
-}
-
-function built(version: Version): string {
-  const program = join(cache, `etcd-${version}/etcd`);
-  if (!existsSync(program)) throw new Error(`${program} not found: it is built by npm run peers`);
-  return program;
 }

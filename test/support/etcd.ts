@@ -7,8 +7,8 @@ import { until } from './until.ts';
 export type { EtcdMember } from './etcd-member.ts';
 
 export interface EtcdOptions {
-  /** A server without the v2 API, to start instead of the etcd on the PATH. */
-  readonly program?: string;
+  /** A server without the v2 API, to start instead of the etcd on the PATH. Default: the one that {@link startByDefault} got. */
+  readonly program?: string | undefined;
   /** Appended to the command line; in etcd the last value of an option wins. */
   readonly args?: readonly string[];
   /** Further URLs a single member listens on, such as an https one. */
@@ -28,6 +28,13 @@ export interface EtcdCluster {
   /** Waits until a majority of the whole cluster reports the same leader; paused and stopped members do not count. */
   leader(): Promise<EtcdMember>;
   stop(): Promise<void>;
+}
+
+let defaultProgram: string | undefined;
+
+/** Chooses the server that this process starts from now on; undefined: the etcd on the PATH. */
+export function startByDefault(program: string | undefined): void {
+  defaultProgram = program;
 }
 
 /** Starts a single-member etcd and waits until it is ready. */
@@ -62,7 +69,7 @@ export async function startMembers(size: number, options: EtcdOptions = {}): Pro
 }
 
 async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMember[]> {
-  const { program } = options;
+  const { program = defaultProgram } = options;
   if (program === undefined) findEtcd();
   const ports = await freePorts(size * 2);
   const { advertise = (listening) => listening } = options;

@@ -22,17 +22,25 @@ function connect(options: EtcdClientOptions = {}): EtcdClient {
   return client;
 }
 
-/** The id of the cluster as etcd v2's answers have it: in hex. */
+/** The id of the cluster in hex, as etcd v2's answers have it. The gateway's answers have it in decimal. */
 async function clusterId(): Promise<string> {
-  const { headers } = await fetch(`${etcd.url}/v2/keys/`);
-  return headers.get('x-etcd-cluster-id') ?? '';
+  const { header } = (await gateway('/kv/range', { key: base64('x') }, etcd.url)) as unknown as {
+    header: { cluster_id: string };
+  };
+  return BigInt(header.cluster_id).toString(16);
 }
 
-test('the id of a cluster is the same on v2 and v3, and locks work with it as expectedClusterId', async () => {
+test('locks work with the id of the cluster as expectedClusterId', async () => {
   const id = await clusterId();
   const client = connect({ expectedClusterId: id });
   expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
   expect(client.clusterId).toBe(id);
+});
+
+test('the id of a cluster is the same on v2, where etcd has that API', async () => {
+  const { status, headers } = await fetch(`${etcd.url}/v2/keys/`);
+  const [code, id] = etcd.hasV2 ? [200, await clusterId()] : [404, null];
+  expect({ status, id: headers.get('x-etcd-cluster-id') }).toEqual({ status: code, id });
 });
 
 test('with another expectedClusterId, each kind of acquire rejects and writes no key', async () => {
