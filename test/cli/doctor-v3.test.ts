@@ -261,6 +261,24 @@ describe('an etcd with authentication', () => {
   });
 });
 
+test('an etcd without authentication checks no credentials, which is a warning that names the user', async () => {
+  const { url } = await useEtcd();
+  const credentials = { ETCDCTL_PASSWORD: 'never-asked-for' };
+  const diagnosis = await diagnose(url, [...V3, ...PATIENT, '--user', 'app'], credentials);
+  expect(diagnosis.code).toBe(0);
+  expect(ownTroubles(diagnosis)).toMatchObject([
+    {
+      level: 'warn',
+      about: 'access',
+      text: 'auth is off: user "app" is not checked, and everyone has access',
+      advice: 'enable auth if access must be restricted',
+    },
+  ]);
+  expect(diagnosis.endpoints).toMatchObject([{ auth: false, read: { is: 'done' }, write: { is: 'done' } }]);
+  expect(diagnosis.endpoints[0]).not.toHaveProperty('guest');
+  expect(JSON.stringify(diagnosis)).not.toContain(credentials.ETCDCTL_PASSWORD);
+});
+
 describe('the two stores', () => {
   test('with the same lock name are a warning, whichever API is checked', async () => {
     const { url } = await useEtcd();
