@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { EtcdClusterIdChanged, EtcdLockLost } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
@@ -147,4 +148,25 @@ test('a renewal of 250 entries is one keep-alive and one read, which shows which
   expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(['/v3/lease/keepalive', '/v3/kv/txn']);
   expect([...renewal.entries.keys()]).toEqual(keys.filter((key) => !gone.includes(key)));
   await client.requests.revoke(lease.id, {});
+});
+
+test('a lease that is not needed any more while its grant is under way is ended after the grant', async () => {
+  const proxy = await useProxy();
+  const granted = gate();
+  const isGrant = ({ path }: { path: string }): boolean => path.endsWith('/lease/grant');
+  proxy.intercept((request) => (isGrant(request) ? { hold: granted.opened } : undefined));
+  const arrived = proxy.next(isGrant, 'arrived');
+  const lease = useV3(proxy.url).leases.shared(600);
+  const preparing = lease.prepare({});
+  await arrived;
+  lease.retire();
+  // Before the grant, etcd would answer that there is no such lease.
+  await sleep(300);
+  expect(proxy.requests.map(({ path }) => path)).toEqual(['/version', '/v3/lease/grant']);
+  granted.open();
+  await preparing;
+  await until(
+    () => gateway('/lease/timetolive', { ID: lease.id }),
+    ({ TTL }) => TTL === '-1',
+  );
 });

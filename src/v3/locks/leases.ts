@@ -167,9 +167,15 @@ export class EtcdLease {
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.#granted === 0 && !this.#granting) return;
-    const ended = endLease(this.#client, this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
+    const ended = this.#endOnceGranted();
     if (matters) this.#client.pending.add(`lease ${this.id}`, ended);
     else this.#client.leases.ends(ended);
+  }
+
+  /** A member that carries out the grant after the end would leave the lease until its TTL has passed. */
+  async #endOnceGranted(): Promise<void> {
+    await this.#granting?.catch(ignore);
+    await endLease(this.#client, this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
   }
 
   #roundFor(tenant: Tenant | undefined, timeout: number): Round {
