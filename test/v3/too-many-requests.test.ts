@@ -59,6 +59,32 @@ test.each(['/v3/lease/keepalive', '/v3/kv/txn'])('a hold outlives too many reque
   expect(await held.release()).toBe(true);
 });
 
+test('an entry that is left to expire leaves no lease for each of the tries', async () => {
+  let left = 0;
+  let refused = 0;
+  const { asked, locks, name } = await setUp((path) => {
+    if (path !== '/v3/kv/txn' || left === 0) return false;
+    left -= 1;
+    refused += 1;
+    return true;
+  });
+  const tries = 2;
+  await locks.request(name, { holdAtLeast: 10 }, () => {
+    left = tries;
+  });
+  await until(
+    () => refused,
+    (count) => count === tries,
+  );
+  const [grants, revokes] = ['/v3/lease/grant', '/v3/kv/lease/revoke'].map(
+    (path) => () => asked.filter((one) => one === path).length,
+  ) as [() => number, () => number];
+  // One for all entries, and one for each try to leave the entry to expire.
+  await until(grants, (count) => count === 2 + tries);
+  // The real etcd behind this one has carried out what it refuses, so the entry may end with one of them.
+  await until(revokes, (count) => count >= tries);
+});
+
 test('a member that never has room for a request gets few of them', async () => {
   const { asked, locks, name } = await setUp((path) => path !== '/version');
   const begun = performance.now();

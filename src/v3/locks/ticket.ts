@@ -379,7 +379,11 @@ export class V3Ticket implements Ticket, Tenant {
     await lease.prepare(options);
     const { rank, modified } = own;
     const target = { value: this.value, rank, modified, lease: lease.id };
-    const { moved } = await this.#client.requests.move(this.key, target, options);
+    const { moved } = await this.#client.requests.move(this.key, target, options).catch((error: unknown) => {
+      // The entry certainly does not hang on this lease, and the next try uses another one.
+      if (error instanceof EtcdException && !error.outcomeUnknown) lease.retire();
+      throw error;
+    });
     if (moved === undefined) lease.retire();
     this.#expiry = undefined;
     this.#forget();
