@@ -18,7 +18,7 @@ const ONLY_V2 = [
   'test/faults/missed-events.test.ts',
   'test/faults/without-v2.test.ts',
   // These test the faults themselves, and know no API.
-  'test/faults/{checker,fault-cluster,guarded-sets,keyless,line,promises,revoked,schedule,tcp-proxy,verdict,waits}.test.ts',
+  'test/faults/{checker,expired,fault-cluster,guarded-sets,keyless,line,promises,revoked,schedule,tcp-proxy,verdict,waits}.test.ts',
 ];
 
 /** The campaign has no named faults, and a command of its own. */

@@ -11,8 +11,8 @@ import { brokenIn, judgeLock } from './verdict.ts';
 /** `npm run soak` sets both. */
 const SEED = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 31));
 const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 60);
-/** Seconds beside the campaign: to start a cluster, and for all contenders to finish. */
-const AROUND = 240;
+/** Seconds beside the campaign: to start a cluster, and for all contenders to finish and all leases to expire. */
+const AROUND = 360;
 
 /** Writes the outcome to a file and returns the path of the file. */
 function keep(outcome: Outcome): string {

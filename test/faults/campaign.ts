@@ -3,6 +3,7 @@ import { now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { type ContenderKind, isOurs } from './contender.ts';
 import { type Arena, Crew, ttlOf } from './crew.ts';
+import { leftIn } from './expired.ts';
 import { startFaultCluster } from './fault-cluster.ts';
 import { type GuardedSets, startGuardedSets } from './guarded-sets.ts';
 import type { QueueEvent } from './history.ts';
@@ -121,10 +122,7 @@ async function leftoversOf(
   const died = recorder.history(lock).flatMap(({ kind, who }) => (kind === 'died' ? who : []));
   const mayLeave = (who = ''): boolean => !isOurs(kinds.get(who)) || died.includes(who) || stuck.includes(who);
   const wrong = (await queue()).filter(({ value }) => !mayLeave(ownerOf(value))).map(({ key }) => key);
-  const later = await until(queue, (entries) => entries.length === 0, {
-    timeout: (longestTtl(arena) + 2) * 1000,
-    every: 100,
-  }).catch(queue);
+  const later = await leftIn(cluster, store, longestTtl(arena), (url) => store.queue(lock, url));
   // The log is complete once it contains the last removal.
   await until(
     () => queues.events().filter((event) => event.lock === lock),
@@ -133,12 +131,8 @@ async function leftoversOf(
   return [...new Set([...wrong, ...later.map(({ key }) => key)])];
 }
 
-/** Returns the leases that are left once all of them must have expired, even if an election starts their TTLs again. */
-async function leasesLeft(store: TestedStore, { cluster, arenas }: Crew): Promise<string[]> {
-  const { etcd } = await cluster.leader();
-  const leases = () => store.leases(etcd.url);
-  const timeout = (Math.max(...arenas.map(longestTtl)) + 2) * 2 * 1000;
-  return until(leases, (left) => left.length === 0, { timeout, every: 100 }).catch(leases);
-}
+/** Returns the leases that are left once all of them must have expired. */
+const leasesLeft = (store: TestedStore, { cluster, arenas }: Crew): Promise<readonly string[]> =>
+  leftIn(cluster, store, Math.max(...arenas.map(longestTtl)), (url) => store.leases(url));
 
 const longestTtl = (arena: Arena): number => Math.max(...arena.contenders.map((kind) => ttlOf(kind, arena)));

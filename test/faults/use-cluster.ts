@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import { until } from '../support/until.ts';
+import { leftIn } from './expired.ts';
 import { type FaultCluster, type FaultClusterOptions, type FaultMember, startFaultCluster } from './fault-cluster.ts';
 import { STORE } from './stores/tested.ts';
 
-/** Milliseconds within which a lease ends that could not be ended by its client: the longest TTL of these tests, and an election. */
-const LAST_LEASE = 75_000;
+/** Seconds: the longest TTL of these tests. */
+const LONGEST_TTL = 60;
 
 /** Starts a cluster for the tests of one file. After each test it ends all faults, and expects that no lease is left. */
 export function useCluster(options: FaultClusterOptions = {}): () => FaultCluster {
@@ -35,10 +35,7 @@ export async function recover(cluster: FaultCluster): Promise<void> {
 }
 
 async function expectNoLease(cluster: FaultCluster): Promise<void> {
-  const { etcd } = await cluster.leader();
-  const leases = () => STORE.leases(etcd.url);
-  await until(leases, (left) => left.length === 0, { timeout: LAST_LEASE }).catch(() => {});
-  expect(await leases()).toEqual([]);
+  expect(await leftIn(cluster, STORE, LONGEST_TTL, (url) => STORE.leases(url))).toEqual([]);
 }
 
 /** All members, this one first: a client stays with the first member that answers. */

@@ -154,6 +154,13 @@ export async function findLeader(
   return leader;
 }
 
+/** Returns the term that a member is in. Each election begins a new one. */
+export async function termOf(member: EtcdMember): Promise<bigint> {
+  const status = await raftStatus(member);
+  if (status === undefined) throw new Error(`${member.url} does not report its status`);
+  return status.term;
+}
+
 /** Reads the status from the v3 API, because it includes the term. */
 async function raftStatus(member: EtcdMember): Promise<RaftStatus | undefined> {
   try {

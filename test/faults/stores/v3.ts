@@ -80,7 +80,8 @@ export const V3: TestedStore = {
   watchQueues,
 
   async leases(url) {
-    const { leases = [] } = await gateway('/lease/leases', {}, url);
+    const { leases = [], ...answer } = await gateway('/lease/leases', {}, url);
+    if ('error' in answer || 'code' in answer) throw new Error(`leases not read: ${JSON.stringify(answer)}`);
     return leases.map(({ ID }) => ID);
   },
 };
