@@ -1,3 +1,4 @@
+import { BothClient } from './both/client.ts';
 import { show } from './checks.ts';
 import type { CloseOptions } from './http/cluster.ts';
 import type { HttpOptions } from './http/options.ts';
@@ -7,19 +8,24 @@ import type { LockStore } from './recipe/store.ts';
 import type { Surveyor } from './recipe/survey.ts';
 import { V2Client } from './v2/client.ts';
 import { V2_OPTIONS } from './v2/options.ts';
-
 import { V3Client } from './v3/client.ts';
 
-/** The API of etcd by which a client reaches its locks. */
-export type EtcdApi = 'v2' | 'v3';
+/** The API of etcd by which a client reaches its locks. `both`: on the way from v2 to v3. */
+export type EtcdApi = StoreApi | 'both';
+
+/** One API of etcd, and so one of its two stores. */
+export type StoreApi = 'v2' | 'v3';
 
 /** Options of an `EtcdClient`: how to reach the cluster. */
 export interface EtcdClientOptions extends HttpOptions {
   /**
-   * The API that the locks use, and so the store in which their queues are. Default `v2`. All clients of a lock must use the same
-   * one: the two stores of a cluster know nothing of each other, so that a client of each could hold the same lock.
+   * The API that the locks use, and so the store in which their queues are. Default `v2`. The two stores of a cluster know nothing
+   * of each other, so that a client of each could hold the same lock: all clients of a lock must use the same one, or some of
+   * them `both`.
    * - `v2`: etcd 2.2 to 3.5 (3.4 and 3.5 with `--enable-v2`), in one queue with python-etcd's `Lock`
    * - `v3`: the JSON gateway of etcd 3.3 and later, in one queue with Go's `concurrency.Mutex`, `etcdctl lock` and jetcd's `Lock`
+   * - `both`: the lock is held on v2 and on v3 at the same time, and by nobody else on either. For moving running processes from
+   *   v2 to v3 one by one: see docs/moving.md. The cluster must serve both APIs.
    */
   readonly api?: EtcdApi;
   /**
@@ -27,14 +33,14 @@ export interface EtcdClientOptions extends HttpOptions {
    * With `api: 'v3'` it may be empty: the queue is then below `<name>`, as other programs on etcd v3 name theirs.
    */
   readonly lockPrefix?: string;
-  /** Path prefix of etcd's v2 API. Default `/v2`. Only for `api: 'v2'`. */
+  /** Path prefix of etcd's v2 API. Default `/v2`. Not for `api: 'v3'`. */
   readonly versionPrefix?: string;
 }
 
 const OPTIONS = { ...V2_OPTIONS, api: true } satisfies OptionNames<EtcdClientOptions>;
 
 /**
- * Connects locks to an etcd cluster: by its v2 API, or by the JSON gateway of its v3 API. Share one client between all locks of a
+ * Connects locks to an etcd cluster: by its v2 API, by the JSON gateway of its v3 API, or by both. Share one client between all locks of a
  * process, and close it at the end.
  *
  * With several endpoints, the client stays with one that answers and fails over to the next one. If all fail, the error lists
@@ -45,7 +51,7 @@ const OPTIONS = { ...V2_OPTIONS, api: true } satisfies OptionNames<EtcdClientOpt
  * await client.close();
  */
 export class EtcdClient implements LockClient {
-  readonly #client: V2Client | V3Client;
+  readonly #client: V2Client | V3Client | BothClient;
 
   /**
    * Creates a client. Sends nothing to etcd.
@@ -65,10 +71,12 @@ export class EtcdClient implements LockClient {
 
   /**
    * Reads and mends the queues, for the command line.
+   * @throws {TypeError} with api "both"
    * @internal
    */
   get surveyor(): Surveyor {
-    return this.#client.surveyor;
+    if (!(this.#client instanceof BothClient)) return this.#client.surveyor;
+    throw new TypeError('with api "both" a lock has two queues: use api "v2" or "v3" to read one of them');
   }
 
   /** Where the lock queues are: the option `lockPrefix`. */
@@ -103,16 +111,17 @@ export class EtcdClient implements LockClient {
   }
 }
 
-function open(options: EtcdClientOptions): V2Client | V3Client {
+function open(options: EtcdClientOptions): V2Client | V3Client | BothClient {
   // A URL may contain a password, so it is not shown.
   if (typeof options === 'string')
     throw new TypeError('options must be an object such as { endpoints: "http://127.0.0.1:2379" }, got a string');
   checkOptionNames(options, OPTIONS);
   const { api = 'v2', ...rest } = options;
   if (api === 'v2') return new V2Client(rest);
-  if (api !== 'v3') throw new RangeError(`api must be "v2" or "v3", got ${show(api)}`);
+  if (api === 'both') return new BothClient(rest);
+  if (api !== 'v3') throw new RangeError(`api must be "v2", "v3" or "both", got ${show(api)}`);
   const { versionPrefix, ...v3 } = rest;
   if (versionPrefix !== undefined)
-    throw new TypeError(`versionPrefix is for api "v2" only, got ${show(versionPrefix)} with api "v3"`);
+    throw new TypeError(`versionPrefix is for api "v2" and "both" only, got ${show(versionPrefix)} with api "v3"`);
   return new V3Client(v3);
 }

@@ -63,6 +63,9 @@ const forbidden: readonly Arrow[] = [
   ['src/v3/probe.ts', "import { Pool } from 'undici';"],
   ['src/v3/locks/probe.ts', "import { pollCap } from '../../v2/locks/timing.ts';"],
   ['src/v2/probe.ts', "import { V3Client } from '../v3/client.ts';"],
+  ['src/v3/probe.ts', "import { BothClient } from '../both/client.ts';"],
+  ['src/both/probe.ts', "import { V2Ticket } from '../v2/locks/ticket.ts';"],
+  ['src/both/probe.ts', "import { Lease } from '../recipe/lease.ts';"],
   ['src/recipe/probe.ts', "import type { V3Client } from '../v3/client.ts';"],
   ['src/recipe/probe.ts', "const { Endpoint } = await import('../http/endpoint.ts');"],
   ['src/recipe/probe.ts', "export { LockManager } from '../manager/manager.ts';"],
@@ -105,6 +108,10 @@ const allowed: readonly Arrow[] = [
     'src/v3/locks/probe.ts',
     "import type { Ticket } from '../../recipe/store.ts';\nimport { V3Client } from '../client.ts';",
   ],
+  [
+    'src/both/probe.ts',
+    "import type { Ticket } from '../recipe/store.ts';\nimport { V3Client } from '../v3/client.ts';",
+  ],
   ['src/recipe/probe.ts', "import { v4 } from 'uuid';\nimport { rule } from './rules.ts';"],
   ['src/recipe/entries/probe.ts', "import { lost } from '../../errors.ts';\nimport type { Entry } from '../store.ts';"],
   ['src/manager/label.ts', "import { hostname } from 'node:os';"],
@@ -118,7 +125,10 @@ const allowed: readonly Arrow[] = [
   ['src/cli/commands/probe.ts', "import { Command } from 'commander';\nimport { V2Client } from '../../index.ts';"],
   ['src/cancellation.ts', "import { setMaxListeners } from 'node:events';\nimport { now } from './time.ts';"],
   ['src/debug.ts', "import debugOf from 'debug';\nimport { printable } from './printable.ts';"],
-  ['src/client.ts', "import { V2Client } from './v2/client.ts';\nimport { V3Client } from './v3/client.ts';"],
+  [
+    'src/client.ts',
+    "import { BothClient } from './both/client.ts';\nimport { V2Client } from './v2/client.ts';\nimport { V3Client } from './v3/client.ts';",
+  ],
   ['src/index.ts', "export { Lock } from './python/lock.ts';"],
   ['test/probe.test.ts', "import { Endpoint } from '../src/http/endpoint.ts';\nimport { test } from 'vitest';"],
 ];

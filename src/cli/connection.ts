@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { EtcdApi, EtcdClientOptions } from '../client.ts';
+import type { EtcdApi, EtcdClientOptions, StoreApi } from '../client.ts';
 import { showUser } from '../http/options.ts';
 import { UsageError } from './exit-codes.ts';
 import { nameOfFile, readFirstLine, readPem } from './files.ts';
@@ -39,7 +39,8 @@ export const connectionSettings: readonly Setting[] = [
     name: 'api',
     flags: '--api <version>',
     description:
-      'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2)',
+      'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2). ' +
+      'For "run" also both: it holds the lock in both stores, for moving from v2 to v3',
     // Not ETCDCTL_API: it chooses what etcdctl shows, and must not decide where locks are.
     env: ['ETCD_LOCK_API'],
   },
@@ -130,6 +131,20 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
     ...(ca === undefined ? {} : { ca: readPem(ca, '--cacert') }),
     ...(cert === undefined || key === undefined ? {} : { cert: readPem(cert, '--cert'), key: readPem(key, '--key') }),
   };
+}
+
+/** Client options with the API of one store. */
+export type StoreOptions = EtcdClientOptions & { readonly api?: StoreApi };
+
+/**
+ * Returns the client options for a command that reads or changes queues: those of one store.
+ * @throws {UsageError} with api "both", and as {@link clientOptions} does
+ */
+export function storeOptions(flags: ConnectionOptions): StoreOptions {
+  const { api, ...options } = clientOptions(flags);
+  if (api === 'both')
+    throw new UsageError('--api both is only for "run": each lock then has two queues. Use --api v2 or --api v3 here');
+  return { ...options, ...(api === undefined ? {} : { api }) };
 }
 
 const incomplete = (file: string) => new UsageError(`--cert and --key must be used together, got only ${file}`);

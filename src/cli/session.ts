@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { EtcdClient } from '../client.ts';
+import { EtcdClient, type EtcdClientOptions } from '../client.ts';
 import { errorText } from '../error-text.ts';
 import { EtcdKeysLeft } from '../errors.ts';
-import { clientOptions, connectionOf } from './connection.ts';
+import { type ConnectionOptions, connectionOf, storeOptions } from './connection.ts';
 import { checked, exitCodeOf } from './exit-codes.ts';
 import { complain } from './streams.ts';
 
@@ -12,14 +12,17 @@ export const JSON_FLAG = ['--json', 'print JSON'] as const;
 /**
  * Returns a commander action that calls `action` with a client, closes the client, and sets the exit code to which `action`
  * resolved. An error is printed as one line on stderr.
+ * @param optionsOf returns the client's options; by default those of one store
  */
 export function withClient(
   action: (client: EtcdClient, command: Command) => Promise<number>,
+  optionsOf: (flags: ConnectionOptions) => EtcdClientOptions = storeOptions,
 ): (...args: unknown[]) => Promise<void> {
   return async (...args) => {
     const command = args.at(-1) as Command;
     process.exitCode = await outcome(async () => {
-      const client = connect(command);
+      const options = optionsOf(connectionOf(command));
+      const client = checked(() => new EtcdClient(options));
       try {
         return await action(client, command);
       } finally {
@@ -27,12 +30,6 @@ export function withClient(
       }
     });
   };
-}
-
-/** @throws {UsageError} for invalid connection options */
-function connect(command: Command): EtcdClient {
-  const options = clientOptions(connectionOf(command));
-  return checked(() => new EtcdClient(options));
 }
 
 /** Runs an action and returns its exit code. An error is printed on stderr and determines the exit code. */

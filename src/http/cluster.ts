@@ -21,6 +21,24 @@ export interface CloseOptions {
 
 const CLOSE_OPTIONS = { timeout: true } satisfies OptionNames<CloseOptions>;
 
+/**
+ * Returns the seconds that closing a client may take.
+ * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0
+ */
+export function closeTimeout(options: CloseOptions): number {
+  checkOptionNames(options, CLOSE_OPTIONS);
+  const { timeout = 5 } = options;
+  checkSecondsOrNone('timeout', timeout);
+  return timeout;
+}
+
+/** Returns the error for keys that could not be removed before the client was closed. */
+export const keysLeft = (timeout: number, keys: readonly string[]): EtcdKeysLeft =>
+  new EtcdKeysLeft(
+    `closed after ${timeout} s; these keys may stay until their TTL has passed: ${keys.join(', ')}`,
+    keys,
+  );
+
 /** How one call is made. */
 export interface ClusterCall {
   readonly signal?: Source | undefined;
@@ -114,9 +132,7 @@ export class Cluster {
    * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0
    */
   async close(options: CloseOptions, finish?: (until: Deadline) => Promise<void>): Promise<void> {
-    checkOptionNames(options, CLOSE_OPTIONS);
-    const { timeout = 5 } = options;
-    checkSecondsOrNone('timeout', timeout);
+    const timeout = closeTimeout(options);
     this.#closed ??= this.#close(timeout, finish);
     return this.#closed;
   }
@@ -127,10 +143,6 @@ export class Cluster {
     await finish?.(until);
     this.destroyed.abort(new EtcdClientClosed('the client was closed during the call', { outcomeUnknown: true }));
     await this.endpoints.destroy();
-    if (left.length === 0) return;
-    throw new EtcdKeysLeft(
-      `closed after ${timeout} s; these keys may stay until their TTL has passed: ${left.join(', ')}`,
-      left,
-    );
+    if (left.length > 0) throw keysLeft(timeout, left);
   }
 }

@@ -5,7 +5,7 @@ import type { Attempt } from './attempt.ts';
 import type { LockMode } from './entries/entry-value.ts';
 import { evictLeftovers, type IsLeftover } from './entries/leftovers.ts';
 import type { Lease } from './lease.ts';
-import type { OwnEntry, QueueStore, Standing, Ticket } from './store.ts';
+import type { Entry, OwnEntry, QueueStore, Standing, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
@@ -40,14 +40,24 @@ export async function contend(
   const read = async (latest: boolean): Promise<Standing> => {
     const standing = await ticket.standing(mode, { signal, latest });
     attempt.saw(standing.first, lease.entry.key);
+    if (standing.own) lease.update(standing.own);
     return standing;
+  };
+  const entriesBefore = async (entries: Standing['entries']): Promise<readonly Entry[]> => {
+    const { rank } = lease.entry;
+    if (entries) return entries.filter((entry) => entry.rank < rank);
+    const inOrder = (await queue.read({ signal })).inOrder();
+    return inOrder.slice(
+      0,
+      Math.max(
+        0,
+        inOrder.findIndex(({ value }) => value === ticket.value),
+      ),
+    );
   };
   const evictBefore = async ({ entries }: Standing): Promise<boolean> => {
     if (!isLeftover) return false;
-    const { rank } = lease.entry;
-    const all = entries ?? (await queue.read({ signal })).entries;
-    const before = all.filter((entry) => entry.rank < rank);
-    return evictLeftovers(queue, before, isLeftover, { signal });
+    return evictLeftovers(queue, await entriesBefore(entries), isLeftover, { signal });
   };
   let isKnown = false;
   const readStanding = async (): Promise<Pick<Standing, 'behind' | 'fencingToken'>> => {

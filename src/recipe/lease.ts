@@ -88,8 +88,13 @@ export class Lease {
   /** Extends the lease after a later write of its entry. */
   extend(entry: OwnEntry): void {
     registerOwn(this.ticket, entry.granted);
-    this.#entry = entry;
     this.#trouble = undefined;
+    this.update(entry);
+  }
+
+  /** Moves the deadline to what the entry has now, whether that is earlier or later. */
+  update(entry: OwnEntry): void {
+    this.#entry = entry;
     this.#deadline = this.#deadlineOf(entry.granted, entry.sentAt);
     this.#watchDeadline();
   }

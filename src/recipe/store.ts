@@ -45,6 +45,8 @@ export interface Standing {
   readonly position?: number | undefined;
   /** All entries, if the store had to read them. Do not keep them while waiting: a long queue takes much memory. */
   readonly entries: readonly Entry[] | undefined;
+  /** The own entry, if the read has changed how long the store keeps it. Default: as of its last write. */
+  readonly own?: OwnEntry | undefined;
 }
 
 /** Options of any call to a store. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EtcdApi } from '../../src/index.ts';
+import type { StoreApi } from '../../src/client.ts';
 import { now } from '../support/stalls/stalls.mjs';
 import { Contender, type ContenderKind, type Orders } from './contender.ts';
 import type { FaultCluster } from './fault-cluster.ts';
@@ -21,7 +21,7 @@ export interface Arena {
   readonly rough: boolean;
 }
 
-const FOREIGN: Readonly<Record<EtcdApi, ContenderKind>> = { v2: 'python', v3: 'etcdctl' };
+const FOREIGN: Readonly<Record<StoreApi, ContenderKind>> = { v2: 'python', v3: 'etcdctl' };
 
 /**
  * Seconds. Go's Mutex of etcd 3.4 takes the lock without its key if its lease has expired while it waited, and never notices a
@@ -29,7 +29,7 @@ const FOREIGN: Readonly<Record<EtcdApi, ContenderKind>> = { v2: 'python', v3: 'e
  */
 const ETCDCTL_TTL = 30;
 
-export const arenasOn = (api: EtcdApi): readonly Arena[] => [
+export const arenasOn = (api: StoreApi): readonly Arena[] => [
   // Long holds that no outage shorter than 5 s may end.
   {
     lock: 'steady',
@@ -60,11 +60,11 @@ export class Crew implements World {
   readonly recorder = new Recorder();
   readonly kinds = new Map<string, ContenderKind>();
   readonly crashes: string[] = [];
-  readonly #api: EtcdApi;
+  readonly #api: StoreApi;
   readonly #resource: string;
   readonly #present = new Set<Contender>();
 
-  constructor(api: EtcdApi, cluster: FaultCluster, resource: string) {
+  constructor(api: StoreApi, cluster: FaultCluster, resource: string) {
     this.#api = api;
     this.arenas = arenasOn(api);
     this.cluster = cluster;

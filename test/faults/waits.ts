@@ -1,4 +1,4 @@
-import type { EtcdApi } from '../../src/index.ts';
+import type { StoreApi } from '../../src/client.ts';
 import { type Allowance, AT_ONCE, forFault, forOutage, forOwnStop } from './allowances.ts';
 import type { Stop } from './checker.ts';
 import type { Event, Fault, QueueEvent, Span } from './history.ts';
@@ -6,7 +6,7 @@ import { type Head, headsIn, ownersIn } from './line.ts';
 
 /** The events of one lock, and all faults, outages and stops of the campaign. */
 export interface Trial {
-  readonly api: EtcdApi;
+  readonly api: StoreApi;
   /** Seconds. */
   readonly ttl: number;
   readonly history: readonly Event[];
@@ -78,7 +78,7 @@ export function waitsIn(trial: Trial): Wait[] {
  * Whether a hold with this fencing token is one of the entry. On etcd v2 the token is the rank. On etcd v3 it is the store's revision
  * when the entry was seen to be the first.
  */
-export const isHoldOf = (token: bigint, { rank, removed }: Pick<Head, 'rank' | 'removed'>, api: EtcdApi): boolean =>
+export const isHoldOf = (token: bigint, { rank, removed }: Pick<Head, 'rank' | 'removed'>, api: StoreApi): boolean =>
   api === 'v2' ? token === rank : rank <= token && token < removed;
 
 type Due = Pick<Wait, 'due' | 'why'>;

@@ -68,7 +68,8 @@ export function bridgeCommand(): Command {
 function optionsOf(flags: Flags, command: Command): BridgeOptions {
   const { listen, advertise, maxConnections, maxPolls, metrics, log } = flags;
   const connection = connectionOf(command);
-  if (connection.api === 'v2') throw new UsageError('a bridge is to etcd v3: --api v2 cannot be used with it');
+  if (connection.api === 'v2' || connection.api === 'both')
+    throw new UsageError(`a bridge is to etcd v3: --api ${connection.api} cannot be used with it`);
   const { api: _, ...cluster } = clientOptions(connection);
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
   if (host === '') throw new UsageError(`--listen must be an address and a port, got "${listen}"`);

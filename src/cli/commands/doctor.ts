@@ -1,11 +1,10 @@
 import { resolveSrv } from 'node:dns/promises';
 import { Command } from 'commander';
 import { checkSeconds } from '../../checks.ts';
-import type { EtcdClientOptions } from '../../client.ts';
 import { discover } from '../../http/failover/endpoints.ts';
 import { originsOf } from '../../http/options.ts';
 import { number } from '../arguments.ts';
-import { clientOptions, connectionOf } from '../connection.ts';
+import { connectionOf, type StoreOptions, storeOptions } from '../connection.ts';
 import { type Access, accessBy, withoutCredentials } from '../doctor/access.ts';
 import { basisOf } from '../doctor/basis.ts';
 import type { Facts } from '../doctor/facts.ts';
@@ -47,7 +46,7 @@ export function doctorCommand(): Command {
     .option(...JSON_FLAG)
     .addHelpText('after', ABOUT)
     .action(async (_options: unknown, command: Command) => {
-      process.exitCode = await outcome(() => doctor(clientOptions(connectionOf(command)), command.opts<Flags>()));
+      process.exitCode = await outcome(() => doctor(storeOptions(connectionOf(command)), command.opts<Flags>()));
     });
   return explain(command, {
     endings: ['no', 'unreachable'],
@@ -59,7 +58,7 @@ export function doctorCommand(): Command {
   });
 }
 
-async function doctor(connection: EtcdClientOptions, { json, ttl }: Flags): Promise<number> {
+async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<number> {
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
   const facts = await examine(connection, ttl);
   const findings = judge(facts);
@@ -75,7 +74,7 @@ function dataOf(facts: Facts): object {
   return { api: facts.api, basis: basisOf(facts), stores: storesOf(facts.endpoints), endpoints };
 }
 
-async function examine(options: EtcdClientOptions, ttl: number | undefined): Promise<Facts> {
+async function examine(options: StoreOptions, ttl: number | undefined): Promise<Facts> {
   const { api = 'v2' } = options;
   const access = checked(() => accessBy(options));
   const { settings } = access;

@@ -7,6 +7,7 @@ import { LockManager } from '../../manager/manager.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import { limitOf } from '../../recipe/attempt.ts';
 import { exitCode, number } from '../arguments.ts';
+import { clientOptions } from '../connection.ts';
 import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { checkCommand } from '../job/command.ts';
@@ -112,7 +113,7 @@ export function runCommand(): Command {
     .option('-v, --verbose', 'print each step on stderr')
     .addOption(new Option('-q, --quiet', 'print only errors and warnings, not who holds the lock').conflicts('verbose'))
     .addHelpText('after', ABOUT)
-    .action(withClient(run));
+    .action(withClient(run, clientOptions));
   return explain(command, {
     endings: ['no', ...ASKING, 'lost', 'timedOut', 'cannotRun', 'notFound', 'signalled'],
     examples: [
@@ -135,7 +136,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const flags = command.opts<Flags>();
   const request = requestOf(flags);
   checked(() => {
-    client.surveyor.checkName(name);
+    client.store.queue(name);
     checkRequest({ ...request, maxHold: flags.maxHold }, {});
   });
   check(job[0] ?? '');

@@ -1,4 +1,4 @@
-import type { EtcdApi } from '../../client.ts';
+import type { StoreApi } from '../../client.ts';
 import type { Member, Version } from '../../v2/wire.ts';
 
 /** Why a member cannot be reached. */
@@ -46,7 +46,7 @@ export interface EndpointFacts {
   /** In seconds. v2: the remaining TTLs of all entries; v3: the TTLs of some of the leases. */
   readonly ttls?: readonly number[] | undefined;
   /** Names of the locks that have entries, for each store that could be read. */
-  readonly locks?: Partial<Readonly<Record<EtcdApi, readonly string[]>>> | undefined;
+  readonly locks?: Partial<Readonly<Record<StoreApi, readonly string[]>>> | undefined;
   /** v3 only: keys in the queues of locks that have no lease. */
   readonly withoutLease?: readonly string[] | undefined;
   /** Result of a read below the lock prefix, with the given credentials. */
@@ -67,7 +67,7 @@ export interface EndpointFacts {
 /** All measurements, and the options for assessing them. */
 export interface Facts {
   /** The API of the locks. Default `v2`. */
-  readonly api?: EtcdApi | undefined;
+  readonly api?: StoreApi | undefined;
   readonly lockPrefix: string;
   readonly user: string | undefined;
   /** The value of --ttl, in seconds. */

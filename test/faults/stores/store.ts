@@ -1,4 +1,5 @@
-import type { EtcdApi, EtcdClient } from '../../../src/index.ts';
+import type { StoreApi } from '../../../src/client.ts';
+import type { EtcdClient } from '../../../src/index.ts';
 import type { FaultMember } from '../fault-cluster.ts';
 import type { QueueLog } from '../queue-log.ts';
 import type { Request } from '../tcp-proxy.ts';
@@ -23,7 +24,7 @@ export interface ForeignHold {
 
 /** What the fault tests need of an API of etcd, beside the clients of this package. */
 export interface TestedStore {
-  readonly api: EtcdApi;
+  readonly api: StoreApi;
   readonly foreign: ForeignKind;
   /** Milliseconds: the election timeout of a steady cluster. etcd v3 raises a TTL that is shorter than one and a half of it. */
   readonly steadyElection: number;

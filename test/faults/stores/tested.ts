@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import type { EtcdApi } from '../../../src/index.ts';
+import type { StoreApi } from '../../../src/client.ts';
 import type { TestedStore } from './store.ts';
 import { V2 } from './v2.ts';
 import { V3 } from './v3.ts';
@@ -7,7 +7,7 @@ import { V3 } from './v3.ts';
 declare module 'vitest' {
   interface ProvidedContext {
     /** The API of etcd by which the fault tests reach their locks. */
-    faultsApi: EtcdApi;
+    faultsApi: StoreApi;
   }
 }
 

@@ -253,7 +253,7 @@ export function loss(test: ManagerTest): void {
       await begun.opened;
       const error = await rejection(client.close({ timeout: 0.2 }), EtcdKeysLeft);
       const [entry] = await queue.entries();
-      expect(error.keys).toEqual([entry?.key]);
+      expect(error.keys).toContain(entry?.key);
       done.open();
       await ended;
     });

@@ -6,9 +6,8 @@ import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { interceptable } from './interceptable.ts';
 import { QueueView, type StoreClient } from './store-client.ts';
 
-/** Opens a client of etcd v3 for the tests of all stores. */
-export function v3StoreClient(etcd: string): StoreClient {
-  const client = new V3Client({ endpoints: etcd });
+/** Returns a client of etcd v3 for the tests of all stores. */
+export function v3StoreClient(etcd: string, client = new V3Client({ endpoints: etcd })): StoreClient {
   return {
     get clusterId() {
       return client.clusterId;

@@ -1,5 +1,5 @@
 /** Findings on who can read and write the locks. */
-import type { EtcdApi } from '../../../client.ts';
+import type { StoreApi } from '../../../client.ts';
 import { showUser } from '../../../http/options.ts';
 import type { EndpointFacts, Finding } from '../facts.ts';
 import type { Context } from './context.ts';
@@ -42,7 +42,7 @@ export function access(member: EndpointFacts, context: Context, finding: MakeFin
   return [finding('ok', 'access', `${state}${who} can read and write ${place}`)];
 }
 
-function grantFor(lockPrefix: string, api: EtcdApi): string {
+function grantFor(lockPrefix: string, api: StoreApi): string {
   if (api === 'v2') return `read and write access to ${lockPrefix}/*`;
   if (lockPrefix === '')
     return 'readwrite access to all keys; or use --lock-prefix with a prefix that they grant access to';

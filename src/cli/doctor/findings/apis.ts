@@ -1,5 +1,5 @@
 /** Findings on which APIs a member has. */
-import type { EtcdApi } from '../../../client.ts';
+import type { StoreApi } from '../../../client.ts';
 import type { EndpointFacts, Finding, Presence } from '../facts.ts';
 import { numbersOf } from '../version.ts';
 import { CHECK_HEALTH, type MakeFinding } from './finding.ts';
@@ -15,7 +15,7 @@ const CHECK_SERVER = 'check that this is an etcd server, and that no proxy in fr
  */
 export function judgeOwnApi(
   member: EndpointFacts,
-  api: EtcdApi,
+  api: StoreApi,
   level: Finding['level'],
   finding: MakeFinding,
 ): Finding {
@@ -26,7 +26,7 @@ export function judgeOwnApi(
 }
 
 /** Returns a finding, never a problem, on the other API. */
-export function judgeOtherApi(member: EndpointFacts, api: EtcdApi, finding: MakeFinding): Finding[] {
+export function judgeOtherApi(member: EndpointFacts, api: StoreApi, finding: MakeFinding): Finding[] {
   const other = api === 'v2' ? 'v3' : 'v2';
   const presence = member[other];
   if (!presence) return [];
@@ -65,7 +65,7 @@ function withoutV3(
 }
 
 /** Returns a warning for a version that handles leases wrongly after its leader was stopped. */
-export function judgeVersion({ version }: EndpointFacts, api: EtcdApi, finding: MakeFinding): Finding[] {
+export function judgeVersion({ version }: EndpointFacts, api: StoreApi, finding: MakeFinding): Finding[] {
   if (api === 'v2' || !version) return [];
   const [major, minor, patch] = numbersOf(version);
   const isFixed = major > 3 || minor > 5 || (minor === 5 && patch >= 13) || (minor === 4 && patch >= 31);

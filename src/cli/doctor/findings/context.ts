@@ -1,11 +1,11 @@
-import type { EtcdApi } from '../../../client.ts';
+import type { StoreApi } from '../../../client.ts';
 import type { Basis } from '../basis.ts';
 import type { Facts } from '../facts.ts';
 
 /** What the findings for one member depend on, in addition to the facts about this member. */
 export interface Context {
   readonly facts: Facts;
-  readonly api: EtcdApi;
+  readonly api: StoreApi;
   readonly basis: Basis;
   /** Whether locks work on some member: then a failure of another member is only a warning. */
   readonly anyUsable: boolean;

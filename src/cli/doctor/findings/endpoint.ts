@@ -1,4 +1,4 @@
-import type { EtcdApi } from '../../../client.ts';
+import type { StoreApi } from '../../../client.ts';
 import { hasFullWidth } from '../../../v2/paths.ts';
 import type { EndpointFacts, Finding, Unreachable } from '../facts.ts';
 import { TEST_DIR } from '../v2/test-key.ts';
@@ -8,7 +8,7 @@ import type { Context } from './context.ts';
 import { CHECK_HEALTH, findingFor, type MakeFinding } from './finding.ts';
 
 /** Whether locks work on this member. */
-export const isUsable = (member: EndpointFacts, api: EtcdApi): boolean =>
+export const isUsable = (member: EndpointFacts, api: StoreApi): boolean =>
   member[api]?.on === true && member.read?.is === 'done' && member.write?.is === 'done';
 
 /** Returns the findings for one member, most fundamental first. */

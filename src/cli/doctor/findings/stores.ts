@@ -1,6 +1,6 @@
 /** Findings on what the two stores of etcd contain. */
 import { show } from '../../../checks.ts';
-import type { EtcdApi } from '../../../client.ts';
+import type { StoreApi } from '../../../client.ts';
 import type { EndpointFacts, Facts, Finding } from '../facts.ts';
 import { findingFor, firstOf } from './finding.ts';
 
@@ -20,7 +20,7 @@ export function storesOf(endpoints: readonly EndpointFacts[]): Stores {
     endpoints.filter(({ id, leader }) => (id !== undefined && id === leader) === wanted),
   );
   const inOrder = [...(leaders ?? []), ...(others ?? [])];
-  const namesIn = (api: EtcdApi) => inOrder.find(({ locks }) => locks?.[api])?.locks?.[api];
+  const namesIn = (api: StoreApi) => inOrder.find(({ locks }) => locks?.[api])?.locks?.[api];
   const [v2, v3] = [namesIn('v2'), namesIn('v3')];
   return { ...(v2 && { v2 }), ...(v3 && { v3 }) };
 }

@@ -1,0 +1,93 @@
+import { addAbortListener } from '../cancellation.ts';
+import { EtcdClientClosed } from '../errors.ts';
+import { PendingWork } from '../pending-work.ts';
+import type {
+  Entry,
+  LockStore,
+  Queue,
+  QueueStore,
+  ReadOptions,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../recipe/store.ts';
+import { isTwin, merged } from './queue.ts';
+import { BothTicket } from './ticket.ts';
+
+/** The two stores of one cluster. */
+export interface Stores {
+  readonly v2: LockStore;
+  readonly v3: LockStore;
+}
+
+/**
+ * Queues of locks that are held on etcd v2 and v3 at the same time, so that neither the clients of v2 alone nor those of v3 alone
+ * can hold the lock. See {@link BothTicket}.
+ */
+export class BothStore implements LockStore {
+  readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
+  readonly #stores: Stores;
+  /** The v3 keys of the entries that are in both queues, by their v2 keys. */
+  readonly #twins = new Map<string, string>();
+
+  constructor(stores: Stores) {
+    this.#stores = stores;
+    addAbortListener(this.pending.closing, (reason) => {
+      stores.v2.pending.closing.abort(reason);
+      stores.v3.pending.closing.abort(reason);
+    });
+  }
+
+  get clusterId(): string | undefined {
+    return this.#stores.v2.clusterId;
+  }
+
+  queue(lock: string): QueueStore {
+    const { v2, v3 } = this.#stores;
+    return new BothQueue(v2.queue(lock), v3.queue(lock), this.#twins);
+  }
+
+  async list(): Promise<ReadonlyMap<string, Queue>> {
+    const { v2, v3 } = this.#stores;
+    const [onV2, onV3] = await Promise.all([v2.list(), v3.list()]);
+    const names = new Set([...onV2.keys(), ...onV3.keys()]);
+    return new Map([...names].map((name) => [name, merged(onV2.get(name), onV3.get(name))]));
+  }
+
+  /** Returns the key of an entry, and that of its twin in the other queue if it has one. */
+  keysOf(key: string): readonly string[] {
+    const twin = this.#twins.get(key);
+    return twin === undefined ? [key] : [key, twin];
+  }
+}
+
+class BothQueue implements QueueStore {
+  readonly path: string;
+  readonly #v2: QueueStore;
+  readonly #v3: QueueStore;
+  readonly #twins: Map<string, string>;
+
+  constructor(v2: QueueStore, v3: QueueStore, twins: Map<string, string>) {
+    this.path = v2.path;
+    this.#v2 = v2;
+    this.#v3 = v3;
+    this.#twins = twins;
+  }
+
+  ticket(value: string, options?: TicketOptions): Ticket {
+    return new BothTicket({ v2: this.#v2.ticket(value, options), v3: this.#v3.ticket(value, options) }, this.#twins);
+  }
+
+  async read(options?: ReadOptions): Promise<Queue> {
+    const [onV2, onV3] = await Promise.all([this.#v2.read(options), this.#v3.read(options)]);
+    return merged(onV2, onV3);
+  }
+
+  /** Removes the entry from both queues. */
+  async evict(entry: Entry, options: StoreCall): Promise<void> {
+    for (const queue of [this.#v3, this.#v2]) {
+      const { entries } = await queue.read(options);
+      for (const own of entries) if (isTwin(own, entry)) await queue.evict(own, options);
+    }
+  }
+}

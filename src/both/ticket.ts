@@ -1,0 +1,204 @@
+import { ignore, pause, Scope } from '../cancellation.ts';
+import { EtcdLockExpired, mayPass } from '../errors.ts';
+import type { LockMode } from '../recipe/entries/entry-value.ts';
+import type {
+  EnterOptions,
+  Entry,
+  LeaveOptions,
+  OwnEntry,
+  RenewalOptions,
+  Standing,
+  StandingOptions,
+  StoreCall,
+  Ticket,
+} from '../recipe/store.ts';
+import { combined } from './own-entry.ts';
+
+/** Maximum seconds that the removal on v2 waits for the removal on v3: a release must not take longer if v3 does not answer. */
+const V3_FIRST_FOR = 0.25;
+
+/** How the entries are to be kept. */
+interface Terms extends Pick<EnterOptions, 'keepAlive'> {
+  /** Seconds; null: they never expire. */
+  readonly ttl: number | null;
+}
+
+/** The tickets of one value in the two queues of a lock. */
+export interface Tickets {
+  readonly v2: Ticket;
+  readonly v3: Ticket;
+}
+
+/**
+ * One entry in the queue on etcd v2 and, once that one holds the lock there, one in the queue on v3. The lock is held only with
+ * both. If one of the two is lost, so is the other.
+ *
+ * Every client enters v2 before v3, and nobody who waits on v2 has an entry on v3. So no two clients wait for each other.
+ */
+export class BothTicket implements Ticket {
+  readonly path: string;
+  readonly value: string;
+  readonly #v2: Ticket;
+  readonly #v3: Ticket;
+  /** The v3 keys of the entries that are in both queues, by their v2 keys. */
+  readonly #twins: Map<string, string>;
+  #terms: Terms = { ttl: null, keepAlive: false };
+  /** Whether the own entry is in the queue on v2. */
+  #isOnV2 = false;
+  /** Whether an entry may be in the queue on v3: it is, or an unanswered request has tried to create it. */
+  #mayBeOnV3 = false;
+  /** The own entry on v3, once an answer has shown it. */
+  #isOnV3 = false;
+  /** Tries to enter the queue on v3 that have failed. */
+  #failed = 0;
+  /** The ticket whose queue has the entry that the last standing was behind. */
+  #waiting: Ticket;
+
+  constructor({ v2, v3 }: Tickets, twins: Map<string, string>) {
+    this.path = v2.path;
+    this.value = v2.value;
+    this.#v2 = v2;
+    this.#v3 = v3;
+    this.#twins = twins;
+    this.#waiting = v2;
+  }
+
+  get last(): OwnEntry | undefined {
+    return this.#v2.last;
+  }
+
+  async enter(ttl: number | null, { replacing: _, ...options }: EnterOptions): Promise<OwnEntry | undefined> {
+    this.#terms = { ttl, keepAlive: options.keepAlive };
+    // The next entry on v2 waits for others, who may wait for this one on v3.
+    if (!this.#isOnV2 && this.#mayBeOnV3) await this.#leaveV3(options);
+    const own = await this.#v2.enter(ttl, options);
+    this.#isOnV2 = own !== undefined;
+    if (!own || !this.#mayBeOnV3) return own;
+    if (await this.#enterV3(options)) return this.#own();
+    this.#isOnV2 = false;
+    await this.#v2.leave(options);
+    return undefined;
+  }
+
+  async find(): Promise<OwnEntry | undefined> {
+    const own = await this.#v2.find();
+    this.#isOnV2 = own !== undefined;
+    if (!own) return undefined;
+    this.#isOnV3 = (await this.#v3.find()) !== undefined;
+    this.#mayBeOnV3 ||= this.#isOnV3;
+    return own;
+  }
+
+  async standing(mode: LockMode, options: StandingOptions): Promise<Standing> {
+    // An entry that was first stays first, but a member that lags behind may still show earlier entries. Only a python-etcd that
+    // creates its expired key again can come before it by quorum: that client is no client of v3, and waits for nobody there.
+    const latest = options.latest || this.#mayBeOnV3;
+    const outer = await this.#v2.standing(mode, { ...options, latest });
+    this.#waiting = this.#v2;
+    if (outer.behind) return this.#mayBeOnV3 ? { ...outer, own: this.#own() } : outer;
+    while (!this.#isOnV3) await this.#enterV3(options);
+    const inner = await this.#v3.standing(mode, options);
+    this.#waiting = this.#v3;
+    const { behind } = inner;
+    const own = this.#own();
+    if (behind) return { ...inner, own, entries: undefined, position: this.#positionIn(inner) };
+    return { ...outer, own, entries: [...this.#aheadOnV3(inner), ...(outer.entries ?? [])], position: 1 };
+  }
+
+  changed(on: Entry, options: StoreCall): Promise<boolean> {
+    return this.#waiting.changed(on, options);
+  }
+
+  async renew({ signal, timeout }: RenewalOptions): Promise<OwnEntry> {
+    const tickets = this.#isOnV3 ? [this.#v2, this.#v3] : [this.#v2];
+    const ending = new Scope(signal);
+    const renewals = tickets.map(async (ticket) => {
+      try {
+        await ticket.renew({ signal: ending, timeout });
+      } catch (error) {
+        // A loss is reported at once. After another failure the other entry is renewed all the same.
+        if (!mayPass(error)) ending.abort(error);
+        throw error;
+      }
+    });
+    await Promise.allSettled(renewals);
+    const { aborted, reason } = ending;
+    ending.dispose();
+    if (aborted) throw reason;
+    await Promise.all(renewals);
+    return this.#own();
+  }
+
+  async verify(): Promise<Error | undefined> {
+    const [outer, inner] = await Promise.all([this.#v2.verify(), this.#isOnV3 ? this.#v3.verify() : undefined]);
+    return outer ?? inner;
+  }
+
+  watch(onLost: (why: Error) => void): () => void {
+    const ends = [this.#v2, this.#v3].map((ticket) => ticket.watch?.(onLost) ?? ignore);
+    return () => {
+      for (const end of ends) end();
+    };
+  }
+
+  /**
+   * Removes the entry on v3 first: then the next client of both APIs need not wait there once it has the lock on v2. The order is
+   * not needed for exclusion, because the lock is not held any more.
+   */
+  async leave(options: LeaveOptions = {}): Promise<void> {
+    const inner = this.#leaveV3(options);
+    if (!options.until) await settledWithin(inner, V3_FIRST_FOR);
+    this.#isOnV2 = false;
+    const outer = this.#v2.leave(options);
+    await Promise.allSettled([inner, outer]);
+    await Promise.all([inner, outer]);
+  }
+
+  /** Enters the queue on v3, or renews the entry there. Resolves to whether there is one: it may be found to be gone. */
+  async #enterV3({ signal }: StoreCall): Promise<boolean> {
+    const { ttl, keepAlive } = this.#terms;
+    this.#mayBeOnV3 = true;
+    try {
+      const own = await this.#v3.enter(ttl, { signal, keepAlive, failed: this.#failed });
+      this.#failed = 0;
+      this.#isOnV3 = own !== undefined;
+      if (own && this.last) this.#twins.set(this.last.key, own.key);
+      return this.#isOnV3;
+    } catch (error) {
+      this.#failed += 1;
+      throw error;
+    }
+  }
+
+  async #leaveV3(options: LeaveOptions): Promise<void> {
+    this.#isOnV3 = false;
+    if (this.last) this.#twins.delete(this.last.key);
+    await this.#v3.leave(options);
+    this.#mayBeOnV3 = false;
+  }
+
+  /** The own entry in both queues: lost as soon as one of the two is. */
+  #own(): OwnEntry {
+    if (!this.last) throw new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
+    return combined(this.last, this.#isOnV3 ? this.#v3.last : undefined);
+  }
+
+  /** The position in the queue on v3, if the standing there tells. */
+  #positionIn(inner: Standing): number | undefined {
+    return inner.position ?? (inner.entries && this.#aheadOnV3(inner).length + 1);
+  }
+
+  /** The entries before the own one on v3, if the standing there shows them. Their ranks put them before all entries on v2. */
+  #aheadOnV3({ entries = [] }: Standing): readonly Entry[] {
+    const { rank: own = 0n } = this.#v3.last ?? {};
+    return entries.filter(({ rank }) => rank < own).map((entry) => ({ ...entry, rank: -1n }));
+  }
+}
+
+/** Resolves once the promise has settled, after so many seconds at the latest. */
+async function settledWithin(promise: Promise<unknown>, seconds: number): Promise<void> {
+  const over = new Scope();
+  const end = (): void => over.abort(undefined);
+  void promise.then(end, end);
+  await pause(seconds * 1000, over);
+}

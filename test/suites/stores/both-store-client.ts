@@ -1,0 +1,74 @@
+import { BothClient } from '../../../src/both/client.ts';
+import type { Entry } from '../../../src/recipe/store.ts';
+import { QueueView, type StoreClient } from './store-client.ts';
+import { v2StoreClient } from './v2-store-client.ts';
+import { v3StoreClient } from './v3-store-client.ts';
+
+/**
+ * Opens a client of both APIs for the tests of all stores.
+ * @param seen the store whose queue the tests read and change, and whose requests they intercept
+ */
+export function bothStoreClient(etcd: string, seen: 'v2' | 'v3'): StoreClient {
+  const client = new BothClient({ endpoints: etcd });
+  const [v2, v3] = [v2StoreClient(client.v2), v3StoreClient(etcd, client.v3)];
+  return {
+    get clusterId() {
+      return client.clusterId;
+    },
+    store: client.store,
+    close: (options) => client.close(options),
+    view: (lock) => (seen === 'v2' ? v2.view(lock) : new NamedAsOnV2(v3.view(lock), v2.view(lock))),
+    intercept: (seen === 'v2' ? v2 : v3).intercept,
+  };
+}
+
+/**
+ * The queue on etcd v3, then the entries that wait on v2 for their turn to enter it. An entry that is or was in both queues has its
+ * key on v2, as for the code under test.
+ */
+class NamedAsOnV2 extends QueueView {
+  readonly path: string;
+  readonly #v3: QueueView;
+  readonly #v2: QueueView;
+  /** The v2 keys of the entries on v3, by their v3 keys. */
+  readonly #names = new Map<string, string>();
+
+  constructor(v3: QueueView, v2: QueueView) {
+    super();
+    this.path = v3.path;
+    this.#v3 = v3;
+    this.#v2 = v2;
+  }
+
+  async entries(): Promise<readonly Entry[]> {
+    const [onV3, onV2] = [await this.#v3.entries(), await this.#v2.entries()];
+    for (const { key, value } of onV3) {
+      const twin = onV2.find((entry) => entry.value === value);
+      if (twin) this.#names.set(key, twin.key);
+    }
+    const named = onV3.map((entry) => ({ ...entry, key: this.#names.get(entry.key) ?? entry.key }));
+    return [...named, ...onV2.filter(({ key }) => !named.some((entry) => entry.key === key))];
+  }
+
+  put(value: string, ttl?: number): Promise<Entry> {
+    return this.#v3.put(value, ttl);
+  }
+
+  async remove(key: string): Promise<void> {
+    const { view, name } = await this.#find(key);
+    await view.remove(name);
+  }
+
+  async overwrite(key: string, value: string): Promise<void> {
+    const { view, name } = await this.#find(key);
+    await view.overwrite(name, value);
+  }
+
+  /** The entry on v3; if it waits on v2, the one there. */
+  async #find(key: string): Promise<{ view: QueueView; name: string }> {
+    await this.entries();
+    for (const { key: name } of await this.#v3.entries())
+      if (name === key || this.#names.get(name) === key) return { view: this.#v3, name };
+    return { view: this.#v2, name: key };
+  }
+}
