@@ -11,21 +11,20 @@ import { V2_OPTIONS } from './v2/options.ts';
 import { V3Client } from './v3/client.ts';
 
 /** The API of etcd by which a client reaches its locks. `both`: on the way from v2 to v3. */
-export type EtcdApi = StoreApi | 'both';
+export type EtcdApi = 'v2' | 'v3' | 'both';
 
 /** One API of etcd, and so one of its two stores. */
-export type StoreApi = 'v2' | 'v3';
+export type StoreApi = Exclude<EtcdApi, 'both'>;
 
 /** Options of an `EtcdClient`: how to reach the cluster. */
 export interface EtcdClientOptions extends HttpOptions {
   /**
    * The API that the locks use, and so the store in which their queues are. Default `v2`. The two stores of a cluster know nothing
-   * of each other, so that a client of each could hold the same lock: all clients of a lock must use the same one, or some of
-   * them `both`.
+   * of each other, so that a client of each could hold the same lock: never use `v2` and `v3` for the same lock at the same time.
    * - `v2`: etcd 2.2 to 3.5 (3.4 and 3.5 with `--enable-v2`), in one queue with python-etcd's `Lock`
    * - `v3`: the JSON gateway of etcd 3.3 and later, in one queue with Go's `concurrency.Mutex`, `etcdctl lock` and jetcd's `Lock`
-   * - `both`: the lock is held on v2 and on v3 at the same time, and by nobody else on either. For moving running processes from
-   *   v2 to v3 one by one: see docs/moving.md. The cluster must serve both APIs.
+   * - `both`: holds each lock on v2 and on v3, so that it may be used beside either. For moving running processes from v2 to v3 one
+   *   by one: see docs/moving.md. The cluster must serve both APIs.
    */
   readonly api?: EtcdApi;
   /**

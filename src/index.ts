@@ -35,3 +35,4 @@ export type { LockClient } from './recipe/client.ts';
 export type { Entry } from './recipe/entries/entry.ts';
 export type { LockMode } from './recipe/entries/entry-value.ts';
 export { Fence, type Raise } from './recipe/fence.ts';
+export type { FencingTokens } from './recipe/store.ts';

@@ -4,6 +4,7 @@ import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type {
   EnterOptions,
   Entry,
+  FencingTokens,
   LeaveOptions,
   OwnEntry,
   RenewalOptions,
@@ -65,6 +66,10 @@ export class BothTicket implements Ticket {
 
   get last(): OwnEntry | undefined {
     return this.#v2.last;
+  }
+
+  get fencingTokens(): FencingTokens {
+    return { ...this.#v2.fencingTokens, ...this.#v3.fencingTokens };
   }
 
   async enter(ttl: number | null, { replacing: _, ...options }: EnterOptions): Promise<OwnEntry | undefined> {

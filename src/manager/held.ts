@@ -1,4 +1,5 @@
 import type { LockMode } from '../recipe/entries/entry-value.ts';
+import type { FencingTokens } from '../recipe/store.ts';
 
 /** A held lock, as the callback of a request gets it. */
 export interface Held {
@@ -19,6 +20,14 @@ export interface Held {
    * await fetch(url, { method: 'POST', body: JSON.stringify({ token: String(held.fencingToken) }) });
    */
   readonly fencingToken: bigint;
+  /**
+   * The same token by the store that it comes from, and with `api: 'both'` that of the other store, too: {@link Held.fencingToken}
+   * is then the one of v2. While you move from v2 to v3, let the resource check each of them against the highest that it has seen
+   * from that store: see docs/moving.md.
+   * @example
+   * for (const [store, token] of Object.entries(held.fencingTokens)) await fence.accept(`file1 ${store}`, token);
+   */
+  readonly fencingTokens: FencingTokens;
   /**
    * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when the client is
    * closed, after `maxHold` seconds, or TTL − margin after the last successful renewal was sent. A release does not abort it.

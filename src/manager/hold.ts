@@ -10,7 +10,7 @@ import { alive } from '../recipe/entries/leftovers.ts';
 import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { Leaving } from '../recipe/leaving.ts';
-import type { LockStore, OwnEntry } from '../recipe/store.ts';
+import type { FencingTokens, LockStore, OwnEntry } from '../recipe/store.ts';
 import { atDeadline, Deadline } from '../time.ts';
 import type { Held, OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
@@ -78,7 +78,8 @@ export class Hold implements Enclosing {
     this.#limit = limitOf(maxHold);
     this.#cancelLimit = atDeadline(this.#limit, () => this.#checkLimit(), { ref: false });
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
-    this.held = new HeldView({ name, mode, key: lease.entry.key, uuid, fencingToken }, watched);
+    const { fencingTokens = {} } = lease.ticket;
+    this.held = new HeldView({ name, mode, key: lease.entry.key, uuid, fencingToken, fencingTokens }, watched);
     turn.holder = () => holderOf(lease.ticket.path, { ...this.#entry, ttl: Math.ceil(this.#expiresIn) });
     // Before the listeners: the lease may be lost already.
     trace.holds(this.held);
@@ -219,7 +220,7 @@ interface Watched {
 }
 
 /** What a {@link HeldView} says of its hold. */
-type Facts = Pick<Held, 'name' | 'mode' | 'key' | 'uuid' | 'fencingToken'>;
+type Facts = Pick<Held, 'name' | 'mode' | 'key' | 'uuid' | 'fencingToken' | 'fencingTokens'>;
 
 class HeldView implements Held {
   readonly name: string;
@@ -227,14 +228,16 @@ class HeldView implements Held {
   readonly key: string;
   readonly uuid: string;
   readonly fencingToken: bigint;
+  readonly fencingTokens: FencingTokens;
   readonly #watched: Watched;
 
-  constructor({ name, mode, key, uuid, fencingToken }: Facts, watched: Watched) {
+  constructor({ name, mode, key, uuid, fencingToken, fencingTokens }: Facts, watched: Watched) {
     this.name = name;
     this.mode = mode;
     this.uuid = uuid;
     this.key = key;
     this.fencingToken = fencingToken;
+    this.fencingTokens = fencingTokens;
     this.#watched = watched;
   }
 

@@ -11,7 +11,7 @@ import { freshUuid } from '../recipe/entries/uuid.ts';
 import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { storeOf } from '../recipe/option-checks.ts';
-import type { LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
+import type { FencingTokens, LockStore, OwnEntry, QueueStore, Ticket } from '../recipe/store.ts';
 import {
   type AcquireOptions,
   type CheckedAcquire,
@@ -101,6 +101,14 @@ export class Lock {
    */
   get fencingToken(): bigint {
     return this.#fencingToken ?? this.#lastEntry.rank;
+  }
+
+  /**
+   * The fencing tokens of the last hold by the store that they come from: with `api: 'both'` there are two, and
+   * {@link Lock.fencingToken} is the one of v2. Empty before the first entry.
+   */
+  get fencingTokens(): FencingTokens {
+    return this.#ticket.fencingTokens ?? {};
   }
 
   /**

@@ -49,6 +49,17 @@ export interface Standing {
   readonly own?: OwnEntry | undefined;
 }
 
+/**
+ * The fencing tokens of one hold, by the store of etcd that they come from: with `api: 'both'` there are two. Tokens of the same
+ * store grow with every hold; those of different stores cannot be compared.
+ */
+export interface FencingTokens {
+  /** The number of the entry on etcd v2. */
+  readonly v2?: bigint;
+  /** The revision of etcd v3 when the lock was acquired. */
+  readonly v3?: bigint;
+}
+
 /** Options of any call to a store. */
 export interface StoreCall {
   /** Aborts the call, which then rejects with the signal's reason. */
@@ -95,6 +106,8 @@ export interface Ticket {
   readonly value: string;
   /** The last own entry, also after its removal. */
   readonly last: OwnEntry | undefined;
+  /** The tokens that belong to the last standing that showed the lock as held. Default: none. */
+  readonly fencingTokens?: FencingTokens | undefined;
   /** Whether `enter` of another ticket can remove the own entry, as {@link EnterOptions.replacing}. Default: it cannot. */
   readonly isReplaceable?: boolean;
   /**

@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, inject, test, vi } from 'vitest';
+import { sleep } from '../../src/cancellation.ts';
 import type { StoreApi } from '../../src/client.ts';
 import { EtcdLockExpired, EtcdLockLost } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
+import type { FencingTokens } from '../../src/recipe/store.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { keysOf, untilKeys, useEtcdClient } from '../support/both.ts';
 import { base64, gateway } from '../support/gateway.ts';
@@ -82,6 +84,16 @@ test('nobody who waits on v2 has an entry on v3', async () => {
   await (await next).release();
 });
 
+test('a hold lasts no longer than the lease of its entry on v3, which may be older than the entry', async () => {
+  const name = freshName();
+  const locks = new LockManager(useEtcdClient(), { ttl: 60, margin: 1 });
+  const first = await locks.acquire(`${name}-1`);
+  await sleep(1500);
+  const second = await locks.acquire(`${name}-2`);
+  expect(second.expiresIn()).toBeLessThan(57.6);
+  await Promise.all([first.release(), second.release()]);
+});
+
 describe('a hold is lost', () => {
   test('soon after its entry on v3 was removed', async () => {
     const name = freshName();
@@ -145,4 +157,22 @@ test('a Lock that acquires again after it has lost its entry on v3 queues up at 
   expect(signal.reason).toBeInstanceOf(EtcdLockExpired);
   expect(lock.fencingToken).toBeGreaterThan(fencingToken);
   await lock.release();
+});
+
+test('a hold has the tokens of both stores, of which each grows, whoever held the lock before', async () => {
+  const name = freshName();
+  const tokens: FencingTokens[] = [];
+  for (const api of ['v2', 'both', 'both', 'v3', 'both', 'v2', 'both', 'v3'] as const) {
+    const locks = new LockManager(useEtcdClient({ api }));
+    await locks.request(name, ({ fencingToken, fencingTokens }) => {
+      tokens.push(fencingTokens);
+      expect(fencingToken).toBe(fencingTokens[api === 'v3' ? 'v3' : 'v2']);
+      expect(Object.keys(fencingTokens)).toEqual(api === 'both' ? ['v2', 'v3'] : [api]);
+    });
+  }
+  for (const store of ['v2', 'v3'] as const) {
+    const all = tokens.flatMap(({ [store]: token }) => token ?? []);
+    expect(all.toSorted((a, b) => Number(a - b))).toEqual(all);
+    expect(new Set(all).size).toBe(6);
+  }
 });

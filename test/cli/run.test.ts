@@ -35,6 +35,7 @@ describe('a command under a lock', () => {
       ETCD_LOCK_KEY: expect.stringMatching(`^/_locks/${name}/\\d{20}$`),
       ETCD_LOCK_UUID: value.split('@')[0],
       ETCD_LOCK_TOKEN: String(BigInt(environment.ETCD_LOCK_KEY.slice(-20))),
+      ETCD_LOCK_TOKEN_V2: environment.ETCD_LOCK_TOKEN,
     });
     expect(await queueOn(name)).toEqual([]);
   });

@@ -148,8 +148,8 @@ test.each(['2', '3'])("etcdctl's own variable does not choose the API: ETCDCTL_A
 });
 
 test.each([
-  [['--api', '3', 'ls'], 'api must be "v2" or "v3", got "3"'],
-  [['ls', '--api', ''], 'api must be "v2" or "v3", got ""'],
+  [['--api', '3', 'ls'], 'api must be "v2", "v3" or "both", got "3"'],
+  [['ls', '--api', ''], 'api must be "v2", "v3" or "both", got ""'],
 ])('%j is refused before any request', async (args, message) => {
   const { code, stderr } = await runCli(args, { ETCD_ENDPOINTS: 'http://127.0.0.1:1' });
   expect(code).toBe(64);

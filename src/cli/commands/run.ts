@@ -39,7 +39,8 @@ interface Flags {
 const ABOUT = `
 The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
 a fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
-command that lost its lock.
+command that lost its lock. ETCD_LOCK_TOKEN_V2 and ETCD_LOCK_TOKEN_V3 say which store the token is from; with --api both
+there are both.
 
 Messages on stderr:
 - A wait longer than a second is reported with the holder: as a status line on a terminal, otherwise as one line when it

@@ -25,9 +25,12 @@ export async function startJob(command: readonly string[], held: Held, starter: 
 }
 
 /** Returns the environment variables that describe the lock. */
-const environmentOf = ({ name, key, uuid, fencingToken }: Held): Record<string, string> => ({
+const environmentOf = ({ name, key, uuid, fencingToken, fencingTokens }: Held): Record<string, string> => ({
   ETCD_LOCK_NAME: name,
   ETCD_LOCK_KEY: key,
   ETCD_LOCK_UUID: uuid,
   ETCD_LOCK_TOKEN: String(fencingToken),
+  ...Object.fromEntries(
+    Object.entries(fencingTokens).map(([store, token]) => [`ETCD_LOCK_TOKEN_${store.toUpperCase()}`, String(token)]),
+  ),
 });

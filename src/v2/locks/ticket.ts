@@ -6,6 +6,7 @@ import type { LockMode } from '../../recipe/entries/entry-value.ts';
 import type {
   EnterOptions,
   Entry,
+  FencingTokens,
   LeaveOptions,
   RenewalOptions,
   Standing,
@@ -72,6 +73,10 @@ export class V2Ticket implements Ticket {
 
   get last(): V2OwnEntry | undefined {
     return this.#last;
+  }
+
+  get fencingTokens(): FencingTokens | undefined {
+    return this.#last && { v2: this.#last.rank };
   }
 
   async find(): Promise<V2OwnEntry | undefined> {

@@ -51,6 +51,11 @@ export class Standings {
     this.#path = path;
   }
 
+  /** The fencing token of the present or last hold; undefined before the first. */
+  get token(): bigint | undefined {
+    return this.#token?.token;
+  }
+
   /** Sets what the last append has shown; undefined: it is not of use any more. */
   appended(fresh: Appended | undefined): void {
     this.#fresh = fresh;

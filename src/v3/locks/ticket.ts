@@ -7,6 +7,7 @@ import { lost } from '../../recipe/entries/lost.ts';
 import type {
   EnterOptions,
   Entry,
+  FencingTokens,
   LeaveOptions,
   OwnEntry,
   RenewalOptions,
@@ -82,6 +83,11 @@ export class V3Ticket implements Ticket, Tenant {
 
   get last(): OwnEntry | undefined {
     return this.#last;
+  }
+
+  get fencingTokens(): FencingTokens | undefined {
+    const { token } = this.#standings;
+    return token === undefined ? undefined : { v3: token };
   }
 
   /** Not while anything else than the removal of the own entry is to be done. */

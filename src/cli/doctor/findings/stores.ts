@@ -46,7 +46,14 @@ function inBoth({ v2 = [], v3 = [] }: Stores): Finding[] {
   const text =
     `clients of both APIs use the same lock names: ${firstOf(names.map(show))}. ` +
     'A client of each API can hold such a lock at the same time';
-  return [finding('warn', 'stores', text, 'use the same API for all clients of a lock')];
+  return [
+    finding(
+      'warn',
+      'stores',
+      text,
+      'use the same API for all clients of a lock, except while you move them with the API "both"',
+    ),
+  ];
 }
 
 function withoutLease(endpoints: readonly EndpointFacts[]): Finding[] {
