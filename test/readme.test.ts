@@ -96,7 +96,9 @@ describe('in the README and docs/', () => {
 
   const shell = blocksIn('sh');
   const serving = shell.filter(({ code }) => code.includes('etcd-v2-lock serve'));
-  const commands = shell.filter((block) => !serving.includes(block) && /^(?:npx )?etcd-v2-lock /.test(block.code));
+  const moving = shell.filter(({ file }) => file === 'docs/moving.md');
+  const others = shell.filter((block) => ![...serving, ...moving].includes(block));
+  const commands = others.filter(({ code }) => /^(?:npx )?etcd-v2-lock /.test(code));
 
   test.each(numbered(commands))(
     'the commands of shell snippet $n (in $file) succeed and print the holder of the lock',
@@ -128,6 +130,14 @@ describe('in the README and docs/', () => {
     await held.release();
     expect(await locked).toEqual({ stdout: 'working\n', stderr: '', isReleased: true });
   });
+
+  test.each(numbered(moving))(
+    'the command that moves to etcd v3 ($n) runs its command under a lock',
+    async ({ code }) => {
+      const { stdout, stderr } = await runInShell(code, { ETCD_ENDPOINTS: inject('etcd') });
+      expect({ stdout, stderr }).toEqual({ stdout: 'working\n', stderr: '' });
+    },
+  );
 
   test('the command that starts an etcd in memory starts one', async () => {
     expect(serving.map(({ code }) => code)).toEqual(['npx etcd-v2-lock serve\n']);
@@ -163,6 +173,7 @@ describe('in the README and docs/', () => {
       { file: 'README.md', language: 'text' }, // the drawing of a queue
       { file: 'docs/bridge.md', language: 'text' }, // the drawing of a bridge
       { file: 'docs/bridge.md', language: 'ini' }, // run by deployment.test.ts
+      { file: 'docs/moving.md', language: 'text' }, // the drawing of the steps
     ]);
     expect(snippets.length).toBeGreaterThan(2);
     for (const { code } of shell) expect(code).toMatch(/^(?:(?:npm|(?:npx )?etcd-v2-lock|etcdctl lock) .*\n)+$/);
