@@ -2,8 +2,9 @@ import { describe, inject, test } from 'vitest';
 import { sleep } from '../../src/cancellation.ts';
 import { type EtcdApi, EtcdClient } from '../../src/client.ts';
 import { LockManager } from '../../src/manager/manager.ts';
-import { keysOf } from '../support/both.ts';
+import { keysOf, untilKeys } from '../support/both.ts';
 import { freshName } from '../support/locks.ts';
+import { type ProxiedRequest, startProxy } from '../support/proxy.ts';
 import { SharedResource } from '../support/shared-resource.ts';
 import { until } from '../support/until.ts';
 
@@ -11,14 +12,22 @@ const WORKERS = 4;
 /** Each worker has finished so many cycles between two moves. */
 const CYCLES = 3;
 
+const isWrite = ({ method, path }: ProxiedRequest): boolean =>
+  path.startsWith('/v3/') ? path !== '/v3/watch' : method !== 'GET';
+
 /** What the workers use: a counter that they read, and write one more than they have read. */
 class Rehearsal {
   readonly name = freshName();
+  readonly etcd: string;
   readonly #resource = new SharedResource();
   counter = 0;
   cycles = 0;
   /** Holds that overlapped with another. */
   overlaps = 0;
+
+  constructor(etcd = inject('etcd')) {
+    this.etcd = etcd;
+  }
 
   async use(): Promise<void> {
     const read = this.counter;
@@ -57,7 +66,7 @@ class Worker {
   async #work(): Promise<void> {
     while (!this.#isOver) {
       const { api } = this;
-      const client = new EtcdClient({ endpoints: inject('etcd'), api });
+      const client = new EtcdClient({ endpoints: this.#rehearsal.etcd, api });
       const locks = new LockManager(client, { ttl: 60 });
       while (!this.#isOver && this.api === api) {
         await locks.request(this.#rehearsal.name, () => this.#rehearsal.use());
@@ -69,8 +78,8 @@ class Worker {
 }
 
 /** Moves the workers one at a time, through all steps. */
-async function rehearse([first, ...steps]: readonly EtcdApi[]): Promise<Rehearsal> {
-  const rehearsal = new Rehearsal();
+async function rehearse([first, ...steps]: readonly EtcdApi[], etcd?: string): Promise<Rehearsal> {
+  const rehearsal = new Rehearsal(etcd);
   const workers = Array.from({ length: WORKERS }, () => new Worker(rehearsal, first));
   const go = async (): Promise<void> => {
     const target = workers.map(({ cycles }) => cycles + CYCLES);
@@ -105,6 +114,21 @@ describe.concurrent('a fleet that moves one process at a time', () => {
     expect(overlaps).toBe(0);
     expect(counter).toBe(cycles);
     expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+  });
+
+  test('never has two holders, although every tenth answer to a write is lost', async ({ expect }) => {
+    const proxy = await startProxy(inject('etcd'));
+    let writes = 0;
+    proxy.intercept((request) => {
+      if (!isWrite(request)) return undefined;
+      writes += 1;
+      return writes % 10 === 0 ? { swallow: true } : undefined;
+    });
+    const { name, cycles, counter, overlaps } = await rehearse(['v2', 'both', 'v3', 'both', 'v2'], proxy.url);
+    expect(overlaps).toBe(0);
+    expect(counter).toBe(cycles);
+    await untilKeys(name, 0, 0);
+    await proxy.stop();
   });
 
   test('has two holders without the step in between: this check sees that', async ({ expect }) => {
