@@ -1,16 +1,19 @@
 import { resolveSrv } from 'node:dns/promises';
 import { Command } from 'commander';
 import { checkSeconds } from '../../checks.ts';
+import { EtcdClient, type EtcdClientOptions } from '../../client.ts';
 import { discover } from '../../http/failover/endpoints.ts';
 import { originsOf } from '../../http/options.ts';
+import type { Surveyor } from '../../recipe/survey.ts';
 import { number } from '../arguments.ts';
-import { connectionOf, type StoreOptions, storeOptions } from '../connection.ts';
+import { clientOptions, connectionOf, type StoreOptions, storeOptions } from '../connection.ts';
 import { type Access, accessBy, withoutCredentials } from '../doctor/access.ts';
 import { basisOf } from '../doctor/basis.ts';
 import type { Facts } from '../doctor/facts.ts';
 import { storesOf } from '../doctor/findings/stores.ts';
 import { hasNoFailure, judge } from '../doctor/judge.ts';
-import { report } from '../doctor/report.ts';
+import { judgeMove, kindsOf } from '../doctor/moving.ts';
+import { linesOf, report } from '../doctor/report.ts';
 import { probe as probeV2 } from '../doctor/v2/probe.ts';
 import { findWithoutGateway } from '../doctor/v3/advertised.ts';
 import { probe as probeV3 } from '../doctor/v3/probe.ts';
@@ -22,6 +25,7 @@ import { print, printJson } from '../streams.ts';
 interface Flags {
   readonly json?: true;
   readonly ttl?: number;
+  readonly moving?: true;
 }
 
 const ABOUT = `
@@ -43,16 +47,26 @@ export function doctorCommand(): Command {
       'TTL of your locks, to assess clocks and response times (default: the shortest known TTL of an entry, or 30)',
       number,
     )
+    .option(
+      '--moving',
+      'instead of all that, read both stores for two seconds, and report which clients use v2, v3 or both, and whether the next step from v2 to v3 is safe',
+    )
     .option(...JSON_FLAG)
     .addHelpText('after', ABOUT)
     .action(async (_options: unknown, command: Command) => {
-      process.exitCode = await outcome(() => doctor(storeOptions(connectionOf(command)), command.opts<Flags>()));
+      const flags = command.opts<Flags>();
+      process.exitCode = await outcome(() =>
+        flags.moving
+          ? doctorMove(clientOptions(connectionOf(command)), flags)
+          : doctor(storeOptions(connectionOf(command)), flags),
+      );
     });
   return explain(command, {
     endings: ['no', 'unreachable'],
     examples: [
       ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'check a cluster of three members'],
       ['etcd-v2-lock doctor --api v3', 'check the v3 gateway of the local etcd'],
+      ['etcd-v2-lock doctor --moving', 'say who still uses v2 during a move to v3'],
       ['etcd-v2-lock doctor --json --ttl 15', 'print JSON, and assess clocks for locks with a TTL of 15 s'],
     ],
   });
@@ -66,6 +80,28 @@ async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<n
   if (json) printJson({ ok, ...dataOf(facts), findings });
   else for (const line of report(findings)) print(line);
   return ok ? ExitCode.ok : ExitCode.no;
+}
+
+async function doctorMove({ api: _, ...options }: EtcdClientOptions, { json }: Flags): Promise<number> {
+  const kinds = await withSurveyors(options, kindsOf);
+  const findings = judgeMove(kinds);
+  const ok = hasNoFailure(findings);
+  if (json) printJson({ ok, ...kinds, findings });
+  else for (const line of findings.flatMap(linesOf)) print(line);
+  return ok ? ExitCode.ok : ExitCode.no;
+}
+
+async function withSurveyors<T>(
+  options: EtcdClientOptions,
+  work: (v2: Surveyor, v3: Surveyor) => Promise<T>,
+): Promise<T> {
+  const v2 = checked(() => new EtcdClient({ ...options, api: 'v2' }));
+  const v3 = checked(() => new EtcdClient({ ...options, api: 'v3' }));
+  try {
+    return await work(v2.surveyor, v3.surveyor);
+  } finally {
+    await Promise.all([v2.close(), v3.close()]);
+  }
 }
 
 /** Returns the measurements for JSON output. The names of all locks are printed once, and not for each member. */

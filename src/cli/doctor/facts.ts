@@ -107,4 +107,5 @@ export type About =
   | 'cluster-id'
   | 'clocks'
   | 'stores'
+  | 'moving'
   | 'leases';

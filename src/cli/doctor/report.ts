@@ -15,7 +15,8 @@ export function report(findings: readonly Finding[]): Line[] {
   return [...lines, summary(findings)];
 }
 
-function linesOf({ level, text, advice }: Finding): Line[] {
+/** Returns a finding as lines of text. */
+export function linesOf({ level, text, advice }: Finding): Line[] {
   const line = ['  ', styled(STYLES[level], level.padEnd(4)), `  ${text}`];
   return advice === undefined ? [line] : [line, `        -> ${advice}`];
 }

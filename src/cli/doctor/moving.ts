@@ -1,0 +1,125 @@
+/** What the two stores show of a move from etcd v2 to v3: docs/moving.md. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { show } from '../../checks.ts';
+import { namesOf } from '../../recipe/entries/entry-value.ts';
+import { holdersAmong } from '../../recipe/rules.ts';
+import type { ParsedEntry, Surveyor } from '../../recipe/survey.ts';
+import type { Finding } from './facts.ts';
+import { findingFor, firstOf } from './findings/finding.ts';
+
+/** How often the stores are read, and the pause in between: a client of kind both takes a moment to enter and to leave v3. */
+const READS = 3;
+const PAUSE = 1000;
+
+const finding = findingFor();
+
+/** A client that has an entry, for people. */
+export interface Client {
+  /** The lock. */
+  readonly name: string;
+  /** Its identity or label, or else the uuid of its entry. */
+  readonly client: string;
+}
+
+/** Who uses the locks, by kind, as far as entries show it: a client that neither holds nor waits has none. */
+export interface Kinds {
+  /** Hold on v2 alone for seconds, so they are of kind v2. */
+  readonly v2: readonly Client[];
+  /** Have an entry in both stores. */
+  readonly both: readonly Client[];
+  /** Have another entry on v2: of kind v2 or both. */
+  readonly either: readonly Client[];
+  /** Have an entry on v3 alone for seconds, so they are of kind v3. */
+  readonly v3: readonly Client[];
+}
+
+/** Reads both stores some times. */
+export async function kindsOf(v2: Surveyor, v3: Surveyor): Promise<Kinds> {
+  const reads = [await readStores(v2, v3)];
+  while (reads.length < READS) {
+    await sleep(PAUSE);
+    reads.push(await readStores(v2, v3));
+  }
+  const always = (group: keyof Stores) => reads.map((read) => read[group]).reduce(among);
+  const ever = (group: keyof Stores) => new Map(reads.flatMap((read) => [...read[group]]));
+  const [onlyV2, both, onlyV3] = [always('heldOnV2'), ever('onBoth'), always('onlyOnV3')];
+  const either = [...ever('onV2')].filter(([id]) => !onlyV2.has(id) && !both.has(id));
+  return { v2: clientsOf(onlyV2), both: clientsOf(both), either: clientsOf(new Map(either)), v3: clientsOf(onlyV3) };
+}
+
+/** Returns what the kinds mean for the next step. */
+export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
+  const onV3 = new Set(v3.map(({ name }) => name));
+  const torn = v2.filter(({ name }) => onV3.has(name));
+  return [
+    ...seen('hold on v2 alone, so they are of kind v2', v2),
+    ...seen('have an entry in both stores, so they are of kind both', both),
+    ...seen('have an entry on v2, and are of kind v2 or both', either),
+    ...seen('have an entry on v3 alone, so they are of kind v3', v3),
+    ...(torn.length > 0
+      ? [
+          finding(
+            'fail',
+            'moving',
+            `clients of kind v2 and of kind v3 use the same locks: ${listOf(torn)}. Both can hold them at the same time`,
+            'stop one of the two kinds now, and start it again as kind both',
+          ),
+        ]
+      : [nextStep({ v2, both, either, v3 })]),
+  ];
+}
+
+const seen = (what: string, clients: readonly Client[]): Finding[] =>
+  clients.length === 0 ? [] : [finding('ok', 'moving', `${clients.length} ${what}: ${listOf(clients)}`)];
+
+function nextStep({ v2, both, either, v3 }: Kinds): Finding {
+  if (v2.length > 0)
+    return finding(
+      'warn',
+      'moving',
+      'step 1, from v2 to both, can begin or go on. Step 2 is not safe: clients of kind v2 are left',
+      'restart these clients as kind both, and then run this command again',
+    );
+  if (both.length + either.length > 0)
+    return finding(
+      'warn',
+      'moving',
+      `step 2, from both to v3, ${v3.length > 0 ? 'has begun' : 'is safe if no client of kind v2 is left'}. v2 is still used`,
+      'an idle client has no entry: ask whatever starts your processes whether all were restarted',
+    );
+  return finding('ok', 'moving', 'nobody uses v2 at the moment. It can be switched off once no idle client needs it');
+}
+
+const listOf = (clients: readonly Client[]): string =>
+  firstOf(clients.map(({ name, client }) => `${show(name)} by ${client}`));
+
+/** Entries by what is the same for those of one client in the two stores. */
+type Entries = ReadonlyMap<string, ParsedEntry>;
+
+/** What one read of the two stores shows. */
+interface Stores {
+  readonly onV2: Entries;
+  readonly onBoth: Entries;
+  /** Hold on v2, and are not on v3. */
+  readonly heldOnV2: Entries;
+  readonly onlyOnV3: Entries;
+}
+
+async function readStores(v2: Surveyor, v3: Surveyor): Promise<Stores> {
+  const { queues } = await v2.locks('');
+  const onV3 = byId((await v3.locks('')).queues.flatMap(({ entries }) => entries));
+  const onV2 = byId(queues.flatMap(({ entries }) => entries));
+  const held = byId(queues.flatMap(({ entries }) => holdersAmong(entries)));
+  return { onV2, onBoth: among(onV2, onV3), heldOnV2: without(held, onV3), onlyOnV3: without(onV3, onV2) };
+}
+
+const byId = (entries: readonly ParsedEntry[]): Entries => new Map(entries.map((entry) => [idOf(entry), entry]));
+
+const idOf = ({ name, value, key }: ParsedEntry): string => JSON.stringify([name, value === '' ? key : value]);
+
+const among = (entries: Entries, others: Entries): Entries => new Map([...entries].filter(([id]) => others.has(id)));
+
+const without = (entries: Entries, others: Entries): Entries => new Map([...entries].filter(([id]) => !others.has(id)));
+
+const clientsOf = (entries: Entries): Client[] =>
+  [...entries.values()].map((entry) => ({ name: entry.name, client: namesOf(entry)[0] }));
