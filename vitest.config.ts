@@ -32,6 +32,7 @@ const LONG = [
   'test/package.test.ts',
   'test/cli/run-loss.test.ts',
   'test/manager/scale.test.ts',
+  'test/both/manager.test.ts',
   'test/v3/manager.test.ts',
   'test/recipe/third-store.test.ts',
   'test/server/contract.test.ts',

@@ -12,6 +12,9 @@ const WORKERS = 4;
 /** Each worker has finished so many cycles between two moves. */
 const CYCLES = 3;
 
+/** Milliseconds that nothing here takes, however busy the machine. */
+const SLOW = 120_000;
+
 const isWrite = ({ method, path }: ProxiedRequest): boolean =>
   path.startsWith('/v3/') ? path !== '/v3/watch' : method !== 'GET';
 
@@ -72,7 +75,7 @@ class Worker {
         await locks.request(this.#rehearsal.name, () => this.#rehearsal.use());
         if (this.api === api) this.cycles += 1;
       }
-      await client.close();
+      await client.close({ timeout: SLOW / 1000 });
     }
   }
 }
@@ -86,6 +89,7 @@ async function rehearse([first, ...steps]: readonly EtcdApi[], etcd?: string): P
     await until(
       () => workers.every(({ cycles }, i) => cycles >= (target[i] ?? 0)),
       (done) => done,
+      { timeout: SLOW },
     );
   };
   try {
@@ -102,7 +106,7 @@ async function rehearse([first, ...steps]: readonly EtcdApi[], etcd?: string): P
   return rehearsal;
 }
 
-describe.concurrent('a fleet that moves one process at a time', () => {
+describe.concurrent('a fleet that moves one process at a time', { timeout: 4 * SLOW }, () => {
   test.for(
     [
       ['v2', 'both', 'v3'],
