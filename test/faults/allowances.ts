@@ -36,6 +36,9 @@ const SIGNS: Readonly<Record<FaultKind, 'loud' | 'silent' | 'slow' | 'none'>> = 
   'contender killed': 'none',
   'holder stopped': 'none',
   'holder killed': 'none',
+  // Only foreign contenders use bridges.
+  'bridge killed': 'none',
+  'bridge stopped': 'none',
 };
 
 /** Maximum seconds of one poll: a connection that died silently is noticed within that time. */

@@ -8,9 +8,10 @@ import { reportOn } from './report.ts';
 import { STORE } from './stores/tested.ts';
 import { brokenIn, judgeLock } from './verdict.ts';
 
-/** `npm run soak` sets both. */
+/** `npm run soak` sets these. */
 const SEED = Number(process.env['SOAK_SEED'] ?? randomInt(2 ** 31));
 const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 60);
+const BRIDGED = process.env['SOAK_BRIDGES'] === '1';
 /** Seconds beside the campaign: to start a cluster, and for all contenders to finish and all leases to expire. */
 const AROUND = 360;
 
@@ -24,9 +25,9 @@ function keep(outcome: Outcome): string {
 }
 
 test(
-  `${SECONDS} s of random faults on etcd ${STORE.api} (seed ${SEED}) break no promise`,
+  `${SECONDS} s of random faults on etcd ${STORE.api}${BRIDGED ? ' and bridges' : ''} (seed ${SEED}) break no promise`,
   async () => {
-    const outcome = await runCampaign(STORE, SEED, SECONDS);
+    const outcome = await runCampaign(STORE, { seed: SEED, seconds: SECONDS, bridged: BRIDGED });
     const locks = outcome.locks.map(judgeLock);
     const broken = brokenIn(outcome, locks);
     // biome-ignore lint/suspicious/noConsole: no other output shows the waits.

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startBridges } from '../support/bridge-process.ts';
 import { now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { type ContenderKind, isOurs } from './contender.ts';
@@ -14,9 +15,10 @@ import type { QueueLog } from './queue-log.ts';
 import { revokedByEtcd } from './revoked.ts';
 import { type Planned, schedule, type TrackName } from './schedule.ts';
 import type { TestedStore } from './stores/store.ts';
+import { servedBy } from './use-cluster.ts';
 import type { Trial } from './waits.ts';
 
-const TRACKS: readonly TrackName[] = ['members', 'network', 'contenders'];
+const TRACKS: readonly TrackName[] = ['members', 'network', 'contenders', 'bridges'];
 
 /** The outcome of a campaign for one lock. */
 export interface LockOutcome extends Trial {
@@ -41,13 +43,22 @@ export interface Outcome {
   readonly crashes: readonly string[];
 }
 
-/** Runs contenders of that store on a cluster for that many seconds, with the faults that the seed gives. */
-export async function runCampaign(store: TestedStore, seed: number, seconds: number): Promise<Outcome> {
+/**
+ * Runs contenders of that store on a cluster for that many seconds, with the faults that the seed gives.
+ * @param bridged whether python-etcd takes part on etcd v3, through a bridge for each member
+ */
+export async function runCampaign(
+  store: TestedStore,
+  { seed, seconds, bridged }: { readonly seed: number; readonly seconds: number; readonly bridged: boolean },
+): Promise<Outcome> {
   const cluster = await startFaultCluster();
   const sets = await startGuardedSets();
   const queues = await store.watchQueues(cluster.members.map(({ etcd }) => etcd.url));
   const pulse = startPulse(cluster.urls, store);
-  const crew = new Crew(store.api, cluster, sets.url);
+  const bridges = bridged
+    ? await startBridges(cluster.members.map((member) => servedBy(member, cluster).map(({ url }) => url)))
+    : [];
+  const crew = new Crew(store.api, cluster, bridges, sets.url);
   try {
     crew.start();
     const { arenas, recorder } = crew;
@@ -56,7 +67,7 @@ export async function runCampaign(store: TestedStore, seed: number, seconds: num
       (holds) => holds.every((count) => count > 0),
     );
     const begin = now();
-    const plan = schedule(seed, seconds);
+    const plan = schedule(seed, seconds, bridged);
     const tracks = await Promise.allSettled(TRACKS.map((track) => follow(plan, track, begin, crew)));
     // Throws only after all tracks have ended: none may touch a cluster that has been stopped.
     for (const track of tracks) if (track.status === 'rejected') throw track.reason;
@@ -88,6 +99,7 @@ export async function runCampaign(store: TestedStore, seed: number, seconds: num
     return { seed, seconds, locks, kinds: crew.kinds, leases, stuck, crashes: crew.crashes };
   } finally {
     await crew.kill();
+    await Promise.all(bridges.map((bridge) => bridge.end()));
     await Promise.all([pulse.stop(), queues.stop(), sets.stop()]);
     await cluster.stop();
   }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StoreApi } from '../../src/client.ts';
+import type { BridgeProcess } from '../support/bridge-process.ts';
 import { now } from '../support/stalls/stalls.mjs';
 import { Contender, type ContenderKind, type Orders } from './contender.ts';
 import type { FaultCluster } from './fault-cluster.ts';
@@ -29,7 +30,18 @@ const FOREIGN: Readonly<Record<StoreApi, ContenderKind>> = { v2: 'python', v3: '
  */
 const ETCDCTL_TTL = 30;
 
-export const arenasOn = (api: StoreApi): readonly Arena[] => [
+/** python-etcd does not renew, so its entries must not expire before their turn. */
+const BRIDGED: Arena = {
+  lock: 'bridged',
+  ttl: 10,
+  contenders: ['python', 'python', 'manager'],
+  orders: {},
+  others: {},
+  rough: true,
+};
+
+/** @param bridged whether python-etcd takes part on etcd v3, through bridges */
+export const arenasOn = (api: StoreApi, bridged = false): readonly Arena[] => [
   // Long holds that no outage shorter than 5 s may end.
   {
     lock: 'steady',
@@ -48,6 +60,7 @@ export const arenasOn = (api: StoreApi): readonly Arena[] => [
     others: { timeout: 20, trusting: true },
     rough: true,
   },
+  ...(bridged ? [BRIDGED] : []),
 ];
 
 /** The TTL of a contender in an arena, in seconds. */
@@ -56,6 +69,7 @@ export const ttlOf = (kind: ContenderKind, { ttl }: Arena): number => (kind === 
 /** All contenders, including those that replace killed ones. */
 export class Crew implements World {
   readonly cluster: FaultCluster;
+  readonly bridges: readonly BridgeProcess[];
   readonly arenas: readonly Arena[];
   readonly recorder = new Recorder();
   readonly kinds = new Map<string, ContenderKind>();
@@ -64,10 +78,11 @@ export class Crew implements World {
   readonly #resource: string;
   readonly #present = new Set<Contender>();
 
-  constructor(api: StoreApi, cluster: FaultCluster, resource: string) {
+  constructor(api: StoreApi, cluster: FaultCluster, bridges: readonly BridgeProcess[], resource: string) {
     this.#api = api;
-    this.arenas = arenasOn(api);
+    this.arenas = arenasOn(api, bridges.length > 0);
     this.cluster = cluster;
+    this.bridges = bridges;
     this.#resource = resource;
   }
 
@@ -116,7 +131,7 @@ export class Crew implements World {
     const { lock, orders, others } = arena;
     const number = this.kinds.size + 1;
     const who = `${lock}-${kind}-${number}`;
-    const { urls } = this.cluster;
+    const urls = kind === 'python' && this.#api === 'v3' ? this.bridges.map(({ url }) => url) : this.cluster.urls;
     const first = number % urls.length;
     const contender = new Contender(
       kind,

@@ -76,11 +76,13 @@ export type FaultKind =
   | 'contender stopped'
   | 'contender killed'
   | 'holder stopped'
-  | 'holder killed';
+  | 'holder killed'
+  | 'bridge killed'
+  | 'bridge stopped';
 
-/** A fault of members, of the network in front of them, or of contenders. */
+/** A fault of members, of the network in front of them, of bridges, or of contenders. */
 export interface Fault extends Span {
   readonly kind: FaultKind;
-  /** Names of members or contenders. */
+  /** Names of members, bridges or contenders. */
   readonly targets: readonly string[];
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { BridgeProcess } from '../support/bridge-process.ts';
 import { until } from '../support/until.ts';
 import type { Contender } from './contender.ts';
 import type { FaultCluster, FaultMember } from './fault-cluster.ts';
@@ -12,6 +13,8 @@ import type { Request } from './tcp-proxy.ts';
 export interface World {
   readonly cluster: FaultCluster;
   readonly recorder: Recorder;
+  /** The bridges between foreign contenders and the cluster, if any. */
+  readonly bridges: readonly BridgeProcess[];
   /** Contenders that may be stopped or killed. */
   victims(): readonly Contender[];
   /** The victim that holds the lock, if any does. */
@@ -104,6 +107,16 @@ export async function inflict(planned: Planned, world: World): Promise<void> {
       return stopped(planned, await holder(world), recorder);
     case 'holder killed':
       return world.replace(kind, await holder(world));
+    case 'bridge killed':
+      return bridgeLost(planned, world, {
+        begin: (bridge) => bridge.kill(),
+        end: (bridge) => bridge.restart(),
+      });
+    case 'bridge stopped':
+      return bridgeLost(planned, world, {
+        begin: (bridge) => bridge.stop(),
+        end: (bridge) => bridge.goOn(),
+      });
   }
 }
 
@@ -119,6 +132,23 @@ async function swallowed({ kind, target, lasting }: Planned, { cluster, recorder
   const over = recorder.begin(kind, [purpose]);
   await Promise.race([...cluster.members.map(({ proxy }) => proxy.swallow(match)), sleep(lasting)]);
   wanted = false;
+  over();
+}
+
+/** One bridge fails for the planned time. */
+async function bridgeLost(
+  { kind, target, lasting }: Planned,
+  { bridges, recorder }: World,
+  {
+    begin,
+    end,
+  }: { readonly begin: (bridge: BridgeProcess) => void; readonly end: (bridge: BridgeProcess) => Promise<void> | void },
+): Promise<void> {
+  const bridge = pick(bridges, target);
+  const over = recorder.begin(kind, [`b${bridges.indexOf(bridge) + 1}`]);
+  begin(bridge);
+  await sleep(lasting);
+  await end(bridge);
   over();
 }
 

@@ -57,3 +57,10 @@ test('a schedule of ten minutes contains every kind of fault', () => {
     'requests lost',
   ]);
 });
+
+test('faults of bridges come in addition, and change no other fault', () => {
+  const plan = schedule(1, 120, true);
+  const ofBridges = plan.filter(({ track }) => track === 'bridges');
+  expect(new Set(ofBridges.map(({ kind }) => kind))).toEqual(new Set(['bridge killed', 'bridge stopped']));
+  expect(plan.filter(({ track }) => track !== 'bridges')).toEqual(schedule(1, 120));
+});

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { FaultKind } from './history.ts';
 
-export type TrackName = 'members' | 'network' | 'contenders';
+export type TrackName = 'members' | 'network' | 'contenders' | 'bridges';
 
 /** One planned fault of the cluster, the network or a contender. */
 export interface Planned {
@@ -61,14 +61,26 @@ const TRACKS: Readonly<Record<TrackName, Track>> = {
       ['holder killed', 0, 0, 1],
     ],
   },
+  bridges: {
+    pause: [2000, 6000],
+    kinds: [
+      ['bridge killed', 500, 6000, 2],
+      ['bridge stopped', 500, 4000, 2],
+      ['bridge stopped', 6000, 12_000, 1],
+    ],
+  },
 };
 
-/** Returns the faults of that many seconds in order; the same seed gives the same faults. */
-export function schedule(seed: number, seconds: number): Planned[] {
+/**
+ * Returns the faults of that many seconds in order; the same seed gives the same faults.
+ * @param bridged whether to plan faults of bridges, too. They do not change the others.
+ */
+export function schedule(seed: number, seconds: number, bridged = false): Planned[] {
   const end = seconds * 1000;
   const tracks = fc.tuple(planned('members', end), planned('network', end), planned('contenders', end));
   const [plan = []] = fc.sample(tracks, { seed, numRuns: 1, unbiased: true });
-  return plan.flat().sort((a, b) => a.at - b.at);
+  const ofBridges = bridged ? fc.sample(planned('bridges', end), { seed, numRuns: 1, unbiased: true }) : [];
+  return [...plan, ...ofBridges].flat().sort((a, b) => a.at - b.at);
 }
 
 /** The faults of one track, which all begin and end before `end`. */

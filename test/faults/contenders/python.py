@@ -74,7 +74,7 @@ def turn():
     try:
         # The timeout limits each watch, not the call: python-etcd then watches again.
         lock.acquire(lock_ttl=ttl, timeout=3)
-        token = str(int(lock._sequence))
+        token = str(fencing_token(client, lock))
         tell("held", token=token, until=deadline * 1000)
         if time.monotonic() < deadline:
             guarded_step(token, deadline)
@@ -82,6 +82,13 @@ def turn():
     except (etcd.EtcdException, ValueError) as error:
         tell("failed", why=repr(error))
     give_up(lock, deadline)
+
+
+def fencing_token(client, lock):
+    """Through a bridge to etcd v3, the revision of a read during the hold: other clients have such tokens, too."""
+    if orders["api"] == "v2":
+        return int(lock._sequence)
+    return client.read(lock.path, recursive=True).etcd_index
 
 
 def give_up(lock, deadline):
