@@ -163,3 +163,24 @@ test('a bridge that stops cuts off those who wait, and leaves their entries', as
   await (await waiting).release();
   expect(await queue(name)).toEqual([]);
 });
+
+test('the index of a listing during a hold is in the order of the tokens on etcd v3, the number of the entry is not', async () => {
+  const name = freshName();
+  const { url } = await useBridge();
+  const python = await (await usePython(url)).lock(name);
+  const locks = useLocks('v3');
+  const first = await locks.acquire(name);
+  const second = useLocks('v3').acquire(name);
+  await untilQueued(name, 2);
+  const waiting = python.acquire({ lockTtl: 60 });
+  await untilQueued(name, 3);
+  await first.release();
+  const held = await second;
+  const before = held.fencingToken;
+  await held.release();
+  expect(await waiting).toBe(true);
+  const listing = await fetch(`${url}/v2/keys/_locks/${name}?recursive=true`);
+  expect(rankIn((await python.state()).lockKey ?? '')).toBeLessThan(before);
+  expect(BigInt(listing.headers.get('x-etcd-index') ?? 0)).toBeGreaterThan(before);
+  await python.release();
+});
