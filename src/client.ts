@@ -69,7 +69,7 @@ export class EtcdClient implements LockClient {
   }
 
   /**
-   * Reads and mends the queues, for the command line.
+   * Reads and repairs the queues, for the command line.
    * @throws {TypeError} with api "both"
    * @internal
    */

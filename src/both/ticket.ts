@@ -188,7 +188,7 @@ export class BothTicket implements Ticket {
     return combined(this.last, this.#isOnV3 ? this.#v3.last : undefined);
   }
 
-  /** The position in the queue on v3, if the standing there tells. */
+  /** The position in the queue on v3, if the standing there has it. */
   #positionIn(inner: Standing): number | undefined {
     return inner.position ?? (inner.entries && this.#aheadOnV3(inner).length + 1);
   }

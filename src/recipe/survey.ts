@@ -1,4 +1,4 @@
-/** What people look at and mend: the command line shows more of a queue than the recipe needs. Each store has its `Surveyor`. */
+/** What people read and repair: the command line shows more of a queue than the recipe needs. Each store has its `Surveyor`. */
 import type { Source } from '../cancellation.ts';
 import { type EntryValue, parseValue } from './entries/entry-value.ts';
 import type { Entry, StoreCall } from './store.ts';
@@ -53,7 +53,7 @@ export interface PruneOptions {
   readonly dryRun: boolean;
 }
 
-/** Reads and mends queues, as of the last confirmed write. */
+/** Reads and repairs queues, as of the last confirmed write. */
 export interface Surveyor {
   /** @throws {TypeError | RangeError} if the name is invalid in this store; the message shows it */
   checkName(name: string): void;

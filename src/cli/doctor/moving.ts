@@ -77,7 +77,7 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
     return finding(
       'warn',
       'moving',
-      'step 1, from v2 to both, can begin or go on. Step 2 is not safe: clients of kind v2 are left',
+      'step 1, from v2 to both, can begin or continue. Step 2 is not safe: clients of kind v2 are left',
       'restart these clients as kind both, and then run this command again',
     );
   if (both.length + either.length > 0)

@@ -25,7 +25,7 @@ const REQUESTS = { maxHeaderSize: 16_384, requestTimeout: 30 };
  * Serves locks on etcd v3 to clients of etcd v2: python-etcd's `Lock`, unchanged, and this package with `api: 'v2'`. They are in one
  * queue with clients of etcd v3. It serves nothing else than locks.
  *
- * A bridge keeps no state. Start as many as you like, and give clients the URLs of several: a client that goes on at another bridge
+ * A bridge keeps no state. Start as many as you like, and give clients the URLs of several: a client that continues at another bridge
  * keeps its entry and its position.
  *
  * @example
@@ -74,7 +74,7 @@ export class Bridge {
 
   /**
    * Stops the bridge: accepts no more connections, cuts off clients that wait, and gives requests under way five seconds. Entries
-   * stay, and clients can go on at another bridge. Resolves when the port is free. Further calls have no effect.
+   * stay, and clients can continue at another bridge. Resolves when the port is free. Further calls have no effect.
    */
   async stop(): Promise<void> {
     this.#stopped ??= this.#stop();

@@ -43,7 +43,7 @@ export class BridgedPolls {
             removedNode({ key: `${at.path}/${nameOf(at.rank)}`, createdIndex: Number(at.rank) }, revision),
           );
         if (after !== undefined && own.modified > BigInt(after)) return this.#event('set', nodeOf(at.path, own));
-        // A watch has reported a removal, but the entry is still there: pause, in case that this goes on.
+        // A watch has reported a removal, but the entry is still there: pause, in case that this happens again.
         if (hasChanged) await rest();
         const end = await untilDeleted(this.#client, own, { since: revision, ttl: null, signal });
         hasChanged = end === 'change';

@@ -72,7 +72,7 @@ export class Front {
     return this.#waits.size;
   }
 
-  /** Cuts off the clients that wait, so that they go on at another server. */
+  /** Cuts off the clients that wait, so that they continue at another server. */
   endWaits(): void {
     for (const wait of this.#waits) wait.abort(new Error('the server stops'));
   }

@@ -77,7 +77,7 @@ export class Standings {
     const end = await untilDeleted(this.#client, entry, { since: revision, ttl, signal });
     this.#wasSilent = end === 'silence';
     if (end !== 'change') return end === 'silence';
-    // A watch of this entry has ended before, but the entry is still there: pause, in case that this goes on.
+    // A watch of this entry has ended before, but the entry is still there: pause, in case that this happens again.
     const isRepeated = this.#changed === entry.rank;
     this.#changed = entry.rank;
     return !isRepeated;
@@ -85,7 +85,7 @@ export class Standings {
 
   /**
    * Reads the entry right before the own one, which costs the same however long the queue is. Resolves to undefined if that is an
-   * entry of another lock, whose name begins with this lock's: then only the whole queue tells.
+   * entry of another lock, whose name begins with this lock's: then only the whole queue shows that.
    */
   async #behindOne(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing | undefined> {
     const known = fresh && !fresh.existed ? fresh : undefined;
