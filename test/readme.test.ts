@@ -5,6 +5,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { EtcdClient, LockManager } from '../src/index.ts';
 import { EmbeddedEtcd } from '../src/server/index.ts';
 import { makeAuthority } from './support/certificates.ts';
+import { startEtcd } from './support/etcd.ts';
 import { entriesBelow } from './support/gateway.ts';
 import { raw } from './support/locks.ts';
 import { type Block, blocks, packageJson, page } from './support/readme.ts';
@@ -131,13 +132,22 @@ describe('in the README and docs/', () => {
     expect(await locked).toEqual({ stdout: 'working\n', stderr: '', isReleased: true });
   });
 
-  test.each(numbered(moving))(
+  test.each(numbered(moving.filter(({ code }) => !code.includes('doctor'))))(
     'the command that moves to etcd v3 ($n) runs its command under a lock',
     async ({ code }) => {
       const { stdout, stderr } = await runInShell(code, { ETCD_ENDPOINTS: inject('etcd') });
       expect({ stdout, stderr }).toEqual({ stdout: 'working\n', stderr: '' });
     },
   );
+
+  test('the command for the state of a move says what the next step is', async () => {
+    const checks = moving.filter(({ code }) => code.includes('doctor'));
+    expect(checks).toHaveLength(1);
+    const etcd = await startEtcd();
+    onTestFinished(() => etcd.stop());
+    const { stdout } = await runInShell(checks[0]?.code ?? '', { ETCD_ENDPOINTS: etcd.url });
+    expect(stdout).toContain('nobody uses v2 at the moment');
+  });
 
   test('the command that starts an etcd in memory starts one', async () => {
     expect(serving.map(({ code }) => code)).toEqual(['npx etcd-v2-lock serve\n']);
