@@ -1,3 +1,4 @@
+import { isShared } from '../recipe/entries/entry-value.ts';
 import type { Entry, Queue } from '../recipe/store.ts';
 
 /**
@@ -9,8 +10,29 @@ export function merged(v2: Queue | undefined, v3: Queue | undefined): Queue {
   const twins = new Map(onV2.flatMap((entry) => (entry.value === '' ? [] : [[entry.value, entry]])));
   const entered = new Set(onV3.map(({ value }) => value));
   const waiting = onV2.filter((entry) => !(entered.has(entry.value) && twins.get(entry.value) === entry));
-  const entries = [...onV3.map((entry) => twins.get(entry.value) ?? entry), ...waiting];
+  const ahead = onV3.map((entry) => twins.get(entry.value) ?? entry);
+  const entries = [...readersInOrder(ahead, new Map(onV2.map((entry, index) => [entry, index]))), ...waiting];
   return { entries, inOrder: () => entries };
+}
+
+/**
+ * Returns the entries with neighbouring readers in the order in which they came to v2: they enter v3 together, in any order.
+ * @param positions of the entries on v2
+ */
+function readersInOrder(entries: readonly Entry[], positions: ReadonlyMap<Entry, number>): Entry[] {
+  const ordered: Entry[] = [];
+  for (const entry of entries) {
+    let at = ordered.length;
+    while (at > 0 && isLaterReader(ordered[at - 1], entry, positions)) at -= 1;
+    ordered.splice(at, 0, entry);
+  }
+  return ordered;
+}
+
+function isLaterReader(one: Entry | undefined, other: Entry, positions: ReadonlyMap<Entry, number>): boolean {
+  if (!one || !isShared(one.value) || !isShared(other.value)) return false;
+  const [first, second] = [positions.get(one), positions.get(other)];
+  return first !== undefined && second !== undefined && first > second;
 }
 
 /** Whether an entry of a queue is this one, or its twin in the other queue. Clients of Go's Mutex have no value. */

@@ -1,5 +1,6 @@
 import { BothClient } from '../../../src/both/client.ts';
 import type { Entry } from '../../../src/recipe/store.ts';
+import { type UntilOptions, until } from '../../support/until.ts';
 import { QueueView, type StoreClient } from './store-client.ts';
 import { v2StoreClient } from './v2-store-client.ts';
 import { v3StoreClient } from './v3-store-client.ts';
@@ -23,15 +24,15 @@ export function bothStoreClient(etcd: string, seen: 'v2' | 'v3'): StoreClient {
 }
 
 /**
- * The queue on etcd v3, then the entries that wait on v2 for their turn to enter it. An entry that is or was in both queues has its
- * key on v2, as for the code under test.
+ * The queue on etcd v3, then the entries that wait on v2 for their turn to enter it. An entry that is in both queues has its key and rank on
+ * v2, as for the code under test. One that was removed on v3 is not shown, although its twin stays until its owner leaves.
  */
 class NamedAsOnV2 extends QueueView {
   readonly path: string;
   readonly #v3: QueueView;
   readonly #v2: QueueView;
-  /** The v2 keys of the entries on v3, by their v3 keys. */
-  readonly #names = new Map<string, string>();
+  /** The entries on v2, by the v3 keys of their twins. */
+  readonly #twins = new Map<string, Entry>();
 
   constructor(v3: QueueView, v2: QueueView) {
     super();
@@ -44,14 +45,32 @@ class NamedAsOnV2 extends QueueView {
     const [onV3, onV2] = [await this.#v3.entries(), await this.#v2.entries()];
     for (const { key, value } of onV3) {
       const twin = onV2.find((entry) => entry.value === value);
-      if (twin) this.#names.set(key, twin.key);
+      if (twin) this.#twins.set(key, twin);
     }
-    const named = onV3.map((entry) => ({ ...entry, key: this.#names.get(entry.key) ?? entry.key }));
-    return [...named, ...onV2.filter(({ key }) => !named.some((entry) => entry.key === key))];
+    const entered = new Set([...this.#twins.values()].map(({ key }) => key));
+    const named = onV3.map((entry) => {
+      const { key, rank } = this.#twins.get(entry.key) ?? entry;
+      return { ...entry, key, rank };
+    });
+    return [...named, ...onV2.filter(({ key }) => !entered.has(key))];
   }
 
   put(value: string, ttl?: number): Promise<Entry> {
     return this.#v3.put(value, ttl);
+  }
+
+  /** Also waits until the first entry on v2 has entered the queue on v3: one that is appended there later is behind it. */
+  override async untilLength(count: number, options?: UntilOptions): Promise<readonly Entry[]> {
+    const entries = await super.untilLength(count, options);
+    await until(
+      async () => {
+        const [first] = await this.#v2.entries();
+        return !first || (await this.#v3.entries()).some((entry) => entry.value === first.value);
+      },
+      (hasEntered) => hasEntered,
+      options,
+    );
+    return entries;
   }
 
   async remove(key: string): Promise<void> {
@@ -68,7 +87,7 @@ class NamedAsOnV2 extends QueueView {
   async #find(key: string): Promise<{ view: QueueView; name: string }> {
     await this.entries();
     for (const { key: name } of await this.#v3.entries())
-      if (name === key || this.#names.get(name) === key) return { view: this.#v3, name };
+      if (name === key || this.#twins.get(name)?.key === key) return { view: this.#v3, name };
     return { view: this.#v2, name: key };
   }
 }
