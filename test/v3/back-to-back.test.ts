@@ -188,7 +188,8 @@ describe('requests of one process that wait for each other', () => {
     const first = await locks.acquire(name, { holdAtLeast: 2 });
     const next = locks.acquire(name);
     await first.release();
-    expect(await entries()).toMatchObject([{ key: first.key }]);
+    // The next request may be in the queue already.
+    expect((await entries())[0]).toMatchObject({ key: first.key });
     await (await next).release();
   });
 });
