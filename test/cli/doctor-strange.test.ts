@@ -73,7 +73,8 @@ describe('clocks', () => {
     const url = await useAlteredMember((asked, answer) => other(asked, answer) ?? ahead(60)(asked, answer));
     const diagnosis = await diagnose([inject('etcd'), url], PATIENT);
     expect(diagnosis.code).toBe(1);
-    expect(troubles(diagnosis)).toMatchObject([
+    // Other tests have locks in both stores of this etcd.
+    expect(troubles(diagnosis).filter(({ about }) => about !== 'stores')).toMatchObject([
       {
         level: 'fail',
         about: 'clocks',
