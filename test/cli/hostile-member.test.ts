@@ -19,7 +19,10 @@ test.each(['/other/00000000000000000001', '/_etcd-v2-lock-doctor/../other', '/_e
   async (key) => {
     const { url, asked } = await renaming('POST ', /\/_etcd-v2-lock-doctor\/\d+/g, key);
     const diagnosis = await diagnose(url, ['--ttl', '300']);
-    expect(troubles(diagnosis)).toMatchObject([{ about: 'test-key', text: expect.stringContaining('is about') }]);
+    // Other tests have locks in both stores of this etcd.
+    expect(troubles(diagnosis).filter(({ about }) => about !== 'stores')).toMatchObject([
+      { about: 'test-key', text: expect.stringContaining('is about') },
+    ]);
     expect(asked.filter((request) => request.startsWith('DELETE'))).toEqual([
       expect.stringMatching(/^DELETE \/v2\/keys\/_locks\/[\w-]+$/),
     ]);
