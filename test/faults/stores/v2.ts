@@ -4,10 +4,10 @@ import { startPython } from '../../../compat/python.ts';
 import { sequenceOf } from '../../../src/v2/paths.ts';
 import { queueOn, raw } from '../../support/locks.ts';
 import { now } from '../../support/stalls/stalls.mjs';
-import { until } from '../../support/until.ts';
 import type { QueueEvent } from '../history.ts';
 import type { QueueLog } from '../queue-log.ts';
 import type { Request } from '../tcp-proxy.ts';
+import { untilRenewed } from './renewed.ts';
 import { statusOf } from './status.ts';
 import type { Purpose, TestedStore } from './store.ts';
 
@@ -47,14 +47,11 @@ export const V2: TestedStore = {
     return (request) => V2.purposeOf(request) === 'renewal' && V2.isAbout(request, lock);
   },
 
-  async untilRenewed(lock, _, url) {
-    const [before] = await queueOn(lock, await url());
-    await until(
-      async () => queueOn(lock, await url()),
-      ([first]) => first?.key !== before?.key || first?.modifiedIndex !== before?.modifiedIndex,
-      // Renewals are seconds apart. Some tests wait for many at a time, and must leave the clients room to work.
-      { every: 100 },
-    );
+  async untilRenewed(lock, members, url) {
+    const [first] = await queueOn(lock, await url());
+    const renews = ({ method, path, answer = '' }: Request) =>
+      method === 'PUT' && path.endsWith(first?.key ?? '') && answer.startsWith('HTTP/1.1 200');
+    await untilRenewed(members, renews, async () => (await queueOn(lock, await url()))[0]?.key !== first?.key);
   },
 
   async write(url) {

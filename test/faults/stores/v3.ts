@@ -5,10 +5,10 @@ import { lockByEtcdctl } from '../../support/etcdctl.mjs';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { freshName } from '../../support/locks.ts';
 import { now } from '../../support/stalls/stalls.mjs';
-import { until } from '../../support/until.ts';
 import type { QueueEvent } from '../history.ts';
 import { valueOfGo } from '../line.ts';
 import type { QueueLog } from '../queue-log.ts';
+import { untilRenewed } from './renewed.ts';
 import { statusOf } from './status.ts';
 import type { TestedStore } from './store.ts';
 import { confirms, keysOf, purposeOf } from './v3-requests.ts';
@@ -56,15 +56,8 @@ export const V3: TestedStore = {
 
   async untilRenewed(lock, members, url) {
     const [first] = await entriesBelow(`${PREFIX}${lock}/`, await url());
-    const confirmations = () =>
-      members.flatMap(({ proxy }) => proxy.requests).filter((request) => confirms(request, first?.key ?? '')).length;
-    const before = confirmations();
     const isReplaced = async () => (await V3.queue(lock, await url()))[0]?.key !== first?.key;
-    await until(
-      async () => confirmations() > before || (await isReplaced()),
-      (renewed) => renewed,
-      { every: 50 },
-    );
+    await untilRenewed(members, (request) => confirms(request, first?.key ?? ''), isReplaced);
   },
 
   async write(url) {
