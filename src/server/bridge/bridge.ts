@@ -105,7 +105,7 @@ export class Bridge {
       maxWaits: maxPolls,
       onServed: (served) => {
         metrics.count(served);
-        if (served.call) health.saw(originalOf(served.error));
+        if (served.call && !served.isCutOff) health.saw(originalOf(served.error));
         log?.(requestRecord(served));
       },
     });

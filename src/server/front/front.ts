@@ -31,6 +31,8 @@ export interface Served {
   /** What it asked the store for; undefined for other pages, and for what is refused before. */
   readonly call: wire.KeysRequest['call'] | undefined;
   readonly status: number;
+  /** Whether its client hung up before the answer, or was cut off. */
+  readonly isCutOff: boolean;
   /** Why it failed; undefined if it succeeded. */
   readonly error: unknown;
   /** From its arrival on. A poll's lasts until its event. */
@@ -112,6 +114,7 @@ export class Front {
       url,
       call: work.call,
       status: response.statusCode,
+      isCutOff: hangUp.signal.aborted,
       error: failure,
       seconds: (now() - begunAt) / 1000,
       client: request.socket.remoteAddress,

@@ -63,6 +63,37 @@ test('a request that etcd does not answer is in the log, and so is that etcd is 
   ]);
 });
 
+test('a client that hangs up, or that the bridge refuses, does not make a silent etcd reachable', async () => {
+  const proxy = await useProxy();
+  const records: BridgeRecord[] = [];
+  const log = (record: BridgeRecord) => records.push(record);
+  const bridge = await useBridge({ endpoints: proxy.url, maxPolls: 1, metrics: true, log });
+  proxy.intercept(() => ({ silent: true }));
+  expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
+  const clients = [await RawConnection.open(bridge.url), await RawConnection.open(bridge.url)];
+  clients[0]?.send(request('POST', '/v2/keys/_locks/x', { form: 'value=v' }));
+  clients[1]?.send(poll('/_locks/x'));
+  await until(
+    () => metricsOf(bridge),
+    ({ open_polls: polls }) => polls === 1,
+  );
+  expect((await fetch(`${bridge.url}/v2/keys/_locks/x?wait=true`)).status).toBe(503);
+  for (const client of clients) client.hangUp();
+  await until(
+    () => records,
+    (all) => all.filter(({ path }) => path?.startsWith('/v2/keys')).length === 3,
+  );
+  expect(records.filter(({ event }) => event.startsWith('etcd'))).toMatchObject([{ event: 'etcd unreachable' }]);
+});
+
+test('a page that is not of etcd makes a bridge unhealthy', async () => {
+  const proxy = await useProxy();
+  const bridge = await useBridge({ endpoints: proxy.url, metrics: true });
+  proxy.intercept(() => ({ late: new Promise(() => {}), status: 200, body: 'Welcome' }));
+  expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
+  expect(await metricsOf(bridge)).toMatchObject({ etcd_reachable: 0 });
+});
+
 test('a silent etcd makes a bridge unhealthy within seconds, and checks at the same time are one', async () => {
   const proxy = await useProxy();
   const bridge = await useBridge({ endpoints: proxy.url });
