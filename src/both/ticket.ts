@@ -1,6 +1,7 @@
 import { ignore, pause, Scope } from '../cancellation.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
+import { positionIn } from '../recipe/rules.ts';
 import type {
   EnterOptions,
   Entry,
@@ -104,10 +105,10 @@ export class BothTicket implements Ticket {
     while (!this.#isOnV3) await this.#enterV3(options);
     const inner = await this.#v3.standing(mode, options);
     this.#waiting = this.#v3;
-    const { behind } = inner;
     const own = this.#own();
-    if (behind) return { ...inner, own, entries: undefined, position: this.#positionIn(inner) };
-    return { ...outer, own, entries: [...this.#aheadOnV3(inner), ...(outer.entries ?? [])], position: 1 };
+    const position = positionIn(inner);
+    if (inner.behind) return { ...inner, own, ahead: undefined, position };
+    return { ...outer, own, ahead: () => [inner, outer].flatMap(({ ahead }) => ahead?.() ?? []), position };
   }
 
   changed(on: Entry, options: StoreCall): Promise<boolean> {
@@ -186,17 +187,6 @@ export class BothTicket implements Ticket {
   #own(): OwnEntry {
     if (!this.last) throw new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
     return combined(this.last, this.#isOnV3 ? this.#v3.last : undefined);
-  }
-
-  /** The position in the queue on v3, if the standing there has it. */
-  #positionIn(inner: Standing): number | undefined {
-    return inner.position ?? (inner.entries && this.#aheadOnV3(inner).length + 1);
-  }
-
-  /** The entries before the own one on v3, if the standing there shows them. Their ranks put them before all entries on v2. */
-  #aheadOnV3({ entries = [] }: Standing): readonly Entry[] {
-    const { rank: own = 0n } = this.#v3.last ?? {};
-    return entries.filter(({ rank }) => rank < own).map((entry) => ({ ...entry, rank: -1n }));
   }
 }
 

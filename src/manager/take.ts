@@ -9,7 +9,7 @@ import { freshUuid } from '../recipe/entries/uuid.ts';
 import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { blocks } from '../recipe/rules.ts';
-import type { OwnEntry, QueueStore, Standing } from '../recipe/store.ts';
+import type { QueueStore, Standing } from '../recipe/store.ts';
 import { Backoff } from '../time.ts';
 import type { Turn } from './local-queue.ts';
 import type { CheckedRequest } from './options.ts';
@@ -47,7 +47,7 @@ export async function take(
     trace.enters(entry, uuid);
     turn.queued();
   };
-  const onQueued = (standing: Standing, own: OwnEntry): void => trace.queues(standing, own);
+  const onQueued = (standing: Standing): void => trace.queues(standing);
   for (;;) {
     try {
       return await takeOnce(queue, attempt, request, { onEntered, onQueued, renewals: trace, leaving: turn.leaving });

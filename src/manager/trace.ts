@@ -2,6 +2,7 @@ import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { EtcdException, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type { RenewalObserver } from '../recipe/lease.ts';
+import { positionIn } from '../recipe/rules.ts';
 import type { OwnEntry, Standing } from '../recipe/store.ts';
 import { now } from '../time.ts';
 import type { Held } from './held.ts';
@@ -134,9 +135,9 @@ export class Trace implements RequestTrace, RenewalObserver {
   }
 
   /** The first read of the queue has shown the entry. */
-  queues({ entries, position }: Standing, { rank }: OwnEntry): void {
+  queues(standing: Standing): void {
     if (!events.queued.hasSubscribers) return;
-    this.position = position ?? (entries && entries.filter((entry) => entry.rank < rank).length + 1);
+    this.position = positionIn(standing);
     events.queued.publish(this);
   }
 

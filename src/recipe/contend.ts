@@ -5,7 +5,7 @@ import type { Attempt } from './attempt.ts';
 import type { LockMode } from './entries/entry-value.ts';
 import { evictLeftovers, type IsLeftover } from './entries/leftovers.ts';
 import type { Lease } from './lease.ts';
-import type { Entry, OwnEntry, QueueStore, Standing, Ticket } from './store.ts';
+import type { Entry, QueueStore, Standing, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
@@ -19,7 +19,7 @@ export interface Contest {
   /** Chooses the entries before the own one that are evicted as leftovers. */
   readonly isLeftover?: IsLeftover | undefined;
   /** Called with the first standing of the own entry. */
-  readonly onQueued?: ((standing: Standing, own: OwnEntry) => void) | undefined;
+  readonly onQueued?: ((standing: Standing) => void) | undefined;
 }
 
 /**
@@ -43,27 +43,25 @@ export async function contend(
     if (standing.own) lease.update(standing.own);
     return standing;
   };
-  const entriesBefore = async (entries: Standing['entries']): Promise<readonly Entry[]> => {
-    const { rank } = lease.entry;
-    if (entries) return entries.filter((entry) => entry.rank < rank);
+  const readAhead = async (): Promise<readonly Entry[]> => {
     const inOrder = (await queue.read({ signal })).inOrder();
     return inOrder.slice(
       0,
       Math.max(
+        inOrder.findIndex(({ key }) => key === lease.entry.key),
         0,
-        inOrder.findIndex(({ value }) => value === ticket.value),
       ),
     );
   };
-  const evictBefore = async ({ entries }: Standing): Promise<boolean> => {
+  const evictAhead = async ({ ahead }: Standing): Promise<boolean> => {
     if (!isLeftover) return false;
-    return evictLeftovers(queue, await entriesBefore(entries), isLeftover, { signal });
+    return evictLeftovers(queue, ahead ? ahead() : await readAhead(), isLeftover, { signal });
   };
   let isKnown = false;
   const readStanding = async (): Promise<Pick<Standing, 'behind' | 'fencingToken'>> => {
     let standing = await read(false);
-    if (await evictBefore(standing)) standing = await read(true);
-    if (!isKnown) onQueued?.(standing, lease.entry);
+    if (await evictAhead(standing)) standing = await read(true);
+    if (!isKnown) onQueued?.(standing);
     isKnown = true;
     const { behind, fencingToken } = standing;
     return { behind, fencingToken };

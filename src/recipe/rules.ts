@@ -1,10 +1,18 @@
 import { type EntryValue, isShared, type LockMode } from './entries/entry-value.ts';
-import type { Entry } from './store.ts';
+import type { Entry, OwnEntry, Standing } from './store.ts';
 
 /** Whether one entry is served before another. */
 export type Before = (one: Entry, other: Entry) => boolean;
 
 const byRank: Before = (one, other) => one.rank < other.rank;
+
+/** Returns the entries before the own one, in no particular order. */
+export const entriesBefore = (entries: readonly Entry[], own: Entry | OwnEntry): readonly Entry[] =>
+  entries.filter(({ rank }) => rank < own.rank);
+
+/** Returns the own entry's position in the queue, from 1, if the standing shows it. */
+export const positionIn = ({ ahead, position }: Standing): number | undefined =>
+  position ?? (ahead && ahead().length + 1);
 
 /** Whether later entries with this mode have to wait for the entry. */
 export const blocks = ({ value }: Pick<Entry, 'value'>, mode: LockMode): boolean =>

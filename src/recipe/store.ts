@@ -41,10 +41,13 @@ export interface Standing {
   readonly fencingToken: bigint;
   /** The entry that is served first, if known. */
   readonly first: Entry | undefined;
-  /** Position of the own entry in the queue, from 1, if known. */
+  /** Position of the own entry in the queue, from 1, if that is known without `ahead`. */
   readonly position?: number | undefined;
-  /** All entries, if the store had to read them. Do not keep them while waiting: a long queue takes much memory. */
-  readonly entries: readonly Entry[] | undefined;
+  /**
+   * Returns the entries before the own one, in no particular order, if the store had to read them. Do not keep this function while
+   * waiting: a long queue takes much memory.
+   */
+  readonly ahead?: (() => readonly Entry[]) | undefined;
   /** The own entry, if the read has changed how long the store keeps it. Default: as of its last write. */
   readonly own?: OwnEntry | undefined;
 }

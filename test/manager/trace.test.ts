@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { expect, onTestFinished, test } from 'vitest';
 import { EtcdConnectionFailed, type RequestTrace } from '../../src/index.ts';
 import { Trace } from '../../src/manager/trace.ts';
-import type { Entry, OwnEntry } from '../../src/recipe/store.ts';
+import type { OwnEntry } from '../../src/recipe/store.ts';
 import { freshName, useProxy } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 
@@ -37,9 +37,7 @@ test('a renewal names the member that answered, and a failed one the member that
 test('without subscribers, no position and no latency is computed', () => {
   const trace = new Trace('name', 'exclusive', undefined);
   const own: OwnEntry = { key: 'k', value: 'v', rank: 1n, clusterId: undefined, granted: 1, sentAt: 0 };
-  const entries: Entry[] = [];
-  entries.filter = () => expect.unreachable();
-  trace.queues({ behind: undefined, fencingToken: 1n, first: undefined, entries }, own);
+  trace.queues({ behind: undefined, fencingToken: 1n, first: undefined, ahead: () => expect.unreachable() });
   trace.renewed(own, 0);
   trace.renewalFailed(new Error('etcd is down'), 0);
   expect(trace).toMatchObject({ position: undefined, renewal: undefined });

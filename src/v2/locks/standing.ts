@@ -1,7 +1,7 @@
 import { orAborted, type Source } from '../../cancellation.ts';
 import type { LockMode } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
-import { type Before, nearestBlocking } from '../../recipe/rules.ts';
+import { type Before, entriesBefore, nearestBlocking } from '../../recipe/rules.ts';
 import type { Entry, Standing } from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
 import { ChangeWait } from './change-wait.ts';
@@ -59,7 +59,7 @@ export class Standings {
       if (isGone) throw lost(own, clusterId, 'its key is gone');
       this.#index = index;
       if (!behind) this.end();
-      return { behind, fencingToken: own.rank, first: queue.first, entries };
+      return { behind, fencingToken: own.rank, first: queue.first, ahead: () => entriesBefore(entries, own) };
     }
   }
 

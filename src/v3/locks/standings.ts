@@ -2,7 +2,7 @@ import type { Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import type { LockMode } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
-import { nearestBlocking } from '../../recipe/rules.ts';
+import { entriesBefore, nearestBlocking } from '../../recipe/rules.ts';
 import type { Entry, OwnEntry, Standing, StandingOptions } from '../../recipe/store.ts';
 import type { Appended, Glance, Listing, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
@@ -92,10 +92,10 @@ export class Standings {
     const glance = known ?? (await this.#client.requests.glance(own.key, own.rank, call));
     checkPresent(own, glance);
     const { before } = glance;
-    if (!before) return this.#stand(own, undefined, glance, { first: undefined, entries: undefined, position: 1 });
+    if (!before) return this.#stand(own, undefined, glance, { first: undefined, position: 1 });
     if (!isDirectly(this.#path, before.key)) return undefined;
     const first = await this.#first(call);
-    return this.#stand(own, before, glance, { first, entries: undefined, position: known?.count });
+    return this.#stand(own, before, glance, { first, position: known?.count });
   }
 
   async #inQueue(own: OwnEntry, mode: LockMode, fresh: Appended | undefined, call: CallOptions): Promise<Standing> {
@@ -106,14 +106,14 @@ export class Standings {
     checkPresent(own, { clusterId: listing.clusterId, own: present });
     const behind = present && nearestBlocking(entries, present, mode);
     const first = behind ? await this.#first(call) : inOrder(entries)[0];
-    return this.#stand(own, behind, listing, { first, entries, position: undefined });
+    return this.#stand(own, behind, listing, { first, ahead: () => entriesBefore(entries, present ?? own) });
   }
 
   #stand(
     { rank }: OwnEntry,
     behind: V3Entry | undefined,
     { revision }: Glance | Listing,
-    about: Pick<Standing, 'first' | 'entries' | 'position'>,
+    about: Pick<Standing, 'first' | 'ahead' | 'position'>,
   ): Standing {
     this.#behind = behind && { entry: behind, revision };
     if (behind) return { behind, fencingToken: revision, ...about };

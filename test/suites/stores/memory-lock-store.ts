@@ -3,7 +3,7 @@ import { EtcdLockExpired } from '../../../src/errors.ts';
 import { keepTrying, type PendingWork, type Running, stopped } from '../../../src/pending-work.ts';
 import { lost } from '../../../src/recipe/entries/lost.ts';
 import { checkName } from '../../../src/recipe/option-checks.ts';
-import { nearestBlocking } from '../../../src/recipe/rules.ts';
+import { entriesBefore, nearestBlocking } from '../../../src/recipe/rules.ts';
 import type {
   Entry,
   LeaveOptions,
@@ -133,7 +133,7 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
         behind: nearestBlocking(entries, present, mode),
         fencingToken: present.rank,
         first: entries[0],
-        entries,
+        ahead: () => entriesBefore(entries, present),
       };
     },
     async changed(on, call) {
