@@ -6,8 +6,8 @@ import { findPython } from '../find.mjs';
 import { startPythonContender } from './python-contender.mjs';
 import { openTimeline } from './timeline.mjs';
 
-const TTL = 2;
-const HOLD = 3;
+const TTL = 4;
+const HOLD = 5;
 
 const NEXT = `next: start a server with "node dist/cli/main.js serve". In another terminal, run a command under a lock:
       "node dist/cli/main.js run demo -- sleep 5". README.md shows how to use locks in a program.`;
