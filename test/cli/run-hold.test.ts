@@ -90,7 +90,7 @@ describe('run --max-hold', () => {
 
   test('kills a job that ignores SIGTERM within the lease, and holds the lock until then', async () => {
     const name = freshName();
-    const job = witness(1, '--stubborn', '--spin');
+    const job = witness(1, '--stubborn', '--clock');
     const { result } = startRun(name, '--ttl', '6', '--max-hold', MAX, '--', ...job.command);
     const pids = await job.begun();
     // Waits for the lock.

@@ -51,7 +51,7 @@ describe.each([
     const name = freshName();
     const [line, resource] = [await useLine(), await fencedResource()];
     const { hostname, port } = new URL(resource.url);
-    const job = witness(1, '--stubborn', '--spin');
+    const job = witness(1, '--stubborn', '--clock');
     const both = ['"$@" & exec', PYTHON, WRITER, hostname, port].join(' ');
     const { code } = start(line.url, [name, '--ttl', String(TTL), '--', 'sh', '-c', both, 'sh', ...job.command]);
     const pids = await job.begun();

@@ -1,8 +1,8 @@
-"""A job that records the signals it gets: `witness.py FILE CHILDREN [--stubborn] [--spin]`.
+"""A job that records the signals it gets: `witness.py FILE CHILDREN [--stubborn] [--clock]`.
 
 Appends lines `PID WHAT` to FILE: `begin`, then the name of each signal. Starts a chain of CHILDREN processes: each is the
 child of the one before. SIGINT, SIGTERM, SIGHUP and SIGQUIT end it with exit code 0, once its child has ended. With
---stubborn only SIGKILL ends it. With --spin it keeps writing the monotonic clock in nanoseconds to FILE.PID.
+--stubborn only SIGKILL ends it. With --clock it writes the monotonic clock in nanoseconds to FILE.PID, every millisecond.
 """
 
 import os
@@ -33,18 +33,19 @@ def main():
         signal.signal(getattr(signal, name), on_signal)
     child = children > 0 and subprocess.Popen([sys.executable, __file__, path, str(children - 1), *flags])
     note("begin")
-    if "--spin" in flags:
-        spin(f"{path}.{os.getpid()}", ending)
+    if "--clock" in flags:
+        write_clock(f"{path}.{os.getpid()}", ending)
     while not ending:
         time.sleep(0.01)
     if child:
         child.wait()
 
 
-def spin(path, ending):
+def write_clock(path, ending):
     own = os.open(path, os.O_WRONLY | os.O_CREAT)
     while not ending:
         os.pwrite(own, b"%020d" % time.monotonic_ns(), 0)
+        time.sleep(0.001)
 
 
 main()

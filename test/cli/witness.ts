@@ -23,12 +23,12 @@ export interface Witness {
   signals(): string[][];
   /** Waits until all processes have begun; resolves to their pids, the parent's first. */
   begun(): Promise<number[]>;
-  /** When each process last ran, on the clock of `process.hrtime`; needs `--spin`. */
+  /** When each process last ran, on the clock of `process.hrtime`; needs `--clock`. */
   lastDoings(): bigint[];
 }
 
 /** A job that records the signals that it and its children get. Its processes are killed after the test. */
-export function witness(children = 1, ...flags: ('--stubborn' | '--spin')[]): Witness {
+export function witness(children = 1, ...flags: ('--stubborn' | '--clock')[]): Witness {
   const file = join(temporaryDirectory(), 'notes');
   const notes = (): Note[] =>
     (existsSync(file) ? readFileSync(file, 'utf8') : '')
