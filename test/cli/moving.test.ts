@@ -105,3 +105,9 @@ test('a lock that is busy in step 2 is no failure, however often it is handed ov
   expect(code, stdout).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ ok: true, v2: [], v3: [] });
 });
+
+test('doctor --moving refuses --ttl, which it would not use', async () => {
+  const { code, stdout, stderr } = await doctor('--ttl', '15');
+  expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+  expect(stderr).toContain("option '--moving' cannot be used with option '--ttl <seconds>'");
+});

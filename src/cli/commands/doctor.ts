@@ -1,5 +1,5 @@
 import { resolveSrv } from 'node:dns/promises';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { checkSeconds } from '../../checks.ts';
 import { EtcdClient, type EtcdClientOptions } from '../../client.ts';
 import { discover } from '../../http/failover/endpoints.ts';
@@ -47,9 +47,11 @@ export function doctorCommand(): Command {
       'TTL of your locks, to assess clocks and response times (default: the shortest known TTL of an entry, or 30)',
       number,
     )
-    .option(
-      '--moving',
-      'instead of all that, read both stores for two seconds, and report which clients use v2, v3 or both, and whether the next step from v2 to v3 is safe',
+    .addOption(
+      new Option(
+        '--moving',
+        'instead of all that, read both stores for two seconds, and report which clients use v2, v3 or both, and whether the next step from v2 to v3 is safe',
+      ).conflicts('ttl'),
     )
     .option(...JSON_FLAG)
     .addHelpText('after', ABOUT)
