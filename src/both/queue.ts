@@ -1,3 +1,4 @@
+import { sharedIdOf } from '../recipe/entries/entry.ts';
 import { isShared } from '../recipe/entries/entry-value.ts';
 import type { Entry, Queue } from '../recipe/store.ts';
 
@@ -7,10 +8,10 @@ import type { Entry, Queue } from '../recipe/store.ts';
  */
 export function merged(v2: Queue | undefined, v3: Queue | undefined): Queue {
   const [onV2, onV3] = [v2?.inOrder() ?? [], v3?.inOrder() ?? []];
-  const twins = new Map(onV2.flatMap((entry) => (entry.value === '' ? [] : [[entry.value, entry]])));
-  const entered = new Set(onV3.map(({ value }) => value));
-  const waiting = onV2.filter((entry) => !(entered.has(entry.value) && twins.get(entry.value) === entry));
-  const ahead = onV3.map((entry) => twins.get(entry.value) ?? entry);
+  const twins = new Map(onV2.map((entry) => [sharedIdOf(entry), entry]));
+  const entered = new Set(onV3.map((entry) => twins.get(sharedIdOf(entry))));
+  const waiting = onV2.filter((entry) => !entered.has(entry));
+  const ahead = onV3.map((entry) => twins.get(sharedIdOf(entry)) ?? entry);
   const entries = [...readersInOrder(ahead, new Map(onV2.map((entry, index) => [entry, index]))), ...waiting];
   return { entries, inOrder: () => entries };
 }
@@ -34,7 +35,3 @@ function isLaterReader(one: Entry | undefined, other: Entry, positions: Readonly
   const [first, second] = [positions.get(one), positions.get(other)];
   return first !== undefined && second !== undefined && first > second;
 }
-
-/** Whether an entry of a queue is this one, or its twin in the other queue. Clients of Go's Mutex have no value. */
-export const isTwin = (entry: Entry, { key, value }: Entry): boolean =>
-  entry.key === key || (entry.value === value && value !== '');

@@ -1,6 +1,7 @@
 import { addAbortListener } from '../cancellation.ts';
 import { EtcdClientClosed } from '../errors.ts';
 import { PendingWork } from '../pending-work.ts';
+import { sharedIdOf } from '../recipe/entries/entry.ts';
 import type {
   Entry,
   LockStore,
@@ -11,7 +12,7 @@ import type {
   Ticket,
   TicketOptions,
 } from '../recipe/store.ts';
-import { isTwin, merged } from './queue.ts';
+import { merged } from './queue.ts';
 import { BothTicket } from './ticket.ts';
 
 /** The two stores of one cluster. */
@@ -87,7 +88,7 @@ class BothQueue implements QueueStore {
   async evict(entry: Entry, options: StoreCall): Promise<void> {
     for (const queue of [this.#v3, this.#v2]) {
       const { entries } = await queue.read(options);
-      for (const own of entries) if (isTwin(own, entry)) await queue.evict(own, options);
+      for (const own of entries) if (sharedIdOf(own) === sharedIdOf(entry)) await queue.evict(own, options);
     }
   }
 }

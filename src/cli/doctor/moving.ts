@@ -1,6 +1,7 @@
 /** What the two stores show of a move from etcd v2 to v3: docs/moving.md. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { show } from '../../checks.ts';
+import { sharedIdOf } from '../../recipe/entries/entry.ts';
 import { namesOf } from '../../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
 import type { ParsedEntry, Surveyor } from '../../recipe/survey.ts';
@@ -115,7 +116,7 @@ async function readStores(v2: Surveyor, v3: Surveyor): Promise<Stores> {
 
 const byId = (entries: readonly ParsedEntry[]): Entries => new Map(entries.map((entry) => [idOf(entry), entry]));
 
-const idOf = ({ name, value, key }: ParsedEntry): string => JSON.stringify([name, value === '' ? key : value]);
+const idOf = (entry: ParsedEntry): string => JSON.stringify([entry.name, sharedIdOf(entry)]);
 
 const among = (entries: Entries, others: Entries): Entries => new Map([...entries].filter(([id]) => others.has(id)));
 

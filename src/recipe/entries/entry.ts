@@ -9,3 +9,9 @@ export interface Entry {
   /** Whole seconds left when the entry was read, rounded up; undefined if it never expires. */
   readonly ttl: number | undefined;
 }
+
+/**
+ * Returns what the entries of one client have in common on etcd v2 and v3, where their keys differ: the value. That of a client of
+ * Go's Mutex is empty, and such a client is in one of the two only.
+ */
+export const sharedIdOf = ({ key, value }: Pick<Entry, 'key' | 'value'>): string => (value === '' ? key : value);
