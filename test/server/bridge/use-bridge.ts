@@ -16,7 +16,8 @@ export async function useBridge(options: BridgeOptions = {}): Promise<Bridge> {
 export function useLocks(api: 'v2' | 'v3', endpoints: string | readonly string[] = inject('etcd')): LockManager {
   const client = new EtcdClient({ api, endpoints });
   onTestFinished(() => client.close());
-  return new LockManager(client, { ttl: 30 });
+  // Long, because tests that count holds do not look for losses.
+  return new LockManager(client, { ttl: 60 });
 }
 
 /** The calls for keys of etcd v2, through a bridge. */
