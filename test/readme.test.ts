@@ -97,8 +97,9 @@ describe('in the README and docs/', () => {
 
   const shell = blocksIn('sh');
   const serving = shell.filter(({ code }) => code.includes('etcd-v2-lock serve'));
-  const moving = shell.filter(({ file }) => file === 'docs/moving.md');
-  const others = shell.filter((block) => ![...serving, ...moving].includes(block));
+  const bridging = shell.filter(({ code }) => / bridge /.test(code));
+  const moving = shell.filter((block) => block.file === 'docs/moving.md' && !bridging.includes(block));
+  const others = shell.filter((block) => ![...serving, ...bridging, ...moving].includes(block));
   const commands = others.filter(({ code }) => /^(?:npx )?etcd-v2-lock /.test(code));
 
   test.each(numbered(commands))(
@@ -147,6 +148,24 @@ describe('in the README and docs/', () => {
     onTestFinished(() => etcd.stop());
     const { stdout } = await runInShell(checks[0]?.code ?? '', { ETCD_ENDPOINTS: etcd.url });
     expect(stdout).toContain('nobody uses v2 at the moment');
+  });
+
+  test('the command that starts a bridge of kind both starts one', async () => {
+    const [code = '', ...others] = bridging.map((block) => block.code.trim());
+    expect(others).toEqual([]);
+    const args = code
+      .replace('http://etcd-1:2379,http://etcd-2:2379', inject('etcd'))
+      .replace(':4001', ':0')
+      .split(' ');
+    expect(args).toContain(inject('etcd'));
+    const { process, result } = startNode(['dist/cli/main.js', ...args.slice(1)]);
+    onTestFinished(() => void process.kill('SIGKILL'));
+    const [url] = await once(process.stdout, 'data');
+    await raw('PUT', '/_locks/nightly-report', { dir: 'true', prevExist: 'false' });
+    const answer = await fetch(`${String(url).trim()}/v2/keys/_locks/nightly-report?recursive=true`);
+    expect(await answer.json()).toMatchObject({ action: 'get', node: { key: '/_locks/nightly-report' } });
+    process.kill('SIGTERM');
+    expect(await result).toMatchObject({ code: 143, stderr: '' });
   });
 
   test('the command that starts an etcd in memory starts one', async () => {

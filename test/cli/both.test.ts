@@ -29,7 +29,7 @@ test('run in one store waits for one in both', async () => {
   expect(stdout).toBe('1\n1\n1\n');
 });
 
-test.each(['ls', 'inspect x', 'watch x', 'release x', 'prune', 'doctor', 'bridge'])(
+test.each(['ls', 'inspect x', 'watch x', 'release x', 'prune', 'doctor'])(
   '%s is refused with --api both before any request',
   async (command) => {
     const args = ['--api', 'both', ...command.split(' ')];

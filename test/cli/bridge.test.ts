@@ -49,7 +49,7 @@ test.each([
   [['--listen', 'nowhere'], /--listen must be an address and a port, got "nowhere"/],
   [['--listen', '127.0.0.1:70000'], /port must be at most 65535, got 70000/],
   [['--advertise', 'b1:4001'], /advertise must be URLs such as http:\/\/host:4001, got "b1:4001"/],
-  [['--api', 'v2'], /a bridge is to etcd v3: --api v2 cannot be used with it/],
+  [['--api', 'v2'], /a bridge is to etcd v3: it takes --api v3 \(the default\) or both, not v2/],
   [['--listen-cert', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-ca', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-cert', '/nowhere/a.pem', '--listen-key', 'b.pem'], /cannot read "\/nowhere\/a.pem": ENOENT/],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { EtcdClient, LockManager } from '../../src/index.ts';
+import { Bridge } from '../../src/server/bridge/bridge.ts';
 import { runCli } from '../support/cli.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 import { freshName, untilQueued } from '../support/locks.ts';
@@ -110,4 +111,20 @@ test('doctor --moving refuses --ttl, which it would not use', async () => {
   const { code, stdout, stderr } = await doctor('--ttl', '15');
   expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
   expect(stderr).toContain("option '--moving' cannot be used with option '--ttl <seconds>'");
+});
+
+test('doctor --moving counts clients of a bridge to both stores as kind both, also those that wait', async () => {
+  const [bridge, name] = [await Bridge.start({ endpoints: etcd.url, api: 'both' }), freshName()];
+  onTestFinished(() => bridge.stop());
+  const useBridged = (): LockManager => {
+    const client = new EtcdClient({ endpoints: bridge.url });
+    onTestFinished(() => client.close());
+    return new LockManager(client, { label: 'a client of a bridge' });
+  };
+  await hold(useBridged(), name);
+  await wait(useBridged(), name);
+  const { code, stdout } = await doctor('--json');
+  expect(code).toBe(0);
+  const entry = { name, client: expect.stringContaining('a client of a bridge') };
+  expect(JSON.parse(stdout)).toMatchObject({ v2: [], both: [entry, entry], either: [], v3: [] });
 });

@@ -18,9 +18,9 @@ export interface BridgeProcess {
 
 const SOURCE = `
   import { Bridge } from 'etcd-v2-lock/server';
-  const { ETCD, PORT, PORTS } = process.env;
+  const { API: api, ETCD, PORT, PORTS } = process.env;
   const advertise = PORTS.split(',').map((port) => 'http://127.0.0.1:' + port);
-  const bridge = await Bridge.start({ endpoints: ETCD.split(','), port: Number(PORT), advertise });
+  const bridge = await Bridge.start({ endpoints: ETCD.split(','), port: Number(PORT), advertise, api });
   process.once('SIGTERM', () => void bridge.stop().then(() => process.exit()));
 `;
 
@@ -28,13 +28,18 @@ const SOURCE = `
  * Starts bridges that name each other to their clients. Resolves once they listen.
  * @param endpoints the members of etcd for each bridge, in order of preference
  */
-export async function startBridges(endpoints: readonly (readonly string[])[]): Promise<BridgeProcess[]> {
+export async function startBridges(
+  endpoints: readonly (readonly string[])[],
+  api: 'v3' | 'both' = 'v3',
+): Promise<BridgeProcess[]> {
   const ports = await freePorts(endpoints.length);
-  return Promise.all(endpoints.map((members, index) => startBridge(members, ports[index] ?? 0, ports)));
+  const start = (members: readonly string[], index: number) =>
+    startBridge(ports[index] ?? 0, { API: api, ETCD: members.join(','), PORTS: ports.join(',') });
+  return Promise.all(endpoints.map(start));
 }
 
-async function startBridge(members: readonly string[], port: number, ports: readonly number[]): Promise<BridgeProcess> {
-  const env = { ETCD: members.join(','), PORT: String(port), PORTS: ports.join(',') };
+async function startBridge(port: number, settings: Record<string, string>): Promise<BridgeProcess> {
+  const env = { ...settings, PORT: String(port) };
   const url = `http://127.0.0.1:${port}`;
   let running = startScript(SOURCE, env);
   const signal = (name: NodeJS.Signals) => void running.process.kill(name);

@@ -60,6 +60,7 @@ export function bridgeCommand(): Command {
         'etcd-v2-lock bridge --listen 0.0.0.0:4001 --advertise http://b1:4001,http://b2:4001',
         'one of two bridges that all hosts use',
       ],
+      ['etcd-v2-lock bridge --api both', 'while you move from v2 to v3: clients hold their locks in both stores'],
     ],
   });
 }
@@ -68,9 +69,8 @@ export function bridgeCommand(): Command {
 function optionsOf(flags: Flags, command: Command): BridgeOptions {
   const { listen, advertise, maxConnections, maxPolls, metrics, log } = flags;
   const connection = connectionOf(command);
-  if (connection.api === 'v2' || connection.api === 'both')
-    throw new UsageError(`a bridge is to etcd v3: --api ${connection.api} cannot be used with it`);
-  const { api: _, ...cluster } = clientOptions(connection);
+  const { api = 'v3', ...cluster } = clientOptions(connection);
+  if (api === 'v2') throw new UsageError('a bridge is to etcd v3: it takes --api v3 (the default) or both, not v2');
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
   if (host === '') throw new UsageError(`--listen must be an address and a port, got "${listen}"`);
   const listening = { host, port: Number(port) };
@@ -78,6 +78,7 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
   return {
     ...cluster,
     ...listening,
+    api,
     tls: tlsOf(flags),
     maxConnections,
     maxPolls,

@@ -1,6 +1,7 @@
 /** What the two stores show of a move from etcd v2 to v3: docs/moving.md. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { show } from '../../checks.ts';
+import { isBridged } from '../../recipe/entries/bridged-value.ts';
 import { sharedIdOf } from '../../recipe/entries/entry.ts';
 import { namesOf } from '../../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
@@ -26,7 +27,7 @@ export interface Client {
 export interface Kinds {
   /** Hold on v2 alone for seconds, so they are of kind v2. */
   readonly v2: readonly Client[];
-  /** Have an entry in both stores. */
+  /** Have an entry in both stores, or use a bridge that takes locks in both. */
   readonly both: readonly Client[];
   /** Have another entry on v2: of kind v2 or both. */
   readonly either: readonly Client[];
@@ -54,7 +55,7 @@ export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
   const torn = v2.filter(({ name }) => onV3.has(name));
   return [
     ...seen('hold on v2 alone, so they are of kind v2', v2),
-    ...seen('have an entry in both stores, so they are of kind both', both),
+    ...seen('have an entry in both stores, or use a bridge to both, so they are of kind both', both),
     ...seen('have an entry on v2, and are of kind v2 or both', either),
     ...seen('have an entry on v3 alone, so they are of kind v3', v3),
     ...(torn.length > 0
@@ -100,6 +101,7 @@ type Entries = ReadonlyMap<string, ParsedEntry>;
 /** What one read of the two stores shows. */
 interface Stores {
   readonly onV2: Entries;
+  /** Also the entries that a bridge to both has made. */
   readonly onBoth: Entries;
   /** Hold on v2, and are not on v3. */
   readonly heldOnV2: Entries;
@@ -111,7 +113,13 @@ async function readStores(v2: Surveyor, v3: Surveyor): Promise<Stores> {
   const onV3 = byId((await v3.locks('')).queues.flatMap(({ entries }) => entries));
   const onV2 = byId(queues.flatMap(({ entries }) => entries));
   const held = byId(queues.flatMap(({ entries }) => holdersAmong(entries)));
-  return { onV2, onBoth: among(onV2, onV3), heldOnV2: without(held, onV3), onlyOnV3: without(onV3, onV2) };
+  const bridged = byId([...onV2.values(), ...onV3.values()].filter(({ value }) => isBridged(value)));
+  return {
+    onV2,
+    onBoth: new Map([...among(onV2, onV3), ...bridged]),
+    heldOnV2: without(without(held, onV3), bridged),
+    onlyOnV3: without(without(onV3, onV2), bridged),
+  };
 }
 
 const byId = (entries: readonly ParsedEntry[]): Entries => new Map(entries.map((entry) => [idOf(entry), entry]));

@@ -61,7 +61,7 @@ export class Bridge {
    */
   static async start(options: BridgeOptions = {}): Promise<Bridge> {
     const settings = checkBridgeOptions(options);
-    const users = new BridgeUsers(settings.cluster);
+    const users = new BridgeUsers(settings.api, settings.cluster);
     const server = createHttpServer({ ...REQUESTS, maxConnections: settings.maxConnections, tls: settings.tls });
     try {
       await listen(server, settings.port, settings.host);

@@ -4,6 +4,7 @@ import { checkTls, type Pem } from '../../http/options.ts';
 import { checkOptionNames, type OptionNames } from '../../option-names.ts';
 import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
 import { checkListening } from '../listening.ts';
+import { BACKENDS, type BridgeApi } from './backend.ts';
 import type { BridgeRecord } from './records.ts';
 
 /** How a bridge serves HTTPS. */
@@ -18,6 +19,11 @@ export interface BridgeTls {
 
 /** Options of {@link Bridge.start}: where to listen, and how to reach etcd v3. */
 export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'> {
+  /**
+   * Where clients hold their locks: on etcd v3, or on v2 and v3 at the same time, which is for the time of a
+   * [move](../../../docs/moving.md) only. All bridges that a client may use must have the same. Default `v3`.
+   */
+  readonly api?: BridgeApi | undefined;
   /** TCP port to listen on. Default 0: any free port. */
   readonly port?: number;
   /**
@@ -45,6 +51,7 @@ export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionP
 
 const OPTIONS = {
   ...V3_OPTIONS,
+  api: true,
   port: true,
   host: true,
   advertise: true,
@@ -59,6 +66,7 @@ const TLS_OPTIONS = { cert: true, key: true, ca: true } satisfies OptionNames<Br
 
 /** Checked options of a bridge. */
 export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
+  readonly api: BridgeApi;
   readonly port: number;
   readonly host: string;
   readonly advertise: readonly string[] | undefined;
@@ -67,7 +75,7 @@ export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
   readonly metrics: boolean;
   /** Hosts by which requests may address the bridge. */
   readonly hosts: readonly string[];
-  /** How to reach etcd v3. */
+  /** How to reach etcd. */
   readonly cluster: V3ClientOptions;
 }
 
@@ -77,8 +85,9 @@ export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
  */
 export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   checkOptionNames(options, OPTIONS);
-  const { port = 0, host = '127.0.0.1', advertise, tls, metrics = false, log, ...rest } = options;
+  const { api = 'v3', port = 0, host = '127.0.0.1', advertise, tls, metrics = false, log, ...rest } = options;
   const { maxConnections = 20_000, maxPolls = 10_000, ...cluster } = rest;
+  if (!Object.hasOwn(BACKENDS, api)) throw new RangeError(`api of a bridge must be 'v3' or 'both', got ${show(api)}`);
   checkListening({ port, host });
   checkInteger('maxConnections', maxConnections, 1);
   checkInteger('maxPolls', maxPolls, 1);
@@ -89,7 +98,7 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   if (lockPrefix !== undefined && !/^\/[^/]/.test(lockPrefix))
     throw new RangeError(`lockPrefix of a bridge must be a key of etcd v2, got ${show(lockPrefix)}`);
   const hosts = [host, ...(advertise ?? []).map(hostOf)];
-  return { port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log, cluster };
+  return { api, port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log, cluster };
 }
 
 function checkBridgeTls(tls: BridgeTls): void {

@@ -1,8 +1,7 @@
-import { ignore } from '../../cancellation.ts';
-import { V3Client } from '../../v3/client.ts';
+import type { V3Client } from '../../v3/client.ts';
 import type { V3ClientOptions } from '../../v3/options.ts';
 import { type KeysOfUsers, Overloaded, type ServedKeys } from '../served-keys.ts';
-import { BridgedKeys } from './keys.ts';
+import { BACKENDS, type Backend, type BridgeApi, type Credentials } from './backend.ts';
 import type { LeaseCounts } from './lease-counts.ts';
 
 /** How many users a bridge serves at a time, besides its own. Each has connections to etcd, and is logged in there. */
@@ -11,10 +10,8 @@ const MOST_USERS = 100;
 /** Milliseconds after its last request for which the connections of a user stay open. */
 const IDLE_FOR = 60_000;
 
-/** A user of etcd v3. */
-interface User {
-  readonly client: V3Client;
-  readonly keys: ServedKeys;
+/** A user of etcd. */
+interface User extends Backend {
   /** How many requests are under way. */
   busy: number;
   /** Set while no request is under way. */
@@ -26,28 +23,31 @@ interface User {
  * who is logged in there. A request without them has the rights of the bridge's own user.
  */
 export class BridgeUsers implements KeysOfUsers {
-  /** The client of the bridge's own user. */
-  readonly own: V3Client;
   readonly leases: LeaseCounts = { granted: 0, ended: 0 };
-  readonly #options: V3ClientOptions;
-  readonly #ownKeys: ServedKeys;
+  readonly #start: (credentials?: Credentials) => Backend;
+  readonly #own: Backend;
   readonly #users = new Map<string, User>();
 
   /** @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password */
-  constructor(options: V3ClientOptions) {
-    this.#options = options;
-    this.own = new V3Client(options);
-    this.#ownKeys = new BridgedKeys(this.own, this.leases);
+  constructor(api: BridgeApi, options: V3ClientOptions) {
+    const start = BACKENDS[api];
+    this.#start = (credentials) => start({ ...options, ...credentials }, this.leases);
+    this.#own = this.#start();
+  }
+
+  /** The client of the bridge's own user on etcd v3. */
+  get own(): V3Client {
+    return this.#own.v3;
   }
 
   get clusterId(): string | undefined {
     // The bridge's own user may never have asked for anything.
-    return this.own.clusterId ?? [...this.#users.values()].find(({ client }) => client.clusterId)?.client.clusterId;
+    return this.#own.keys.clusterId ?? [...this.#users.values()].find(({ keys }) => keys.clusterId)?.keys.clusterId;
   }
 
   async use<T>(authorization: string | undefined, work: (keys: ServedKeys) => Promise<T>): Promise<T> {
     const credentials = credentialsIn(authorization);
-    if (!credentials) return work(this.#ownKeys);
+    if (!credentials) return work(this.#own.keys);
     const user = this.#user(credentials);
     user.busy += 1;
     clearTimeout(user.idle);
@@ -63,7 +63,7 @@ export class BridgeUsers implements KeysOfUsers {
   /** Ends all connections. Ends of leases that take longer are left to their TTL. */
   async close(): Promise<void> {
     const names = [...this.#users.keys()];
-    await Promise.allSettled([close(this.own), ...names.map((name) => this.#forget(name))]);
+    await Promise.allSettled([this.#own.close(), ...names.map((name) => this.#forget(name))]);
   }
 
   #user(credentials: string): User {
@@ -72,8 +72,7 @@ export class BridgeUsers implements KeysOfUsers {
     if (this.#users.size >= MOST_USERS) this.#makeRoom();
     const colon = credentials.indexOf(':');
     const [username, password] = [credentials.slice(0, colon), credentials.slice(colon + 1)];
-    const client = new V3Client({ ...this.#options, username, password });
-    const user = { client, keys: new BridgedKeys(client, this.leases), busy: 0, idle: undefined };
+    const user = { ...this.#start({ username, password }), busy: 0, idle: undefined };
     this.#users.set(credentials, user);
     return user;
   }
@@ -88,12 +87,9 @@ export class BridgeUsers implements KeysOfUsers {
     const user = this.#users.get(credentials);
     this.#users.delete(credentials);
     clearTimeout(user?.idle);
-    if (user) await close(user.client);
+    await user?.close();
   }
 }
-
-/** Closes a client. Leases that it was about to end would also expire. */
-const close = (client: V3Client): Promise<void> => client.close({ timeout: 1 }).catch(ignore);
 
 /** Returns `user:password`, or undefined if the header has none. etcd ignores a header that it cannot read. */
 function credentialsIn(authorization: string | undefined): string | undefined {

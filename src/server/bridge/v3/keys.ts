@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { now } from '../../time.ts';
-import { etcdError } from '../../v2/error-codes.ts';
+import { now } from '../../../time.ts';
+import { etcdError } from '../../../v2/error-codes.ts';
 import type {
   Append,
   Change,
@@ -11,25 +11,19 @@ import type {
   SetOptions,
   Snapshot,
   WatchOptions,
-} from '../../v2/keys-api.ts';
-import { isConditional } from '../../v2/requests.ts';
-import type { Exact } from '../../v2/wire.ts';
-import type { V3Entry } from '../../v3/answers.ts';
-import type { V3Client } from '../../v3/client.ts';
-import { idOf } from '../../v3/locks/entry-id.ts';
-import type { ServedKeys } from '../served-keys.ts';
+} from '../../../v2/keys-api.ts';
+import { isConditional } from '../../../v2/requests.ts';
+import type { Exact } from '../../../v2/wire.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import { idOf } from '../../../v3/locks/entry-id.ts';
+import type { ServedKeys } from '../../served-keys.ts';
+import { inTermsOfV2, translated } from '../errors.ts';
+import type { LeaseCounts } from '../lease-counts.ts';
+import { type BridgedKey, bridged, refused } from '../target.ts';
+import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
 import { BridgedEntries } from './entries.ts';
-import { inTermsOfV2, translated } from './errors.ts';
-import type { LeaseCounts } from './lease-counts.ts';
 import { BridgedPolls } from './polls.ts';
-import { type BridgedKey, bridged, refused } from './target.ts';
 import { directoryOf, nodeOf, removedNode } from './tree.ts';
-
-/** etcd's maximum TTL of a lease, in seconds. */
-const LONGEST_TTL = 9_000_000_000;
-
-/** How often a renewal is tried while the entry changes in between. */
-const MOST_TRIES = 3;
 
 /**
  * Locks on etcd v3 as the keys of etcd v2 that python-etcd's `Lock` uses. The entry with create revision 7 of the lock `name` is
@@ -87,7 +81,7 @@ export class BridgedKeys implements ServedKeys {
       const seconds = secondsOf(options.ttl);
       for (let tries = 1; ; tries += 1) {
         const { own, revision } = await this.#entries.find(at);
-        compare(own, options, revision);
+        compare(own, options, Number(revision));
         if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
         const renewed = await this.#entries.renew(own, seconds);
         if (renewed) {
@@ -104,7 +98,7 @@ export class BridgedKeys implements ServedKeys {
       const at = this.#at(key);
       if (at.kind !== 'entry') throw await this.#whyNotDeleted(at, key, options);
       const { own, revision: before } = await this.#entries.find(at);
-      compare(own, options, before);
+      compare(own, options, Number(before));
       const { isRemoved, revision } = await this.#entries.remove(own);
       // Somebody else has removed it, unless an earlier request of this call has.
       if (!isRemoved) await this.#entries.find(at);
@@ -155,24 +149,4 @@ export class BridgedKeys implements ServedKeys {
     if (!dir && !recursive) return etcdError(102, key, Number(revision));
     return etcdError(entries.length === 0 ? 100 : 108, key, Number(revision));
   }
-}
-
-const actionOf = (options: Exact<SetOptions>): string => {
-  if (isConditional(options)) return 'compareAndSwap';
-  return options.prevExist ? 'update' : 'set';
-};
-
-/** @throws {EtcdValueError} if etcd v3 has no such TTL */
-function secondsOf(ttl: number | bigint | null | undefined): number | null {
-  if (ttl === undefined || ttl === null) return null;
-  if (ttl >= 1 && ttl <= LONGEST_TTL) return Number(ttl);
-  throw etcdError(202, `on etcd v3 a TTL is from 1 to ${LONGEST_TTL} seconds, not ${ttl}`, 0);
-}
-
-/** @throws {EtcdCompareFailed} */
-function compare(own: V3Entry, { prevValue, prevIndex }: Exact<DeleteOptions>, revision: bigint): void {
-  const index = Number(revision);
-  if (prevValue !== undefined && prevValue !== own.value) throw etcdError(101, `[${prevValue} != ${own.value}]`, index);
-  if (prevIndex !== undefined && BigInt(prevIndex) !== own.modified)
-    throw etcdError(101, `[${prevIndex} != ${own.modified}]`, index);
 }

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import type { Source } from '../../cancellation.ts';
-import { EtcdException } from '../../errors.ts';
-import { Deadline } from '../../time.ts';
-import { etcdError } from '../../v2/error-codes.ts';
-import type { Made, V3Entry } from '../../v3/answers.ts';
-import type { CallOptions, V3Client } from '../../v3/client.ts';
-import { NotFound } from '../../v3/errors.ts';
-import { endLease } from '../../v3/locks/lease-end.ts';
-import { isDirectly } from '../../v3/locks/reading.ts';
-import type { LeaseCounts } from './lease-counts.ts';
-import { type EntryKey, nameOf } from './target.ts';
+import type { Source } from '../../../cancellation.ts';
+import { EtcdException } from '../../../errors.ts';
+import { Deadline } from '../../../time.ts';
+import { etcdError } from '../../../v2/error-codes.ts';
+import type { Made, V3Entry } from '../../../v3/answers.ts';
+import type { CallOptions, V3Client } from '../../../v3/client.ts';
+import { NotFound } from '../../../v3/errors.ts';
+import { endLease } from '../../../v3/locks/lease-end.ts';
+import { isDirectly } from '../../../v3/locks/reading.ts';
+import type { LeaseCounts } from '../lease-counts.ts';
+import { type EntryKey, nameOf } from '../target.ts';
 
 /**
  * Which leases a bridge has made, for one entry each: the highest bits of their ids. Others may have further entries. This package's
@@ -70,6 +70,14 @@ export class BridgedEntries {
       const renewed = await this.#with(isNew ? lease : undefined, () => this.renew(own, ttl));
       if (renewed) return renewed;
     }
+  }
+
+  /** Creates an entry with a lease of its own. If it exists, it stays as it is. */
+  async create(key: string, value: string, ttl: number | null): Promise<void> {
+    const lease = await this.#grant(ttl ?? FIRST_TTL);
+    const own = await this.#create(key, value, lease);
+    if (own.lease !== lease) this.#end(lease);
+    else if (ttl === null) await this.renew(own, ttl);
   }
 
   async #create(key: string, value: string, lease: string): Promise<V3Entry> {

@@ -1,16 +1,14 @@
-import { pause, Scope } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
-import { Backoff, Deadline, now } from '../../time.ts';
-import { etcdError } from '../../v2/error-codes.ts';
-import type { KeyEvent, Node, WatchOptions } from '../../v2/keys-api.ts';
-import type { V3Client } from '../../v3/client.ts';
-import { untilDeleted } from '../../v3/locks/deletion.ts';
-import type { StoreEvent } from '../../v3/requests.ts';
+import { Scope } from '../../../cancellation.ts';
+import { Deadline, now } from '../../../time.ts';
+import { etcdError } from '../../../v2/error-codes.ts';
+import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import { untilDeleted } from '../../../v3/locks/deletion.ts';
+import type { StoreEvent } from '../../../v3/requests.ts';
+import { type EntryKey, nameOf } from '../target.ts';
+import { untilEvent } from '../until-event.ts';
 import type { BridgedEntries } from './entries.ts';
-import { type EntryKey, nameOf } from './target.ts';
 import { nodeOf, removedNode } from './tree.ts';
-
-const debug = createDebug('bridge');
 
 /** Seconds for which a poll listens to a member that sends nothing before it asks again. */
 const SILENCE = 20;
@@ -27,35 +25,22 @@ export class BridgedPolls {
   }
 
   /** Waits until the entry is gone, or has been written after the index. An entry that is gone never comes back. */
-  async entry(at: EntryKey, { after, signal, started }: WatchOptions): Promise<KeyEvent | undefined> {
-    const backoff = new Backoff({ first: 100, most: 5000 });
-    const rest = () => pause(backoff.next(), ...(signal ? [signal] : []));
-    let hasBegun = false;
-    let hasChanged = false;
-    while (!signal?.aborted) {
-      try {
-        const { own, revision } = await this.#entries.read(at, { signal });
-        if (!hasBegun) started?.(Number(revision));
-        hasBegun = true;
-        if (!own)
-          return this.#event(
-            'delete',
-            removedNode({ key: `${at.path}/${nameOf(at.rank)}`, createdIndex: Number(at.rank) }, revision),
-          );
-        if (after !== undefined && own.modified > BigInt(after)) return this.#event('set', nodeOf(at.path, own));
-        // A watch has reported a removal, but the entry is still there: pause, in case that this happens again.
-        if (hasChanged) await rest();
-        const end = await untilDeleted(this.#client, own, { since: revision, ttl: null, signal });
-        hasChanged = end === 'change';
-        if (end === 'silence') backoff.reset();
-        if (end === 'failure') await rest();
-      } catch (error) {
-        if (!hasBegun || signal?.aborted) throw error;
-        debug('poll of %s: %s', at.path, error);
-        await rest();
-      }
-    }
-    return undefined;
+  entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
+    const { after, signal } = options;
+    const look = async () => {
+      const { own, revision } = await this.#entries.read(at, { signal });
+      const gone = { key: `${at.path}/${nameOf(at.rank)}`, createdIndex: Number(at.rank) };
+      let event: KeyEvent | undefined;
+      if (!own) event = this.#event('delete', removedNode(gone, revision));
+      else if (after !== undefined && own.modified > BigInt(after)) event = this.#event('set', nodeOf(at.path, own));
+      return { index: Number(revision), event, own, revision };
+    };
+    return untilEvent(
+      look,
+      async ({ own, revision }) =>
+        own ? untilDeleted(this.#client, own, { since: revision, ttl: null, signal }) : 'change',
+      options,
+    );
   }
 
   /** Yields the changes of entries below a path, until those since the last one are no longer known. */

@@ -1,6 +1,6 @@
-import type { Node } from '../../v2/keys-api.ts';
-import type { V3Entry } from '../../v3/answers.ts';
-import { nameOf } from './target.ts';
+import type { Node } from '../../../v2/keys-api.ts';
+import type { V3Entry } from '../../../v3/answers.ts';
+import { nameOf } from '../target.ts';
 
 /** Returns an entry as etcd v2 would show it. */
 export const nodeOf = (path: string, { rank, value, modified, ttl }: V3Entry): Node => ({

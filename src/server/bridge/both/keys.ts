@@ -1,0 +1,176 @@
+import { EtcdCompareFailed } from '../../../errors.ts';
+import { bridgedValue, isBridged } from '../../../recipe/entries/bridged-value.ts';
+import type { V2Client } from '../../../v2/client.ts';
+import { etcdError } from '../../../v2/error-codes.ts';
+import type {
+  Append,
+  Change,
+  CreateOptions,
+  DeleteOptions,
+  GetOptions,
+  KeyEvent,
+  Node,
+  SetOptions,
+  Snapshot,
+  WatchOptions,
+} from '../../../v2/keys-api.ts';
+import { isConditional } from '../../../v2/requests.ts';
+import { type Exact, hasBytes } from '../../../v2/wire.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import type { ServedKeys } from '../../served-keys.ts';
+import { inTermsOfV2, translated } from '../errors.ts';
+import type { LeaseCounts } from '../lease-counts.ts';
+import { type BridgedKey, bridged, type EntryKey, nameOf, refused } from '../target.ts';
+import { BridgedEntries } from '../v3/entries.ts';
+import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
+import { clientNode, TURN, turnIn } from './nodes.ts';
+import { BothPolls } from './polls.ts';
+import { BothQueues } from './queues.ts';
+
+/**
+ * Locks on etcd v2 for clients that must also hold them on v3. Entries and indexes are those of v2. A queue shows one more entry, as
+ * the first, while the client that is first on v2 waits for others on v3: see {@link BothQueues}. Keeps no state.
+ */
+export class BothKeys implements ServedKeys {
+  readonly #v2: V2Client;
+  readonly #v3: V3Client;
+  readonly #queues: BothQueues;
+  readonly #polls: BothPolls;
+
+  constructor(v2: V2Client, v3: V3Client, leases: LeaseCounts) {
+    this.#v2 = v2;
+    this.#v3 = v3;
+    this.#queues = new BothQueues(v2, v3, new BridgedEntries(v3, leases));
+    this.#polls = new BothPolls(v2, v3, this.#queues);
+  }
+
+  get clusterId(): string | undefined {
+    return this.#v2.clusterId ?? this.#v3.clusterId;
+  }
+
+  get(key: string, { recursive = false, signal }: GetOptions = {}): Promise<Snapshot> {
+    return translated(async () => {
+      const at = this.#at(key);
+      if (at.kind === 'prefix') return shown(await this.#queues.read(key, { recursive, signal }));
+      if (at.kind === 'entry' && at.rank !== TURN) return shown(await this.#find(at, { signal }));
+      const settled = await this.#queues.settled(at.path);
+      const { node, ...rest } = shown(settled.snapshot);
+      const turn = turnIn(at.path, settled);
+      if (at.kind === 'queue') return { ...rest, node: { ...node, nodes: turn ? [turn, ...node.nodes] : node.nodes } };
+      if (turn) return { ...rest, node: turn };
+      throw etcdError(100, key, rest.index);
+    });
+  }
+
+  createInOrder(key: string, value = '', { ttl, dir, signal }: Exact<CreateOptions> = {}): Promise<Append> {
+    return translated(async () => {
+      const at = this.#at(key);
+      if (at.kind !== 'queue' || dir || hasBytes(value)) throw refused(`${key} cannot be created`);
+      const seconds = secondsOf(ttl);
+      const own = value === '' ? undefined : await this.#withValue(at.path, bridgedValue(value), { signal });
+      const { node, ...change } = own
+        ? await this.#write(own, value, seconds)
+        : await this.#v2.createInOrder(key, bridgedValue(value), { ttl: seconds, signal });
+      return { ...change, action: 'create', node: clientNode(node), listing: Promise.resolve(undefined) };
+    });
+  }
+
+  /** Renews an entry. One that has expired is not created again. */
+  set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
+    return translated(async () => {
+      const at = this.#at(key);
+      if (at.kind !== 'entry' || at.rank === TURN || options.dir || options.prevExist === false)
+        throw refused(`${key} cannot be set`);
+      const seconds = secondsOf(options.ttl);
+      for (let tries = 1; ; tries += 1) {
+        const { node, index } = await this.#find(at, {});
+        const own = clientNode(node);
+        compare(comparable(own), options, index);
+        if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
+        try {
+          const change = await this.#write(node, own.value ?? '', seconds);
+          return { ...change, action: actionOf(options), node: clientNode(change.node), prevNode: own };
+        } catch (error) {
+          if (!(error instanceof EtcdCompareFailed) || tries === MOST_TRIES) throw error;
+        }
+      }
+    });
+  }
+
+  delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
+    return translated(async () => {
+      const at = this.#at(key);
+      if (at.kind !== 'entry' || at.rank === TURN) throw refused(`${key} cannot be deleted`);
+      const { node, index } = await this.#find(at, {});
+      const own = clientNode(node);
+      compare(comparable(own), options, index);
+      // In this order, the next client on v2 finds nobody on v3.
+      await this.#queues.removeTwin(key);
+      try {
+        const prevIndex = options.prevIndex === undefined ? undefined : node.modifiedIndex;
+        const change = await this.#v2.delete(key, { prevIndex });
+        const action = isConditional(options) ? 'compareAndDelete' : 'delete';
+        return { ...change, action, node: clientNode(change.node), prevNode: own };
+      } finally {
+        // As long as the entry was on v2, another bridge may have made its twin again.
+        await this.#queues.removeTwin(key);
+      }
+    });
+  }
+
+  watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
+    return translated(async () => {
+      const at = this.#at(key);
+      if (at.kind === 'entry') return this.#polls.entry(at, options);
+      for await (const event of this.#polls.below(at.path, options)) return event;
+      return undefined;
+    });
+  }
+
+  async *stream(key: string, options: WatchOptions = {}): AsyncIterable<KeyEvent> {
+    try {
+      const at = this.#at(key);
+      if (at.kind !== 'entry') yield* this.#polls.below(at.path, options);
+      else {
+        const event = await this.#polls.entry(at, options);
+        if (event) yield event;
+      }
+    } catch (error) {
+      throw inTermsOfV2(error);
+    }
+  }
+
+  #at(key: string): BridgedKey {
+    return bridged(key, this.#v2.lockPrefix);
+  }
+
+  /** @throws {EtcdKeyNotFound} if the entry is gone */
+  #find({ path, rank }: EntryKey, options: Pick<GetOptions, 'signal'>): Promise<Snapshot> {
+    return this.#v2.get(`${path}/${nameOf(rank)}`, { quorum: true, ...options });
+  }
+
+  /** One value has one entry: python-etcd repeats a request whose answer was lost on the next member. */
+  async #withValue(path: string, value: string, options: Pick<GetOptions, 'signal'>): Promise<Node | undefined> {
+    const { node: queue } = await this.#queues.read(path, options);
+    return queue.nodes.find((node) => node.value === value);
+  }
+
+  /**
+   * Gives an entry its TTL again, or another one, if it is still the same.
+   * @param value of the client
+   */
+  async #write(node: Node, value: string, ttl: number | null): Promise<Change> {
+    const { key, modifiedIndex: prevIndex } = node;
+    const isOwn = isBridged(node.value ?? '');
+    const change = isOwn
+      ? await this.#v2.renew(key, { prevValue: node.value ?? '', prevIndex, ttl })
+      : // A client that has found the entry of an earlier one, which was at work without a bridge.
+        await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
+    await this.#queues.prolong({ key, ttl: ttl ?? undefined });
+    return change;
+  }
+}
+
+const shown = (snapshot: Snapshot): Snapshot => ({ ...snapshot, node: clientNode(snapshot.node) });
+
+const comparable = ({ value = '', modifiedIndex }: Node) => ({ value, modified: BigInt(modifiedIndex) });

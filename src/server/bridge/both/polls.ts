@@ -1,0 +1,103 @@
+import { EtcdEventIndexCleared, EtcdKeyNotFound } from '../../../errors.ts';
+import { now } from '../../../time.ts';
+import type { V2Client } from '../../../v2/client.ts';
+import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import { untilDeleted, type WaitEnd } from '../../../v3/locks/deletion.ts';
+import { type EntryKey, nameOf } from '../target.ts';
+import { untilEvent } from '../until-event.ts';
+import { clientEvent, clientNode, TURN } from './nodes.ts';
+import type { BothQueues } from './queues.ts';
+
+/** Long polls of clients of a bridge to both stores. */
+export class BothPolls {
+  readonly #v2: V2Client;
+  readonly #v3: V3Client;
+  readonly #queues: BothQueues;
+
+  constructor(v2: V2Client, v3: V3Client, queues: BothQueues) {
+    this.#v2 = v2;
+    this.#v3 = v3;
+    this.#queues = queues;
+  }
+
+  /** Waits until the entry is gone, or has been written after the index. */
+  entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
+    return at.rank === TURN ? this.#turn(at, options) : this.#onV2(at, options);
+  }
+
+  /** Yields the changes of a queue on v2. */
+  async *below(path: string, { timeout: _, ...options }: WatchOptions): AsyncGenerator<KeyEvent> {
+    let { after } = options;
+    const started = (index: number): void => {
+      after ??= index;
+      options.started?.(index);
+    };
+    let first = true;
+    while (!options.signal?.aborted) {
+      const event = await this.#v2.watch(path, { ...options, ...(first ? { started } : {}), after });
+      first = false;
+      if (!event) continue;
+      after = event.index;
+      yield clientEvent(event);
+    }
+  }
+
+  /** Waits until the first client on v2 need not wait on v3 any more. */
+  #turn({ path }: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
+    const { signal } = options;
+    const look = async () => {
+      const { snapshot, blocker, revision } = await this.#queues.settled(path);
+      const event = blocker ? undefined : this.#removal(path, TURN, snapshot.index);
+      return { index: snapshot.index, event, blocker, revision };
+    };
+    return untilEvent(
+      look,
+      async ({ blocker, revision }) =>
+        blocker ? untilDeleted(this.#v3, blocker, { since: revision, ttl: null, signal }) : 'change',
+      options,
+    );
+  }
+
+  #onV2({ path, rank }: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
+    const { after, signal } = options;
+    const key = `${path}/${nameOf(rank)}`;
+    const look = async () => {
+      try {
+        const { node, index } = await this.#v2.get(key, { quorum: true, signal });
+        const isNew = after !== undefined && node.modifiedIndex > after;
+        return { index, event: isNew ? this.#event('set', clientNode(node)) : undefined };
+      } catch (error) {
+        if (!(error instanceof EtcdKeyNotFound)) throw error;
+        const index = error.index ?? 0;
+        return { index, event: this.#removal(path, rank, index) };
+      }
+    };
+    return untilEvent(look, ({ index }) => this.#changed(key, index, signal), options);
+  }
+
+  async #changed(key: string, after: number, signal: WatchOptions['signal']): Promise<WaitEnd> {
+    try {
+      return (await this.#v2.watch(key, { after, signal })) ? 'change' : 'silence';
+    } catch (error) {
+      if (error instanceof EtcdEventIndexCleared) return 'silence';
+      if (signal?.aborted) throw signal.reason;
+      return 'failure';
+    }
+  }
+
+  #removal(path: string, rank: bigint, index: number): KeyEvent {
+    const key = `${path}/${nameOf(rank)}`;
+    return this.#event('delete', {
+      key,
+      dir: false,
+      createdIndex: Number(rank) || index,
+      modifiedIndex: index,
+      nodes: [],
+    });
+  }
+
+  #event(action: string, node: Node): KeyEvent {
+    return { clusterId: this.#v3.clusterId, sentAt: now(), action, node, index: node.modifiedIndex };
+  }
+}

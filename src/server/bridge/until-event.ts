@@ -1,0 +1,49 @@
+import { pause } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import { Backoff } from '../../time.ts';
+import type { KeyEvent, WatchOptions } from '../../v2/keys-api.ts';
+import type { WaitEnd } from '../../v3/locks/deletion.ts';
+
+const debug = createDebug('bridge');
+
+/** What a poll has seen. */
+export interface Look {
+  /** Index of the store at the time of the look. */
+  readonly index: number;
+  /** The event that the poll waits for, if it has happened already. */
+  readonly event: KeyEvent | undefined;
+}
+
+/**
+ * Looks again and again, and waits for a change in between, until there is the event. Resolves to undefined if the signal aborts.
+ * @throws the error of the first look. After later ones, it looks again.
+ */
+export async function untilEvent<L extends Look>(
+  look: () => Promise<L>,
+  change: (last: L) => Promise<WaitEnd>,
+  { signal, started }: Pick<WatchOptions, 'signal' | 'started'>,
+): Promise<KeyEvent | undefined> {
+  const backoff = new Backoff({ first: 100, most: 5000 });
+  const rest = () => pause(backoff.next(), ...(signal ? [signal] : []));
+  let hasBegun = false;
+  let hasChanged = false;
+  while (!signal?.aborted) {
+    try {
+      const seen = await look();
+      if (!hasBegun) started?.(seen.index);
+      hasBegun = true;
+      if (seen.event) return seen.event;
+      // A change was reported, but there is no event: pause, in case that this happens again.
+      if (hasChanged) await rest();
+      const end = await change(seen);
+      hasChanged = end === 'change';
+      if (end === 'silence') backoff.reset();
+      if (end === 'failure') await rest();
+    } catch (error) {
+      if (!hasBegun || signal?.aborted) throw error;
+      debug('poll: %s', error);
+      await rest();
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,257 @@
+// A bridge to both stores: its clients hold a lock on etcd v2 and on v3.
+import { expect, onTestFinished, test } from 'vitest';
+import { type Python, startPython } from '../../../compat/python.ts';
+import { EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
+import { LockManager } from '../../../src/manager/manager.ts';
+import { keysOf, untilKeys, useEtcdClient } from '../../support/both.ts';
+import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
+import { entriesIn, freshName, raw, rejection } from '../../support/locks.ts';
+import { useBridge, useKeys, useLocks } from './use-bridge.ts';
+
+const VALUE = '0123456789abcdef0123456789abcdef';
+const OTHER = 'fedcba9876543210fedcba9876543210';
+
+/** A queue through a bridge to both stores. */
+async function setUp() {
+  const name = freshName();
+  const dir = `/_locks/${name}`;
+  const bridge = await useBridge({ api: 'both' });
+  return {
+    name,
+    dir,
+    url: bridge.url,
+    keys: useKeys(bridge),
+    /** The values in the queue, as a client sees it: those of the entries on v2, after `turn` if the first one waits on v3. */
+    async shown(): Promise<(string | undefined)[]> {
+      const { node } = await useKeys(bridge).get(dir, { recursive: true, sorted: true });
+      return node.nodes.map(({ key, value }) => (key.endsWith('/00000000000000000000') ? 'turn' : value));
+    },
+  };
+}
+
+async function usePython(etcd: string, options: Parameters<typeof startPython>[1] = {}): Promise<Python> {
+  const python = await startPython(etcd, options);
+  onTestFinished(() => python.stop());
+  return python;
+}
+
+test('python-etcd holds a lock in both stores, and leaves none of its entries', async () => {
+  const { name, url } = await setUp();
+  const lock = await (await usePython(url)).lock(name);
+  expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
+  const { v2, v3 } = await keysOf(name);
+  expect(v2).toHaveLength(1);
+  expect(v3).toEqual(v2);
+  expect(await lock.isAcquired()).toBe(true);
+  await lock.release();
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test.each(['v2', 'both', 'v3'] as const)(
+  'python-etcd waits for a holder of kind %s, and it for python-etcd',
+  async (api) => {
+    const { name, url } = await setUp();
+    const locks = api === 'both' ? new LockManager(useEtcdClient(), { ttl: 30 }) : useLocks(api);
+    const lock = await (await usePython(url)).lock(name);
+    const held = await locks.acquire(name);
+    expect(await lock.acquire({ blocking: false, lockTtl: 60 })).toBe(false);
+    const waiting = lock.acquire({ lockTtl: 60 });
+    await held.release();
+    expect(await waiting).toBe(true);
+    expect(await locks.acquire(name, { ifAvailable: true })).toBeNull();
+    const next = locks.acquire(name);
+    await lock.release();
+    await (await next).release();
+    expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+  },
+);
+
+test('the entries of clients have the values that they gave, and a label for others', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  expect(node.value).toBe(VALUE);
+  expect((await keys.get(node.key)).node.value).toBe(VALUE);
+  expect((await keys.get(dir, { recursive: true })).node.nodes).toMatchObject([{ key: node.key, value: VALUE }]);
+  expect(await entriesIn(dir)).toMatchObject([{ value: `${VALUE}@via bridge` }]);
+  expect(await entriesBelow(`${dir}/`)).toMatchObject([{ key: node.key, value: `${VALUE}@via bridge` }]);
+  expect((await keys.delete(node.key)).prevNode?.value).toBe(VALUE);
+});
+
+test('an entry is on v3 only once it is the first on v2', async () => {
+  const { name, dir, keys } = await setUp();
+  const [one, two] = [await keys.createInOrder(dir, VALUE), await keys.createInOrder(dir, OTHER)];
+  await keys.get(dir, { recursive: true });
+  expect(await keysOf(name)).toEqual({ v2: [one.node.key, two.node.key], v3: [one.node.key] });
+  await keys.delete(one.node.key);
+  expect(await keysOf(name)).toEqual({ v2: [two.node.key], v3: [] });
+  await keys.get(dir, { recursive: true });
+  expect((await keysOf(name)).v3).toEqual([two.node.key]);
+  await keys.delete(two.node.key);
+});
+
+test('an append that is repeated makes one entry', async () => {
+  const { name, dir, keys } = await setUp();
+  const first = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const second = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  expect(second.node.key).toBe(first.node.key);
+  expect((await keys.get(first.node.key)).node.ttl).toBeGreaterThan(30);
+  await keys.delete(first.node.key);
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a renewal prolongs both entries, and one of an entry that has expired fails', async () => {
+  const { name, dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 2 });
+  await keys.get(dir, { recursive: true });
+  await keys.set(node.key, VALUE, { ttl: 60 });
+  const { kvs: [own] = [] } = await gateway('/kv/range', { key: base64(node.key) });
+  expect((await keys.get(node.key)).node.ttl).toBeGreaterThan(50);
+  expect(Number((await gateway('/lease/timetolive', { ID: own?.lease })).TTL)).toBeGreaterThan(59);
+  await keys.set(node.key, VALUE, { ttl: 1 });
+  await untilKeys(name, 0, 1);
+  expect(await rejection(keys.set(node.key, VALUE, { ttl: 60 }))).toBeInstanceOf(EtcdKeyNotFound);
+});
+
+test('an entry without TTL has none on v3 either', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE);
+  await keys.get(dir, { recursive: true });
+  const { kvs: [own] = [] } = await gateway('/kv/range', { key: base64(node.key) });
+  expect(own).toBeDefined();
+  expect(own?.lease).toBeUndefined();
+  await keys.delete(node.key);
+});
+
+test('an entry on v3 whose entry on v2 is gone is removed by the next client that looks', async () => {
+  const { name, dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  await keys.get(dir, { recursive: true });
+  await raw('DELETE', node.key);
+  expect((await keysOf(name)).v3).toEqual([node.key]);
+  expect((await keys.get(dir, { recursive: true })).node.nodes).toEqual([]);
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('while others hold on v3, the queue shows them as the first entry, which can be waited for, and not changed', async () => {
+  const { name, dir, keys, shown } = await setUp();
+  const held = await useLocks('v3').acquire(name);
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  expect(await shown()).toEqual(['turn', VALUE]);
+  const turn = `${dir}/00000000000000000000`;
+  expect((await keys.get(turn)).node.value).toBe((await entriesBelow(`${dir}/`))[0]?.value);
+  expect(await rejection(keys.set(turn, held.uuid, { ttl: 1 }))).toBeInstanceOf(EtcdRootReadOnly);
+  expect(await rejection(keys.delete(turn))).toBeInstanceOf(EtcdRootReadOnly);
+  const gone = keys.watch(turn, { timeout: Number.POSITIVE_INFINITY });
+  await held.release();
+  expect(await gone).toMatchObject({ action: 'delete', node: { key: turn } });
+  expect(await shown()).toEqual([VALUE]);
+  expect(await rejection(keys.get(turn))).toBeInstanceOf(EtcdKeyNotFound);
+  await keys.delete(node.key);
+});
+
+test('a client of Go, whose entry has no value, is shown as well', async () => {
+  const { dir, keys, shown } = await setUp();
+  await gateway('/kv/put', { key: base64(`${dir}/694d`), value: '' });
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  expect(await shown()).toEqual(['turn', VALUE]);
+  await gateway('/kv/deleterange', { key: base64(`${dir}/694d`) });
+  expect(await shown()).toEqual([VALUE]);
+  await keys.delete(node.key);
+});
+
+test('a lock whose first client on v2 uses no bridge has nobody on v3', async () => {
+  const { name, dir, keys, shown } = await setUp();
+  const held = await useLocks('v2').acquire(name);
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  expect(await shown()).toEqual([expect.stringContaining(held.uuid), VALUE]);
+  expect((await keysOf(name)).v3).toEqual([]);
+  await held.release();
+  expect(await shown()).toEqual([VALUE]);
+  await keys.delete(node.key);
+});
+
+test('an entry on v3 that ends too early, because its client has renewed the other one meanwhile, is prolonged', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  await gateway('/lease/grant', { ID: '4711', TTL: '20' });
+  onTestFinished(() => void gateway('/lease/revoke', { ID: '4711' }));
+  // As a bridge that was stopped may create it.
+  await gateway('/kv/put', { key: base64(node.key), value: base64(`${VALUE}@via bridge`), lease: '4711' });
+  await keys.get(dir, { recursive: true });
+  const { kvs: [own] = [] } = await gateway('/kv/range', { key: base64(node.key) });
+  expect(Number((await gateway('/lease/timetolive', { ID: own?.lease })).TTL)).toBeGreaterThanOrEqual(60);
+  await keys.delete(node.key);
+});
+
+test('clients that read at the same time through several bridges enter v3 once', async () => {
+  const { name, dir, keys } = await setUp();
+  const others = [useKeys(await useBridge({ api: 'both' })), useKeys(await useBridge({ api: 'both' }))];
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  const reads = [keys, ...others, keys, ...others].map((each) => each.get(dir, { recursive: true }));
+  for (const { node: queue } of await Promise.all(reads)) expect(queue.nodes).toHaveLength(1);
+  expect((await keysOf(name)).v3).toEqual([node.key]);
+  await keys.delete(node.key);
+});
+
+test('an entry that is removed while others read leaves nothing on v3', async () => {
+  const { name, dir, keys } = await setUp();
+  const readers = [useKeys(await useBridge({ api: 'both' })), useKeys(await useBridge({ api: 'both' }))];
+  for (let i = 0; i < 20; i += 1) {
+    const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+    const reads = [...readers, ...readers].map((each) => each.get(dir, { recursive: true }));
+    await Promise.all([keys.delete(node.key), ...reads]);
+    expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+  }
+});
+
+test('readers hold together, and a writer on v3 waits for all of them', async () => {
+  const { name, dir, keys, shown } = await setUp();
+  const [one, two] = [
+    await keys.createInOrder(dir, `shared:${VALUE}`, { ttl: 60 }),
+    await keys.createInOrder(dir, `shared:${OTHER}`, { ttl: 60 }),
+  ];
+  expect(await shown()).toEqual([`shared:${VALUE}`, `shared:${OTHER}`]);
+  expect((await keysOf(name)).v3).toHaveLength(2);
+  const writer = useLocks('v3').acquire(name);
+  await keys.delete(one.node.key);
+  await untilKeys(name, 1, 2);
+  expect(await shown()).toEqual([`shared:${OTHER}`]);
+  await keys.delete(two.node.key);
+  await (await writer).release();
+});
+
+test('python-etcd goes on with an entry that it made without a bridge', async () => {
+  const { name, dir, keys, shown } = await setUp();
+  const { body } = await raw('POST', dir, { value: VALUE, ttl: '60' });
+  await keys.set(body.node.key, VALUE, { ttl: 60 });
+  expect(await shown()).toEqual([VALUE]);
+  expect(await keysOf(name)).toEqual({ v2: [body.node.key], v3: [body.node.key] });
+  await keys.delete(body.node.key);
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('what is no request of a lock is refused, and changes nothing', async () => {
+  const { name, dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  for (const call of [
+    () => keys.set('/elsewhere', 'x'),
+    () => keys.set(dir, 'x'),
+    () => keys.set(node.key, OTHER),
+    () => keys.createInOrder(node.key, OTHER),
+    () => keys.delete(dir, { recursive: true }),
+  ])
+    expect(await rejection(call())).toBeInstanceOf(EtcdRootReadOnly);
+  expect((await keysOf(name)).v2).toEqual([node.key]);
+  await keys.delete(node.key);
+});
+
+test('a poll of a queue reports what clients do, with their values', async () => {
+  const { dir, keys } = await setUp();
+  const { index } = await keys.get(dir, { recursive: true });
+  const created = keys.watch(dir, { recursive: true, after: index });
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  const event = await created;
+  expect(event).toMatchObject({ action: 'create', node: { key: node.key, value: VALUE } });
+  await keys.delete(node.key);
+  expect(await keys.watch(dir, { recursive: true, after: event?.index })).toMatchObject({ action: 'delete' });
+});
