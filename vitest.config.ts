@@ -7,6 +7,8 @@ const chosen = process.env['FAULTS'];
 const ALL = ['test/faults/*.test.ts'];
 const BRIDGE = ['test/faults/bridge/*.test.ts'];
 const SHORT_BRIDGE = ['test/faults/bridge/members.test.ts'];
+const MOVING = ['test/faults/moving/*.test.ts'];
+const SHORT_MOVING = ['test/faults/moving/short.test.ts'];
 const SHORT = ['test/faults/short-round.test.ts'];
 
 const ONLY_V3 = SHORT;
@@ -76,9 +78,12 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
         name: `peers-faults-${version}`,
         include: [
           'test/faults/{short-round,leader-killed,follower-killed,leader-stopped,two-killed,rolling-restart}.test.ts',
+          // etcd 3.6 has no v2 to move from.
+          ...(version === '3.5' ? SHORT_MOVING : []),
         ],
         provide: { etcdVersion: version, faultsApi: 'v3' },
         ...setup,
+        globalSetup: [...setup.globalSetup, 'test/support/global-python.ts'],
         ...AFTER_THE_OTHERS,
       },
     },
@@ -176,6 +181,7 @@ export default defineConfig({
       faults('v2', { include: ALL, exclude: [...ONLY_V3, ...NOT_NAMED] }),
       faults('v3', chosen ? { include: ALL, exclude: [...ONLY_V2, ...NOT_NAMED] } : { include: SHORT }),
       faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, 'bridge'),
+      faults('v3', { include: chosen ? MOVING : SHORT_MOVING }, 'moving'),
       {
         extends: true,
         test: {

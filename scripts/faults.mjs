@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from './run.mjs';
 
-const USAGE = 'usage: npm run faults -- [--api v2|v3|bridge] [--repeat N]';
+const USAGE = 'usage: npm run faults -- [--api v2|v3|bridge|moving] [--repeat N]';
 
 process.exitCode = faults();
 
@@ -18,7 +18,8 @@ function faults() {
     return misuse(error.message);
   }
   const { api = 'v2', repeat = '1' } = values;
-  if (!['v2', 'v3', 'bridge'].includes(api)) return misuse(`API must be v2, v3 or bridge, got ${api}`);
+  if (!['v2', 'v3', 'bridge', 'moving'].includes(api))
+    return misuse(`API must be v2, v3, bridge or moving, got ${api}`);
   if (!/^[1-9]\d*$/.test(repeat)) return misuse(`N must be an integer >= 1, got ${repeat}`);
 
   const results = new Map();

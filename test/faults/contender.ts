@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { StoreApi } from '../../src/client.ts';
+import type { EtcdApi } from '../../src/client.ts';
 import { python } from '../support/python.ts';
 import type { Event } from './history.ts';
 
@@ -12,7 +12,7 @@ export type ContenderKind = 'lock' | 'manager' | 'python' | 'etcdctl';
 export const isOurs = (kind: ContenderKind | undefined): boolean => kind === 'lock' || kind === 'manager';
 
 export interface Orders {
-  readonly api: StoreApi;
+  readonly api: EtcdApi;
   /** Name of the contender, unique in its campaign. */
   readonly who: string;
   /** The name of the lock. */
