@@ -222,6 +222,17 @@ export class EtcdLockExpired extends EtcdException {
     this.holder = fields.holder;
   }
 }
+/** `LockManager.release` without `force` was asked to remove an entry that holds the lock. */
+export class EtcdLockHeld extends EtcdException {
+  override readonly code = 'ETCD_LOCK_HELD';
+  /** That entry. */
+  readonly holder: LockHolder | undefined;
+  /** @internal */
+  constructor(message: string, fields: WaitErrorFields = {}) {
+    super(message, fields);
+    this.holder = fields.holder;
+  }
+}
 /** `release()` was called while `acquire()` waited, or `held.assertHeld()` was called after the release. */
 export class EtcdLockReleased extends EtcdException {
   override readonly code = 'ETCD_LOCK_RELEASED';

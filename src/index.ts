@@ -13,6 +13,7 @@ export {
   EtcdInsufficientPermissions,
   EtcdKeysLeft,
   EtcdLockExpired,
+  EtcdLockHeld,
   EtcdLockLost,
   EtcdLockReleased,
   EtcdStaleToken,
@@ -28,6 +29,7 @@ export type { Held, OpenHeld } from './manager/held.ts';
 export { LockManager } from './manager/manager.ts';
 export type { HoldOptions, LockManagerOptions, RequestOptions } from './manager/options.ts';
 export type { LockInfo, LockManagerSnapshot } from './manager/query.ts';
+export type { ReleaseOptions } from './manager/release.ts';
 export type { Renewal, RequestOutcome, RequestTrace } from './manager/trace.ts';
 export { type Contender, Lock } from './python/lock.ts';
 export type { AcquireOptions, LockOptions } from './python/options.ts';

@@ -16,8 +16,9 @@ import {
   type LockManagerOptions,
   type RequestOptions,
 } from './options.ts';
-import { type LockManagerSnapshot, queryLocks } from './query.ts';
+import { type LockInfo, type LockManagerSnapshot, queryLocks } from './query.ts';
 import { enclosingFrame } from './reentrance.ts';
+import { type ReleaseOptions, releaseLock } from './release.ts';
 import { type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
 
@@ -156,6 +157,28 @@ export class LockManager {
   async query(name?: string): Promise<LockManagerSnapshot> {
     try {
       return await queryLocks(this.#store, name);
+    } catch (error) {
+      throw withCallersStack(error);
+    }
+  }
+
+  /**
+   * Removes entries of a lock that their owners have left behind, such as those of a crashed process with a long TTL. Resolves to
+   * the entries that are gone then; none if nobody holds the lock, or no entry has the `uuid`. An entry whose value has changed
+   * since it was read is not removed.
+   *
+   * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to work until
+   * it notices the loss**: in this package within a third of its TTL, on etcd v3 within a second; with python-etcd never. So stop it
+   * first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed waiter of this package
+   * that is still alive queues up again at the end.
+   * @example
+   * const removed = await locks.release('nightly-report', { force: true });
+   * @throws {EtcdLockHeld} if an entry with that `uuid` holds the lock and `force` is not set; then nothing is removed
+   * @throws {TypeError | RangeError} for an invalid argument, or if neither `uuid` nor `force` is set, before anything is sent
+   */
+  async release(name: string, options: ReleaseOptions): Promise<LockInfo[]> {
+    try {
+      return await releaseLock(this.#store, name, options);
     } catch (error) {
       throw withCallersStack(error);
     }

@@ -1,6 +1,6 @@
 import { type LockMode, parseValue } from '../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../recipe/rules.ts';
-import type { LockStore, Queue } from '../recipe/store.ts';
+import type { Entry, LockStore, Queue } from '../recipe/store.ts';
 
 /** One entry of a queue, as `query()` reports it. */
 export interface LockInfo {
@@ -40,7 +40,14 @@ export async function queryLocks(store: LockStore, name: string | undefined): Pr
 }
 
 function snapshotOf(name: string, queue: Queue): LockManagerSnapshot {
-  const infos = queue.inOrder().map(({ key, value, ttl }): LockInfo => ({ name, ...parseValue(value), key, ttl }));
+  const infos = queue.inOrder().map((entry) => lockInfo(name, entry));
   const held = holdersAmong(infos);
   return { held, pending: infos.slice(held.length) };
 }
+
+export const lockInfo = (name: string, { key, value, ttl }: Entry): LockInfo => ({
+  name,
+  ...parseValue(value),
+  key,
+  ttl,
+});

@@ -13,6 +13,7 @@ import { modes } from './manager/modes.ts';
 import { outcomes } from './manager/outcomes.ts';
 import { query } from './manager/query.ts';
 import { reentrance } from './manager/reentrance.ts';
+import { release } from './manager/release.ts';
 import { requests } from './manager/requests.ts';
 import { requeueing } from './manager/requeueing.ts';
 import { tracing } from './manager/tracing.ts';
@@ -39,6 +40,7 @@ const ON_ANY_STORE: readonly Part[] = [
   holders,
   reentrance,
   query,
+  release,
   withLock,
   tracing,
   outcomes,

@@ -1,0 +1,48 @@
+import { checkBoolean, show } from '../checks.ts';
+import { EtcdLockHeld } from '../errors.ts';
+import { checkOptionNames, type OptionNames } from '../option-names.ts';
+import { parseValue } from '../recipe/entries/entry-value.ts';
+import { describeHolder, holderOf } from '../recipe/entries/holder.ts';
+import { holdersAmong } from '../recipe/rules.ts';
+import type { LockStore } from '../recipe/store.ts';
+import { type LockInfo, lockInfo } from './query.ts';
+
+/** Options of `LockManager.release`. */
+export interface ReleaseOptions {
+  /** The uuid of the entry to remove, as `query()` shows it. Default: all entries that hold the lock. */
+  readonly uuid?: string | undefined;
+  /**
+   * Whether to remove an entry that holds the lock. The next waiter then gets the lock at once, but the removed holder works on
+   * until it notices the loss. Default false.
+   */
+  readonly force?: boolean | undefined;
+}
+
+const RELEASE_OPTIONS = { uuid: true, force: true } satisfies OptionNames<ReleaseOptions>;
+
+/**
+ * Removes the selected entries of a lock.
+ * @throws {EtcdLockHeld} if one of them holds the lock and `force` is not set; then none is removed
+ * @throws {TypeError | RangeError} for an invalid name or option, before anything is sent
+ */
+export async function releaseLock(store: LockStore, name: string, options: ReleaseOptions): Promise<LockInfo[]> {
+  const queue = store.queue(name);
+  checkOptionNames(options, RELEASE_OPTIONS);
+  const { uuid, force = false } = options;
+  if (uuid !== undefined && typeof uuid !== 'string') throw new TypeError(`uuid must be a string, got ${show(uuid)}`);
+  checkBoolean('force', force);
+  if (uuid === undefined && !force)
+    throw new TypeError(
+      `force must be true to remove the holders of ${show(name)}. To release a lock that you hold, call held.release()`,
+    );
+  const entries = (await queue.read({ ttls: true })).inOrder().map((entry) => ({ entry, ...parseValue(entry.value) }));
+  const holders = holdersAmong(entries);
+  const selected = uuid === undefined ? holders : entries.filter((each) => each.uuid === uuid);
+  const held = selected.find((each) => holders.includes(each));
+  if (held && !force) {
+    const holder = holderOf(queue.path, held.entry);
+    throw new EtcdLockHeld(`${describeHolder(holder)} holds ${show(name)}: only force removes its entry`, { holder });
+  }
+  for (const { entry } of selected) await queue.evict(entry, {});
+  return selected.map(({ entry }) => lockInfo(name, entry));
+}
