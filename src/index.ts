@@ -26,6 +26,7 @@ export {
 export type { CloseOptions } from './http/cluster.ts';
 export type { Pem } from './http/options.ts';
 export type { Held, OpenHeld } from './manager/held.ts';
+export type { HeldLocks, OpenHeldLocks } from './manager/held-locks.ts';
 export { LockManager } from './manager/manager.ts';
 export type { HoldOptions, LockManagerOptions, RequestOptions } from './manager/options.ts';
 export type { LockInfo, LockManagerSnapshot } from './manager/query.ts';

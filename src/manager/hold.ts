@@ -12,6 +12,7 @@ import type { Lease } from '../recipe/lease.ts';
 import { Leaving } from '../recipe/leaving.ts';
 import type { FencingTokens, LockStore, OwnEntry } from '../recipe/store.ts';
 import { atDeadline, Deadline } from '../time.ts';
+import { attach, type Ending, endAfter } from './ending.ts';
 import type { Held, OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
 import type { CheckedRequest } from './options.ts';
@@ -26,15 +27,7 @@ export interface HoldParts {
   readonly uuid: string;
   readonly turn: Turn;
   readonly trace: Trace;
-  readonly request: Pick<CheckedRequest, 'mode' | 'identity' | 'holdAtLeast' | 'maxHold'>;
-}
-
-/** How a hold ended. */
-interface Ending {
-  /** The `EtcdLockLost`; undefined if the lock was not lost. */
-  readonly lost: unknown;
-  /** Why the key is not removed or left to expire yet; undefined if it is. */
-  readonly cleanupError: unknown;
+  readonly request: Pick<CheckedRequest, 'mode' | 'identity'>;
 }
 
 type Work<T> = (held: Held) => T | PromiseLike<T>;
@@ -55,28 +48,24 @@ export class Hold implements Enclosing {
   /** Aborts with an `EtcdLockLost`. Callbacks may add any number of listeners to its signal without a warning. */
   readonly #loss = new Scope();
   readonly #nested = new Set<Promise<void>>();
-  /** The entry stays in the queue until then, whenever the hold ends. */
-  readonly #atLeast: Deadline;
-  readonly #maxHold: number;
   readonly #identity: string | undefined;
-  readonly #limit: Deadline;
-  readonly #cancelLimit: () => void;
+  /** The entry stays in the queue until then, whenever the hold ends; undefined: it does not. */
+  #atLeast: Deadline | undefined;
+  #maxHold = 0;
+  #limit = Deadline.never;
+  #cancelLimit: () => void = ignore;
   readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
   #removal: Promise<unknown> | undefined;
   #onRemoved: () => void = ignore;
   #ending: Promise<Ending> | undefined;
 
   constructor({ store, name, lease, fencingToken, uuid, turn, trace, request }: HoldParts) {
-    const { mode, identity, holdAtLeast, maxHold } = request;
+    const { mode, identity } = request;
     this.store = store;
     this.#lease = lease;
     this.#turn = turn;
     this.#trace = trace;
-    this.#atLeast = Deadline.after(holdAtLeast);
-    this.#maxHold = maxHold;
     this.#identity = identity;
-    this.#limit = limitOf(maxHold);
-    this.#cancelLimit = atDeadline(this.#limit, () => this.#checkLimit(), { ref: false });
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
     const { fencingTokens = {} } = lease.ticket;
     this.held = new HeldView({ name, mode, key: lease.entry.key, uuid, fencingToken, fencingTokens }, watched);
@@ -94,23 +83,25 @@ export class Hold implements Enclosing {
     return this.held.name;
   }
 
+  /** Begins the times that a hold may and must last. To be called once all locks of its request are held. */
+  begin({ holdAtLeast, maxHold }: Pick<CheckedRequest, 'holdAtLeast' | 'maxHold'>): this {
+    this.#atLeast = Deadline.after(holdAtLeast);
+    this.#maxHold = maxHold;
+    this.#limit = limitOf(maxHold);
+    this.#cancelLimit = atDeadline(this.#limit, () => this.#checkLimit(), { ref: false });
+    return this;
+  }
+
   /**
    * Runs the work, then releases the lock. If the work throws, rejects with the same error. The loss of the lock, or a failed
    * removal of the key, is attached to that error as `lockError`.
    * @throws {EtcdLockLost} if the work returned, but the lock was lost
    */
-  async run<T>(work: Work<T>): Promise<T> {
-    let result: T;
-    try {
-      result = await runInside(this, () => work(this.held));
-    } catch (error) {
-      const { lost, cleanupError } = await this.end();
-      attach(error, lost ?? cleanupError);
-      throw error;
-    }
-    const { lost } = await this.end();
-    if (lost) throw withCallersStack(lost);
-    return result;
+  run<T>(work: Work<T>): Promise<T> {
+    return endAfter(
+      () => runInside(this, () => work(this.held)),
+      () => this.end(),
+    );
   }
 
   /**
@@ -200,12 +191,13 @@ export class Hold implements Enclosing {
     this.#lease.stop();
     const { ticket } = this.#lease;
     const { value } = ticket;
-    const [until, forget] = [this.#atLeast, () => alive.delete(value)];
+    const until = this.#atLeast?.passed ? undefined : this.#atLeast;
+    const forget = () => alive.delete(value);
     // An entry that is kept is no leftover: this process must not evict it for its `identity`.
-    if (until.passed || this.#identity === undefined) forget();
+    if (!until || this.#identity === undefined) forget();
     else atDeadline(until, forget, { ref: false });
     const leaving = new Leaving(ticket);
-    const isHandedOver = until.passed && ticket.isReplaceable && this.#turn.handOver(leaving);
+    const isHandedOver = !until && ticket.isReplaceable && this.#turn.handOver(leaving);
     const trouble = await (isHandedOver ? leaving.left : giveUp(ticket, { until }));
     this.#onRemoved();
     return trouble;
@@ -263,16 +255,4 @@ function lossBy({ ticket }: Lease, cause: unknown): EtcdLockLost {
   const why = errorText(cause);
   const fields = { cause, failures: failuresOf(cause) };
   return new EtcdLockLost(`${ticket.path} is no longer held: ${why}`, fields);
-}
-
-/** Attaches an error of the lock, as `lockError`, to the error that the caller gets. Keeps a `lockError` that it already has. */
-function attach(error: unknown, lockError: unknown): void {
-  if (lockError === undefined || error === lockError || typeof error !== 'object' || error === null) return;
-  if ('lockError' in error) return;
-  Reflect.defineProperty(error, 'lockError', {
-    value: lockError,
-    configurable: true,
-    enumerable: true,
-    writable: true,
-  });
 }

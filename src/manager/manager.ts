@@ -6,6 +6,7 @@ import type { LockClient } from '../recipe/client.ts';
 import { storeOf } from '../recipe/option-checks.ts';
 import type { LockStore, QueueStore } from '../recipe/store.ts';
 import type { Held, OpenHeld } from './held.ts';
+import type { HeldLocks, HoldOfSeveral, OpenHeldLocks } from './held-locks.ts';
 import { Hold } from './hold.ts';
 import { localQueue, type Turn } from './local-queue.ts';
 import {
@@ -19,6 +20,7 @@ import {
 import { type LockInfo, type LockManagerSnapshot, queryLocks } from './query.ts';
 import { enclosingFrame } from './reentrance.ts';
 import { type ReleaseOptions, releaseLock } from './release.ts';
+import { type Part, partsOf, takeSeveral } from './several.ts';
 import { type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
 
@@ -32,6 +34,9 @@ interface Admitted {
 }
 
 type Callback<H, T> = (held: H) => T | PromiseLike<T>;
+
+/** Options of a request that cannot join another hold. */
+type NotReentrant = HoldOptions & { readonly reentrant?: never };
 
 /**
  * Acquires locks with an API like Web Locks (`navigator.locks`). Entries are renewed while waiting and while holding. Waits can
@@ -89,17 +94,45 @@ export class LockManager {
     callback: (held: Held) => T | PromiseLike<T>,
   ): Promise<T>;
   request<T>(name: string, options: RequestOptions, callback: (held: Held | null) => T | PromiseLike<T>): Promise<T>;
+  /**
+   * Waits for all the locks, runs the callback while they are held, and releases them. With `ifAvailable`, the callback gets null if
+   * one of them is taken, and none is taken then.
+   *
+   * Locks are acquired one after the other, always in the same order: requests that name the same locks in another order cannot
+   * deadlock. (A request inside the callback of another one can.) The options apply to each lock, but `timeout` to the whole wait;
+   * `holdAtLeast` and `maxHold` begin when all are held. A lock that is lost while the request waits for the next one is
+   * acquired again, unless there is an `identity`.
+   * @param names must differ
+   * @example
+   * await locks.request(['account/1', 'account/2'], async (held) => transfer(held.get('account/1').fencingToken));
+   * @throws {EtcdLockLost} when the callback returns without an error, but a lock was lost before
+   * @throws as the request for one lock
+   */
+  request<T>(names: readonly string[], callback: (held: HeldLocks) => T | PromiseLike<T>): Promise<T>;
+  request<T>(
+    names: readonly string[],
+    options: NotReentrant & { readonly ifAvailable?: false | undefined },
+    callback: (held: HeldLocks) => T | PromiseLike<T>,
+  ): Promise<T>;
+  request<T>(
+    names: readonly string[],
+    options: NotReentrant,
+    callback: (held: HeldLocks | null) => T | PromiseLike<T>,
+  ): Promise<T>;
   async request<T>(
-    name: string,
-    ...args:
-      | [callback: Callback<Held, T>]
-      | [options: RequestOptions, callback: Callback<Held, T> | Callback<Held | null, T>]
+    name: string | readonly string[],
+    ...args: [callback: Callback<never, T>] | [options: RequestOptions, callback: Callback<never, T>]
   ): Promise<T> {
     const [options = {}, callback] = args.length === 1 ? [{}, args[0]] : args;
+    if (isList(name)) {
+      const take = this.#several(name, options);
+      const run = checkCallback(callback) as Callback<HeldLocks | null, T>;
+      const holds = await take();
+      return holds ? holds.run(run) : run(null);
+    }
     const queue = this.#store.queue(name);
     const checked = checkRequest(options, this.#defaults);
-    if (typeof callback !== 'function') throw new TypeError(`callback must be a function, got ${show(callback)}`);
-    const run = callback as Callback<Held | null, T>;
+    const run = checkCallback(callback) as Callback<Held | null, T>;
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
     return trace.around(checked.signal, async () => {
@@ -110,7 +143,7 @@ export class LockManager {
           return run(held);
         });
       const hold = await this.#take(name, queue, checked, trace);
-      if (hold) return hold.run(run);
+      if (hold) return hold.begin(checked).run(run);
       trace.ends('unavailable');
       return run(null);
     });
@@ -126,21 +159,28 @@ export class LockManager {
    * await using held = await locks.acquire('file1');
    * @throws as {@link LockManager.request}
    */
+  acquire(name: string, options?: NotReentrant & { readonly ifAvailable?: false | undefined }): Promise<OpenHeld>;
+  acquire(name: string, options: NotReentrant): Promise<OpenHeld | null>;
+  /**
+   * Waits for all the locks and holds them until you release them. See `request` for several locks.
+   * @example
+   * await using held = await locks.acquire(['account/1', 'account/2']);
+   */
   acquire(
-    name: string,
-    options?: HoldOptions & { readonly ifAvailable?: false | undefined; readonly reentrant?: never },
-  ): Promise<OpenHeld>;
-  acquire(name: string, options: HoldOptions & { readonly reentrant?: never }): Promise<OpenHeld | null>;
-  async acquire(name: string, options: HoldOptions = {}): Promise<OpenHeld | null> {
+    names: readonly string[],
+    options?: NotReentrant & { readonly ifAvailable?: false | undefined },
+  ): Promise<OpenHeldLocks>;
+  acquire(names: readonly string[], options: NotReentrant): Promise<OpenHeldLocks | null>;
+  async acquire(name: string | readonly string[], options: HoldOptions = {}): Promise<OpenHeld | OpenHeldLocks | null> {
+    if (isList(name)) return (await this.#several(name, options)())?.opened() ?? null;
     const queue = this.#store.queue(name);
     const checked = checkRequest(options, this.#defaults);
-    if (checked.reentrant)
-      throw new TypeError('reentrant must not be true in acquire(), which has no callback: use request() instead');
+    checkNotReentrant(checked, 'in acquire(), which has no callback: use request() instead');
     checked.signal?.throwIfAborted();
     const trace = new Trace(name, checked.mode, checked.identity);
     return trace.around(checked.signal, async () => {
       const hold = await this.#take(name, queue, checked, trace);
-      if (hold) return hold.opened();
+      if (hold) return hold.begin(checked).opened();
       trace.ends('unavailable');
       return null;
     });
@@ -184,6 +224,30 @@ export class LockManager {
     }
   }
 
+  /** Checks a request for several locks. Returns the function that acquires them. */
+  #several(names: readonly string[], options: HoldOptions): () => Promise<HoldOfSeveral | undefined> {
+    const parts = partsOf(this.#store, names);
+    const checked = checkRequest(options, this.#defaults);
+    checkNotReentrant(checked, 'in a request for several locks');
+    return async () => {
+      checked.signal?.throwIfAborted();
+      const holds = await takeSeveral(parts, checked, (part, request) => this.#takeTraced(part, request));
+      return holds?.begin(checked);
+    };
+  }
+
+  /** One of several locks has the events of a request of its own, which resolves when that lock is held. */
+  async #takeTraced({ name, queue }: Part, request: CheckedRequest): Promise<Hold | undefined> {
+    const trace = new Trace(name, request.mode, request.identity);
+    let hold: Hold | undefined;
+    await trace.around(request.signal, async () => {
+      hold = await this.#take(name, queue, request, trace);
+      if (!hold) trace.ends('unavailable');
+      return hold?.held ?? null;
+    });
+    return hold;
+  }
+
   /** Not `async`: an async function keeps half a kilobyte per call, and very many requests may wait here for their turns. */
   #take(name: string, queue: QueueStore, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
     const { mode, blocking } = request;
@@ -219,4 +283,15 @@ export class LockManager {
       if (!taken) turn.end();
     }
   }
+}
+
+const isList = (name: string | readonly string[]): name is readonly string[] => Array.isArray(name);
+
+function checkCallback(callback: unknown): unknown {
+  if (typeof callback !== 'function') throw new TypeError(`callback must be a function, got ${show(callback)}`);
+  return callback;
+}
+
+function checkNotReentrant({ reentrant }: CheckedRequest, where: string): void {
+  if (reentrant) throw new TypeError(`reentrant must not be true ${where}`);
 }

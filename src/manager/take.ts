@@ -16,7 +16,7 @@ import type { CheckedRequest } from './options.ts';
 import type { Trace } from './trace.ts';
 
 /** Milliseconds before a request queues up again. Somebody may remove each of its entries at once. */
-const REQUEUE_AFTER = { first: 100, most: 5_000 };
+export const REQUEUE_AFTER = { first: 100, most: 5_000 };
 
 /** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */
 export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint; readonly uuid: string };

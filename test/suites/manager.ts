@@ -16,6 +16,7 @@ import { reentrance } from './manager/reentrance.ts';
 import { release } from './manager/release.ts';
 import { requests } from './manager/requests.ts';
 import { requeueing } from './manager/requeueing.ts';
+import { several } from './manager/several.ts';
 import { tracing } from './manager/tracing.ts';
 import { onV2 } from './manager/v2.ts';
 import { waiting } from './manager/waiting.ts';
@@ -41,6 +42,7 @@ const ON_ANY_STORE: readonly Part[] = [
   reentrance,
   query,
   release,
+  several,
   withLock,
   tracing,
   outcomes,
