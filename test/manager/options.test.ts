@@ -148,7 +148,7 @@ describe('a request', () => {
     }
   });
 
-  test.each([undefined, null, 5, ['a']])('for a name that is not a string is refused: %j', async (name) => {
+  test.each([undefined, null, 5, { name: 'a' }])('for a name that is not a string is refused: %j', async (name) => {
     const locks = new LockManager(untouchable());
     expect(await rejection(locks.request(name as never, () => expect.unreachable()))).toBeInstanceOf(TypeError);
     expect(await rejection(locks.acquire(name as never))).toBeInstanceOf(TypeError);
