@@ -1,12 +1,11 @@
 // A bridge to both stores: its clients hold a lock on etcd v2 and on v3.
 import { expect, onTestFinished, test } from 'vitest';
-import { type Python, startPython } from '../../../compat/python.ts';
 import { EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { keysOf, untilKeys, useEtcdClient } from '../../support/both.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { entriesIn, freshName, raw, rejection } from '../../support/locks.ts';
-import { useBridge, useKeys, useLocks } from './use-bridge.ts';
+import { useBridge, useKeys, useLocks, usePython } from './use-bridge.ts';
 
 const VALUE = '0123456789abcdef0123456789abcdef';
 const OTHER = 'fedcba9876543210fedcba9876543210';
@@ -27,12 +26,6 @@ async function setUp() {
       return node.nodes.map(({ key, value }) => (key.endsWith('/00000000000000000000') ? 'turn' : value));
     },
   };
-}
-
-async function usePython(etcd: string, options: Parameters<typeof startPython>[1] = {}): Promise<Python> {
-  const python = await startPython(etcd, options);
-  onTestFinished(() => python.stop());
-  return python;
 }
 
 test('python-etcd holds a lock in both stores, and leaves none of its entries', async () => {

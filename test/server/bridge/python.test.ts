@@ -1,22 +1,12 @@
 // Unchanged python-etcd through bridges, in one queue with clients of etcd v3.
-import { expect, inject, onTestFinished, test } from 'vitest';
-import { ExclusiveResource } from '../../../compat/exclusive-resource.ts';
-import { type Python, portOf, startPython } from '../../../compat/python.ts';
-import type { LockManager } from '../../../src/manager/manager.ts';
+import { expect, inject, test } from 'vitest';
 import { Lock } from '../../../src/python/lock.ts';
-import { EmbeddedEtcd } from '../../../src/server/embedded.ts';
 import { useBridges } from '../../support/bridge-process.ts';
-import { lockByEtcdctl } from '../../support/etcdctl.mjs';
 import { entriesBelow } from '../../support/gateway.ts';
-import { freshName, raw } from '../../support/locks.ts';
+import { freshName } from '../../support/locks.ts';
 import { until } from '../../support/until.ts';
-import { useBridge, useLocks, useV3 } from './use-bridge.ts';
-
-async function usePython(etcd: string, options: Parameters<typeof startPython>[1] = {}): Promise<Python> {
-  const python = await startPython(etcd, options);
-  onTestFinished(() => python.stop());
-  return python;
-}
+import { byEtcdctl, expectOneCounter, FOREIGN_CYCLES, rankIn } from './one-counter.ts';
+import { useBridge, useLocks, usePython, useV3 } from './use-bridge.ts';
 
 const queue = (name: string) => entriesBelow(`/_locks/${name}/`);
 const untilQueued = (name: string, count: number) =>
@@ -24,62 +14,10 @@ const untilQueued = (name: string, count: number) =>
     () => queue(name),
     ({ length }) => length === count,
   );
-/** The create revision in the name that a bridge gives an entry. */
-const rankIn = (key: string): bigint => BigInt(key.slice(key.lastIndexOf('/') + 1));
 
 test('400 cycles of python-etcd and Node through two bridges, and of Node and etcdctl on etcd v3, lose no update', async () => {
-  const times = { python: 70, v3: 70, v2: 50, etcdctl: 20 };
-  const name = freshName();
-  const [one, other, counting] = [await useBridge(), await useBridge(), await EmbeddedEtcd.start()];
-  onTestFinished(() => counting.stop());
-  const [counter, inside] = ['/counter', '/inside'];
-  const resource = new ExclusiveResource();
-  /** Adds 1 to the counter, and fails if another holder does so, too. */
-  const addOne = (holder: string) =>
-    resource.use(holder, async () => {
-      const entered = await raw('PUT', `${inside}?prevExist=false`, { value: 'Node' }, counting.url);
-      expect(entered.status).toBe(201);
-      const { body } = await raw('GET', counter, undefined, counting.url);
-      await raw('PUT', counter, { value: String(Number(body.node?.value ?? 0) + 1) }, counting.url);
-      await raw('DELETE', `${inside}?prevValue=Node`, undefined, counting.url);
-    });
-  const byPython = [one, other].map(async ({ url }) => {
-    const lock = await (await usePython(url)).lock(name);
-    const counterPort = portOf(counting.url);
-    const keys = await lock.cycle({ times: times.python, counter, inside, counterPort, lockTtl: 60 });
-    return keys.map(rankIn);
-  });
-  const byNode = async (locks: LockManager, count: number): Promise<bigint[]> => {
-    const tokens: bigint[] = [];
-    for (let i = 0; i < count; i += 1)
-      await locks.request(name, async ({ key, fencingToken }) => {
-        tokens.push(fencingToken);
-        await addOne(key);
-      });
-    return tokens;
-  };
-  const byEtcdctl = async (): Promise<bigint[]> => {
-    const tokens: bigint[] = [];
-    for (let i = 0; i < times.etcdctl; i += 1) {
-      const go = lockByEtcdctl(`/_locks/${name}`, { endpoints: [inject('etcd')], ttl: 4 });
-      const { key, token } = await go.held;
-      tokens.push(token);
-      await addOne(key);
-      await go.release();
-    }
-    return tokens;
-  };
-  const held = await Promise.all([
-    ...byPython,
-    ...[0, 1].map(() => byNode(useLocks('v3'), times.v3)),
-    ...[one, other].map(({ url }) => byNode(useLocks('v2', url), times.v2)),
-    byEtcdctl(),
-  ]);
-  expect(held.flat()).toHaveLength(400);
-  const { body } = await raw('GET', counter, undefined, counting.url);
-  expect(Number(body.node.value)).toBe(400);
-  for (const ranks of held) expect(ranks).toEqual(ranks.toSorted((a, b) => (a < b ? -1 : 1)));
-  expect(await queue(name)).toEqual([]);
+  const etcd = inject('etcd');
+  await expectOneCounter(etcd, [byEtcdctl(etcd, FOREIGN_CYCLES)]);
 }, 240_000);
 
 test('a lock goes from python-etcd to Node on etcd v3 and back, in the order in which they came', async () => {

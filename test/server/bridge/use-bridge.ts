@@ -1,4 +1,5 @@
 import { inject, onTestFinished } from 'vitest';
+import { type Python, startPython } from '../../../compat/python.ts';
 import { EtcdClient } from '../../../src/client.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { Bridge, type BridgeOptions } from '../../../src/server/bridge/bridge.ts';
@@ -18,6 +19,13 @@ export function useLocks(api: 'v2' | 'v3', endpoints: string | readonly string[]
   onTestFinished(() => client.close());
   // Long, because tests that count holds do not look for losses.
   return new LockManager(client, { ttl: 60 });
+}
+
+/** A process of python-etcd, until the end of the test. */
+export async function usePython(etcd: string, options: Parameters<typeof startPython>[1] = {}): Promise<Python> {
+  const python = await startPython(etcd, options);
+  onTestFinished(() => python.stop());
+  return python;
 }
 
 /** The calls for keys of etcd v2, through a bridge. */
