@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { show } from '../../src/checks.ts';
@@ -73,7 +74,9 @@ test('accepts exactly the names that a URL parser and path normalization leave u
     fc.property(fc.array(segment, { minLength: 1, maxLength: 4 }), (segments) => {
       const name = segments.join('/');
       const path = `/${name.split('/').map(encodeURIComponent).join('/')}`;
-      const clean = name !== '' && !/\/\/|\/$/.test(path) && new URL(path, 'http://x').pathname === path;
+      // The parser of Node 20.20 alone leaves "/0/.a/." as it is.
+      const parsed = () => posix.normalize(new URL(path, 'http://x').pathname);
+      const clean = name !== '' && !/\/\/|\/$/.test(path) && parsed() === path;
       expect(isAccepted(name)).toBe(clean);
     }),
   );
