@@ -85,7 +85,7 @@ test('signatures name AbortSignal, and none of the types behind it', () => {
 
 test('a client, a manager and a lock have exactly these public members', () => {
   expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix']);
-  expect(membersOf('LockManager')).toEqual(['acquire', 'query', 'request']);
+  expect(membersOf('LockManager')).toEqual(['acquire', 'query', 'release', 'request']);
   expect(membersOf('Lock')).toEqual([
     'acquire',
     'asyncDispose',
