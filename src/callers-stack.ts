@@ -2,12 +2,12 @@ import type { Source } from './cancellation.ts';
 import { EtcdClientClosed, EtcdException, EtcdLockReleased } from './errors.ts';
 
 /**
- * Makes the stack of an error of this package show the caller. Before, an error made in a timer or by a socket shows frames of
- * Node only. Use this in the `catch` of a public method: V8 follows the awaits from there to the caller, so that a call that
- * succeeds costs nothing.
+ * Returns an error of this package with a stack that shows the caller. Without this, an error created in a timer or a socket shows
+ * only frames of Node. Use it in the `catch` of a public method: V8 follows the awaits from there to the caller. A call that
+ * succeeds has no extra cost.
  *
- * One event rejects many calls with the same `EtcdClientClosed` or `EtcdLockReleased`: each call gets an error of its own.
- * @param signal the caller's signal. Its reason is the caller's own error, and is returned as it is, like any foreign error.
+ * One event may reject many calls with the same `EtcdClientClosed` or `EtcdLockReleased`. For these, returns a new error per call.
+ * @param signal the caller's signal. If `error` is its reason, returns it unchanged, like any error that is not of this package.
  */
 export function withCallersStack(error: unknown, signal?: Source): unknown {
   if (!(error instanceof EtcdException) || (signal?.aborted && error === signal.reason)) return error;

@@ -10,21 +10,21 @@ import { V2Client } from './v2/client.ts';
 import { V2_OPTIONS } from './v2/options.ts';
 import { V3Client } from './v3/client.ts';
 
-/** The API of etcd by which a client reaches its locks. `both`: on the way from v2 to v3. */
+/** The API of etcd that a client uses for its locks. `both`: while you move from v2 to v3. */
 export type EtcdApi = 'v2' | 'v3' | 'both';
 
-/** One API of etcd, and so one of its two stores. */
+/** One of etcd's two APIs. Each has its own store. */
 export type StoreApi = Exclude<EtcdApi, 'both'>;
 
 /** Options of an `EtcdClient`: how to reach the cluster. */
 export interface EtcdClientOptions extends HttpOptions {
   /**
-   * The API that the locks use, and so the store in which their queues are. Default `v2`. The two stores of a cluster know nothing
-   * of each other, so that a client of each could hold the same lock: never use `v2` and `v3` for the same lock at the same time.
+   * The API that the locks use. Default `v2`. Each API has its own store, and a lock in one store does not block the lock of the
+   * same name in the other. Never use `v2` and `v3` for the same lock at the same time: two clients could hold it.
    * - `v2`: etcd 2.2 to 3.5 (3.4 and 3.5 with `--enable-v2`), in one queue with python-etcd's `Lock`
    * - `v3`: the JSON gateway of etcd 3.3 and later, in one queue with Go's `concurrency.Mutex`, `etcdctl lock` and jetcd's `Lock`
-   * - `both`: holds each lock on v2 and on v3, so that it may be used beside either. For moving running processes from v2 to v3 one
-   *   by one: see docs/moving.md. The cluster must serve both APIs.
+   * - `both`: holds each lock on v2 and on v3, and so excludes the clients of either. Use it to move running processes from v2 to
+   *   v3 one by one: see docs/moving.md. The cluster must serve both APIs.
    */
   readonly api?: EtcdApi;
   /**
@@ -39,11 +39,11 @@ export interface EtcdClientOptions extends HttpOptions {
 const OPTIONS = { ...V2_OPTIONS, api: true } satisfies OptionNames<EtcdClientOptions>;
 
 /**
- * Connects locks to an etcd cluster: by its v2 API, by the JSON gateway of its v3 API, or by both. Share one client between all locks of a
- * process, and close it at the end.
+ * Connects locks to an etcd cluster: by its v2 API, by the JSON gateway of its v3 API, or by both. Share one client between all
+ * locks of a process, and close it at the end.
  *
- * With several endpoints, the client stays with one that answers and fails over to the next one. If all fail, the error lists
- * the failure of each endpoint. The client connects at its first call. Idle connections do not keep the process alive.
+ * With several endpoints, the client uses one of them while it answers, then fails over to the next one. If all fail, the error
+ * lists the failure of each endpoint. The client connects at its first call. Idle connections do not keep the process alive.
  * @example
  * const client = new EtcdClient({ endpoints: ['http://127.0.0.1:2379'] });
  * const locks = new LockManager(client);

@@ -1,6 +1,6 @@
 import { printable } from './printable.ts';
 
-/** The lock's holder, as reported by the error of an attempt to acquire that failed. */
+/** The holder of a lock, as an error reports it. */
 export interface LockHolder {
   /** Key of the holder's entry. */
   readonly key: string;
@@ -120,7 +120,7 @@ export class EtcdRootReadOnly extends EtcdKeyError {
   override readonly code = 'ETCD_ROOT_READ_ONLY';
 }
 
-/** Codes 200 to 212: etcd rejected a parameter of the request. A `Lock` also throws it when it has no entry to use. */
+/** Codes 200 to 212: etcd rejected a parameter of the request. Also thrown by a `Lock` without an entry, or for an unknown uuid. */
 export class EtcdValueError extends EtcdException {
   override readonly code: string = 'ETCD_VALUE_ERROR';
 }
@@ -177,7 +177,7 @@ export class EtcdClientClosed extends EtcdException {
 export class EtcdUnusableAnswer extends EtcdException {
   override readonly code = 'ETCD_UNUSABLE_ANSWER';
 }
-/** The answer came from another cluster than earlier answers, or than `expectedClusterId`. */
+/** The answer came from a different cluster than earlier answers, or the cluster's id is not `expectedClusterId`. */
 export class EtcdClusterIdChanged extends EtcdException {
   override readonly code = 'ETCD_CLUSTER_ID_CHANGED';
 }
@@ -225,7 +225,7 @@ export class EtcdLockExpired extends EtcdException {
 /** `LockManager.release` without `force` was asked to remove an entry that holds the lock. */
 export class EtcdLockHeld extends EtcdException {
   override readonly code = 'ETCD_LOCK_HELD';
-  /** That entry. */
+  /** The entry that holds the lock. */
   readonly holder: LockHolder | undefined;
   /** @internal */
   constructor(message: string, fields: WaitErrorFields = {}) {
@@ -264,7 +264,7 @@ export class EtcdStaleToken extends EtcdException {
 
 /** etcd's code for a request that raft did not settle in time: a write may still be committed. */
 const RAFT_INTERNAL_ERROR = 300;
-/** gRPC's code for a member that has no space left. It then still keeps leases alive, and may refuse a read. */
+/** gRPC's code for a member that has no space left. Such a member still keeps leases alive, but may refuse a read. */
 const RESOURCE_EXHAUSTED = 8;
 
 /** Returns the failures of members that caused this error, if any. */
@@ -283,9 +283,9 @@ export function isTransient(error: unknown): error is EtcdException {
 }
 
 /**
- * Whether to retry after this error where work on an existing entry must continue: renewing it, removing it, or following its
- * queue. Unlike {@link isTransient}, also true for an answer that is not etcd's, for failed TLS and for a full database: none of
- * them shows that the entry is gone.
+ * Whether to retry work on an existing entry after this error: renewing it, removing it, or watching its queue. Unlike
+ * {@link isTransient}, also true for an answer that is not etcd's, for failed TLS and for a full database: none of them shows
+ * that the entry is gone.
  */
 export const mayPass = (error: unknown): boolean =>
   isTransient(error) ||

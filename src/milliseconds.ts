@@ -1,12 +1,12 @@
 const HOUR = 3600;
 const DAY = 24 * HOUR;
 
-/** Options that were warned about. */
+/** Options for which the warning has been emitted. */
 const warned = new Set<string>();
 
 /**
  * Emits a warning if a number of seconds looks like milliseconds: more than an hour and a multiple of 1000, but not whole hours
- * up to a day. Warns once per option. Node's flag `--disable-warning=ETCD_LOCK_MILLISECONDS` silences it.
+ * up to a day. Warns once per option. Node's flag `--disable-warning=ETCD_LOCK_MILLISECONDS` turns the warning off.
  */
 export function warnOfMilliseconds(option: string, seconds: number): void {
   if (seconds <= HOUR || !looksLikeMilliseconds(seconds) || warned.has(option)) return;

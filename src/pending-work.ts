@@ -56,7 +56,7 @@ export async function stopped(running: Running | undefined): Promise<void> {
 }
 
 /**
- * Resolves to the error with which one attempt at background work has failed; undefined if it has succeeded.
+ * Waits for one attempt at background work. Resolves to its error if it failed, else to undefined.
  * @throws the error if the work was stopped, or the client is closed: there must be no further attempt
  */
 export async function failureOf(attempt: Promise<void>, signal: Source): Promise<unknown> {

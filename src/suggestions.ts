@@ -1,6 +1,6 @@
 /**
- * Names of python-etcd and other libraries, in lower case and without "_", and the option to use instead. The first row with an
- * option that exists counts. A note says how the meaning differs.
+ * Option names of python-etcd and other libraries, in lower case and without "_", each with the option to use instead. If several
+ * rows have a name, the first row whose option exists is used. A note says how the meaning differs.
  */
 const OTHER_NAMES: readonly (readonly [names: readonly string[], option: string, note?: string])[] = [
   [['url', 'urls', 'uri', 'host', 'hosts', 'port', 'server', 'servers', 'nodes', 'protocol'], 'endpoints'],
@@ -16,10 +16,10 @@ const OTHER_NAMES: readonly (readonly [names: readonly string[], option: string,
 /** Options of other libraries that this package cannot offer, with the reason. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([['steal', 'a holder cannot be forced to stop']]);
 
-/** The unit at the end of a name. */
+/** A unit of time at the end of an option name. */
 const UNIT = /(?:in)?(?:ms|msecs?|millis|milliseconds|secs?|seconds)$/;
 
-/** A shorter name is part of too many others to mean the same. */
+/** Minimum length of a name that is matched as a part of another: a shorter one is part of too many names. */
 const SHORTEST_PART = 3;
 
 interface Match {

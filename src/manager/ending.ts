@@ -4,7 +4,7 @@ import { withCallersStack } from '../callers-stack.ts';
 export interface Ending {
   /** The `EtcdLockLost`; undefined if the lock was not lost. */
   readonly lost: unknown;
-  /** Why the key is not removed or left to expire yet; undefined if it is. */
+  /** Why the key could not be removed, or left to expire, at once; undefined if that is done. */
   readonly cleanupError: unknown;
 }
 

@@ -12,12 +12,12 @@ export interface HeldLocks {
   readonly all: readonly Held[];
   /**
    * Returns the hold of one lock, for example for its fencing token.
-   * @throws {RangeError} for a name that the request did not have
+   * @throws {RangeError} for a name that is not in the request
    */
   get(name: string): Held;
   /** Aborts with the `EtcdLockLost` of the first lock that is lost. A release does not abort it. */
   readonly signal: AbortSignal;
-  /** Returns the seconds for which all locks are certain to be held, even if no renewal succeeds; 0 once one is lost or released. */
+  /** Returns the seconds for which all locks are certainly held, even if no renewal succeeds; 0 once one is lost or released. */
   expiresIn(): number;
   /**
    * Throws unless all locks are held.
@@ -25,7 +25,7 @@ export interface HeldLocks {
    * @throws {EtcdLockReleased} when they were released
    */
   assertHeld(): void;
-  /** Returns what `JSON.stringify` shows: what each hold's `toJSON()` returns. */
+  /** Returns the `toJSON()` of each hold, for `JSON.stringify`. */
   toJSON(): readonly ReturnType<Held['toJSON']>[];
 }
 
@@ -83,7 +83,7 @@ export class HoldOfSeveral {
   }
 }
 
-/** Ends all holds at once. Resolves to their first loss, and their first trouble. */
+/** Ends all holds at once. Resolves to their first loss and their first cleanup error, if any. */
 export async function endAll(holds: readonly Hold[]): Promise<Ending> {
   const endings = await Promise.all(holds.map((hold) => hold.end()));
   const first = (what: keyof Ending): unknown => endings.map((ending) => ending[what]).find((one) => one !== undefined);

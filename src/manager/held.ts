@@ -21,9 +21,9 @@ export interface Held {
    */
   readonly fencingToken: bigint;
   /**
-   * The same token by the store that it comes from, and with `api: 'both'` that of the other store, too: {@link Held.fencingToken}
-   * is then the one of v2. While you move from v2 to v3, let the resource check each of them against the highest that it has seen
-   * from that store: see docs/moving.md.
+   * The fencing token of each store of etcd that the hold uses. With `api: 'both'` there are two, and {@link Held.fencingToken} is
+   * the one of v2. While you move from v2 to v3, let the resource compare each token with the highest it has seen from the same
+   * store: see docs/moving.md.
    * @example
    * for (const [store, token] of Object.entries(held.fencingTokens)) await fence.accept(`file1 ${store}`, token);
    */
@@ -31,14 +31,14 @@ export interface Held {
   /**
    * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when the client is
    * closed, after `maxHold` seconds, or TTL − margin after the last successful renewal was sent. A release does not abort it.
-   * With `api: 'v3'` the deletion of the entry is normally noticed within a second: some 150 holds of a client are watched.
+   * With `api: 'v3'`, a deletion of the entry is normally noticed within a second, for about 150 holds per client.
    */
   readonly signal: AbortSignal;
   /** Returns the seconds for which the lock is certain to be held, even if no renewal succeeds; 0 once lost or released. */
   expiresIn(): number;
   /**
-   * Throws unless the lock is held. Call it right before work that must not happen without the lock. Notices a loss that no
-   * timer could report yet, such as after the process was suspended.
+   * Throws unless the lock is held. Call it right before work that must not happen without the lock. Also notices a
+   * loss that no timer has reported yet, such as after the process was suspended.
    * @throws {EtcdLockLost} when the lock was lost
    * @throws {EtcdLockReleased} when it was released
    */

@@ -49,7 +49,7 @@ export class Hold implements Enclosing {
   readonly #loss = new Scope();
   readonly #nested = new Set<Promise<void>>();
   readonly #identity: string | undefined;
-  /** The entry stays in the queue until then, whenever the hold ends; undefined: it does not. */
+  /** Until when the entry stays in the queue, even if the hold ends earlier. Undefined: it is removed when the hold ends. */
   #atLeast: Deadline | undefined;
   #maxHold = 0;
   #limit = Deadline.never;
@@ -70,7 +70,7 @@ export class Hold implements Enclosing {
     const { fencingTokens = {} } = lease.ticket;
     this.held = new HeldView({ name, mode, key: lease.entry.key, uuid, fencingToken, fencingTokens }, watched);
     turn.holder = () => holderOf(lease.ticket.path, { ...this.#entry, ttl: Math.ceil(this.#expiresIn) });
-    // Before the listeners: the lease may be lost already.
+    // Must come before the listeners below: if the lease is lost already, they are called at once.
     trace.holds(this.held);
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));
     addAbortListener(this.#loss, (error) => trace.loses(error));
@@ -83,7 +83,7 @@ export class Hold implements Enclosing {
     return this.held.name;
   }
 
-  /** Begins the times that a hold may and must last. To be called once all locks of its request are held. */
+  /** Starts the times `holdAtLeast` and `maxHold`. Call this once all locks of the request are held. */
   begin({ holdAtLeast, maxHold }: Pick<CheckedRequest, 'holdAtLeast' | 'maxHold'>): this {
     this.#atLeast = Deadline.after(holdAtLeast);
     this.#maxHold = maxHold;
@@ -184,7 +184,7 @@ export class Hold implements Enclosing {
     return { lost, cleanupError };
   }
 
-  /** Removes the key, or leaves it to expire. Resolves to undefined, or to why that is not done yet. */
+  /** Removes the key, or leaves it to expire. Resolves to undefined if that is done, otherwise to the error that prevented it. */
   async #remove(): Promise<unknown> {
     removeAbortListener(this.store.pending.closing, this.#onClosing);
     this.#cancelLimit();
@@ -193,7 +193,7 @@ export class Hold implements Enclosing {
     const { value } = ticket;
     const until = this.#atLeast?.passed ? undefined : this.#atLeast;
     const forget = () => alive.delete(value);
-    // An entry that is kept is no leftover: this process must not evict it for its `identity`.
+    // An entry kept by `holdAtLeast` is not a leftover: requests of this process with the same `identity` must not evict it.
     if (!until || this.#identity === undefined) forget();
     else atDeadline(until, forget, { ref: false });
     const leaving = new Leaving(ticket);
@@ -211,7 +211,7 @@ interface Watched {
   readonly assertHeld: () => void;
 }
 
-/** What a {@link HeldView} says of its hold. */
+/** The fields of a {@link HeldView} that never change. */
 type Facts = Pick<Held, 'name' | 'mode' | 'key' | 'uuid' | 'fencingToken' | 'fencingTokens'>;
 
 class HeldView implements Held {

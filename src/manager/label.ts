@@ -2,8 +2,8 @@ import { hostname } from 'node:os';
 import { checkName } from '../recipe/option-checks.ts';
 
 /**
- * Maximum bytes of a label. On etcd v2, the request line of a removal contains the label, with up to five characters a byte, beside
- * the name and the identity; see `MAX_NAME_LENGTH` in v2/paths.ts.
+ * Maximum bytes of a label. On etcd v2, the request line of a removal contains the label, with up to five characters per byte, and
+ * also the name and the identity; see `MAX_NAME_LENGTH` in v2/paths.ts.
  */
 const LONGEST_LABEL = 100;
 /** Enough for a colon and any process id. */
@@ -18,7 +18,7 @@ export function labelOf(host: string, pid: number): string {
 export const DEFAULT_LABEL = labelOf(hostname(), process.pid);
 
 /**
- * Returns the label to write; undefined if it is switched off.
+ * Checks a label. Returns the label to write; undefined for `''`, which means none.
  * @throws {TypeError | RangeError} unless the label is a well-formed string of at most {@link LONGEST_LABEL} bytes
  */
 export function checkLabel(label: unknown): string | undefined {

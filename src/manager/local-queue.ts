@@ -43,15 +43,15 @@ export class Line<T extends Linked<T>> {
   }
 }
 
-/** The turn of one request in this process: the request may enter the store's queue. */
+/** The turn of one request in this process. A request that has its turn may enter the store's queue. */
 export interface Turn {
-  /** Call this when the request's entry is in the store's queue: every later entry is then served after it. */
+  /** Call this when the request's entry is in the store's queue. Later requests may then enter the queue behind it. */
   queued(): void;
   /** Returns the holder of the lock, if known. The requests that wait behind this one report it when they time out. */
   holder: () => LockHolder | undefined;
-  /** Returns why requests to etcd fail at the moment, if they do. Reported in the same way. */
+  /** Returns why requests to etcd fail at the moment, if they do. Waiting requests report it too when they time out. */
   trouble: () => Error | undefined;
-  /** Call this when the request has given up its entry, or has failed to make one. */
+  /** Ends the turn. Call this when the request has given up its entry, or has failed to create one. */
   end(): void;
   /**
    * Ends the turn before the entry is removed, if the next request may replace the entry. Returns whether the turn has ended: the
@@ -129,7 +129,7 @@ export class LocalQueue {
   #arriving = 0;
 
   /**
-   * @param path of the store's queue
+   * @param path directory of the store's queue
    * @param closing aborts when the client is closed
    * @param onIdle called when no request waits or has a turn
    */
@@ -212,7 +212,7 @@ export class LocalQueue {
       this.#admit();
     };
     const handOver = (entry: Leaving): boolean => {
-      // A shared request is not the only one that enters after this turn.
+      // Only between two exclusive requests: several shared requests may have their turns at the same time.
       if (mode === 'shared' || this.#waiting.first?.mode !== 'exclusive') return false;
       this.#leaving = entry;
       end();

@@ -72,7 +72,7 @@ export class LockManager {
    *
    * If the callback throws, the call rejects with the same error, and an error of the lock is attached as `lockError`. If the
    * key cannot be removed within a second, the removal is retried in the background, without effect on the result. A lost
-   * lock is not acquired again. With `holdAtLeast`, the call resolves as soon as the key has its last TTL. Temporary failures,
+   * lock is not acquired again. With `holdAtLeast`, the call resolves as soon as the key has its final TTL. Temporary failures,
    * such as an outage, are retried as by `Lock.acquire`. If the own entry expires or is removed while waiting, the request queues
    * up again at the end, until its `timeout` has passed.
    * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
@@ -95,13 +95,13 @@ export class LockManager {
   ): Promise<T>;
   request<T>(name: string, options: RequestOptions, callback: (held: Held | null) => T | PromiseLike<T>): Promise<T>;
   /**
-   * Waits for all the locks, runs the callback while they are held, and releases them. With `ifAvailable`, the callback gets null if
-   * one of them is taken, and none is taken then.
+   * Waits for all the locks, runs the callback while they are held, and releases them. With `ifAvailable`, the callback gets null
+   * if one of the locks is taken; the request then holds none of them.
    *
-   * Locks are acquired one after the other, always in the same order: requests that name the same locks in another order cannot
-   * deadlock. (A request inside the callback of another one can.) The options apply to each lock, but `timeout` to the whole wait;
-   * `holdAtLeast` and `maxHold` begin when all are held. A lock that is lost while the request waits for the next one is
-   * acquired again, unless there is an `identity`.
+   * Locks are acquired one after the other, in an order that does not depend on the order of `names`. So two such requests cannot
+   * deadlock each other. (A request inside the callback of another one can.) The options apply to each lock, but `timeout` to the
+   * whole wait; `holdAtLeast` and `maxHold` begin when all are held. If a lock is lost while the request waits for another one, the
+   * request releases all its locks and begins again, unless it has an `identity`.
    * @param names must differ
    * @example
    * await locks.request(['account/1', 'account/2'], async (held) => transfer(held.get('account/1').fencingToken));
@@ -187,8 +187,8 @@ export class LockManager {
   }
 
   /**
-   * Returns the holders and waiters of one lock, or of all locks below the client's lock prefix if there is no name, in the
-   * order they are served. Reads by quorum. Includes the entries of all clients, python-etcd's too.
+   * Returns the holders and waiters of one lock, in the order they are served. Without a name, returns those of all locks below the
+   * client's lock prefix. Reads by quorum. Includes the entries of all clients, python-etcd's too.
    *
    * Omits requests that wait inside a process and have no entry yet. Without a name, also omits locks with a "_" at the start
    * of their name or after a "/": etcd v2 hides them.
@@ -204,13 +204,13 @@ export class LockManager {
 
   /**
    * Removes entries of a lock that their owners have left behind, such as those of a crashed process with a long TTL. Resolves to
-   * the entries that are gone then; none if nobody holds the lock, or no entry has the `uuid`. An entry whose value has changed
-   * since it was read is not removed.
+   * the entries that are then gone; to an empty array if nobody holds the lock, or no entry has the `uuid`. An entry whose value
+   * has changed since it was read is not removed.
    *
    * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to work until
-   * it notices the loss**: in this package within a third of its TTL, on etcd v3 within a second; with python-etcd never. So stop it
-   * first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed waiter of this package
-   * that is still alive queues up again at the end.
+   * it notices the loss**: in this package within a third of its TTL, on etcd v3 within a second; with python-etcd never. So stop
+   * the holder first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed waiter of
+   * this package that is still alive queues up again at the end.
    * @example
    * const removed = await locks.release('nightly-report', { force: true });
    * @throws {EtcdLockHeld} if an entry with that `uuid` holds the lock and `force` is not set; then nothing is removed
@@ -236,7 +236,7 @@ export class LockManager {
     };
   }
 
-  /** One of several locks has the events of a request of its own, which resolves when that lock is held. */
+  /** Acquires one of several locks. Publishes the events of a separate request for it, which resolves once the lock is held. */
   async #takeTraced({ name, queue }: Part, request: CheckedRequest): Promise<Hold | undefined> {
     const trace = new Trace(name, request.mode, request.identity);
     let hold: Hold | undefined;

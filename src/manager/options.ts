@@ -16,8 +16,8 @@ interface Common {
   readonly timeout?: number | undefined;
   /**
    * A name that **only one live process can have**, at most 200 bytes, such as the name of a pod in a StatefulSet. A restarted
-   * process evicts the entries of its crashed predecessor instead of waiting for them to expire, also one that `holdAtLeast`
-   * keeps. Default: none.
+   * process evicts the entries of its crashed predecessor instead of waiting for them to expire, including one that
+   * `holdAtLeast` keeps. Default: none.
    */
   readonly identity?: string | undefined;
   /**
@@ -36,14 +36,14 @@ interface Common {
    */
   readonly maxHold?: number | undefined;
   /**
-   * Who makes the request, for people: shown by `query()`, by errors of others that wait, and by the command line. At most 100
+   * Who makes the request, for people: shown by `query()`, by the errors of other waiters, and by the command line. At most 100
    * bytes; `''`: none. Unlike `identity`, it need not be unique and never evicts an entry. Everyone who can read the lock's
    * queue can read it. Default `hostname:pid`.
    */
   readonly label?: string | undefined;
 }
 
-/** Options of a manager: defaults for its requests, and how long its leases count. */
+/** Options of a manager: defaults for its requests, and the margin of its leases. */
 export interface LockManagerOptions extends Common {
   /**
    * Seconds by which the clocks of etcd's members may differ. A lease counts as lost this long before its TTL has passed.
@@ -148,9 +148,9 @@ function checkCommon(
   return { ttl, timeout, deadline: limitOf(timeout), identity, label: checkLabel(label), margin, holdAtLeast, maxHold };
 }
 
-/** @throws {RangeError} if the minimum of a hold is too long; the message shows it */
+/** @throws {RangeError} if `holdAtLeast` is too long; the message shows it */
 function checkHoldAtLeast(least: number, most: number): void {
-  // The rest of the time becomes a TTL.
+  // The release sets the TTL of the entry to the rest of `holdAtLeast`, so the maximum of a TTL applies.
   if (least > LONGEST_TTL) throw new RangeError(`holdAtLeast must be at most ${LONGEST_TTL}, got ${show(least)}`);
   if (most > 0 && least > most) throw new RangeError(`holdAtLeast must be at most maxHold ${most}, got ${show(least)}`);
 }

@@ -12,8 +12,8 @@ export interface ReleaseOptions {
   /** The uuid of the entry to remove, as `query()` shows it. Default: all entries that hold the lock. */
   readonly uuid?: string | undefined;
   /**
-   * Whether to remove an entry that holds the lock. The next waiter then gets the lock at once, but the removed holder works on
-   * until it notices the loss. Default false.
+   * Whether to remove an entry that holds the lock. The next waiter then gets the lock at once, but the removed holder
+   * continues to work until it notices the loss. Default false.
    */
   readonly force?: boolean | undefined;
 }

@@ -30,9 +30,9 @@ export function partsOf(store: LockStore, names: readonly string[]): readonly Pa
 }
 
 /**
- * Acquires the locks one after the other, in the order of their paths: as every request does so, none of them waits in a circle.
- * If a lock is lost while the request waits for a later one, releases all and begins again. Resolves to undefined if a lock is
- * taken and the request must not wait. Holds no lock unless it holds all.
+ * Acquires the locks one after the other, in the order of their paths. Every request uses this order, so that requests cannot
+ * deadlock. If a lock is lost while the request waits for a later one, releases all and begins again. Resolves to undefined if a
+ * lock is taken and the request must not wait. Holds no lock unless it holds all.
  * @throws what `takeOne` throws
  */
 export async function takeSeveral(

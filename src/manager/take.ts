@@ -15,13 +15,13 @@ import type { Turn } from './local-queue.ts';
 import type { CheckedRequest } from './options.ts';
 import type { Trace } from './trace.ts';
 
-/** Milliseconds before a request queues up again. Somebody may remove each of its entries at once. */
+/** Delays in milliseconds before a request queues up again. They grow, because somebody may remove each new entry at once. */
 export const REQUEUE_AFTER = { first: 100, most: 5_000 };
 
 /** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */
 export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint; readonly uuid: string };
 
-/** What {@link take} reports to. */
+/** The objects that {@link take} notifies. */
 export interface Reports {
   readonly trace: Trace;
   readonly turn: Turn;

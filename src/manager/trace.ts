@@ -128,20 +128,20 @@ export class Trace implements RequestTrace, RenewalObserver {
     events.wait.publish(this);
   }
 
-  /** The request has an entry. */
+  /** Records the entry that the request now has. */
   enters({ key }: OwnEntry, uuid: string): void {
     this.key = key;
     this.uuid = uuid;
   }
 
-  /** The first read of the queue has shown the entry. */
+  /** Publishes `queued`: the first read of the queue has shown the entry. */
   queues(standing: Standing): void {
     if (!events.queued.hasSubscribers) return;
     this.position = positionIn(standing);
     events.queued.publish(this);
   }
 
-  /** The entry was lost while waiting. The request queues up again with another one. */
+  /** Publishes `requeued`: the entry was lost while waiting, and the request queues up again with another one. */
   requeues(cause: unknown): void {
     this.requeueCause = cause;
     events.requeued.publish(this);
@@ -186,14 +186,14 @@ export class Trace implements RequestTrace, RenewalObserver {
     this.ends('held');
   }
 
-  /** The request neither waits nor holds any longer. Further calls have no effect. */
+  /** Publishes `outcome`: the request neither waits nor holds any longer. Further calls have no effect. */
   ends(outcome: RequestOutcome): void {
     if (this.outcome) return;
     this.outcome = outcome;
     events.outcome.publish(this);
   }
 
-  /** The call rejected. If the request had not ended before, the lock is the reason, and not the callback. */
+  /** Publishes the outcome of a call that rejected before the request ended: the error is of the lock, not of the callback. */
   #fails(error: unknown, signal: AbortSignal | undefined): void {
     if (this.outcome) return;
     this.error = error;

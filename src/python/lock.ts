@@ -26,8 +26,8 @@ export interface Contender extends Entry, EntryValue {}
 
 /**
  * Works like python-etcd's `Lock`, call for call, and on etcd v2 in the same queue. A lock's entry is the key
- * `<lockPrefix>/<name>/<sequence>` with the lock's uuid as value; on etcd v3 a random id stands in place of the sequence. The first
- * entry holds the lock.
+ * `<lockPrefix>/<name>/<sequence>` with the lock's uuid as value. On etcd v3 the key ends in an id made from the uuid, instead of
+ * the sequence. The first entry holds the lock.
  *
  * Calling `acquire` again on the same object renews the TTL. Calls of `acquire` and `setUuid` on one object run one after
  * another. `release` makes a waiting `acquire` reject.
@@ -95,8 +95,8 @@ export class Lock {
 
   /**
    * The fencing token: greater than the token of every earlier hold. On etcd v2 it is the number in the key of the own entry; on
-   * etcd v3 the revision of the store when the lock was acquired. Send the token with each write. A resource that refuses tokens lower than the highest it has seen is then safe from holders that have lost the
-   * lock but do not know yet.
+   * etcd v3 the revision of the store when the lock was acquired. Send the token with each write, and let the resource refuse every
+   * token lower than the highest it has seen. Then a holder that lost the lock without noticing does no harm.
    * @throws {EtcdValueError} "No sequence present." before the first entry
    */
   get fencingToken(): bigint {
@@ -104,7 +104,7 @@ export class Lock {
   }
 
   /**
-   * The fencing tokens of the last hold by the store that they come from: with `api: 'both'` there are two, and
+   * The fencing token of each store of etcd that the last hold used. With `api: 'both'` there are two, and
    * {@link Lock.fencingToken} is the one of v2. Empty before the first entry.
    */
   get fencingTokens(): FencingTokens {

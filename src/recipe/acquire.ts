@@ -12,7 +12,7 @@ import type { OwnEntry, Ticket } from './store.ts';
 
 const debug = createDebug('lock');
 
-/** Seconds to wait for the replacement of an older entry, whose release waits for it. */
+/** Maximum seconds to wait until the entry of an ended hold is replaced. The release of that hold waits for this too. */
 const REPLACE_WITHIN = 1;
 
 /** What {@link acquire} needs to know about the lock and the entry. */
@@ -26,7 +26,7 @@ export interface Acquisition extends Omit<Contest, 'lease'> {
   readonly renewals?: RenewalObserver | undefined;
   /** The lease of the present hold, if this lock is held already. */
   readonly lease?: Lease | undefined;
-  /** An entry that the own one may replace. */
+  /** The entry of an ended hold, which the own entry may replace. */
   readonly leaving?: Leaving | undefined;
   /** Called once the own entry is in the queue, with its lease. */
   readonly onEntered?: (lease: Lease) => void;
@@ -85,7 +85,7 @@ async function enter(acquisition: Acquisition, attempt: Attempt, lease: Lease | 
   }
 }
 
-/** Enters the queue in place of the entry that leaves. Resolves to undefined if there is none, or if that has failed. */
+/** Enters the queue and removes the `leaving` entry in one step. Resolves to undefined if there is no such entry, or on failure. */
 async function replace(
   { ticket, ttl, keepAlive, leaving }: Acquisition,
   { signal }: Attempt,
@@ -97,8 +97,8 @@ async function replace(
     registerOwn(ticket, ttl);
     return await ticket.enter(ttl, { signal: scope, failed: 0, keepAlive, replacing: leaving.ticket });
   } catch (error) {
-    // A lasting error is thrown by the next try.
-    debug('%s: not replaced: %s', leaving.ticket.path, error);
+    // If the error is permanent, the next try to enter throws it.
+    debug('entry in %s not replaced: %s', leaving.ticket.path, error);
     return undefined;
   } finally {
     scope.dispose();
@@ -106,7 +106,7 @@ async function replace(
   }
 }
 
-/** Extends the present lease if its entry was renewed, so that its signal reports later losses too. Else returns a new lease. */
+/** Returns the lease of `entry`: the present one, extended, if it has this entry, so that its signal also reports later losses. */
 function leaseFor(ticket: Ticket, entry: OwnEntry, present: Lease | undefined, margin: number | undefined): Lease {
   if (present?.valid && present.entry.key === entry.key && present.entry.rank === entry.rank) {
     present.extend(entry);

@@ -28,7 +28,7 @@ export interface AttemptLimits {
   readonly signal: AbortSignal | undefined;
   /** When `timeout` has passed. */
   readonly deadline: Deadline;
-  /** Whether the attempt was made inside a callback that still holds the same lock; undefined: it was not. */
+  /** Returns whether the attempt was made inside a callback that still holds the same lock. Undefined: it was not. */
   readonly isInsideHold?: (() => boolean) | undefined;
 }
 
@@ -41,12 +41,12 @@ const mayRetry = (error: unknown): error is EtcdException => isTransient(error) 
 /** Returns the deadline after `seconds` seconds; 0: no limit. */
 export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
 
-/** End of the message for a timeout of an attempt that its own caller may have blocked. */
+/** Added to the message of a timeout if the caller of the attempt itself holds the lock. */
 const DEADLOCK =
   '; the request was made inside the callback that holds the lock: a callback that waits for it deadlocks. ' +
   'Make the request outside, or use request() with reentrant: true';
 
-/** Returns the error for a timeout. Its message names the holder and the last failed request, if known, and a self-deadlock. */
+/** Returns the error for a timeout. Its message names the holder, the last request error and a self-deadlock, if there is one. */
 export function timedOut(
   path: string,
   { timeout, isInsideHold }: Pick<AttemptLimits, 'timeout' | 'isInsideHold'>,
@@ -72,7 +72,7 @@ export class Attempt {
   #ended = new Scope();
   /** The first entry of the queue when it was last read, if that is not the own entry. */
   #first: Entry | undefined;
-  /** Error of the last request, if possible one that names members; undefined if the request succeeded. */
+  /** Error of the last failed request, preferably one that names members; undefined after a request that succeeded. */
   #trouble: Error | undefined;
 
   /**

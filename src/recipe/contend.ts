@@ -12,7 +12,7 @@ const debug = createDebug('lock');
 /** What {@link contend} needs to know about the queue and the own entry. */
 export interface Contest {
   readonly queue: QueueStore;
-  /** Has entered the queue. */
+  /** The ticket of the own entry, which is in the queue. */
   readonly ticket: Ticket;
   readonly lease: Lease;
   readonly mode: LockMode;

@@ -7,8 +7,8 @@ const CHECKS = 4;
 const BLOCKED = 50;
 
 /**
- * Sleeps until a point on the monotonic clock, in several short sleeps. Resolves early if the event loop was blocked during a
- * sleep, and another block of that length would end after that point. Does not keep the process alive.
+ * Sleeps until `due`, in several short sleeps. Resolves early if the event loop was blocked during a sleep, and another block of
+ * that length would end after `due`: the work that is due would then be late. Does not keep the process alive.
  * @param due milliseconds on the monotonic clock
  * @throws the signal's reason when it aborts
  */

@@ -24,8 +24,8 @@ const REPORT = 0.05;
 const STOPPED = new Error('the renewals of the lease were stopped');
 
 /**
- * The time during which the own entry of a ticket certainly exists: TTL − margin, counted on the local monotonic clock from when
- * the write that set the TTL was sent. A lost lease stays lost, even if a later read shows the entry.
+ * The time during which the own entry of a ticket certainly exists: TTL − margin on the local monotonic clock. It begins when the
+ * write that set the TTL was sent. A lost lease stays lost, even if a later read shows the entry.
  */
 export class Lease {
   readonly ticket: Ticket;
@@ -64,7 +64,7 @@ export class Lease {
     return this.#entry;
   }
 
-  /** Whether the lease was lost after its deadline. False if it was lost earlier: somebody removed or replaced the entry. */
+  /** Whether the deadline had passed when the lease was lost. False after an earlier loss, such as by removal of the entry. */
   get expired(): boolean {
     return this.#expired;
   }
@@ -92,7 +92,7 @@ export class Lease {
     this.update(entry);
   }
 
-  /** Moves the deadline to what the entry has now, whether that is earlier or later. */
+  /** Sets the deadline by the TTL of `entry`. The new deadline may be earlier or later than the old one. */
   update(entry: OwnEntry): void {
     this.#entry = entry;
     this.#deadline = this.#deadlineOf(entry.granted, entry.sentAt);
@@ -100,8 +100,8 @@ export class Lease {
   }
 
   /**
-   * Moves the deadline to what a write of this TTL would make it, if that is earlier. Call this before sending such a write: the
-   * store may commit the write even if the answer is lost.
+   * Sets the deadline that a write of this TTL would result in, if it is earlier than the present one. Call this before sending
+   * such a write: the store may commit the write even if the answer is lost.
    */
   limit(ttl: number | null): void {
     const limit = this.#deadlineOf(ttl, now());
@@ -118,7 +118,7 @@ export class Lease {
     void this.#renewUntil(this.#renewals);
   }
 
-  /** Call this once the lock is held: the store may notice a loss before the next renewal does. */
+  /** Makes the store report a loss when it notices one, which may be before the next renewal. Call this once the lock is held. */
   watch(): void {
     this.#endWatch ??= this.ticket.watch?.((why) => this.lose(why));
   }
@@ -184,13 +184,13 @@ export class Lease {
     }
   }
 
-  /** Sends one renewal, with the time left as its timeout. Keeps a temporary error for the next retry, and throws any other. */
+  /** Sends one renewal, with the time left as its timeout. Keeps an error that may pass in `#trouble`, and throws any other. */
   async #renewOnce(signal: Source, triedAt: number): Promise<void> {
     this.#isRenewing = true;
     try {
       const timeout = Math.max(this.#deadline.remaining / 1000 - REPORT, REPORT);
       const entry = await this.ticket.renew({ signal, timeout });
-      // The answer came too late, perhaps because this process was suspended: the deadline decides.
+      // An answer after the deadline does not extend the lease: this process may have been suspended.
       if (signal.aborted || !this.valid) return;
       this.extend(entry);
       this.#observer?.renewed(entry, triedAt);

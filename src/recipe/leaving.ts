@@ -1,10 +1,10 @@
 import { giveUp } from './give-up.ts';
 import type { Ticket } from './store.ts';
 
-/** The entry of a hold that has ended, until the next request of this process has replaced it, or it is removed by itself. */
+/** The entry of an ended hold, until the next request of this process replaces it. If none does, {@link settle} removes it. */
 export class Leaving {
   readonly ticket: Ticket;
-  /** Resolves as {@link giveUp} does, once {@link settle} has removed the entry. */
+  /** Resolves to the result of {@link giveUp}, which {@link settle} calls. */
   readonly left: Promise<unknown>;
   #resolve: (outcome: Promise<unknown>) => void = () => {};
   #isSettled = false;
@@ -18,7 +18,7 @@ export class Leaving {
     return this.#isSettled;
   }
 
-  /** Removes the entry unless it was replaced. To be called in any case, any number of times. */
+  /** Removes the entry unless it was replaced. Must be called in every case; further calls have no effect. */
   settle(): Promise<unknown> {
     if (!this.#isSettled) this.#resolve(giveUp(this.ticket));
     this.#isSettled = true;

@@ -19,8 +19,8 @@ export const blocks = ({ value }: Pick<Entry, 'value'>, mode: LockMode): boolean
   mode === 'exclusive' || !isShared(value);
 
 /**
- * Returns the entry that the own entry has to wait for: of the entries before the own one, the nearest that blocks it. Returns
- * undefined if the own entry holds the lock.
+ * Returns the entry that the own entry has to wait for: the nearest entry before it that blocks it. Returns undefined if the own
+ * entry holds the lock.
  *
  * Exclusive mode follows the recipe of ZooKeeper and python-etcd, shared mode that of Curator's read lock.
  * @param entries the whole queue in any order, including the own entry

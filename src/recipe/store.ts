@@ -48,16 +48,16 @@ export interface Standing {
    * waiting: a long queue takes much memory.
    */
   readonly ahead?: (() => readonly Entry[]) | undefined;
-  /** The own entry, if the read has changed how long the store keeps it. Default: as of its last write. */
+  /** The own entry, if this call changed how long the store keeps it. Default: as of its last write. */
   readonly own?: OwnEntry | undefined;
 }
 
 /**
- * The fencing tokens of one hold, by the store of etcd that they come from: with `api: 'both'` there are two. Tokens of the same
- * store grow with every hold; those of different stores cannot be compared.
+ * The fencing tokens of one hold: one for each store of etcd that it uses, so two with `api: 'both'`. Tokens of one store grow with
+ * every hold; tokens of different stores cannot be compared.
  */
 export interface FencingTokens {
-  /** The number of the entry on etcd v2. */
+  /** The number in the key of the entry on etcd v2. */
   readonly v2?: bigint;
   /** The revision of etcd v3 when the lock was acquired. */
   readonly v3?: bigint;
@@ -80,8 +80,8 @@ export interface EnterOptions extends StoreCall {
   /** Whether the entry will be renewed from then on. If not, nothing may keep it past its TTL. */
   readonly keepAlive: boolean;
   /**
-   * A replaceable ticket of this queue that has been released: its entry is removed in the same step as the new one is appended,
-   * if possible. Call its `leave` in any case.
+   * The replaceable ticket of an ended hold in this queue. If possible, its entry is removed in the same step that appends the
+   * new one. The caller must call its `leave` in every case.
    */
   readonly replacing?: Ticket | undefined;
 }
@@ -92,7 +92,7 @@ export interface RenewalOptions extends StoreCall {
 }
 
 export interface LeaveOptions extends StoreCall {
-  /** When the entry may be gone. Until then it stays in the queue, not renewed any more. Default: it is removed at once. */
+  /** Until when the entry stays in the queue, without renewals. Default: it is removed at once. */
   readonly until?: Deadline | undefined;
 }
 
@@ -143,17 +143,17 @@ export interface Ticket {
   /** Reads the own entry; resolves to the error that says why it is lost, if it is. */
   verify(): Promise<Error | undefined>;
   /**
-   * Calls `onLost` once if the store notices, before a renewal does, that the own entry is gone or no longer the same. Returns the
-   * function that ends this. A store without this method leaves all losses to `renew`.
+   * Calls `onLost` once if the store notices, before a renewal does, that the own entry is gone or no longer the same. Returns a
+   * function that stops the watch. In a store without this method, only `renew` finds a loss.
    */
   watch?(onLost: (why: Error) => void): () => void;
   /**
    * Removes the own entry, or leaves it to expire: with `until`, sets its TTL to the time left, rounded up to whole seconds.
    * Resolves once the entry is certainly gone or has that TTL; a lost entry is not created again. Rejects when the store could
    * not be reached or the signal aborts. The work is then retried in the background until it succeeds, or until the store
-   * refuses it and the entry has expired; an entry whose time has passed is removed. Until then `pending` lists the entry's key,
-   * or the queue's path if the key is unknown. A later ticket with the same value takes over the removal, so that the removal
-   * never deletes the later ticket's entry.
+   * refuses it and the entry has expired; after `until`, a retry removes the entry. While this work lasts, `pending` lists the
+   * entry's key, or the queue's path if the key is unknown. A later ticket with the same value takes over the removal, so that
+   * the removal never deletes the later ticket's entry.
    */
   leave(options?: LeaveOptions): Promise<void>;
 }
@@ -188,7 +188,7 @@ export interface LockStore {
   /** What `close()` of the client waits for. */
   readonly pending: PendingWork;
   /**
-   * Makes no request.
+   * Returns the queue of a lock. Makes no request.
    * @throws {TypeError | RangeError} for a name that is invalid in this store; the message shows the name
    */
   queue(lock: string): QueueStore;

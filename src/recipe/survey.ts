@@ -1,4 +1,4 @@
-/** What people read and repair: the command line shows more of a queue than the recipe needs. Each store has its `Surveyor`. */
+/** What the command line reads and repairs: it shows more of a queue than the recipe needs. Each store has its `Surveyor`. */
 import type { Source } from '../cancellation.ts';
 import { type EntryValue, parseValue } from './entries/entry-value.ts';
 import type { Entry, StoreCall } from './store.ts';
@@ -20,7 +20,7 @@ export interface LockQueue {
   readonly ignored: readonly string[];
 }
 
-/** Fields of every survey: the index of the store at the time of the read (on etcd v3 its revision), and the cluster that answered. */
+/** Fields of every survey: the store's index (on etcd v3: revision) at the time of the read, and the cluster that answered. */
 export interface ReadAt {
   readonly index: number;
   readonly clusterId: string | undefined;
@@ -49,7 +49,7 @@ export interface QueueChange {
 export type Removal = 'removed' | 'gone' | 'changed' | 'absent' | 'present';
 
 export interface PruneOptions {
-  /** Whether to remove nothing. */
+  /** Whether to yield the names only, and remove nothing. */
   readonly dryRun: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface Surveyor {
   next(survey: QueueSurvey, options: { readonly signal: Source }): Promise<readonly QueueChange[] | undefined>;
   /** Removes an entry, unless its value has changed since it was read. */
   remove(entry: ParsedEntry): Promise<Removal>;
-  /** Removes what locks that nobody uses have left in the store, and yields their names. */
+  /** Removes what unused locks have left in the store, and yields the names of these locks. */
   prune(prefix: string, options: PruneOptions): AsyncIterable<string>;
 }
 

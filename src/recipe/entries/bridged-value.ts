@@ -1,7 +1,7 @@
 /**
- * What a bridge to both stores adds to the value of a client's entry. By it, every such bridge knows that it has to enter the queue
- * on v3 for that client. For people it is a label, or the end of one: `<uuid>@via bridge`. No other client makes such a value: it
- * percent-encodes the space in a label.
+ * What a bridge to both stores adds to the value of a client's entry. It marks the entries for which every such bridge also enters
+ * the queue on v3. People read it as a label, or as the end of one: `<uuid>@via bridge`. No other client writes such a value: in a
+ * label, the space is percent-encoded.
  */
 const MARK = '@via bridge';
 

@@ -5,8 +5,8 @@ export type LockMode = 'exclusive' | 'shared';
  * The parts of an entry's value, `[shared:][id:<identity>:]<uuid>[@<label>]`. Entries of python-etcd and of `Lock` have only a
  * uuid as value, so they are exclusive.
  *
- * The label is percent-encoded. So the value has no ":" after the uuid, and versions that know no labels find the same mode and
- * identity in it.
+ * The label is percent-encoded, so the value has no ":" after the uuid. Versions of this package without labels therefore read the
+ * same mode and identity from it.
  */
 export interface EntryValue {
   /** Whether the entry shares the lock. */

@@ -4,14 +4,14 @@ export interface Entry {
   readonly key: string;
   /** `[shared:][id:<identity>:]<uuid>[@<label>]`: the mode of the entry, and the identity, uuid and label of its owner. */
   readonly value: string;
-  /** Position in the queue: a lower rank is served first. On etcd v2 the number that names the key. */
+  /** Position in the queue: a lower rank is served first. On etcd v2: the number in the key. */
   readonly rank: bigint;
   /** Whole seconds left when the entry was read, rounded up; undefined if it never expires. */
   readonly ttl: number | undefined;
 }
 
 /**
- * Returns what the entries of one client have in common on etcd v2 and v3, where their keys differ: the value. That of a client of
- * Go's Mutex is empty, and such a client is in one of the two only.
+ * Returns an id that is the same for both entries of a client on etcd v2 and v3: the value, because the keys differ. If the value
+ * is empty, as with Go's Mutex, returns the key: such a client has an entry on only one of the two.
  */
 export const sharedIdOf = ({ key, value }: Pick<Entry, 'key' | 'value'>): string => (value === '' ? key : value);

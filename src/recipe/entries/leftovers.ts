@@ -6,9 +6,9 @@ const registry = globalThis as { [ALIVE]?: Set<string> };
 registry[ALIVE] ??= new Set();
 
 /**
- * The values of the entries that requests of this process use now, in any queue: these entries are not leftovers. An entry given
- * up is one, unlike in own-entries.ts, even if it could not be removed yet. Shared by all copies of this package in the process,
- * because npm may install several.
+ * The values of the entries that requests of this process use now, in any queue: these entries are not leftovers. An entry that
+ * was given up is a leftover even if it could not be removed yet; own-entries.ts still has it then. Shared by all copies of this
+ * package in the process, because npm may install several.
  */
 export const alive = registry[ALIVE];
 

@@ -8,19 +8,19 @@ const registry = globalThis as { [OWN]?: Map<string, number> };
 registry[OWN] ??= new Map();
 
 /**
- * The entries that this process may have in a queue, each with the time on the monotonic clock until which it may be there. Also
- * those given up that could not be removed yet: unlike `alive` in leftovers.ts, this is for messages, and evicts nothing.
+ * The entries that this process may have in a queue, each with the time on the monotonic clock until which it may be there.
+ * Includes entries that were given up but could not be removed yet. Used for messages only: evictions use `alive` in leftovers.ts.
  * Shared by all copies of this package in the process.
  */
 const own = registry[OWN];
 
-/** Number of entries at which those that have expired are deleted. */
+/** When there are this many entries, those that have expired are deleted from the map. */
 let sweepAt = 1000;
 
 const idOf = ({ path, value }: Id): string => `${path} ${value}`;
 
 /**
- * Registers an entry as one of this process. Call this before a write that creates the entry, and after each that extends it.
+ * Registers an entry as one of this process. Call this before a write that creates the entry, and after each write that extends it.
  * @param ttl seconds; null: the entry never expires
  */
 export function registerOwn(entry: Id, ttl: number | null): void {
@@ -31,7 +31,7 @@ export function registerOwn(entry: Id, ttl: number | null): void {
   sweepAt = Math.max(1000, 2 * own.size);
 }
 
-/** Call this when the entry is certainly gone. */
+/** Undoes {@link registerOwn}. Call this when the entry is certainly gone. */
 export const unregisterOwn = (entry: Id): boolean => own.delete(idOf(entry));
 
 /** Whether an entry of the queue at `path` with this value is one of this process. */
