@@ -167,6 +167,29 @@ test('the entry of a native client is renewed without its lease, which may have 
   await held.release();
 });
 
+test.each([1, 3])('a removal is repeated if the entry has changed since it was read: %d times', async (times) => {
+  const { dir, entries } = await setUp();
+  const proxy = await useProxy();
+  const keys = useKeys(await useBridge({ endpoints: proxy.url }));
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  let changes = 0;
+  proxy.intercept(({ body }) => {
+    if (!body.includes('request_delete_range') || changes === times) return undefined;
+    changes += 1;
+    const [key, value] = [base64(`${dir}/${VALUE}`), base64(`changed ${changes}`)];
+    return { hold: gateway('/kv/put', { key, value, ignore_lease: true }) };
+  });
+  const removal = keys.delete(node.key);
+  if (times === 1) {
+    expect(await removal).toMatchObject({ action: 'delete', prevNode: { value: 'changed 1' } });
+    expect(await entries()).toEqual([]);
+  } else {
+    expect(await rejection(removal)).toBeInstanceOf(EtcdCompareFailed);
+    expect(await entries()).toMatchObject([{ value: 'changed 3' }]);
+    await keys.delete(node.key);
+  }
+});
+
 test('conditions are compared with the entry', async () => {
   const { dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });

@@ -12,21 +12,21 @@ import type { LeaseCounts } from '../lease-counts.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 
 /**
- * Which leases a bridge has made, for one entry each: the highest bits of their ids. Others may have further entries. This package's
- * own clients never choose such an id.
+ * The highest bits of the ids of leases that a bridge has created, each for one entry. A bridge ends only such leases, because
+ * others may have further entries. This package's own clients never choose such an id.
  */
 const OWN_LEASES = 0x2b715cn;
 const freshLease = (): string => String((OWN_LEASES << 40n) | BigInt(`0x${randomBytes(5).toString('hex')}`));
 const isOwnLease = (lease: string | undefined): lease is string =>
   lease !== undefined && BigInt(lease) >> 40n === OWN_LEASES;
 
-/** Seconds: the TTL of an entry that is about to be made one that never expires. */
+/** TTL in seconds with which an entry that never expires is created. The entry is then detached from its lease. */
 const FIRST_TTL = 60;
 
-/** Seconds for which a bridge tries to end a lease. It would also expire. */
+/** Seconds for which a bridge tries to end a lease. If that fails, the lease expires. */
 const END_LEASES_FOR = 600;
 
-/** The entries of clients of etcd v2, each with a lease of its own: how they are read and written. */
+/** Reads and writes the entries of clients of etcd v2 on etcd v3. Each entry has a lease of its own. */
 export class BridgedEntries {
   readonly #client: V3Client;
   readonly #leases: LeaseCounts;
@@ -51,7 +51,8 @@ export class BridgedEntries {
 
   /**
    * Creates an entry with a lease of its own. If it exists, renews it.
-   * @param signal aborts when the client hangs up. A bridge that was stopped then creates no entry that nobody would remove.
+   * @param signal aborts when the client hangs up, for example while this process is suspended. Then no entry is created, because
+   *   nobody would remove it.
    */
   async append(key: string, value: string, ttl: number | null, signal?: Source): Promise<V3Entry> {
     for (;;) {
@@ -66,7 +67,7 @@ export class BridgedEntries {
       if (isNew && ttl !== null) return own;
       if (!isNew) this.#end(lease);
       if (own.value !== value) throw etcdError(105, `${key} has another value`, 0);
-      // An older request with the same value may only prolong its entry: not put it on a lease that was granted long ago.
+      // Do not move an existing entry to this lease: this may be an old request, whose lease was granted long ago.
       const renewed = await this.#with(isNew ? lease : undefined, () => this.renew(own, ttl));
       if (renewed) return renewed;
     }
@@ -85,7 +86,7 @@ export class BridgedEntries {
     return (await this.#with(lease, () => this.#client.requests.append(key, own))).own;
   }
 
-  /** Gives an entry its TTL again, or another one. Resolves to undefined if the entry is not the same any more. */
+  /** Renews an entry, with the same TTL or another one. Resolves to undefined if the entry is gone or has changed. */
   async renew(own: V3Entry, ttl: number | null): Promise<V3Entry | undefined> {
     const { requests } = this.#client;
     if (isOwnLease(own.lease) && ttl !== null && (await requests.grantedTo(own.lease, {})) === ttl) {
@@ -101,7 +102,10 @@ export class BridgedEntries {
     return this.#move(own, ttl === null ? undefined : await this.#grant(ttl));
   }
 
-  /** Puts an entry on another lease, and ends the one that it had if a bridge made it. */
+  /**
+   * Moves an entry to another lease, or to none. Ends its previous lease if a bridge created that. Resolves to undefined if the
+   * entry is gone or has changed.
+   */
   async #move(own: V3Entry, lease: string | undefined): Promise<V3Entry | undefined> {
     const { value, rank, modified } = own;
     const target = { value, rank, modified, lease };
@@ -117,25 +121,28 @@ export class BridgedEntries {
     return lease;
   }
 
-  /** Removes an entry if it is still the same. */
+  /** Removes an entry unless its value has changed. Ends its lease if a bridge created that, and the entry is gone. */
   async remove({ key, value, rank, lease }: V3Entry): Promise<Made & { readonly isRemoved: boolean }> {
-    const removal = await this.#client.requests.remove(key, { value, rank }, {});
-    this.#end(lease);
+    const { requests } = this.#client;
+    const removal = await requests.remove(key, { value, rank }, {});
+    // Not removed: the entry is gone already, perhaps by an earlier attempt of this call, or has changed and needs its lease.
+    const isGone = removal.isRemoved || (await requests.get(key, {})).own?.rank !== rank;
+    if (isGone) this.#end(lease);
     return removal;
   }
 
-  /** Makes a request that puts an entry on a lease, and ends the lease if the request was certainly not carried out. */
+  /** Sends a request that attaches an entry to a lease. Ends the lease if the request was certainly not carried out. */
   async #with<T>(lease: string | undefined, request: () => Promise<T>): Promise<T> {
     try {
       return await request();
     } catch (error) {
-      // Otherwise the entry may be on it, and its client may repeat the request at another bridge.
+      // If the outcome is unknown, the lease may have the entry, and the client may repeat the request at another bridge.
       if (error instanceof EtcdException && !error.outcomeUnknown) this.#end(lease);
       throw error;
     }
   }
 
-  /** Ends a lease that a bridge made, in the background: it has no entry any more, so that it would also expire. */
+  /** Ends a lease without entries, in the background, if a bridge created it. If that fails, the lease expires. */
   #end(lease: string | undefined): void {
     if (!isOwnLease(lease)) return;
     this.#leases.ended += 1;

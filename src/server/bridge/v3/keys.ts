@@ -60,7 +60,7 @@ export class BridgedKeys implements ServedKeys {
       const at = this.#at(key);
       if (at.kind !== 'queue' || dir) throw refused(`${key} cannot be created`);
       const seconds = secondsOf(ttl);
-      // One value has one entry: python-etcd repeats a request whose answer was lost on the next member.
+      // Each value has at most one entry: after a lost answer, python-etcd repeats the append at the next member.
       const own = await this.#entries.append(
         `${key}/${value === '' ? randomBytes(16).toString('hex') : idOf(value)}`,
         value,
@@ -73,7 +73,7 @@ export class BridgedKeys implements ServedKeys {
     });
   }
 
-  /** Renews an entry. One that has expired is not created again. */
+  /** Renews an entry. Does not re-create an entry that has expired. */
   set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
     return translated(async () => {
       const at = this.#at(key);
@@ -88,7 +88,7 @@ export class BridgedKeys implements ServedKeys {
           const node = nodeOf(at.path, { ...renewed, ttl: seconds ?? undefined });
           return { ...this.#answer(), action: actionOf(options), node, prevNode: nodeOf(at.path, own) };
         }
-        if (tries === MOST_TRIES) throw etcdError(101, `${key} changes all the time`, Number(revision));
+        if (tries === MOST_TRIES) throw changedEachTime(key, revision);
       }
     });
   }
@@ -97,14 +97,18 @@ export class BridgedKeys implements ServedKeys {
     return translated(async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry') throw await this.#whyNotDeleted(at, key, options);
-      const { own, revision: before } = await this.#entries.find(at);
-      compare(own, options, Number(before));
-      const { isRemoved, revision } = await this.#entries.remove(own);
-      // Somebody else has removed it, unless an earlier request of this call has.
-      if (!isRemoved) await this.#entries.find(at);
-      const prevNode = nodeOf(at.path, own);
-      const node = removedNode(prevNode, revision);
-      return { ...this.#answer(), action: isConditional(options) ? 'compareAndDelete' : 'delete', node, prevNode };
+      for (let tries = 1; ; tries += 1) {
+        // Throws if the entry is gone: another client has removed it, or an earlier attempt of this call.
+        const { own, revision: before } = await this.#entries.find(at);
+        compare(own, options, Number(before));
+        const { isRemoved, revision } = await this.#entries.remove(own);
+        if (isRemoved) {
+          const prevNode = nodeOf(at.path, own);
+          const node = removedNode(prevNode, revision);
+          return { ...this.#answer(), action: isConditional(options) ? 'compareAndDelete' : 'delete', node, prevNode };
+        }
+        if (tries === MOST_TRIES) throw changedEachTime(key, before);
+      }
     });
   }
 
@@ -150,3 +154,6 @@ export class BridgedKeys implements ServedKeys {
     return etcdError(entries.length === 0 ? 100 : 108, key, Number(revision));
   }
 }
+
+const changedEachTime = (key: string, revision: bigint): Error =>
+  etcdError(101, `${key} was changed during each of ${MOST_TRIES} attempts`, Number(revision));
