@@ -12,7 +12,7 @@ export interface Column<Row> {
   readonly keeps?: 'start' | 'end';
 }
 
-/** Characters to which a column is truncated at most. */
+/** Minimum width in characters of a truncated column. */
 const LEAST = 12;
 const GAP = '  ';
 

@@ -11,7 +11,10 @@ export interface Listening {
   readonly host: string;
 }
 
-/** @throws {TypeError | RangeError} if one of them is invalid; the message contains the value */
+/**
+ * Checks the port and the host.
+ * @throws {TypeError | RangeError} if one of the two is invalid; the message contains the value
+ */
 export function checkListening({ port, host }: Listening): void {
   checkInteger('port', port, 0);
   if (port > 65_535) throw new RangeError(`port must be at most 65535, got ${port}`);

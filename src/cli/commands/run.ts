@@ -180,7 +180,7 @@ function check(command: string): void {
   }
 }
 
-/** Without `maxHold`: the lock stays held until the command has been stopped. */
+/** Returns the request for the lock. It has no `maxHold`, because the lock must stay held until the command has been stopped. */
 function requestOf({
   shared = false,
   ttl,

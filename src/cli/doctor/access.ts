@@ -15,7 +15,7 @@ export interface Access {
 }
 
 /**
- * Checks the options.
+ * Checks the options, and returns how to reach each member.
  * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
  */
 export function accessBy({ api = 'v2', ...given }: EtcdClientOptions): Access {
@@ -33,7 +33,7 @@ export function accessBy({ api = 'v2', ...given }: EtcdClientOptions): Access {
   return { settings: { ...checkHttpOptions(limited, '/v2'), lockPrefix }, options };
 }
 
-/** Uses one member's gateway, and closes the connections to it. */
+/** Runs `use` with a client for one member's gateway, and closes the client. */
 export async function withClient<T>(
   { options }: Access,
   url: string,

@@ -9,13 +9,16 @@ import type { ParsedEntry, Surveyor } from '../../recipe/survey.ts';
 import type { Finding } from './facts.ts';
 import { findingFor, firstOf } from './findings/finding.ts';
 
-/** How often the stores are read, and the pause in between: a client of kind both takes a moment to enter and to leave v3. */
+/**
+ * Number of reads of the stores, and milliseconds between them. One read is not enough: a client of kind both looks like one of
+ * kind v2 for a moment, before it enters v3 and after it leaves v3.
+ */
 const READS = 3;
 const PAUSE = 1000;
 
 const finding = findingFor();
 
-/** A client that has an entry, for people. */
+/** A client that has an entry, as the report shows it. */
 export interface Client {
   /** The lock. */
   readonly name: string;
@@ -23,19 +26,19 @@ export interface Client {
   readonly client: string;
 }
 
-/** Who uses the locks, by kind, as far as entries show it: a client that neither holds nor waits has none. */
+/** The clients that use the locks, by kind. A client that neither holds nor waits has no entry, and is not found. */
 export interface Kinds {
-  /** Hold on v2 alone for seconds, so they are of kind v2. */
+  /** Clients of kind v2: they held on v2 alone in all reads. */
   readonly v2: readonly Client[];
-  /** Have an entry in both stores, or use a bridge that takes locks in both. */
+  /** Clients of kind both: they had an entry in both stores in some read, or use a bridge to both. */
   readonly both: readonly Client[];
-  /** Have another entry on v2: of kind v2 or both. */
+  /** Clients of kind v2 or both: all others that had an entry on v2. */
   readonly either: readonly Client[];
-  /** Have an entry on v3 alone for seconds, so they are of kind v3. */
+  /** Clients of kind v3: they had an entry on v3 alone in all reads. */
   readonly v3: readonly Client[];
 }
 
-/** Reads both stores some times. */
+/** Reads both stores several times, and returns the clients that their entries show, by kind. */
 export async function kindsOf(v2: Surveyor, v3: Surveyor): Promise<Kinds> {
   const reads = [await readStores(v2, v3)];
   while (reads.length < READS) {
@@ -49,7 +52,7 @@ export async function kindsOf(v2: Surveyor, v3: Surveyor): Promise<Kinds> {
   return { v2: clientsOf(onlyV2), both: clientsOf(both), either: clientsOf(new Map(either)), v3: clientsOf(onlyV3) };
 }
 
-/** Returns what the kinds mean for the next step. */
+/** Returns the findings on the clients of each kind, and on whether the next step of the move is safe. */
 export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
   const onV3 = new Set(v3.map(({ name }) => name));
   const torn = v2.filter(({ name }) => onV3.has(name));
@@ -95,15 +98,15 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
 const listOf = (clients: readonly Client[]): string =>
   firstOf(clients.map(({ name, client }) => `${show(name)} by ${client}`));
 
-/** Entries by what is the same for those of one client in the two stores. */
+/** Entries by an id that is the same for the entries of one client in both stores. */
 type Entries = ReadonlyMap<string, ParsedEntry>;
 
 /** What one read of the two stores shows. */
 interface Stores {
   readonly onV2: Entries;
-  /** Also the entries that a bridge to both has made. */
+  /** Entries of clients that have one in both stores, and all entries created by a bridge to both. */
   readonly onBoth: Entries;
-  /** Hold on v2, and are not on v3. */
+  /** Entries that hold on v2, of clients that have no entry on v3 and use no bridge to both. */
   readonly heldOnV2: Entries;
   readonly onlyOnV3: Entries;
 }

@@ -14,7 +14,7 @@ export async function outcomeOf(request: Promise<unknown>): Promise<Outcome> {
   }
 }
 
-/** Returns the text of an error, without the URL of the member: the report shows it. */
+/** Returns the text of an error, without the URL of the member: the report already shows that URL. */
 function textOf(error: unknown): string {
   const [failure] = failuresOf(error);
   return errorText(failure?.error ?? error);

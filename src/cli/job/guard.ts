@@ -28,7 +28,8 @@ export interface JobEnding {
 /**
  * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: SIGTERM when a sixth of the TTL
  * is left on the lease, and SIGKILL when a thirtieth is left. If the entry is gone, someone else may already hold the lock, and
- * the job gets SIGKILL at once. A job that runs for too long is stopped in the same way, with the lease that is left then.
+ * the job gets SIGKILL at once. When `maxHold` has passed, the job gets SIGTERM. It gets SIGKILL when a thirtieth of the TTL is
+ * left on the lease as of the SIGTERM.
  */
 export async function guard(job: Job, held: Held, { ttl, maxHold }: GuardLimits): Promise<JobEnding> {
   const ended = new AbortController();
@@ -40,7 +41,7 @@ export async function guard(job: Job, held: Held, { ttl, maxHold }: GuardLimits)
   // A stopped job handles SIGTERM only after SIGCONT.
   job.family.send('SIGTERM', 'SIGCONT');
   for (let alive = true; alive && !end.passed && !held.signal.aborted; ) {
-    // Not `pause`: when the command has ended before its children, only this keeps the process alive.
+    // Not `pause`, which does not keep this process alive: the command may have ended before its children.
     await sleep(Math.min(CHECK_EVERY, end.remaining), held.signal).catch(ignore);
     // There is no check just before the deadline, because a check takes time.
     alive = end.remaining < CHECK_EVERY || job.family.alive;

@@ -30,7 +30,7 @@ interface Report {
 /**
  * Reports a wait on stderr, with the holder and the position in the queue: as a status line on a terminal, otherwise as one line
  * when the wait starts and one when the lock is acquired. Verbose: as one line per change. Quiet: not at all. Also prints a line
- * each time the entry was lost and the wait continues with another one.
+ * each time the entry is lost and the wait continues with a new entry.
  * @param wait resolves to null if the lock was not acquired
  */
 export async function withProgress<T>(
@@ -90,7 +90,7 @@ function twoLines(name: string): Report {
   };
 }
 
-/** The acquisition is one of the steps that `printSteps` prints. */
+/** Prints a line whenever the state of the wait changes. Prints none for the acquisition: `printSteps` does. */
 function changes(): Report {
   let last = '';
   return {

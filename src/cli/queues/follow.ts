@@ -16,7 +16,7 @@ export interface Follower {
 
 /**
  * Follows the queue of a lock until the signal aborts. Reads the whole queue again when events may have been missed, and reports
- * the differences. So it reports each new and each removed entry once, except an entry that came and went in between.
+ * the differences. So it reports each added and each removed entry once, except an entry that was added and removed in between.
  * @throws the signal's reason, and errors that are not temporary
  */
 export async function follow(

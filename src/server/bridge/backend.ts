@@ -7,20 +7,23 @@ import { BothKeys } from './both/keys.ts';
 import type { LeaseCounts } from './lease-counts.ts';
 import { BridgedKeys } from './v3/keys.ts';
 
-/** Where a bridge takes locks: on etcd v3, or on v2 and v3. */
+/** Store in which the clients of a bridge hold their locks: etcd v3, or both v2 and v3. */
 export type BridgeApi = 'v3' | 'both';
 
 export type Credentials = Pick<V3ClientOptions, 'username' | 'password'>;
 
-/** What serves the requests of one user. */
+/** The client of etcd and the keys for the requests of one user. */
 export interface Backend {
   readonly v3: V3Client;
   readonly keys: ServedKeys;
-  /** Ends the connections to etcd. Leases that are about to be ended would also expire. */
+  /** Closes the connections to etcd. Waits up to a second for leases to be ended; the others expire. */
   close(): Promise<void>;
 }
 
-/** @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password */
+/**
+ * Creates the backend of one user.
+ * @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password
+ */
 type Start = (options: V3ClientOptions, leases: LeaseCounts) => Backend;
 
 export const BACKENDS: Readonly<Record<BridgeApi, Start>> = {

@@ -15,18 +15,18 @@ import { BridgeUsers } from './users.ts';
 
 export type { BridgeOptions };
 
-/** Seconds that requests under way may take when the bridge stops. */
+/** Maximum seconds for the requests in progress when the bridge stops. */
 const LAST_REQUESTS = 5;
 
 /** Limits for requests. No request of a lock is as large, or takes as long to arrive. */
 const REQUESTS = { maxHeaderSize: 16_384, requestTimeout: 30 };
 
 /**
- * Serves locks on etcd v3 to clients of etcd v2: python-etcd's `Lock`, unchanged, and this package with `api: 'v2'`. They are in one
- * queue with clients of etcd v3. It serves nothing else than locks.
+ * Serves locks on etcd v3 to clients of etcd v2: python-etcd's `Lock`, unchanged, and this package with `api: 'v2'`. These clients
+ * share queues with clients of etcd v3. A bridge serves only locks.
  *
- * A bridge keeps no state. Start as many as you like, and give clients the URLs of several: a client that continues at another bridge
- * keeps its entry and its position.
+ * A bridge keeps no state. Start as many as you like, and give clients the URLs of several: a client that fails over to another
+ * bridge keeps its entry and its position.
  *
  * @example
  * ```ts
@@ -73,8 +73,9 @@ export class Bridge {
   }
 
   /**
-   * Stops the bridge: accepts no more connections, cuts off clients that wait, and gives requests under way five seconds. Entries
-   * stay, and clients can continue at another bridge. Resolves when the port is free. Further calls have no effect.
+   * Stops the bridge: accepts no more connections, cuts off long polls, and waits up to five seconds for requests in progress.
+   * Entries stay in their queues, and clients can fail over to another bridge. Resolves when the port is free. Further calls have
+   * no effect.
    */
   async stop(): Promise<void> {
     this.#stopped ??= this.#stop();
@@ -120,7 +121,7 @@ export class Bridge {
     this.#server.close();
     this.#front.endWaits();
     const limit = Deadline.after(LAST_REQUESTS);
-    // A connection is idle only after its last request.
+    // Repeat this: a connection is idle only after its last request has been answered.
     while (!limit.passed && !(await Promise.race([closed, sleep(20).then(() => false)])))
       this.#server.closeIdleConnections();
     this.#server.closeAllConnections();

@@ -2,14 +2,14 @@ import { errorText } from '../../error-text.ts';
 import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress } from '../../errors.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 
-/** The errors of etcd v3 that errors of etcd v2 stand for. */
+/** For each translated error: the error of etcd v3 from which it was made. */
 const originals = new WeakMap<object, unknown>();
 
-/** Returns the error of etcd v3 that an error stands for, or the error itself. */
+/** Returns the error of etcd v3 from which an error was translated, or the error itself if it is not a translation. */
 export const originalOf = (error: unknown): unknown =>
   (typeof error === 'object' && error !== null && originals.get(error)) || error;
 
-/** Runs a call. An error of etcd v3 becomes one of etcd v2, because their numbers mean other things. */
+/** Runs a call, and translates an error of etcd v3 to one of etcd v2: the same code means different things in the two. */
 export async function translated<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -18,7 +18,7 @@ export async function translated<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns an error of etcd v2 for one of etcd v3, and any other as it is. */
+/** Translates an error of etcd v3 to one of etcd v2. Returns any other error unchanged. */
 export function inTermsOfV2(error: unknown): unknown {
   if (!(error instanceof EtcdException) || isOfV2(error)) return error;
   const translation = etcdError(codeFor(error), errorText(error), 0);
@@ -31,5 +31,5 @@ function codeFor(error: EtcdException): number {
   return error instanceof EtcdLeaderElectionInProgress ? 301 : 300;
 }
 
-/** Whether the error's number is one of etcd v2. gRPC's are below 20. */
+/** Whether the error's code is one of etcd v2. The codes of etcd v3 are those of gRPC, below 20. */
 const isOfV2 = ({ errorCode }: EtcdException): boolean => errorCode !== undefined && errorCode >= 100;

@@ -6,13 +6,13 @@ import type { V3Client } from '../../v3/client.ts';
 import type { Page } from '../front/info.ts';
 import type { BridgeRecord } from './records.ts';
 
-/** Seconds within which etcd must answer a check. Those who ask usually wait for five or ten. */
+/** Seconds within which etcd must answer a health check. Clients of `/health` usually time out after five or ten seconds. */
 const CHECK_WITHIN = 3;
 
-/** All other errors are answers of a cluster that works, such as what the bridge's own user may not do. */
+/** Errors that mean an outage of etcd. All others, such as "permission denied", are answers from a working cluster. */
 const OUTAGES = [EtcdConnectionFailed, EtcdLeaderElectionInProgress, EtcdUnusableAnswer];
 
-/** Whether etcd answers a bridge: by the last check, or the last request of a client. */
+/** Tracks whether etcd answers the bridge, by the last health check or request of a client. */
 export class Health {
   readonly #client: V3Client;
   readonly #log: ((record: BridgeRecord) => void) | undefined;
@@ -24,7 +24,7 @@ export class Health {
     this.#log = log;
   }
 
-  /** False before the first answer, and after a request that no member has answered. */
+  /** Whether the last check or request showed no outage of etcd. False before the first one. */
   get isReachable(): boolean {
     return this.#isReachable ?? false;
   }
@@ -33,7 +33,7 @@ export class Health {
   readonly page: Page = {
     methods: ['GET', 'HEAD'],
     reply: async () => {
-      // Checks that are asked for at the same time are one.
+      // Concurrent requests for the page share one check.
       this.#checking ??= this.#check().finally(() => {
         this.#checking = undefined;
       });
@@ -44,9 +44,9 @@ export class Health {
     },
   };
 
-  /** Notes the outcome of a request to etcd; undefined: it succeeded. */
+  /** Records the outcome of a request to etcd: its error, or undefined if it succeeded. */
   saw(error: unknown): void {
-    // The bridge has refused the request by itself.
+    // The error is not from etcd: the bridge itself has refused the request.
     if (error !== undefined && !(error instanceof EtcdException)) return;
     const isReachable = !OUTAGES.some((outage) => error instanceof outage);
     if (isReachable === this.#isReachable) return;
@@ -54,7 +54,7 @@ export class Health {
     this.#log?.(isReachable ? { event: 'etcd reachable' } : { event: 'etcd unreachable', error: errorText(error) });
   }
 
-  /** A linearizable read: a majority has to answer. */
+  /** Checks etcd by a linearizable read, for which a majority of the members must work. */
   async #check(): Promise<void> {
     const late = new EtcdConnectionFailed(`etcd has not answered within ${CHECK_WITHIN} s`);
     const signal = new Scope().abortAt(Deadline.after(CHECK_WITHIN), () => late);

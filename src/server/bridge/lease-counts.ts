@@ -1,4 +1,4 @@
-/** What the bridge has done with leases so far. Those that were neither ended nor are in use have expired. */
+/** Numbers of leases that the bridge has created and ended so far. A lease that was not ended is in use, or has expired. */
 export interface LeaseCounts {
   granted: number;
   ended: number;

@@ -6,7 +6,7 @@ import type { LeaseCounts } from './lease-counts.ts';
 /** Upper bounds of the buckets for the duration of a request, in seconds. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** What is not counted, but known at any time. */
+/** Values that are read when the page is requested. */
 export interface Gauges {
   readonly openPolls: number;
   readonly connections: number;
@@ -14,19 +14,19 @@ export interface Gauges {
   readonly leases: LeaseCounts;
 }
 
-/** Requests of one kind. */
+/** Histogram of the durations of one kind of request. */
 interface Durations {
   readonly buckets: number[];
   sum: number;
   count: number;
 }
 
-/** Counts what a bridge serves, for Prometheus. */
+/** Counts and times the requests that a bridge serves, for Prometheus. */
 export class Metrics {
-  /** By labels. */
+  /** Numbers of requests, by labels. */
   readonly #requests = new Map<string, number>();
   readonly #errors = new Map<string, number>();
-  /** By the call. */
+  /** Durations, by call. */
   readonly #durations = new Map<string, Durations>();
   readonly #gauges: () => Promise<Gauges>;
 
@@ -47,7 +47,7 @@ export class Metrics {
   count({ call, status, error, seconds }: Served): void {
     add(this.#requests, `call="${call ?? 'page'}",status="${status}"`);
     if (error !== undefined) add(this.#errors, `code="${codeOf(error)}"`);
-    // A poll takes as long as the lock is held.
+    // Polls are not timed: they take as long as the lock is held.
     if (!call || call === 'watch') return;
     const durations = this.#durations.get(call) ?? { buckets: BOUNDS.map(() => 0), sum: 0, count: 0 };
     this.#durations.set(call, durations);

@@ -20,8 +20,8 @@ export interface BridgeTls {
 /** Options of {@link Bridge.start}: where to listen, and how to reach etcd v3. */
 export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'> {
   /**
-   * Where clients hold their locks: on etcd v3, or on v2 and v3 at the same time, which is for the time of a
-   * [move](../../../docs/moving.md) only. All bridges that a client may use must have the same. Default `v3`.
+   * Where clients hold their locks: `v3`, or `both` v2 and v3 at the same time. Use `both` only during a
+   * [move](../../../docs/moving.md) from v2 to v3. All bridges that a client may use must have the same value. Default `v3`.
    */
   readonly api?: BridgeApi | undefined;
   /** TCP port to listen on. Default 0: any free port. */
@@ -33,9 +33,9 @@ export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionP
    * status 403.
    */
   readonly host?: string;
-  /** Where the lock queues are, on both sides of the bridge: a key of etcd v2, so not empty. Default `/_locks`. */
+  /** Parent directory of all lock queues, the same for clients and in etcd. A key of etcd v2, so not empty. Default `/_locks`. */
   readonly lockPrefix?: string;
-  /** URLs of all bridges, for clients that ask for the members of the cluster. Default: that of this bridge. */
+  /** URLs of all bridges, for clients that ask for the members of the cluster. Default: the URL of this bridge. */
   readonly advertise?: readonly string[];
   /** Serves HTTPS. Default: HTTP. */
   readonly tls?: BridgeTls | undefined;
@@ -45,7 +45,7 @@ export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionP
   readonly maxPolls?: number | undefined;
   /** Whether to serve `/metrics`, in the text format of Prometheus. Default false. */
   readonly metrics?: boolean | undefined;
-  /** Gets what happens, for a log. Records contain no values of keys, and no passwords. It must not throw. */
+  /** Called with a record of each event, for a log. Records contain no values of keys, and no passwords. Must not throw. */
   readonly log?: ((record: BridgeRecord) => void) | undefined;
 }
 
@@ -73,14 +73,14 @@ export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
   readonly maxConnections: number;
   readonly maxPolls: number;
   readonly metrics: boolean;
-  /** Hosts by which requests may address the bridge. */
+  /** Hosts that a request may have in its `Host` header. */
   readonly hosts: readonly string[];
   /** How to reach etcd. */
   readonly cluster: V3ClientOptions;
 }
 
 /**
- * Checks the options and fills in the defaults. Those that say how to reach etcd are left to its client.
+ * Checks the options and fills in the defaults. The client of etcd checks the options that say how to reach etcd.
  * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value, but never a private key
  */
 export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
@@ -108,7 +108,10 @@ function checkBridgeTls(tls: BridgeTls): void {
   checkTls(tls);
 }
 
-/** @throws {RangeError} if an advertised URL is none */
+/**
+ * Returns the host of an advertised URL.
+ * @throws {RangeError} if the URL is invalid
+ */
 function hostOf(url: string): string {
   if (typeof url === 'string' && /^https?:\/\/[^/]+\/?$/.test(url) && URL.canParse(url)) return new URL(url).hostname;
   throw new RangeError(`advertise must be URLs such as http://host:4001, got ${show(url)}`);

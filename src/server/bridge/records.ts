@@ -2,17 +2,17 @@ import { errorText } from '../../error-text.ts';
 import { EtcdException } from '../../errors.ts';
 import type { Served } from '../front/front.ts';
 
-/** Something that happened at a bridge. */
+/** An event of a bridge, as a record for a log. */
 export interface BridgeRecord {
   /**
-   * `listening`: it accepts connections. `etcd reachable`: etcd answers, for the first time or again. `etcd unreachable`: no member
-   * answers. `request`: a request was answered, or its client has hung up. `stopping`: polls end, and no connections are accepted any
-   * more. `stopped`: all connections are closed.
+   * `listening`: the bridge accepts connections. `etcd reachable`: etcd answers, for the first time or again. `etcd unreachable`:
+   * no member answers. `request`: a request was answered, or its client has hung up. `stopping`: polls end, and no connections are
+   * accepted any more. `stopped`: all connections are closed.
    */
   readonly event: 'listening' | 'etcd reachable' | 'etcd unreachable' | 'request' | 'stopping' | 'stopped';
   /** Of `listening`: the URL for clients. */
   readonly url?: string;
-  /** Of `etcd unreachable` and `request`: why it failed. Absent if the client is to blame: it may contain the value of a key. */
+  /** Of `etcd unreachable` and `request`: why it failed. Absent for an error of the client: its text may contain a key's value. */
   readonly error?: string;
   /** Of `request`: its method. */
   readonly method?: string;

@@ -8,15 +8,15 @@ export type BridgedKey =
   | { readonly kind: 'prefix'; readonly path: string }
   /** The queue of one lock. */
   | { readonly kind: 'queue'; readonly path: string }
-  /** The entry of a queue that was created at this revision. */
+  /** One entry of a queue: `rank` is the number in its key. */
   | { readonly kind: 'entry'; readonly path: string; readonly rank: bigint };
 
 export type EntryKey = Extract<BridgedKey, { kind: 'entry' }>;
 
-/** The name of an entry: its create revision, as wide as etcd v2 names a key in order. */
+/** The key of an entry. Its last part is a number of 20 digits, as in the in-order keys of etcd v2. */
 const ENTRY = /^(.+)\/(\d{20})$/;
 
-/** A greater number is part of a lock's name. */
+/** Greatest number of an entry. A greater number is part of a lock's name. */
 const LAST_REVISION = 2n ** 63n - 1n;
 
 /** Returns the name that etcd v2 would give an entry with this create revision. */
@@ -36,5 +36,5 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
   return isEntry ? { kind: 'entry', path, rank } : { kind: 'queue', path: key };
 }
 
-/** Returns the error for a request that no lock needs. Code 107 is the only one of etcd that forbids a write for good. */
+/** Returns the error for a request that no lock needs. Code 107 is etcd's only code for a write that is never permitted. */
 export const refused = (why: string): Error => etcdError(107, `${why}: the bridge to etcd v3 serves only locks`, 0);

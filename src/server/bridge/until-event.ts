@@ -6,17 +6,18 @@ import type { WaitEnd } from '../../v3/locks/deletion.ts';
 
 const debug = createDebug('bridge');
 
-/** What a poll has seen. */
+/** Result of one read by a poll. */
 export interface Look {
-  /** Index of the store at the time of the look. */
+  /** Index of the store at the time of the read. */
   readonly index: number;
   /** The event that the poll waits for, if it has happened already. */
   readonly event: KeyEvent | undefined;
 }
 
 /**
- * Looks again and again, and waits for a change in between, until there is the event. Resolves to undefined if the signal aborts.
- * @throws the error of the first look. After later ones, it looks again.
+ * Waits until a read shows the event: reads with `look`, waits with `change`, and reads again. Resolves to undefined, or rejects,
+ * when the signal aborts.
+ * @throws the error of the first read. After an error in a later one, it reads again.
  */
 export async function untilEvent<L extends Look>(
   look: () => Promise<L>,
@@ -33,7 +34,7 @@ export async function untilEvent<L extends Look>(
       if (!hasBegun) started?.(seen.index);
       hasBegun = true;
       if (seen.event) return seen.event;
-      // A change was reported, but there is no event: pause, in case that this happens again.
+      // A change was reported, but the read shows no event. Pause, because this may repeat.
       if (hasChanged) await rest();
       const end = await change(seen);
       hasChanged = end === 'change';
@@ -41,7 +42,7 @@ export async function untilEvent<L extends Look>(
       if (end === 'failure') await rest();
     } catch (error) {
       if (!hasBegun || signal?.aborted) throw error;
-      debug('poll: %s', error);
+      debug('poll failed, retrying: %s', error);
       await rest();
     }
   }

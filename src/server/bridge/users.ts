@@ -4,23 +4,23 @@ import { type KeysOfUsers, Overloaded, type ServedKeys } from '../served-keys.ts
 import { BACKENDS, type Backend, type BridgeApi, type Credentials } from './backend.ts';
 import type { LeaseCounts } from './lease-counts.ts';
 
-/** How many users a bridge serves at a time, besides its own. Each has connections to etcd, and is logged in there. */
+/** Maximum number of users that a bridge serves at a time, besides its own. Each has its own connections and login to etcd. */
 const MOST_USERS = 100;
 
-/** Milliseconds after its last request for which the connections of a user stay open. */
+/** Milliseconds for which the connections of a user stay open after the last request. */
 const IDLE_FOR = 60_000;
 
 /** A user of etcd. */
 interface User extends Backend {
-  /** How many requests are under way. */
+  /** Number of requests in progress. */
   busy: number;
-  /** Set while no request is under way. */
+  /** Timer that closes the connections. Set while no request is in progress. */
   idle: NodeJS.Timeout | undefined;
 }
 
 /**
- * The keys of each user of a bridge. The name and the password of a request's basic authentication are those of a user of etcd v3,
- * who is logged in there. A request without them has the rights of the bridge's own user.
+ * Serves each request with the rights of its user. A request with basic authentication has the rights of the etcd user with that
+ * name and password. A request without it has the rights of the bridge's own user.
  */
 export class BridgeUsers implements KeysOfUsers {
   readonly leases: LeaseCounts = { granted: 0, ended: 0 };
@@ -41,7 +41,7 @@ export class BridgeUsers implements KeysOfUsers {
   }
 
   get clusterId(): string | undefined {
-    // The bridge's own user may never have asked for anything.
+    // The bridge's own user may have sent no request yet, and then does not know the id.
     return this.#own.keys.clusterId ?? [...this.#users.values()].find(({ keys }) => keys.clusterId)?.keys.clusterId;
   }
 
@@ -60,7 +60,7 @@ export class BridgeUsers implements KeysOfUsers {
     }
   }
 
-  /** Ends all connections. Ends of leases that take longer are left to their TTL. */
+  /** Closes all connections. Leases that cannot be ended in time expire. */
   async close(): Promise<void> {
     const names = [...this.#users.keys()];
     await Promise.allSettled([this.#own.close(), ...names.map((name) => this.#forget(name))]);
@@ -77,7 +77,7 @@ export class BridgeUsers implements KeysOfUsers {
     return user;
   }
 
-  /** @throws {Overloaded} if all users have requests under way */
+  /** @throws {Overloaded} if all users have requests in progress */
   #makeRoom(): void {
     for (const [credentials, { busy }] of this.#users) if (busy === 0) return void this.#forget(credentials);
     throw new Overloaded(`no more than ${MOST_USERS} users can be served at a time`);

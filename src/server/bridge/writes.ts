@@ -1,13 +1,13 @@
-/** What writes of etcd v2 ask for, and when they are refused. */
+/** Checks of the options of etcd v2 writes, for a bridge. */
 import { etcdError } from '../../v2/error-codes.ts';
 import type { DeleteOptions, SetOptions } from '../../v2/keys-api.ts';
 import { isConditional } from '../../v2/requests.ts';
 import type { Exact } from '../../v2/wire.ts';
 
-/** In seconds. etcd's own maximum for a lease is 9,000,000,000; a lease must be able to outlive another one. */
+/** Maximum TTL in seconds. Below etcd's maximum of 9,000,000,000, because a bridge to both stores adds some seconds on v3. */
 const LONGEST_TTL = 8_000_000_000;
 
-/** How often a renewal is tried while the entry changes in between. */
+/** Maximum number of attempts of a renewal, if the entry changes each time between the read and the write. */
 export const MOST_TRIES = 3;
 
 export const actionOf = (options: Exact<SetOptions>): string => {
@@ -15,7 +15,10 @@ export const actionOf = (options: Exact<SetOptions>): string => {
   return options.prevExist ? 'update' : 'set';
 };
 
-/** @throws {EtcdValueError} if etcd v3 has no such TTL */
+/**
+ * Returns a TTL in seconds; null if there is none.
+ * @throws {EtcdValueError} if etcd v3 does not allow the TTL
+ */
 export function secondsOf(ttl: number | bigint | null | undefined): number | null {
   if (ttl === undefined || ttl === null) return null;
   if (ttl >= 1 && ttl <= LONGEST_TTL) return Number(ttl);
@@ -24,8 +27,8 @@ export function secondsOf(ttl: number | bigint | null | undefined): number | nul
 
 /**
  * Checks the conditions of a write.
- * @param index of the store
- * @throws {EtcdCompareFailed}
+ * @param index the store's index, for the error
+ * @throws {EtcdCompareFailed} if a condition is not met
  */
 export function compare(
   own: { readonly value: string; readonly modified: bigint },

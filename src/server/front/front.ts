@@ -28,14 +28,14 @@ type Write = Exclude<wire.KeysRequest, Read | Wait>;
 export interface Served {
   readonly method: string;
   readonly url: string;
-  /** What it asked the store for; undefined for other pages, and for what is refused before. */
+  /** The operation on keys; undefined for a request for another page, and for one refused before it was decoded. */
   readonly call: wire.KeysRequest['call'] | undefined;
   readonly status: number;
-  /** Whether its client hung up before the answer, or was cut off. */
+  /** Whether the client hung up before the end of the answer, or was cut off by the server. */
   readonly isCutOff: boolean;
   /** Why it failed; undefined if it succeeded. */
   readonly error: unknown;
-  /** From its arrival on. A poll's lasts until its event. */
+  /** Time to answer the request. For a long poll, this includes the wait for the event. */
   readonly seconds: number;
   /** IP address of the client; undefined if the connection has ended. */
   readonly client: string | undefined;
@@ -46,11 +46,11 @@ export interface FrontOptions {
   readonly keys: KeysOfUsers;
   /** This server, as its own pages describe it. */
   readonly member: wire.Member;
-  /** The host that the server was started with, and others by which requests may address it. */
+  /** Hosts that a request may have in its `Host` header: the one that the server was started with, and others. */
   readonly hosts: readonly string[];
-  /** Pages besides those of etcd, or in place of them, by path. */
+  /** Further pages by path. They replace the page of etcd with the same path. */
   readonly pages?: Iterable<readonly [string, Page]>;
-  /** Maximum number of waits at a time; further ones get status 503. Default: no limit. */
+  /** Maximum number of open requests with `wait=true`; further ones get status 503. Default: no limit. */
   readonly maxWaits?: number;
   readonly onServed?: (served: Served) => void;
 }
@@ -60,7 +60,7 @@ export class Front {
   readonly #options: FrontOptions;
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
-  /** End the waits under way. */
+  /** One for each open request with `wait=true`. Aborting it ends the request. */
   readonly #waits = new Set<AbortController>();
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
 
@@ -69,12 +69,12 @@ export class Front {
     this.#pages = new Map([...pagesAbout(options.member, () => this.#tally.counts), ...(options.pages ?? [])]);
   }
 
-  /** The number of waits under way. */
+  /** Number of open requests with `wait=true`: long polls and streams. */
   get waits(): number {
     return this.#waits.size;
   }
 
-  /** Cuts off the clients that wait, so that they continue at another server. */
+  /** Ends all open requests with `wait=true`: cuts off their clients, so that they fail over to another server. */
   endWaits(): void {
     for (const wait of this.#waits) wait.abort(new Error('the server stops'));
   }
@@ -176,7 +176,7 @@ interface Work {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly form: Promise<string>;
-  /** Aborts when the client hangs up; ends its wait. */
+  /** Aborts when the client hangs up, and by `endWaits()`. */
   readonly hangUp: AbortController;
   call: Served['call'];
 }
@@ -190,7 +190,10 @@ async function replyOf(
   return wire.encodeChange(await write(keys, asked, signal), noValueOnSuccess);
 }
 
-/** @param signal aborts when the client hangs up: it may have repeated an append at another server since */
+/**
+ * Sends a write to the store.
+ * @param signal aborts when the client hangs up. Cancels an append: the client may have repeated it at another server.
+ */
 function write(keys: ServedKeys, asked: Write, signal: AbortSignal): Promise<Change> {
   if (asked.call === 'delete') return keys.delete(asked.key, asked.options);
   if (asked.call === 'createInOrder') return keys.createInOrder(asked.key, asked.value, { ...asked.options, signal });

@@ -8,21 +8,21 @@ import { ignoreUpgrades, type WebServer } from './upgrades.ts';
 
 export type { WebServer };
 
-/** What a server allows its clients, and how it is reached. */
+/** Limits and TLS files of a server. */
 export interface HttpServerOptions {
   /** Maximum size of request headers in bytes. Default 1 MiB, as in Go's server. */
   readonly maxHeaderSize?: number;
-  /** Seconds within which a request must have arrived; 0: no limit. Default 0, as etcd has none. */
+  /** Maximum seconds until a request has arrived completely; 0: no limit. Default 0, as in etcd. */
   readonly requestTimeout?: number;
   /** Maximum number of connections at a time. Default: no limit. */
   readonly maxConnections?: number | undefined;
-  /** Certificate and private key, for HTTPS; and authorities, if clients need a certificate of one of them. */
+  /** For HTTPS: certificate and private key. With `ca`, each client must have a certificate of one of these authorities. */
   readonly tls?: TlsSettings | undefined;
 }
 
 /**
  * Creates a server whose connections may stay idle, even before their first request. By default, Node would close them after 5 or
- * 60 seconds. The first request line of a connection must be shorter than etcd's limit.
+ * 60 seconds.
  */
 export function createHttpServer(options: HttpServerOptions = {}): WebServer {
   const { maxHeaderSize = 2 ** 20, requestTimeout = 0, maxConnections, tls } = options;

@@ -20,7 +20,7 @@ export const notFound = plain(404, '404 page not found\n');
 /** Refuses a request of a web page. etcd has no such answer. */
 export const forbidden = (why: string): WireReply => plain(403, `403 Forbidden: ${why}\n`);
 
-/** Refuses a request because a limit is reached. Clients of this package then ask another server. */
+/** Refuses a request because a limit is reached. Clients of this package then fail over to another server. */
 export const overloaded = (why: string): WireReply => plain(503, `503 Service Unavailable: ${why}\n`);
 
 export const notAllowed = (methods: readonly string[]): WireReply =>

@@ -22,7 +22,7 @@ export function ignoreUpgrades(server: WebServer): void {
 }
 
 class Upgrades {
-  /** The event by which a server is given a connection. */
+  /** Name of the event that passes a new connection to the server. */
   readonly #connection: 'connection' | 'secureConnection';
   readonly #server: WebServer;
   /** The latest response on each connection. */

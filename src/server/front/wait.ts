@@ -19,8 +19,8 @@ export type Wait = Extract<KeysRequest, { call: 'watch' }>;
 const SEND_BUFFER = 4 * 2 ** 20;
 
 /**
- * Answers a wait. Sends the headers at once, then one line for the event, or for each event of a stream. The wait has no
- * time limit: it lasts until the event, or until the client hangs up.
+ * Answers a request with `wait=true`: a long poll or a stream. Sends the headers at once, then one line for the event, or for
+ * each event of a stream. There is no time limit: a poll lasts until the event, or until the client hangs up.
  */
 export async function serveWait(
   keys: ServedKeys,

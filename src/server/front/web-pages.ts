@@ -14,7 +14,7 @@ const OWN_SITES = ['same-origin', 'none'];
 
 /**
  * Returns why a request is refused because a web page may have sent it. Returns undefined for an allowed request.
- * @param ownHosts the host the server was started with, and others that stand for it
+ * @param ownHosts the host that the server was started with, and its other host names
  */
 export function refusalOf(headers: IncomingHttpHeaders, ownHosts: readonly string[]): string | undefined {
   const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;

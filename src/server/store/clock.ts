@@ -8,7 +8,7 @@ export interface Clock {
   after(ms: number, fn: () => void): () => void;
 }
 
-/** Starts at the time of day and never jumps. Its timers do not keep the process alive. */
+/** A clock that starts at the system time and never jumps. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: () => Math.floor(performance.timeOrigin + performance.now()),
   after: (ms, fn) => atDeadline(Deadline.after(ms / 1000), fn, { ref: false }),

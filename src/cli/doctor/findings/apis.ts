@@ -11,7 +11,7 @@ const CHECK_SERVER = 'check that this is an etcd server, and that no proxy in fr
 
 /**
  * Returns the finding on the API that the locks use.
- * @param level of a problem that other members may not have
+ * @param level level of a problem that only this member may have
  */
 export function judgeOwnApi(
   member: EndpointFacts,

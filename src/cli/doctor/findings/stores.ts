@@ -14,7 +14,7 @@ export function judgeStores({ api = 'v2', endpoints }: Facts): Finding[] {
 /** Names of the locks in each store that could be read. */
 export type Stores = NonNullable<EndpointFacts['locks']>;
 
-/** Returns what the leader shows, or else another member: a listing of etcd v2 may be out of date. */
+/** Returns the locks in each store. Prefers the listing of the leader: on etcd v2, that of another member may be out of date. */
 export function storesOf(endpoints: readonly EndpointFacts[]): Stores {
   const [leaders, others] = [true, false].map((wanted) =>
     endpoints.filter(({ id, leader }) => (id !== undefined && id === leader) === wanted),

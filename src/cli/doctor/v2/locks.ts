@@ -9,7 +9,7 @@ import { LISTING_TIMEOUT } from '../limits.ts';
 import type { MemberClient, TimedAnswer } from '../member.ts';
 import { asError } from '../outcomes.ts';
 
-/** Lists all locks, as the member has them. etcd v2 cannot have every lock prefix that etcd v3 can have. */
+/** Lists all locks, as this member has them. Returns an error also for a lock prefix that is possible only on etcd v3. */
 export async function listLocks(member: MemberClient, lockPrefix: string): Promise<TimedAnswer | Error> {
   try {
     const request = wire.encodeGet(lockPrefix, { recursive: true });

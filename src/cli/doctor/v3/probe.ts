@@ -40,7 +40,7 @@ async function readInfo(member: MemberClient): Promise<EndpointFacts> {
   return { endpoint, version: versionOf(version), healthy: healthOf(health), ...gateway };
 }
 
-/** Reads what the other store has. */
+/** Reads whether the member has the v2 API, and which locks are in the v2 store. */
 async function readV2(member: MemberClient, { settings: { lockPrefix } }: Access): Promise<Partial<EndpointFacts>> {
   const { v2, locks } = locksIn(await listLocks(member, lockPrefix), lockPrefix);
   return { v2, locks };
@@ -51,7 +51,10 @@ async function tryLocks(url: string, access: Access): Promise<Partial<EndpointFa
   return tried.read?.is === 'done' ? { ...tried, ...(await withClient(access, url, listQueues)) } : tried;
 }
 
-/** Tries what locks need, with the credentials and without. etcd v3 gives no access to guests, so they show whether auth is on. */
+/**
+ * Tries the operations that locks need, with the credentials and without. Auth is on if etcd v3 refuses the read without
+ * credentials.
+ */
 function tryOperations(url: string, access: Access): Promise<Partial<EndpointFacts>> {
   const trial = new Trial(access.settings.lockPrefix);
   const deadline = Deadline.after(READ_TIMEOUT);

@@ -30,7 +30,10 @@ export async function readQueues(client: V3Client, deadline: Deadline): Promise<
   };
 }
 
-/** Without a lock prefix, other programs have keys everywhere: then only those next to an entry count. */
+/**
+ * Returns the keys of a queue that have no lease. Without a lock prefix, keys of other programs look like queues: then a queue
+ * counts only if one of its keys has a lease.
+ */
 const withoutLeaseIn = (queue: readonly V3Entry[], lockPrefix: string): string[] =>
   lockPrefix === '' && queue.every(({ lease }) => lease === undefined)
     ? []

@@ -5,7 +5,7 @@ import { readQueues } from './queues.ts';
 
 /**
  * Returns the names of the locks in the v3 store; undefined if it cannot be read. The credentials are those for etcd v2, so they
- * are used only if etcd v3 asks for some.
+ * are used only if etcd v3 requires credentials.
  */
 export async function namesOnV3(
   url: string,

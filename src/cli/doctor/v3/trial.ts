@@ -9,7 +9,7 @@ import { outcomeOf } from '../outcomes.ts';
 import { measureReads } from '../reads.ts';
 import { limitedBy } from './limited.ts';
 
-/** Tries what a lock does in the queue of a lock that does not exist. Tests the permissions and changes nothing. */
+/** Tries the requests of a lock, on a lock that does not exist. Tests the permissions and changes nothing. */
 export class Trial {
   readonly #queue: string;
 

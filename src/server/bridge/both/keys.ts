@@ -28,8 +28,8 @@ import { BothPolls } from './polls.ts';
 import { BothQueues } from './queues.ts';
 
 /**
- * Locks on etcd v2 for clients that must also hold them on v3. Entries and indexes are those of v2. A queue shows one more entry, as
- * the first, while the client that is first on v2 waits for others on v3: see {@link BothQueues}. Keeps no state.
+ * Locks that clients of etcd v2 hold on both v2 and v3: see {@link BothQueues}. Entries and indexes are those of v2. While the
+ * first client on v2 waits for others on v3, its queue shows an extra first entry: see {@link turnIn}. Keeps no state.
  */
 export class BothKeys implements ServedKeys {
   readonly #v2: V2Client;
@@ -75,7 +75,7 @@ export class BothKeys implements ServedKeys {
     });
   }
 
-  /** Renews an entry. One that has expired is not created again. */
+  /** Renews an entry. Does not re-create an entry that has expired. */
   set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
     return translated(async () => {
       const at = this.#at(key);
@@ -104,7 +104,7 @@ export class BothKeys implements ServedKeys {
       const { node, index } = await this.#find(at, {});
       const own = clientNode(node);
       compare(comparable(own), options, index);
-      // In this order, the next client on v2 finds nobody on v3.
+      // First remove the twin: otherwise the next client on v2 would still find it on v3, and wait.
       await this.#queues.removeTwin(key);
       try {
         const prevIndex = options.prevIndex === undefined ? undefined : node.modifiedIndex;
@@ -112,7 +112,7 @@ export class BothKeys implements ServedKeys {
         const action = isConditional(options) ? 'compareAndDelete' : 'delete';
         return { ...change, action, node: clientNode(change.node), prevNode: own };
       } finally {
-        // As long as the entry was on v2, another bridge may have made its twin again.
+        // While the entry was still on v2, another bridge may have created its twin again.
         await this.#queues.removeTwin(key);
       }
     });
@@ -149,22 +149,25 @@ export class BothKeys implements ServedKeys {
     return this.#v2.get(`${path}/${nameOf(rank)}`, { quorum: true, ...options });
   }
 
-  /** One value has one entry: python-etcd repeats a request whose answer was lost on the next member. */
+  /**
+   * Returns the entry with this value, if there is one. Each value has at most one entry: after a lost answer, python-etcd repeats
+   * the append at the next member.
+   */
   async #withValue(path: string, value: string, options: Pick<GetOptions, 'signal'>): Promise<Node | undefined> {
     const { node: queue } = await this.#queues.read(path, options);
     return queue.nodes.find((node) => node.value === value);
   }
 
   /**
-   * Gives an entry its TTL again, or another one, if it is still the same.
-   * @param value of the client
+   * Renews an entry and its twin with this TTL, unless the entry was written since it was read.
+   * @param value the value that the client has given, without the mark of a bridge
    */
   async #write(node: Node, value: string, ttl: number | null): Promise<Change> {
     const { key, modifiedIndex: prevIndex } = node;
     const isOwn = isBridged(node.value ?? '');
     const change = isOwn
       ? await this.#v2.renew(key, { prevValue: node.value ?? '', prevIndex, ttl })
-      : // A client that has found the entry of an earlier one, which was at work without a bridge.
+      : // The client has found an entry that was created without a bridge: add the mark.
         await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
     await this.#queues.prolong({ key, ttl: ttl ?? undefined });
     return change;

@@ -21,7 +21,7 @@ export class BothPolls {
     this.#queues = queues;
   }
 
-  /** Waits until the entry is gone, or has been written after the index. */
+  /** Waits until the entry is gone, or has been written after the index `options.after`. */
   entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
     return at.rank === TURN ? this.#turn(at, options) : this.#onV2(at, options);
   }
@@ -43,7 +43,7 @@ export class BothPolls {
     }
   }
 
-  /** Waits until the first client on v2 need not wait on v3 any more. */
+  /** Waits until no entry on v3 blocks the first client on v2. */
   #turn({ path }: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { signal } = options;
     const look = async () => {

@@ -12,31 +12,31 @@ import { isDirectly } from '../../../v3/locks/reading.ts';
 import type { BridgedEntries } from '../v3/entries.ts';
 
 /**
- * Seconds for which an entry on v3 is kept longer than the one on v2: on v2 a hold ends at its TTL, and until then nobody else may
- * hold on v3.
+ * Seconds that the TTL of a twin on v3 is longer than that of its entry on v2. A client holds until the TTL on v2 has passed, and
+ * nobody else may hold on v3 before that.
  */
 const LONGER = 2;
 
-/** What the two stores show of a queue. */
+/** A queue as read from both stores. */
 export interface Settled {
   /** The queue on v2. */
   readonly snapshot: Snapshot;
-  /** The entry on v3 that a client waits for which is first on v2; undefined if there is none. */
+  /** The entry on v3 that blocks a client which is first on v2; undefined if there is none. */
   readonly blocker: V3Entry | undefined;
-  /** Revision of v3 at which that was so. */
+  /** Revision of v3 at the time of the read. */
   readonly revision: bigint;
 }
 
 /**
- * The queues of a bridge to both stores. Its clients have an entry on v2. Once that one is first there, any bridge enters the queue
- * on v3 for them: with a twin, whose key is the same. So the entries of a twin are known by their key, which is never used again.
+ * The queues of a bridge to both stores. Each client of the bridge has an entry on v2. Once that entry is first on v2, any bridge
+ * creates a twin for it: an entry on v3 with the same key. etcd v2 never uses that key for another entry.
  *
- * Four rules keep this safe, whatever bridge does it, and wherever it dies:
- * - A lock is shown as held only by a read of v2, by quorum, and a later one of v3 that shows the twin as first.
- * - A twin lasts longer than the entry on v2. It is never made shorter.
- * - A twin without an entry on v2 is removed, by whoever finds it. A read of v2 after that of the twin must show so: then the entry
- *   was there before, and is gone for good.
- * - Whoever has made a twin reads v2 once more, because the entry there may have been removed meanwhile.
+ * Four rules keep this safe, whichever bridge does the work, and at whatever point it crashes:
+ * - A lock is shown as held only after a quorum read of v2, and a later read of v3 in which nothing blocks the twin.
+ * - A twin outlives its entry on v2. Its TTL is never shortened.
+ * - A twin without an entry on v2 is removed by any bridge that finds it. A read of v2 that began after the twin was seen must show
+ *   no entry. The entry on v2 is older than its twin, so then it is gone for good.
+ * - A bridge that has created a twin reads v2 once more, because the entry on v2 may have been removed in between.
  */
 export class BothQueues {
   readonly #v2: V2Client;
@@ -50,8 +50,8 @@ export class BothQueues {
   }
 
   /**
-   * Reads a queue, after all has been done on v3 that its entries on v2 ask for. Not to be aborted: a twin that was made must be
-   * compared with v2 once more.
+   * Brings the twins on v3 in line with the entries on v2, and then returns the queue: creates and renews twins, and removes those
+   * whose entry is gone. Cannot be aborted, because after it has created a twin, it must read v2 once more.
    */
   async settled(path: string): Promise<Settled> {
     let stray: ReadonlySet<bigint> = new Set();
@@ -72,7 +72,7 @@ export class BothQueues {
     }
   }
 
-  /** Keeps the twin of an entry on v2 for as long as that one, if there is a twin. */
+  /** Renews the twin of an entry on v2, if there is one, so that it outlives the entry. */
   async prolong(head: Pick<V2Entry, 'key' | 'ttl'>): Promise<void> {
     for (;;) {
       const { own } = await this.#v3.requests.get(head.key, {});
@@ -86,7 +86,7 @@ export class BothQueues {
     if (own && isTwin(own)) await this.#entries.remove(own);
   }
 
-  /** Reads a directory on v2, by quorum. One that was never used is empty. */
+  /** Reads a directory on v2 by a quorum read. Returns an empty directory if it does not exist. */
   async read(path: string, options: GetOptions): Promise<Snapshot> {
     try {
       return await this.#v2.get(path, { recursive: true, sorted: true, quorum: true, ...options });
@@ -98,14 +98,14 @@ export class BothQueues {
     }
   }
 
-  /** Makes a twin, or prolongs it. Resolves to whether it did. */
+  /** Creates a twin, or renews it if it would expire too early. Resolves to whether it did one of these. */
   async #enter(head: V2Entry, twin: V3Entry | undefined): Promise<boolean> {
     if (twin) return this.#outlive(head, twin);
     await this.#entries.create(head.key, head.value, head.ttl === undefined ? null : head.ttl + LONGER);
     return true;
   }
 
-  /** Resolves to whether the twin had to be prolonged. */
+  /** Renews a twin if it would expire before its entry on v2. Resolves to whether it did. */
   async #outlive({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry): Promise<boolean> {
     if (twin.lease === undefined) return false;
     const [{ ttl: left = 0 } = twin] = await this.#v3.requests.withTtls([twin], {});
@@ -118,6 +118,7 @@ export class BothQueues {
 /** Whether an entry on v3 was made by a bridge to both stores. */
 const isTwin = ({ key, value }: V3Entry): boolean => /\/\d{20}$/.test(key) && isBridged(value);
 
+/** Returns the twins on v3 whose entry on v2 is gone. */
 function withoutTwin(onV3: readonly V3Entry[], onV2: readonly V2Entry[]): V3Entry[] {
   const keys = new Set(onV2.map(({ key }) => key));
   return onV3.filter((entry) => isTwin(entry) && !keys.has(entry.key));
@@ -131,7 +132,7 @@ function headsOf(onV2: readonly V2Entry[]): V2Entry[] {
 
 const modeOf = ({ value }: Pick<V2Entry, 'value'>): LockMode => (isShared(value) ? 'shared' : 'exclusive');
 
-/** Returns what the first of these entries waits for on v3 that does so. */
+/** Returns the entry on v3 that blocks the twin of one of these entries; undefined if no twin is blocked. */
 function blockerOf(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): V3Entry | undefined {
   const entries = [...onV3.values()];
   for (const head of heads) {

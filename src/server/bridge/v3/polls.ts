@@ -10,7 +10,7 @@ import { untilEvent } from '../until-event.ts';
 import type { BridgedEntries } from './entries.ts';
 import { nodeOf, removedNode } from './tree.ts';
 
-/** Seconds for which a poll listens to a member that sends nothing before it asks again. */
+/** Seconds of silence of a member after which a poll starts its watch again. */
 const SILENCE = 20;
 const SILENT = new Error('no event in time');
 
@@ -24,7 +24,7 @@ export class BridgedPolls {
     this.#entries = entries;
   }
 
-  /** Waits until the entry is gone, or has been written after the index. An entry that is gone never comes back. */
+  /** Waits until the entry is gone, or has been written after the index `options.after`. A removed entry is never re-created. */
   entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { after, signal } = options;
     const look = async () => {
@@ -43,7 +43,7 @@ export class BridgedPolls {
     );
   }
 
-  /** Yields the changes of entries below a path, until those since the last one are no longer known. */
+  /** Yields the changes of entries below a path. Ends if etcd has compacted changes after the last one. */
   async *below(path: string, options: WatchOptions): AsyncGenerator<KeyEvent> {
     const { after, recursive, signal, started } = options;
     const { requests } = this.#client;
@@ -63,7 +63,10 @@ export class BridgedPolls {
     }
   }
 
-  /** Resolves to no events if the member has sent nothing for long. */
+  /**
+   * Waits for the next events. Resolves to an empty list after a long silence of the member, and to undefined if the events were
+   * compacted.
+   */
   async #events(
     path: string,
     from: bigint,

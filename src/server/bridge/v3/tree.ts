@@ -23,10 +23,10 @@ export const removedNode = ({ key, createdIndex }: Pick<Node, 'key' | 'createdIn
 });
 
 /**
- * Returns a directory as etcd v2 would show it. One that nobody uses is empty: a waiter whose entry has expired must learn that,
- * and not that its lock is unknown.
- * @param entries all below it, in the order of their creation
- * @param recursive whether to show what is in its directories
+ * Returns a directory as etcd v2 would show it. An unused directory is shown as empty, not as missing. So a waiter whose entry has
+ * expired sees a queue without its entry, and not an error.
+ * @param entries all entries below the directory, in the order of their creation
+ * @param recursive whether to show the contents of its subdirectories
  */
 export function directoryOf(path: string, entries: readonly V3Entry[], recursive: boolean, index: number): Node {
   const files: Node[] = [];
