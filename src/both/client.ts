@@ -9,7 +9,7 @@ import { BothStore } from './store.ts';
 
 /** Options of a {@link BothClient}: how to reach the cluster, by either API. */
 export interface BothClientOptions extends HttpOptions {
-  /** What the keys of all locks begin with, in both stores. Default `/_locks`. */
+  /** Prefix of the keys of all locks, in both stores. Default `/_locks`. */
   readonly lockPrefix?: string;
   /** Path prefix of etcd's v2 API. Default `/v2`. */
   readonly versionPrefix?: string;
@@ -45,7 +45,10 @@ export class BothClient implements LockClient {
     return this.#closed;
   }
 
-  /** The clients stay open as long as calls of both are under way: one call may have to remove keys from both stores. */
+  /**
+   * Waits for the calls under way, then closes both clients. A call may have to remove keys from both stores, so neither client
+   * may be closed earlier.
+   */
   async #close(timeout: number): Promise<void> {
     const until = Deadline.after(timeout);
     const pending = await this.store.pending.settle(timeout);

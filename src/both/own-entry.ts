@@ -1,8 +1,8 @@
 import type { OwnEntry } from '../recipe/store.ts';
 
 /**
- * Returns the own entry in both queues as one: named as on v2, and kept for as long as the one of the two that expires first.
- * @param v3 undefined as long as there is none
+ * Combines the own entries of the two queues into one. It is the entry on v2, with the expiry of whichever entry expires first.
+ * @param v3 the own entry on v3; undefined if there is none
  */
 export function combined(v2: OwnEntry, v3: OwnEntry | undefined): OwnEntry {
   if (!v3 || expiryOf(v2) <= expiryOf(v3)) return v2;

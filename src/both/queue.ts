@@ -3,8 +3,8 @@ import { isShared } from '../recipe/entries/entry-value.ts';
 import type { Entry, Queue } from '../recipe/store.ts';
 
 /**
- * Merges the two queues of a lock: first the entries on v3, then those on v2 whose owner has not entered the queue on v3 yet. An
- * entry in both queues is shown once, as it is on v2.
+ * Merges the two queues of a lock: first the entries on v3, then those on v2 whose client has not entered the queue on v3 yet. A
+ * client with an entry in both queues is shown once, by its entry on v2.
  */
 export function merged(v2: Queue | undefined, v3: Queue | undefined): Queue {
   const [onV2, onV3] = [v2?.inOrder() ?? [], v3?.inOrder() ?? []];
@@ -17,8 +17,8 @@ export function merged(v2: Queue | undefined, v3: Queue | undefined): Queue {
 }
 
 /**
- * Returns the entries with neighbouring readers in the order in which they came to v2: they enter v3 together, in any order.
- * @param positions of the entries on v2
+ * Returns the entries, with neighbouring shared entries sorted by their order on v2: they enter v3 at the same time, in any order.
+ * @param positions each entry's position in the queue on v2
  */
 function readersInOrder(entries: readonly Entry[], positions: ReadonlyMap<Entry, number>): Entry[] {
   const ordered: Entry[] = [];

@@ -22,13 +22,13 @@ export interface Stores {
 }
 
 /**
- * Queues of locks that are held on etcd v2 and v3 at the same time, so that neither the clients of v2 alone nor those of v3 alone
- * can hold the lock. See {@link BothTicket}.
+ * The lock queues of a cluster in both of its stores. A lock is held on etcd v2 and on v3 at the same time. So a client of only one
+ * API cannot hold it too. See {@link BothTicket}.
  */
 export class BothStore implements LockStore {
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly #stores: Stores;
-  /** The v3 keys of the entries that are in both queues, by their v2 keys. */
+  /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
   readonly #twins = new Map<string, string>();
 
   constructor(stores: Stores) {
@@ -55,7 +55,7 @@ export class BothStore implements LockStore {
     return new Map([...names].map((name) => [name, merged(onV2.get(name), onV3.get(name))]));
   }
 
-  /** Returns the key of an entry, and that of its twin in the other queue if it has one. */
+  /** Returns a key on v2 and, if its ticket also has an entry on v3, the key of that entry. */
   keysOf(key: string): readonly string[] {
     const twin = this.#twins.get(key);
     return twin === undefined ? [key] : [key, twin];

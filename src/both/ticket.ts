@@ -16,10 +16,10 @@ import type {
 } from '../recipe/store.ts';
 import { combined } from './own-entry.ts';
 
-/** Maximum seconds that the removal on v2 waits for the removal on v3: a release must not take longer if v3 does not answer. */
+/** Maximum seconds that the removal on v2 waits for the removal on v3: a release must not take long if v3 does not answer. */
 const V3_FIRST_FOR = 0.25;
 
-/** How the entries are to be kept. */
+/** TTL and renewal of the entries. */
 interface Terms extends Pick<EnterOptions, 'keepAlive'> {
   /** Seconds; null: they never expire. */
   readonly ttl: number | null;
@@ -32,28 +32,29 @@ export interface Tickets {
 }
 
 /**
- * One entry in the queue on etcd v2 and, once that one holds the lock there, one in the queue on v3. The lock is held only with
- * both. If one of the two is lost, so is the other.
+ * A {@link Ticket} with an entry in the queue on etcd v2. Once that entry holds the lock there, also with one in the queue on v3.
+ * The lock is held only while both entries hold it. If one of them is lost, the lock is lost.
  *
- * Every client enters v2 before v3, and nobody who waits on v2 has an entry on v3. So no two clients wait for each other.
+ * Every client of both APIs enters the queue on v2 first, and has no entry on v3 while it waits on v2. So no two clients wait for
+ * each other.
  */
 export class BothTicket implements Ticket {
   readonly path: string;
   readonly value: string;
   readonly #v2: Ticket;
   readonly #v3: Ticket;
-  /** The v3 keys of the entries that are in both queues, by their v2 keys. */
+  /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
   readonly #twins: Map<string, string>;
   #terms: Terms = { ttl: null, keepAlive: false };
   /** Whether the own entry is in the queue on v2. */
   #isOnV2 = false;
-  /** Whether an entry may be in the queue on v3: it is, or an unanswered request has tried to create it. */
+  /** Whether the queue on v3 may have an own entry: a request to create one was sent, and the entry was not removed since. */
   #mayBeOnV3 = false;
-  /** The own entry on v3, once an answer has shown it. */
+  /** Whether an answer has shown the own entry in the queue on v3. */
   #isOnV3 = false;
-  /** Tries to enter the queue on v3 that have failed. */
+  /** Number of tries to enter the queue on v3 that have failed since the last success. */
   #failed = 0;
-  /** The ticket whose queue has the entry that the last standing was behind. */
+  /** The ticket of the queue that the last standing was read from. {@link changed} waits there. */
   #waiting: Ticket;
 
   constructor({ v2, v3 }: Tickets, twins: Map<string, string>) {
@@ -75,7 +76,7 @@ export class BothTicket implements Ticket {
 
   async enter(ttl: number | null, { replacing: _, ...options }: EnterOptions): Promise<OwnEntry | undefined> {
     this.#terms = { ttl, keepAlive: options.keepAlive };
-    // The next entry on v2 waits for others, who may wait for this one on v3.
+    // Remove the entry on v3 first: the new entry on v2 may wait for clients that wait for the one on v3.
     if (!this.#isOnV2 && this.#mayBeOnV3) await this.#leaveV3(options);
     const own = await this.#v2.enter(ttl, options);
     this.#isOnV2 = own !== undefined;
@@ -96,8 +97,8 @@ export class BothTicket implements Ticket {
   }
 
   async standing(mode: LockMode, options: StandingOptions): Promise<Standing> {
-    // An entry that was first stays first, but a member that lags behind may still show earlier entries. Only a python-etcd that
-    // creates its expired key again can come before it by quorum: that client is no client of v3, and waits for nobody there.
+    // No entry can get ahead of one that has held the lock on v2. But a member that lags behind may still show earlier entries, so
+    // read by quorum. Exception: a python-etcd that re-creates its expired key. It never waits on v3, so there is no deadlock.
     const latest = options.latest || this.#mayBeOnV3;
     const outer = await this.#v2.standing(mode, { ...options, latest });
     this.#waiting = this.#v2;
@@ -122,7 +123,7 @@ export class BothTicket implements Ticket {
       try {
         await ticket.renew({ signal: ending, timeout });
       } catch (error) {
-        // A loss is reported at once. After another failure the other entry is renewed all the same.
+        // A loss ends both renewals at once. After a failure that may pass, the other entry is still renewed.
         if (!mayPass(error)) ending.abort(error);
         throw error;
       }
@@ -148,8 +149,8 @@ export class BothTicket implements Ticket {
   }
 
   /**
-   * Removes the entry on v3 first: then the next client of both APIs need not wait there once it has the lock on v2. The order is
-   * not needed for exclusion, because the lock is not held any more.
+   * Leaves the queue on v3 first. The next client of both APIs then need not wait there once it holds the lock on v2. Exclusion
+   * does not depend on this order, because the lock is no longer held.
    */
   async leave(options: LeaveOptions = {}): Promise<void> {
     const inner = this.#leaveV3(options);
@@ -160,7 +161,7 @@ export class BothTicket implements Ticket {
     await Promise.all([inner, outer]);
   }
 
-  /** Enters the queue on v3, or renews the entry there. Resolves to whether there is one: it may be found to be gone. */
+  /** Enters the queue on v3, or renews the entry there. Resolves to false if that entry was found to be gone. */
   async #enterV3({ signal }: StoreCall): Promise<boolean> {
     const { ttl, keepAlive } = this.#terms;
     this.#mayBeOnV3 = true;
@@ -183,14 +184,14 @@ export class BothTicket implements Ticket {
     this.#mayBeOnV3 = false;
   }
 
-  /** The own entry in both queues: lost as soon as one of the two is. */
+  /** Returns the own entries of both queues as one; see {@link combined}. @throws {EtcdLockExpired} if there is none */
   #own(): OwnEntry {
     if (!this.last) throw new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
     return combined(this.last, this.#isOnV3 ? this.#v3.last : undefined);
   }
 }
 
-/** Resolves once the promise has settled, after so many seconds at the latest. */
+/** Waits until the promise has settled, at most `seconds` seconds. Never rejects. */
 async function settledWithin(promise: Promise<unknown>, seconds: number): Promise<void> {
   const over = new Scope();
   const end = (): void => over.abort(undefined);

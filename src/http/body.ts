@@ -4,7 +4,7 @@ import type { WireAnswer } from './message.ts';
 const MEBIBYTE = 1024 * 1024;
 /** Size limit of one answer. A listing of 300,000 entries is smaller. */
 const MAX_MEBIBYTES = 64;
-/** Bytes counted for each chunk in addition to its data. Else many tiny chunks could fill the memory below the size limit. */
+/** Bytes counted for each chunk in addition to its data. Else many tiny chunks could fill the memory despite the limit. */
 const PER_CHUNK = 128;
 
 /** Collects the body of an answer, up to a size limit. */

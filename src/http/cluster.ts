@@ -39,18 +39,21 @@ export const keysLeft = (timeout: number, keys: readonly string[]): EtcdKeysLeft
     keys,
   );
 
-/** How one call is made. */
+/** Options of one call to a cluster. */
 export interface ClusterCall {
   readonly signal?: Source | undefined;
-  /** Whether the work may go on while the client is being closed, and must not keep the process alive. Default false. */
+  /** Background work: does not keep the process alive, and may still start while the client is being closed. Default false. */
   readonly background?: boolean | undefined;
-  /** Seconds until the next member is asked. */
+  /**
+   * Seconds to wait for a member's answer before the next member is asked. Maximum: the option `readTimeout`. Default: 1 for a
+   * hedged call, else the maximum.
+   */
   readonly attemptTimeout?: number | undefined;
-  /** Seconds until the call fails. Default: no limit for all attempts together. */
+  /** Maximum seconds of all attempts together. Default: no limit. */
   readonly timeout?: number | undefined;
 }
 
-/** Limits of one attempt at a call, which asks one member. */
+/** One attempt at a call: the member to ask, and the limits. */
 export interface Attempt {
   readonly endpoint: Endpoint;
   readonly lane: Lane;
@@ -61,7 +64,7 @@ export interface Attempt {
   readonly onRequest: () => void;
 }
 
-/** One cluster, as a client uses it: calls that fail over between its members, its id, and the end of all work. */
+/** Calls the members of one cluster with failover, checks the cluster id, and ends all work when the client is closed. */
 export class Cluster {
   /** What `close` waits for. */
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));

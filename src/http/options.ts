@@ -58,7 +58,7 @@ export interface HttpSettings {
   /** First part of the path of versioned requests, such as `/v2`. */
   readonly versionPrefix: string;
   readonly readTimeout: number;
-  /** For messages. */
+  /** Shown in error messages. */
   readonly username: string | undefined;
   readonly authorization: string | undefined;
   readonly tls: TlsSettings;
@@ -173,7 +173,7 @@ export function checkTls({ ca, cert, key }: TlsSettings): TlsSettings {
   return { ...(ca === undefined ? {} : { ca }), ...own };
 }
 
-/** Node accepts any text for `ca` and ignores what is not a certificate, so check here. */
+/** Whether this is one or more certificates in PEM. Node ignores any other text in `ca`, so check here. */
 function isCertificates(ca: Pem): boolean {
   const list: readonly unknown[] = Array.isArray(ca) ? ca : [ca];
   return list.length > 0 && list.every((pem) => String(pem).includes('-----BEGIN ') && isCertificate(pem));

@@ -19,8 +19,8 @@ export interface Failure {
 }
 
 /**
- * Returns why TLS failed if a retry would fail, too; else undefined. After such a failure the server has carried out no request:
- * with TLS 1.3 it may receive one before it checks the client certificate, but reads that request only after the check.
+ * Returns why TLS failed if a retry would fail, too; else undefined. After such a failure the server has carried out no request.
+ * With TLS 1.3 it may receive one before it checks the client certificate, but reads that request only after the check.
  */
 export function whyRefused({ error, connecting, distrusted }: Failure, { cert }: TlsSettings): string | undefined {
   if (distrusted) return "the server's certificate is not trusted";

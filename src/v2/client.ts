@@ -73,7 +73,7 @@ export class V2Client implements KeysApi, LockClient {
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
     const request = wire.encodeSet(key, value, options);
-    // Only here: locks create and renew their keys with a TTL that was checked before.
+    // Warn only here: locks create and renew their keys with a TTL that was checked before.
     warnOfMilliseconds('ttl', options.ttl ?? 0);
     const repeat = isConditional(options) ? 'safe' : 'never';
     return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);

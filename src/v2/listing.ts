@@ -9,7 +9,7 @@ export const NO_LISTING: Append['listing'] = Promise.resolve(undefined);
 
 /** Maximum seconds between the answer to the append and the listing. The member received both requests together. */
 const MAX_DELAY = 0.5;
-/** The reason with which a listing that takes longer is aborted. */
+/** Abort reason of a listing that takes longer. */
 const TOO_LATE = new Error('the listing did not come with the append');
 
 /**
@@ -76,7 +76,10 @@ export class PipelinedListing {
     }
   }
 
-  /** A missing answer says nothing about the member if the append was not answered either, or if the caller gave up. */
+  /**
+   * Records that the member did not answer the pipelined request. Does nothing if that says nothing about the member, because the
+   * append was not answered either, or the caller gave up.
+   */
   #noteMissing(): undefined {
     const { aborted, reason } = this.#scope;
     if (this.#isAppended && (!aborted || reason === TOO_LATE)) this.#pipelining.failed();

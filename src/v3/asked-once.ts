@@ -5,22 +5,22 @@ import { noAnswer } from '../http/failover/failures.ts';
 import { Timeout } from '../http/timeout.ts';
 
 /**
- * What a client asks of each member once, and then knows, such as a token. Calls that need it at the same time share one
- * request, which therefore does not end with any of them.
+ * Asks each member once and caches the answer, such as a token. Calls that need the answer at the same time share one request, so
+ * the request continues when one of these calls ends.
  */
 export class AskedOnce<T> {
   readonly #known = new WeakMap<Endpoint, T>();
   readonly #underWay = new WeakMap<Endpoint, Promise<T>>();
 
-  /** Returns what the member has answered, if it has. Costs less than {@link get}. */
+  /** Returns the cached answer of the member; undefined if there is none. Costs less than {@link get}. */
   known(endpoint: Endpoint): T | undefined {
     return this.#known.get(endpoint);
   }
 
   /**
-   * Resolves to what the member has answered.
-   * @param ask makes the request, if nobody has made it yet
-   * @throws {EtcdConnectionFailed} if there is no answer within the time of the attempt; a later attempt may use the answer
+   * Resolves to the answer of the member. Does not use the cache: call {@link known} first.
+   * @param ask makes the request; called only if none is under way
+   * @throws {EtcdConnectionFailed} if no answer comes within the attempt's timeout; a later attempt may use that answer
    */
   async get(one: Attempt, ask: () => Promise<T>): Promise<T> {
     const { endpoint, ending, timeout, lane } = one;
@@ -35,7 +35,7 @@ export class AskedOnce<T> {
     }
   }
 
-  /** Makes the next call ask again, unless another call has already got a newer answer than this one. */
+  /** Removes this answer from the cache, so that the next call asks again. Does nothing if a newer answer is cached. */
   forget(endpoint: Endpoint, answer: T): void {
     if (this.#known.get(endpoint) === answer) this.#known.delete(endpoint);
   }

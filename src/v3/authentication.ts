@@ -1,4 +1,4 @@
-/** Logging in to etcd's v3 API, and the errors of a user who may not do something. */
+/** The log-in to etcd's v3 API, and the errors for missing permissions. */
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from '../http/message.ts';
 import { showUser } from '../http/options.ts';
@@ -7,9 +7,9 @@ import { decodeText, Fields, type Json } from './messages.ts';
 
 export const AUTHENTICATE = '/auth/authenticate';
 
-/** What a member accepts from a user who has logged in there. */
+/** Result of a log-in at one member. */
 export interface Token {
-  /** undefined while authentication is not enabled: the member then asks for no token. */
+  /** Sent with each request; undefined if none is needed, because authentication is not enabled or no user was given. */
   readonly text: string | undefined;
 }
 
@@ -23,7 +23,7 @@ export function decodeToken(answer: WireAnswer, password: string): Token {
     if (text !== '' && /^[\x21-\x7e]+$/.test(text)) return { text };
     throw new EtcdUnusableAnswer('no token', { httpStatus: answer.status });
   } catch (error) {
-    // As on etcd v2, credentials do no harm where nobody asks for them.
+    // Authentication is not enabled. As on etcd v2, credentials are then ignored.
     if (error instanceof FailedPrecondition) return { text: undefined };
     if (!(error instanceof EtcdException) || error instanceof EtcdConnectionFailed) throw error;
     const { errorCode, httpStatus, message } = error;
@@ -36,15 +36,15 @@ export function decodeToken(answer: WireAnswer, password: string): Token {
   }
 }
 
-/** What the message of {@link refused} names. */
+/** What the message of {@link refused} contains. */
 export interface Refusal {
   readonly member: string;
   readonly username: string | undefined;
-  /** The key or lease; undefined: the user could not even log in. */
+  /** The key or lease of the request; undefined: the log-in itself was refused. */
   readonly subject?: string | undefined;
 }
 
-/** Returns an error that says who was refused what, and where. Its class is that of `error`. */
+/** Returns `error` with a message that also contains the member, the user, and the key or lease. Keeps the class. */
 export function refused(
   error: EtcdInsufficientPermissions,
   { member, username, subject }: Refusal,
@@ -61,7 +61,7 @@ export function subjectOf(message: Json): string {
   return keyIn(message) ?? `lease ${message['ID']}`;
 }
 
-/** Returns the first key in a message, wherever it is. */
+/** Returns the first key in a message, at any depth. */
 function keyIn(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { key } = value as { key?: unknown };

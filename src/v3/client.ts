@@ -25,21 +25,21 @@ import { gatewayPrefix, VERSION } from './version.ts';
 
 const debug = createDebug('client');
 
-/** Seconds for which closing the client waits for the ends of its leases. */
+/** Maximum seconds that closing the client waits until its leases are revoked. */
 const LEASES = 1;
 
-/** Seconds for an answer that several calls wait for. A log-in costs a member a tenth of a second or two, of its processor. */
+/** Seconds to wait for an answer that several calls share. A log-in takes 0.1 to 0.2 s of the member's CPU time. */
 const SHARED_TIMEOUT = 5;
 
-/** How often one call logs in again. With JSON Web Tokens each change of users or roles makes all tokens invalid. */
+/** Maximum number of new log-ins of one call. With JSON Web Tokens, each change of users or roles invalidates all tokens. */
 const MOST_LOG_INS = 3;
 
 const NO_TOKEN: Token = { text: undefined };
 
-/** A member without a leader then refuses at once, instead of after seven seconds of silence. */
+/** Header that makes a member without a leader refuse a request at once, instead of after 7 s without an answer. */
 const NEEDS_LEADER = ['grpc-metadata-hasleader', 'true'];
 
-/** How one call is made. */
+/** Options of one call. */
 export interface CallOptions extends ClusterCall {
   /** Default `call`, or `background` for work in the background. */
   readonly lane?: Lane;
@@ -56,7 +56,7 @@ export interface Answer {
   readonly unusable: (why: string) => Error;
 }
 
-/** Asks the member of one attempt. */
+/** The member that one attempt asks. */
 export interface Member {
   readonly url: string;
   /** Sends a message to a path below the gateway's prefix, such as `/kv/txn`. */
@@ -108,13 +108,13 @@ export class V3Client implements LockClient {
   }
 
   close(options: CloseOptions = {}): Promise<void> {
-    // The leases end after their entries. They would also expire, so this need not succeed.
+    // Revoke the leases after their entries were removed. If that fails, the leases expire.
     return this.#cluster.close(options, (until) =>
       this.leases.settle(new Deadline(Math.min(until.at, Deadline.after(LEASES).at))),
     );
   }
 
-  /** A token is valid on one member, for some minutes: a new one is fetched when the old one is refused. */
+  /** Makes one attempt. A token is valid only on one member and for some minutes: logs in again when the token is refused. */
   async #attempt<T>(one: Attempt, attempt: (member: Member) => Promise<T>): Promise<T> {
     const { endpoint } = one;
     const prefix = this.#prefixes.known(endpoint) ?? (await this.#prefixes.get(one, () => this.#findPrefix(one)));
@@ -123,7 +123,7 @@ export class V3Client implements LockClient {
       try {
         return await attempt(this.#member(one, prefix, token));
       } catch (error) {
-        // The member may have been replaced by one of another version.
+        // The member may now run another version, with another path prefix.
         if (error instanceof EtcdUnusableAnswer && error.httpStatus === 404) this.#prefixes.forget(endpoint, prefix);
         if (!(error instanceof TokenRefused)) throw error;
         this.#tokens.forget(endpoint, token);
@@ -141,7 +141,7 @@ export class V3Client implements LockClient {
         try {
           const answer = await this.#send(one, requestOf(prefix + path, [message], token));
           const body = new Fields(answer, decodeBody(answer));
-          // Streams with one answer, such as a keep-alive, wrap it.
+          // The answer to a keep-alive is a stream of one message, wrapped in `result`.
           const fields = body.optional('result') ?? body;
           const header = decodeHeader(fields);
           this.#checkCluster(header);
@@ -183,7 +183,7 @@ export class V3Client implements LockClient {
     }
   }
 
-  /** An attempt at a request that several calls wait for. It ends with none of them. */
+  /** Returns an attempt at a request that several calls share: the request continues when one of these calls ends. */
   #shared({ endpoint, lane, onRequest }: Attempt): Attempt {
     const timeout = Math.min(SHARED_TIMEOUT, this.#settings.readTimeout);
     return { endpoint, lane, timeout, ending: this.destroyed, onRequest };

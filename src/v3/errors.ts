@@ -1,4 +1,4 @@
-/** The errors of etcd's JSON gateway. Decided by gRPC's code, because the HTTP status differs between versions. */
+/** Decodes the errors of etcd's JSON gateway by gRPC's code, because the HTTP status differs between versions. */
 import {
   EtcdConnectionFailed,
   type EtcdErrorFields,
@@ -9,7 +9,7 @@ import {
 import type { WireAnswer } from '../http/message.ts';
 import { type Json, unusable } from './messages.ts';
 
-/** gRPC's codes that have a meaning here. */
+/** The gRPC codes that are distinguished here. */
 const INVALID_ARGUMENT = 3;
 const NOT_FOUND = 5;
 const PERMISSION_DENIED = 7;
@@ -18,8 +18,8 @@ const FAILED_PRECONDITION = 9;
 const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
 /**
- * Codes after which a write may have been carried out, or may still be: canceled, which a member answers while it
- * shuts down, unknown, deadline exceeded, internal, unavailable.
+ * Codes that leave the outcome of a write unknown. In this order: canceled (the member shuts down), unknown, deadline exceeded,
+ * internal, unavailable.
  */
 const UNCLEAR = [1, 2, 4, 13, UNAVAILABLE];
 /** gRPC's names of the codes that refuse a watch. */
@@ -29,35 +29,35 @@ const NAMED = new Map([
   ['Unauthenticated', UNAUTHENTICATED],
 ]);
 
-/** The lease of a request does not exist, or its key. */
+/** The lease or the key of a request does not exist. */
 export class NotFound extends EtcdException {}
 /** A lease with this id exists already, or authentication is not enabled. */
 export class FailedPrecondition extends EtcdException {}
 /** The token is missing, or is no longer valid: a new one may help. */
 export class TokenRefused extends EtcdInsufficientPermissions {
-  /** The error for the caller, once no further token is asked for. */
+  /** The error for the caller when the call does not log in again. */
   get final(): EtcdInsufficientPermissions {
     const { message, errorCode, httpStatus } = this;
     return new EtcdInsufficientPermissions(message, { errorCode, httpStatus });
   }
 }
 
-/** What the gateway of etcd 3.6 says, with code 5, of a path that it does not serve. A lease that is gone has another text. */
+/** Message of etcd 3.6's gateway, with code 5, for a path that it does not serve. The message for a missing lease is another. */
 const UNKNOWN_PATH = 'Not Found';
 
-/** How gRPC's text of an argument error names a wrong user or password. */
+/** Matches the message of an InvalidArgument error about a wrong user or password. */
 const ABOUT_CREDENTIALS = /authentication failed/;
-/** How gRPC's texts of an argument error name a missing token, or one that is older than a change of users. */
+/** Matches the messages of InvalidArgument errors about a missing token, or one older than the last change of users or roles. */
 const ABOUT_TOKEN = /user name is empty|revision of auth store is old/;
 
-/** Returns the parsed body of an answer. @throws the error that the answer is */
+/** Returns the parsed body of an answer. @throws the error that the answer reports */
 export function decodeBody(answer: WireAnswer): Json {
   const body = parsed(answer.body);
   if (answer.status === 200 && body && body['error'] === undefined) return body;
   throw decodeError(answer, body);
 }
 
-/** Returns the error of an unsuccessful answer, or of an error within a stream. */
+/** Returns the error that an unsuccessful answer, or a message of a stream, reports. */
 export function decodeError(answer: WireAnswer, body = parsed(answer.body)): EtcdException {
   const inner = body?.['error'];
   const fields = (typeof inner === 'object' && inner !== null ? inner : body) as Json | undefined;
@@ -74,7 +74,7 @@ export function decodeCancellation(reason: string): EtcdException {
   return new EtcdConnectionFailed(`the watch was refused: ${reason === '' ? 'no reason given' : reason}`);
 }
 
-/** What gRPC may put before the text of an error. */
+/** Prefix that gRPC may add to the message of an error. */
 const PREFIX = /^rpc error: code = (\w+) desc = /;
 
 function errorOf(code: number, message: string, httpStatus: number): EtcdException {
@@ -93,12 +93,12 @@ function errorOf(code: number, message: string, httpStatus: number): EtcdExcepti
   return new EtcdException(text, fields);
 }
 
-/** Also what a gateway answers while its server starts or stops, so only a question. */
+/** Hint that only asks, because a gateway gives the same answer while its server starts or stops. */
 const UNREACHABLE =
   " (the gateway does not reach its own server; with --client-cert-auth, does the server's certificate lack the usage clientAuth?)";
 
 function exhausted(text: string, fields: EtcdErrorFields): EtcdException {
-  // Refused before anything was written.
+  // The outcome is known: etcd refuses such a request before it writes anything.
   if (!/space exceeded|larger than max/.test(text)) return new EtcdConnectionFailed(`answered: ${text}`, fields);
   const cure = '; free space by compacting and defragmenting etcd, then run "etcdctl alarm disarm"';
   return new EtcdException(text + (text.includes('space exceeded') ? cure : ''), fields);
@@ -124,7 +124,7 @@ const NO_GATEWAY =
 const HAS_NAME =
   "with authentication, etcd's gateway accepts no client certificate that has a common name (CN): use one without";
 
-/** Adds what may be the cause to an error of a connection. */
+/** Adds a hint to the error for an answer that is not HTTP: the port may serve gRPC only. Returns any other error as it is. */
 export function withHint(error: unknown): unknown {
   if (!(error instanceof EtcdConnectionFailed)) return error;
   const { message, cause, outcomeUnknown } = error;

@@ -1,4 +1,4 @@
-/** The messages of etcd's JSON gateway: how requests are written, and how the fields of answers are read and checked. */
+/** Encodes keys and values for etcd's JSON gateway, and decodes and checks the fields of its answers. */
 import { EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from '../http/message.ts';
 
@@ -6,7 +6,7 @@ export type Json = Readonly<Record<string, unknown>>;
 
 /** A key with its value, as an answer has it. */
 export interface KeyValue {
-  /** In base64. A key of another client need not be valid UTF-8, so this is what a request about it must contain. */
+  /** The key in base64. Requests about this key must use it: another client's key need not be valid UTF-8. */
   readonly rawKey: string;
   readonly key: string;
   readonly value: string;
@@ -24,7 +24,7 @@ export interface Header {
   readonly raftTerm: string | undefined;
 }
 
-/** As both ends of a range: all keys, in base64. */
+/** The byte 0 in base64. As both start and end of a range, it selects all keys. */
 const ALL = Buffer.from([0]).toString('base64');
 
 /** Returns the first key that can begin with `prefix`, in base64. */
@@ -41,7 +41,7 @@ export function endOfPrefix(prefix: string): string {
   return bytes.toString('base64');
 }
 
-/** Reads the fields of one message. Fields that are zero, false or empty are left out by the gateway; it never sends null. */
+/** Reads the fields of one message. The gateway omits fields that are zero, false or empty, and never sends null. */
 export class Fields {
   readonly #answer: WireAnswer;
   readonly #fields: Json;
@@ -58,7 +58,7 @@ export class Fields {
     return this.#fields[name] !== undefined;
   }
 
-  /** A whole number: a text of digits, because JavaScript's numbers are not exact beyond 2^53. */
+  /** Returns an integer. The gateway sends 64-bit integers as strings of digits, because JSON numbers are not exact beyond 2^53. */
   integer(name: string): bigint {
     const value = this.#value(name, '0');
     if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) return this.#in64Bits(name, BigInt(value));
@@ -66,7 +66,7 @@ export class Fields {
     throw this.#wrong(name, 'an integer');
   }
 
-  /** A whole number that etcd always sends, such as a revision. */
+  /** Returns an integer that etcd always sends, such as a revision. @throws {EtcdUnusableAnswer} unless it is greater than 0 */
   positive(name: string): bigint {
     const value = this.integer(name);
     if (value > 0n) return value;
@@ -90,7 +90,7 @@ export class Fields {
     throw this.#wrong(name, 'a boolean');
   }
 
-  /** Bytes in base64. */
+  /** Returns bytes, still in base64. */
   raw(name: string): string {
     const text = this.text(name);
     if (text.length % 4 === 0 && /^[\w+/-]*={0,2}$/.test(text)) return text;
@@ -109,12 +109,12 @@ export class Fields {
     throw this.#wrong(name, 'a list of texts');
   }
 
-  /** The message in this field; undefined if it is left out. */
+  /** Returns the message in this field; undefined if the field is omitted. */
   optional(name: string): Fields | undefined {
     return this.has(name) ? new Fields(this.#answer, this.#fields[name]) : undefined;
   }
 
-  /** @throws {EtcdUnusableAnswer} if the field is left out */
+  /** Returns the message in this field. @throws {EtcdUnusableAnswer} if the field is omitted */
   message(name: string): Fields {
     const found = this.optional(name);
     if (found) return found;
@@ -158,7 +158,7 @@ export function decodeKeyValue(fields: Fields): KeyValue {
 /** Returns the keys of a range, in the order of the answer. */
 export const decodeRange = (fields: Fields): KeyValue[] =>
   fields.list('kvs').map((one) => {
-    // A deleted key has no revision of its creation, but a range has no deleted keys.
+    // Only a deleted key has no create revision, and a range contains no deleted keys.
     one.positive('create_revision');
     one.positive('mod_revision');
     return decodeKeyValue(one);

@@ -4,7 +4,7 @@ import { checkOptionNames, type OptionNames } from '../option-names.ts';
 
 /** Options of a {@link V3Client}: how to reach the cluster. */
 export interface V3ClientOptions extends HttpOptions {
-  /** What the keys of all locks begin with. Default `/_locks`; an empty text: the name alone, as other programs chose it. */
+  /** Prefix of the keys of all locks. Default `/_locks`. If empty, keys begin with the lock name, as other programs name them. */
   readonly lockPrefix?: string;
 }
 

@@ -19,20 +19,20 @@ import { decodeRange, encodeBytes, type Fields, type Json } from './messages.ts'
 import * as transactions from './transactions.ts';
 import { decodeWatchMessage, JsonObjects, type WatchEvent, type WatchMessage, watchDeletion } from './watch.ts';
 
-/** Ends a watch that has shown what it was for. */
+/** Abort reason of a watch that has reported the expected change. */
 const OVER = new Error('the watch has shown a change');
 
 /** gRPC's code for a revision that was compacted. */
 const OUT_OF_RANGE = 11;
 
-/** Seconds that a read or an append may take before another member is asked. */
+/** Seconds to wait for the answer to an append or a grant before the next member is asked. */
 const HEDGE_AFTER = 1;
 
 export interface AppendOptions extends CallOptions {
   readonly value: string;
   /** Id of the lease; undefined: the entry never expires. */
   readonly lease: string | undefined;
-  /** Whether to read the whole queue, and not just the entry before. */
+  /** Whether to read the whole queue, and not only the entry before the own one. */
   readonly whole: boolean;
   /** Counts the requests for this entry that were sent and not answered: each may still be carried out. */
   readonly unanswered: { count: number };
@@ -43,12 +43,12 @@ export interface AppendOptions extends CallOptions {
 export interface ChangeOptions extends CallOptions {
   /** The key as the store has it. */
   readonly rawKey: string;
-  /** The revision of the first change that counts. */
+  /** The watch reports changes from this revision on. */
   readonly from: bigint;
 }
 
 export interface WatchOptions extends CallOptions {
-  /** Gets each message. Returns whether the watch has shown what it was for. */
+  /** Called with each message. Returns true to end the watch. */
   readonly until: (said: WatchMessage) => boolean;
 }
 
@@ -60,7 +60,7 @@ export interface StoreEvent extends Omit<WatchEvent, 'written' | 'previous'> {
   readonly previous: V3Entry | undefined;
 }
 
-/** The requests that queues of locks are made of. Each has a key, or the path of a queue, as its first argument. */
+/** Sends the requests for lock queues and leases on etcd v3. */
 export class LockRequests {
   readonly #client: V3Client;
 
@@ -68,7 +68,7 @@ export class LockRequests {
     this.#client = client;
   }
 
-  /** Reads all entries of a queue. Linearizable. */
+  /** Reads all keys below the path of a queue, including those of locks whose names begin with its name and a "/". Linearizable. */
   read(path: string, options: CallOptions): Promise<Listing> {
     return this.readPrefix(`${path}/`, options);
   }
@@ -81,7 +81,7 @@ export class LockRequests {
     });
   }
 
-  /** Reads the key created first in a queue, with the seconds that it has left. */
+  /** Reads the key that was created first below the path of a queue, with its remaining TTL. */
   first(path: string, options: CallOptions): Promise<V3Entry | undefined> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const { fields } = await member.ask('/kv/range', transactions.firstBelow(`${path}/`));
@@ -90,7 +90,7 @@ export class LockRequests {
     });
   }
 
-  /** Adds to each entry the seconds that it has left: one request for each of their leases. */
+  /** Resolves to the entries with their remaining TTLs. Sends one request for each of their leases. */
   withTtls(entries: readonly V3Entry[], options: CallOptions): Promise<readonly V3Entry[]> {
     if (entries.every(({ lease }) => lease === undefined)) return Promise.resolve(entries);
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
@@ -116,7 +116,7 @@ export class LockRequests {
     });
   }
 
-  /** Whether events since a revision, which is not in the future, are still known. */
+  /** Resolves to whether etcd still has the events since a revision. The revision must not be in the future. */
   knowsSince(path: string, revision: bigint, options: CallOptions): Promise<boolean> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       try {
@@ -139,7 +139,7 @@ export class LockRequests {
   }
 
   /**
-   * Reads keys, each by itself, at one revision. Linearizable. Resolves to the entries that are there, by key.
+   * Reads single keys at one revision. Linearizable. Resolves to those that exist, by key.
    * @param keys at most {@link transactions.READS_A_TRANSACTION}
    */
   readEach(keys: readonly string[], options: CallOptions): Promise<Made & Pick<LeaseRenewal, 'entries'>> {
@@ -156,7 +156,7 @@ export class LockRequests {
    */
   append(key: string, { value, lease, whole, unanswered, replacing, ...options }: AppendOptions): Promise<Appended> {
     const plain = transactions.append(key, value, lease, whole);
-    /** Resolves to undefined if the entry to be replaced is not the same any more: then nothing was done. */
+    /** Resolves to undefined if the entry to replace has changed or is gone: then etcd has written nothing. */
     const ask = async (member: Member, transaction: Json, replaces: boolean): Promise<Appended | undefined> => {
       unanswered.count += 1;
       const answer = await member.ask('/kv/txn', transaction).catch((error: unknown) => {
@@ -164,7 +164,7 @@ export class LockRequests {
         throw error;
       });
       const existed = !answer.fields.flag('succeeded');
-      // The removal answers first.
+      // The first response of a replacing transaction is that of the removal: skip it.
       const isReplaced = replaces && !existed;
       const [first, second] = responsesIn(answer, isReplaced ? 3 : 2).slice(-2) as [Fields, Fields];
       const entries = rangeIn(second);
@@ -198,7 +198,7 @@ export class LockRequests {
   }
 
   /**
-   * Keeps a lease alive, then reads its entries on the same member: a leader that was stopped may keep alive a lease that is gone.
+   * Keeps a lease alive, then reads its entries on the same member: a leader that was stopped may confirm a lease that is gone.
    * @param keys the entries to read
    * @throws {NotFound} if the lease is gone
    */
@@ -220,14 +220,14 @@ export class LockRequests {
     });
   }
 
-  /** Deletes a key, which nobody else may have. May be sent more than once. */
+  /** Deletes a key without a condition: no other client may use this key. May be sent more than once. */
   delete(key: string, options: CallOptions): Promise<void> {
     return this.#client.call('hedged', options, async (member) => {
       await member.ask('/kv/deleterange', { key: encodeBytes(key) });
     });
   }
 
-  /** Removes an entry if it is still the same. Resolves whether or not there was such an entry. May be sent more than once. */
+  /** Removes an entry if its value and rank are unchanged. Also resolves if there is no such entry. May be sent more than once. */
   remove(key: string, guard: transactions.Guard, options: CallOptions): Promise<Made & { isRemoved: boolean }> {
     return this.#client.call('hedged', options, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.remove(key, guard));
@@ -236,8 +236,8 @@ export class LockRequests {
   }
 
   /**
-   * Writes an entry again with another lease, if it is still the same. Its rank stays. Resolves to the revision of the write;
-   * undefined if the entry is not the same any more. May be sent more than once.
+   * Attaches an entry to another lease by writing it again, if it is unchanged; its rank stays. `moved` is the revision of that
+   * write; undefined if the entry has changed or is gone. May be sent more than once.
    * @throws {NotFound} if the lease is gone
    */
   move(key: string, target: transactions.Move, options: CallOptions): Promise<Made & { moved: bigint | undefined }> {
@@ -265,7 +265,7 @@ export class LockRequests {
         if (String(answer.fields.integer('ID')) !== id) throw answer.unusable(`is not about lease ${id}`);
         return { granted: Number(answer.fields.positive('TTL')), sentAt: answer.sentAt };
       } catch (error) {
-        // An earlier request of this call has created it.
+        // An earlier request of this call has created the lease.
         if (!(error instanceof FailedPrecondition) || sent === 1) throw error;
         const { fields, sentAt } = await member.ask('/lease/keepalive', { ID: id });
         if (fields.integer('TTL') <= 0n) throw new NotFound('the lease is gone');
@@ -274,7 +274,7 @@ export class LockRequests {
     });
   }
 
-  /** Ends a lease, and with it its entries. */
+  /** Revokes a lease, which removes its entries. Also resolves if the lease is gone. */
   revoke(id: string, options: CallOptions): Promise<void> {
     return this.#client.call('hedged', options, async (member) => {
       try {
@@ -286,7 +286,7 @@ export class LockRequests {
   }
 
   /**
-   * Waits until the key is deleted, or until changes since then are no longer known.
+   * Waits until the key is deleted. Also resolves if etcd no longer has all events since `from`.
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
   changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
@@ -296,8 +296,8 @@ export class LockRequests {
   }
 
   /**
-   * Waits for the next changes of keys that begin with a prefix. Resolves to undefined if changes since then are no longer known.
-   * @param from the revision of the first change that counts
+   * Waits for the next changes of keys with a prefix. Resolves to undefined if etcd no longer has all events since `from`.
+   * @param from the first revision whose changes are reported
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
   async events(prefix: string, from: bigint, options: CallOptions): Promise<readonly StoreEvent[] | undefined> {
@@ -320,7 +320,7 @@ export class LockRequests {
 
   /**
    * Watches keys, in one stream, until `until` returns true.
-   * @param messages those that begin the watches
+   * @param messages the requests that begin the watches
    * @throws {EtcdConnectionFailed} when the member ends the stream
    */
   watch(messages: readonly Json[], { until, ...options }: WatchOptions): Promise<void> {

@@ -1,21 +1,22 @@
-/** The requests of `/kv/range` and `/kv/txn` that queues of locks are made of, as the gateway takes them. */
+/** Encodes the requests to `/kv/range` and `/kv/txn` for lock queues. */
 import { encodeBytes, endOfPrefix, type Json, startOfPrefix } from './messages.ts';
 
-/** Which entry to write or to remove: only if it is still the same. */
+/** Condition of a write or a removal: the entry still has this value and this rank. */
 export interface Guard {
   readonly value: string;
   readonly rank: bigint;
 }
 
-/** Which entry to replace by another one. */
+/** The entry to remove when another one is appended, if it is unchanged. */
 export interface Replaced extends Guard {
   readonly key: string;
 }
 
-/** Which entry to write again, and with which lease; undefined: none. */
+/** How to write an entry again with another lease, if it is unchanged. */
 export interface Move extends Guard {
-  /** The revision of its last write: a request that is carried out late must not undo a later one. */
+  /** The revision of its last write: a request that is carried out late must not undo a later write. */
   readonly modified: bigint;
+  /** Id of the new lease; undefined: none. */
   readonly lease: string | undefined;
 }
 
@@ -24,19 +25,20 @@ type Append = Readonly<Record<'compare' | 'success' | 'failure', readonly Json[]
 const OLDEST = { sort_target: 'CREATE', sort_order: 'ASCEND' };
 const NEWEST = { sort_target: 'CREATE', sort_order: 'DESCEND' };
 
-/** All keys that begin with the prefix, in the order of their creation. */
+/** Reads all keys that begin with the prefix, in the order of their creation. */
 export const below = (prefix: string): Json => ({
   key: startOfPrefix(prefix),
   range_end: endOfPrefix(prefix),
   ...OLDEST,
 });
 
-/** The key that begins with the prefix and was created first. */
+/** Reads the key that begins with the prefix and was created first. */
 export const firstBelow = (prefix: string): Json => ({ ...below(prefix), limit: '1' });
 
 /**
- * Creates an entry unless its key exists. Reads it and the newest keys of its queue: itself and the one before it.
- * @param whole whether to read the whole queue
+ * Creates an entry unless its key exists, then reads the two newest keys of its queue: the new entry and the one before it. If
+ * the key exists, also reads the entry itself, because newer keys may follow it.
+ * @param whole whether to read the whole queue instead of the two newest keys
  */
 export function append(key: string, value: string, lease: string | undefined, whole: boolean): Append & Json {
   const own = encodeBytes(key);
@@ -50,8 +52,8 @@ export function append(key: string, value: string, lease: string | undefined, wh
 }
 
 /**
- * Makes an {@link append} remove an older entry before. Neither is done if that entry is not the same any more: a request that is
- * carried out twice, or late, must not create the new entry again.
+ * Returns an {@link append} that first removes an old entry. If the old entry has changed or is gone, the request writes nothing.
+ * A request that is carried out twice, or late, must not create the new entry again.
  */
 export function replacing(old: Replaced, { compare, success, failure }: Append): Json {
   const remove = { request_delete_range: { key: encodeBytes(old.key) } };
@@ -62,7 +64,7 @@ export function replacing(old: Replaced, { compare, success, failure }: Append):
   };
 }
 
-/** The keys that begin with the prefix and were created at a revision. */
+/** Reads the keys that begin with the prefix and were created at a revision. */
 export const createdAt = (prefix: string, revision: bigint): Json => ({
   ...below(prefix),
   min_create_revision: String(revision),
@@ -75,19 +77,19 @@ export function glance(key: string, rank: bigint): Json {
   return { success: [read(key), { request_range: earlier }] };
 }
 
-/** Most keys that a transaction reads without others inside it. */
+/** Maximum number of keys that one transaction reads without nested transactions. */
 export const READS_A_TRANSACTION = 100;
 
 /**
- * Most keys that {@link readEach} takes. etcd's default limit is 128 operations, and a transaction inside another may have as many as
- * the outer one leaves of them.
+ * Maximum number of keys for {@link readEach}. etcd's default limit is 128 operations. A nested transaction may use only the
+ * operations that the outer transaction leaves.
  */
 const MOST_READS = (128 - READS_A_TRANSACTION) * READS_A_TRANSACTION;
 
-/** Most bytes of keys that {@link readEach} takes: such a request is an entry of etcd's raft log, which has a limit of 1.5 MiB. */
+/** Maximum bytes of keys for {@link readEach}. etcd writes such a request to its raft log, where the limit is 1.5 MiB. */
 const MOST_BYTES = 512 * 1024;
 
-/** Splits keys into lists that {@link readEach} takes. */
+/** Splits keys into lists that are short enough for {@link readEach}. */
 export function* readable(keys: readonly string[]): Iterable<readonly string[]> {
   let some: string[] = [];
   let bytes = 0;
@@ -104,7 +106,7 @@ export function* readable(keys: readonly string[]): Iterable<readonly string[]> 
   if (some.length > 0) yield some;
 }
 
-/** Reads keys, each by itself, at one revision. More than {@link READS_A_TRANSACTION} of them are read by transactions inside this one. */
+/** Reads single keys at one revision. More than {@link READS_A_TRANSACTION} keys are read by nested transactions. */
 export function readEach(keys: readonly string[]): Json {
   if (keys.length <= READS_A_TRANSACTION) return { success: keys.map(read) };
   const inner: Json[] = [];
@@ -113,13 +115,13 @@ export function readEach(keys: readonly string[]): Json {
   return { success: inner };
 }
 
-/** Removes an entry. */
+/** Removes an entry if it is unchanged. */
 export const remove = (key: string, guard: Guard): Json => ({
   compare: isSame(key, guard),
   success: [{ request_delete_range: { key: encodeBytes(key) } }],
 });
 
-/** Writes an entry again; its rank stays. Reads it if it is not the same any more. */
+/** Writes an entry again if it is unchanged; its rank stays. Else reads the entry. */
 export const move = (key: string, { lease, modified, ...guard }: Move): Json => ({
   compare: [
     ...isSame(key, guard),

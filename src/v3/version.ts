@@ -9,7 +9,8 @@ export const VERSION: WireRequest = { method: 'GET', path: '/version', query: ''
 
 /**
  * Returns the path prefix of the member's JSON gateway.
- * @throws {EtcdUnusableAnswer} for a server before etcd 3.3: 3.2 takes a condition on a range for true, which gives a lock to two
+ * @throws {EtcdUnusableAnswer} for a server before etcd 3.3: etcd 3.2 treats each condition on a range as true. Two clients
+ * could then hold the same lock
  */
 export function gatewayPrefix(answer: WireAnswer): string {
   const { status } = answer;

@@ -3,7 +3,7 @@ import type { WireAnswer } from '../http/message.ts';
 import { decodeCancellation, decodeError } from './errors.ts';
 import { decodeKeyValue, decodeText, Fields, type Json, type KeyValue } from './messages.ts';
 
-/** Most bytes of one message. An answer about one key is far smaller. */
+/** Maximum characters of one message. An answer about one key is far shorter. */
 const LONGEST_MESSAGE = 4 * 1024 * 1024;
 
 /**
@@ -13,7 +13,7 @@ const LONGEST_MESSAGE = 4 * 1024 * 1024;
 export class JsonObjects {
   readonly #onObject: (text: string) => void;
   #text = '';
-  /** How much of the text has been looked at. */
+  /** Number of characters of the text that have been parsed. */
   #seen = 0;
   #depth = 0;
   #inString = false;
@@ -57,29 +57,29 @@ export interface WatchEvent {
   readonly key: string;
   /** The revision of the change. */
   readonly revision: bigint;
-  /** undefined: the key was deleted. */
+  /** The key after the change; undefined: it was deleted. */
   readonly written: KeyValue | undefined;
-  /** The key before the change, if the watch asked for it and it was there. */
+  /** The key before the change, if the watch asked for it and the key existed. */
   readonly previous: KeyValue | undefined;
 }
 
-/** What one message of a stream of watches says. */
+/** One decoded message of a stream of watches. */
 export interface WatchMessage {
-  /** Whether one of the watches has begun. */
+  /** Whether the message confirms that one of the watches has begun. */
   readonly isCreated: boolean;
-  /** Whether the events from the start of a watch on are no longer known: read again. */
+  /** Whether etcd no longer has all events since the start revision of a watch: the keys must be read again. */
   readonly isCompacted: boolean;
   readonly events: readonly WatchEvent[];
 }
 
-/** The message that begins a watch for the deletion of a key. */
+/** Returns the request that begins a watch for the deletion of a key at revision `from` or later. */
 export const watchDeletion = (rawKey: string, from: bigint): Json => ({
   create_request: { key: rawKey, start_revision: String(from), filters: ['NOPUT'] },
 });
 
 /**
- * Reads a message of a watch.
- * @throws the error that the message is, or {@link EtcdConnectionFailed} when the member has ended the watch
+ * Decodes a message of a watch.
+ * @throws the error that the message reports, such as {@link EtcdConnectionFailed} when the member has ended the watch
  */
 export function decodeWatchMessage(text: string): WatchMessage {
   const answer: WireAnswer = { status: 200, headers: {}, body: text, sentAt: 0 };

@@ -28,15 +28,15 @@ export function isMembersFault(error: unknown): error is EtcdException {
   );
 }
 
-/** Another member would not help: all members have the same event history. */
+/** Whether the error is about cleared events. Another member would not help: all members have the same event history. */
 const isCleared = (error: unknown): boolean =>
   error instanceof EtcdWatcherCleared || error instanceof EtcdEventIndexCleared;
 
 const isUnclear = (error: Error): boolean => error instanceof EtcdException && error.outcomeUnknown;
 
 /**
- * Marks a failed condition as `outcomeUnknown` if another attempt of the call may have caused it: one with an unknown outcome,
- * or one that is still under way. Returns any other error as it is.
+ * Marks a failed condition as `outcomeUnknown` if another attempt of the call may have caused it. Such an attempt has an unknown
+ * outcome, or is still under way. Returns any other error as it is.
  */
 export function markUnclear(error: unknown, failures: readonly EndpointFailure[], underWay: boolean): unknown {
   const conditionFailed = error instanceof EtcdCompareFailed || error instanceof EtcdKeyNotFound;
@@ -44,10 +44,10 @@ export function markUnclear(error: unknown, failures: readonly EndpointFailure[]
   return rebuild(error, error.message, { failures, outcomeUnknown: true });
 }
 
-/** Seconds of silence after which the error was made, of each error of {@link noAnswer}. */
+/** For each error of {@link noAnswer}: the seconds that passed without an answer. */
 const silences = new WeakMap<Error, number>();
 
-/** Returns the error of a member that has not answered for so many seconds. */
+/** Returns the error for a member that has not answered within `seconds` seconds. */
 export function noAnswer(seconds: number): EtcdConnectionFailed {
   const error = new EtcdConnectionFailed(silence(seconds), { outcomeUnknown: true });
   silences.set(error, seconds);

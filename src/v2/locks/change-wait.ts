@@ -36,7 +36,10 @@ interface Poll {
 export class ChangeWait {
   readonly #keys: Watching;
   #poll: Poll | undefined;
-  /** Deadline of the read after silence. If passed, that read has asked another member, and the next wait polls there. */
+  /**
+   * When the read after silence asks another member. If that time has passed, the member of the open poll may be down, so the next
+   * wait begins a new poll.
+   */
   #slow = Deadline.never;
 
   constructor(keys: Watching) {

@@ -35,7 +35,7 @@ export async function readQueues(keys: KeysApi): Promise<ReadonlyMap<string, V2Q
   return new Map(locksIn(keys, directories).map(([name, { nodes }]) => [name, new V2Queue({ ...readAt, nodes })]));
 }
 
-/** All directories in these and below, each with the name that a lock with this directory has. */
+/** Returns these directories and all below them, each with the name of its lock. */
 const locksIn = (keys: KeysApi, directories: readonly Node[]): (readonly [name: string, directory: Node])[] =>
   directories.flatMap(directoriesFrom).map((node) => [lockNameOf(keys, node), node]);
 

@@ -15,14 +15,14 @@ export interface WaitOptions {
   readonly signal: Source | undefined;
 }
 
-/** Ends a watch that has shown nothing for so long that its member may be down. */
+/** Abort reason of a watch that has reported nothing for so long that its member may be down. */
 const SILENT = new Error('no event in time');
 
-/** How a wait ended: `silence`: nothing has been heard for long, so the queue must be read again. */
+/** How a wait ended. `silence`: without an event for so long that the queue must be read again. */
 export type WaitEnd = 'change' | 'silence' | 'failure';
 
 /**
- * Waits until an entry is gone, or may be.
+ * Waits until an entry is gone or may be gone.
  * @throws the reason of the signal
  */
 export async function untilDeleted(

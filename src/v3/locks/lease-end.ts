@@ -6,7 +6,7 @@ import { REMOVE_EVERY } from './timing.ts';
 
 const debug = createDebug('lease');
 
-/** Ends a lease, and with it its entries: tries until that is done, or until the deadline. Never rejects. */
+/** Revokes a lease, which removes its entries. Retries until that succeeds or the deadline has passed. Never rejects. */
 export async function endLease(client: V3Client, id: string, until: Deadline): Promise<void> {
   const { pending, requests, destroyed } = client;
   let isDone = false;
@@ -15,7 +15,7 @@ export async function endLease(client: V3Client, id: string, until: Deadline): P
       await requests.revoke(id, { background: true });
       isDone = true;
     } catch (error) {
-      debug('lease %s not ended yet: %s', id, error);
+      debug('lease %s not revoked yet: %s', id, error);
     }
   };
   await attempt();

@@ -9,11 +9,11 @@ import { NotFound } from '../errors.ts';
 import { endLease } from './lease-end.ts';
 import { hedgeRenewalAfter } from './timing.ts';
 
-/** An entry that hangs on a lease. */
+/** A user of a lease: the ticket whose entry is attached to the lease, or will be. */
 export interface Tenant {
-  /** Its key. */
+  /** Key of that entry. */
   readonly key: string;
-  /** Called when the lease is kept alive by others only: the entry has not been renewed for a TTL, and must not stay longer. */
+  /** Called when only other tenants keep the lease alive: the entry was not renewed for a whole TTL, so it must be removed. */
   onExpired(): void;
 }
 
@@ -21,8 +21,9 @@ export interface Tenant {
 class Round {
   readonly renewal: Promise<LeaseRenewal>;
   readonly stop = new Scope();
-  /** Those whose entries it reads; undefined before it begins: all that the lease then has. */
+  /** The tenants whose entries this renewal reads; undefined before it begins. */
   tenants: Set<Tenant> | undefined;
+  /** Number of calls that wait for this renewal. */
   waiting = 0;
 
   constructor(renew: (round: Round) => Promise<LeaseRenewal>) {
@@ -33,20 +34,20 @@ class Round {
 const ifUsable = (round: Round | undefined): Round | undefined => (round?.stop.aborted ? undefined : round);
 
 /**
- * Returns an id for a new lease: positive, because members may disagree about a negative one. Its highest bit is set, unlike in the
- * ids that a bridge chooses.
+ * Returns an id for a new lease. It is positive, because members may disagree about a negative one. Unlike in the ids that a bridge
+ * chooses, its bit 62 is set.
  */
 const freshId = (): string => String((randomBytes(8).readBigUInt64BE() >> 1n) | (1n << 62n));
 
-/** A lease of etcd, and the entries that hang on it. */
+/** Creates, renews and revokes a lease of etcd for its tenants. */
 export class EtcdLease {
   readonly id = freshId();
-  /** The TTL asked for, in seconds. */
+  /** The requested TTL, in seconds. */
   readonly ttl: number;
-  /** Whether it may have several tenants, any of which keeps it alive. */
+  /** Whether the lease may have several tenants. Any of them keeps it alive. */
   readonly isShared: boolean;
   readonly #client: V3Client;
-  /** Each with the time at which it was renewed last: milliseconds on the monotonic clock. */
+  /** The tenants, each with the time of its last renewal: milliseconds on the monotonic clock. */
   readonly #tenants = new Map<Tenant, number>();
   #granted = 0;
   #sentAt = Number.NEGATIVE_INFINITY;
@@ -54,7 +55,7 @@ export class EtcdLease {
   #isOver = false;
   #takesNone = false;
   #round: Round | undefined;
-  /** Begins when the one under way has ended. */
+  /** The renewal that begins when the one under way has ended. */
   #nextRound: Round | undefined;
   #last: { readonly renewal: LeaseRenewal; readonly tenants: Set<Tenant> } | undefined;
 
@@ -64,7 +65,7 @@ export class EtcdLease {
     this.isShared = isShared;
   }
 
-  /** Whether the lease has ended, or is being ended. */
+  /** Whether the lease is gone or is being revoked. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -79,29 +80,29 @@ export class EtcdLease {
     return this.#sentAt;
   }
 
-  /** Whether its entries stay: it has neither ended nor run out. */
+  /** Whether the store still keeps the entries of the lease: it is not gone, and has not expired. */
   get isAlive(): boolean {
     return !this.#isOver && !this.#expiry.passed;
   }
 
-  /** Whether new entries may hang on this lease. */
+  /** Whether new entries may be attached to this lease. */
   get takesEntries(): boolean {
     return !this.#isOver && !this.#takesNone && (this.#granted === 0 || !this.#expiry.passed);
   }
 
-  /** When the lease has certainly ended unless it is kept alive. The store may end it up to some seconds later. */
+  /** When the lease expires at the earliest, unless it is renewed. The store may keep it for some seconds longer. */
   get #expiry(): Deadline {
     return new Deadline(this.#sentAt + this.#granted * 1000);
   }
 
-  /** Creates the lease if that has not been done, or keeps it alive if a third of its TTL has passed. */
+  /** Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed. */
   async prepare({ signal, background }: CallOptions): Promise<void> {
     if (this.#granted === 0) await this.#grant({ signal, background });
     else if (now() >= this.#sentAt + (this.#granted * 1000) / 3)
       await this.renew(undefined, { signal, timeout: this.#expiry.remaining / 1000 });
   }
 
-  /** Call this when etcd says that there is no such lease. */
+  /** Call this when etcd reports that the lease does not exist. */
   setGone(): void {
     this.#isOver = true;
   }
@@ -110,7 +111,7 @@ export class EtcdLease {
     this.#tenants.set(tenant, now());
   }
 
-  /** The tenant's entry hangs on the lease now. What was read before says nothing about it. */
+  /** Call this when the tenant's entry has been attached to the lease. Renewals that began before have not read this entry. */
   entered(tenant: Tenant): void {
     this.add(tenant);
     this.#round?.tenants?.delete(tenant);
@@ -118,9 +119,9 @@ export class EtcdLease {
   }
 
   /**
-   * Call this when an entry is gone, or certainly not there.
-   * @param unclear whether a request may still create it again, later. The lease then takes no further entries, and is ended once
-   * it has none.
+   * Call this when a tenant's entry is gone, or was certainly never attached.
+   * @param unclear whether a late request may still create the entry. The lease then takes no further entries, and is revoked when
+   * it has no tenants.
    */
   remove(tenant: Tenant, unclear = false): void {
     this.#tenants.delete(tenant);
@@ -128,16 +129,16 @@ export class EtcdLease {
     if ((this.#takesNone || !this.isShared) && this.#tenants.size === 0) this.end(unclear);
   }
 
-  /** Makes the lease take no further entries. It is ended once it has none. */
+  /** Makes the lease take no further entries, and revokes it when it has no tenants. */
   retire(): void {
     this.#takesNone = true;
     if (this.#tenants.size === 0) this.end();
   }
 
   /**
-   * Keeps the lease alive, and reads its entries. One request serves all tickets that ask for it at the same time, and those
-   * whose entry was read by a later renewal than the one that they know.
-   * @param since the `sentAt` of the renewal that the caller knows
+   * Renews the lease and reads its entries. Tickets that call this at the same time share one renewal. Sends no request if the last
+   * renewal has read the tenant's entry and is newer than `since`: resolves to that renewal.
+   * @param since the `sentAt` of the last renewal that the caller knows. Default: ignore the last renewal
    * @throws {NotFound} if the lease is gone
    */
   async renew(
@@ -160,8 +161,9 @@ export class EtcdLease {
   }
 
   /**
-   * Ends the lease, in the background, until that is done or it has expired.
-   * @param matters whether an entry may still be created on it, so that closing the client must report it
+   * Revokes the lease in the background. Retries until that succeeds or the lease has expired.
+   * @param matters whether a late request may still create an entry with this lease. Closing the client then waits for this work,
+   * and reports the lease if it was not revoked
    */
   end(matters = false): void {
     if (this.#isOver) return;
@@ -172,7 +174,7 @@ export class EtcdLease {
     else this.#client.leases.ends(ended);
   }
 
-  /** A member that carries out the grant after the end would leave the lease until its TTL has passed. */
+  /** Waits for a grant under way, then revokes the lease. In the other order, the lease could stay until its TTL has passed. */
   async #endOnceGranted(): Promise<void> {
     await this.#granting?.catch(ignore);
     await endLease(this.#client, this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
@@ -183,8 +185,8 @@ export class EtcdLease {
     if (present && (!tenant || present.tenants?.has(tenant))) return present;
     const limit = Deadline.after(timeout);
     if (!present && !ifUsable(this.#nextRound)) return new Round((round) => this.#renewOnce(round, limit));
-    // The entry is newer than the renewal under way. All such entries wait for one more: a renewal for each, which also reads all
-    // others, would be more work with each entry.
+    // The renewal under way does not read this entry, which is newer. All such entries share the next renewal: each renewal reads
+    // all entries, so one for each new entry would be too much work.
     this.#nextRound = ifUsable(this.#nextRound) ?? new Round((round) => this.#renewAfter(present, round, limit));
     return this.#nextRound;
   }
@@ -216,7 +218,7 @@ export class EtcdLease {
     }
   }
 
-  /** Returns the tenants whose entries are renewed. Notifies those that others only keep on the lease. */
+  /** Returns the tenants that were renewed within the last TTL. Calls `onExpired` of the others. */
   #renewed(): Set<Tenant> {
     const since = now() - this.#granted * 1000;
     const renewed = new Set<Tenant>();
@@ -227,14 +229,14 @@ export class EtcdLease {
   }
 
   async #grant({ signal, background }: CallOptions): Promise<void> {
-    // Several calls may wait for the same lease, so no signal of one of them ends the request.
+    // Several calls may wait for the same lease, so the signal of one call does not end the request.
     this.#granting ??= this.#client.requests.grant(this.id, this.ttl, { background }).then(
       ({ granted, sentAt }) => {
         this.#granted = granted;
         this.#sentAt = sentAt;
       },
       (error: unknown) => {
-        // The lease may have been created, or may be created later: end it.
+        // The lease may have been created, or may be created later: revoke it.
         if (error instanceof EtcdException && error.outcomeUnknown) this.end();
         this.#isOver = true;
         throw error;
@@ -248,20 +250,20 @@ export class EtcdLease {
 export class Leases {
   readonly #client: V3Client;
   readonly #shared = new Map<number, EtcdLease>();
-  /** Leases without entries that are being ended. They would expire by themselves. */
+  /** Revocations under way of leases without entries. If they fail, the leases expire. */
   readonly #ending = new Set<Promise<void>>();
 
   constructor(client: V3Client) {
     this.#client = client;
   }
 
-  /** Adds a lease that is being ended. */
+  /** Registers a revocation under way, so that {@link settle} waits for it. */
   ends(ended: Promise<void>): void {
     this.#ending.add(ended);
     void ended.then(() => this.#ending.delete(ended));
   }
 
-  /** Ends all leases without entries, and waits for that until the deadline. */
+  /** Revokes all leases without entries. Waits for that, at most until the deadline. */
   async settle(until: Deadline): Promise<void> {
     for (const lease of this.#shared.values()) lease.retire();
     this.#shared.clear();
@@ -270,7 +272,7 @@ export class Leases {
     scope.dispose();
   }
 
-  /** Returns the lease for entries with this TTL that are kept alive. */
+  /** Returns the lease that all renewed entries with this TTL share. */
   shared(ttl: number): EtcdLease {
     const known = this.#shared.get(ttl);
     if (known?.takesEntries) return known;

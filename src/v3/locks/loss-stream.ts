@@ -20,28 +20,28 @@ export interface HeldEntry {
   readonly onLost: (why: Error) => void;
 }
 
-/** Most bytes of a stream's request. etcd ignores what arrives after its first answer, and this much arrives at once. */
+/** Maximum bytes of a stream's request. etcd ignores what arrives after its first answer; this much arrives at once. */
 const MAX_BYTES = 8000;
 /** Bytes of a watch in the request, without its key. */
 const BYTES_A_WATCH = 100;
 
-/** Abort reasons of a round. The first two are no failure. */
+/** Abort reasons of a round. The first two are not failures. */
 const SILENT = new Error('no event in time');
 const GROWN = new Error('the watched entries have changed');
 const INCOMPLETE = new EtcdConnectionFailed('the watches did not begin in time');
 
 const keysOf = (holds: Iterable<HeldEntry>): ReadonlySet<string> => new Set([...holds].map(({ own }) => own.key));
 
-/** The bytes of a hold's watch in the request of its stream. */
+/** Returns how many bytes the watch of a hold takes in the request of its stream. */
 const bytesOf = ({ own }: HeldEntry): number => BYTES_A_WATCH + Math.ceil(Buffer.byteLength(own.key) / 3) * 4;
 
-/** Watches a limited number of held entries by one stream. The request of a stream cannot grow, so a larger one replaces it. */
+/** Watches a limited number of held entries with one stream. A stream cannot get more entries, so a new one replaces it. */
 export class LossStream {
   readonly #client: V3Client;
   readonly #holds = new Set<HeldEntry>();
   readonly #backoff = new Backoff({ first: 50, most: 5_000 });
   #bytes = 0;
-  /** Ends the present read or watch. */
+  /** Ends the current read or watch when it aborts. */
   #round: Scope | undefined;
 
   constructor(client: V3Client) {
@@ -65,7 +65,7 @@ export class LossStream {
     if (this.#holds.size === 0) this.#round?.abort(GROWN);
   }
 
-  /** Watches all holds that were added. */
+  /** Begins to watch all holds that were added, with a new stream. */
   restart(): void {
     if (this.#round) this.#round.abort(GROWN);
     else void this.#run();

@@ -3,17 +3,17 @@ import type { V3Client } from '../client.ts';
 import { type HeldEntry, LossStream } from './loss-stream.ts';
 import { WATCH_HOLDS_AFTER } from './timing.ts';
 
-/** Most streams of one client: each takes a socket. Holds beyond that learn of a loss by their next renewal. */
+/** Maximum number of streams of one client: each takes a socket. Further holds notice a loss only at their next renewal. */
 const MAX_STREAMS = 4;
 
 /**
  * Watches the held entries of one client, so that the deletion of one is noticed at once. Each key is watched by itself: a watch of
- * the prefix would carry the deletions of all clients.
+ * the prefix would report the deletions of all clients.
  */
 export class LossWatch {
   readonly #client: V3Client;
   readonly #streams: LossStream[] = [];
-  /** The holds that no stream watches, each with when it began. In the order in which they began. */
+  /** The holds that no stream watches yet, each with its start time. The oldest comes first. */
   readonly #unwatched = new Map<HeldEntry, number>();
   #isPlanned = false;
 

@@ -1,7 +1,7 @@
 import type { Entry, Queue } from '../../recipe/store.ts';
 import type { V3Entry } from '../answers.ts';
 
-/** Returns what the keys of all locks begin with. An empty prefix serves names that other programs chose. */
+/** Returns the prefix of the keys of all locks. An empty `lockPrefix` is for lock names that other programs chose. */
 export const startOf = (lockPrefix: string): string => (lockPrefix === '' ? '' : `${lockPrefix}/`);
 
 /** Whether a key is an entry of the queue at this path, and not one of a lock whose name begins with this lock's. */
@@ -17,7 +17,7 @@ export const queueOf = (entries: readonly V3Entry[]): Queue => ({ entries, inOrd
 
 /**
  * Returns the entries of each queue by the name of its lock, in the order of the names.
- * @param start what all keys begin with: the lock prefix
+ * @param start the prefix of all keys; see {@link startOf}
  */
 export function queuesAmong(start: string, entries: readonly V3Entry[]): ReadonlyMap<string, readonly V3Entry[]> {
   const queues = new Map<string, V3Entry[]>();

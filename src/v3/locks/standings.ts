@@ -34,13 +34,13 @@ export function checkPresent(own: OwnEntry, read: Pick<Glance, 'own' | 'clusterI
 export class Standings {
   readonly #client: V3Client;
   readonly #path: string;
-  /** What the append has shown. With it the first standing needs no read. */
+  /** The answer to the append. With it, the first standing needs no read. */
   #fresh: Appended | undefined;
   /** The entry waited for, and the revision of the read that showed it. */
   #behind: { readonly entry: V3Entry; readonly revision: bigint } | undefined;
-  /** The rank of the entry that a watch has reported last. */
+  /** Rank of the entry whose watch has last ended with a change. */
   #changed: bigint | undefined;
-  /** Whether the last wait ended because nothing was heard: its member may be down. */
+  /** Whether the last wait ended without an event for so long that its member may be down. */
   #wasSilent = false;
   /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
   #token: { readonly rank: bigint; readonly token: bigint } | undefined;
@@ -56,7 +56,7 @@ export class Standings {
     return this.#token?.token;
   }
 
-  /** Sets what the last append has shown; undefined: it is not of use any more. */
+  /** Sets the answer to the last append; undefined: the answer is out of date. */
   appended(fresh: Appended | undefined): void {
     this.#fresh = fresh;
   }
@@ -77,15 +77,15 @@ export class Standings {
     const end = await untilDeleted(this.#client, entry, { since: revision, ttl, signal });
     this.#wasSilent = end === 'silence';
     if (end !== 'change') return end === 'silence';
-    // A watch of this entry has ended before, but the entry is still there: pause, in case that this happens again.
+    // A watch of this entry has ended before, but the entry still exists: make the caller pause, in case this repeats.
     const isRepeated = this.#changed === entry.rank;
     this.#changed = entry.rank;
     return !isRepeated;
   }
 
   /**
-   * Reads the entry right before the own one, which costs the same however long the queue is. Resolves to undefined if that is an
-   * entry of another lock, whose name begins with this lock's: then only the whole queue shows that.
+   * Reads only the entry right before the own one, so that the cost does not depend on the length of the queue. Resolves to
+   * undefined if that entry belongs to another lock, whose name begins with this lock's: the whole queue must then be read.
    */
   async #behindOne(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing | undefined> {
     const known = fresh && !fresh.existed ? fresh : undefined;
@@ -128,7 +128,7 @@ export class Standings {
       return first && isDirectly(this.#path, first.key) ? first : undefined;
     } catch (error) {
       if (call.signal?.aborted) throw error;
-      debug('%s: holder not read: %s', this.#path, error);
+      debug('%s: the holder could not be read: %s', this.#path, error);
       return undefined;
     }
   }

@@ -18,7 +18,7 @@ import { V3Ticket } from './ticket.ts';
 const MAX_NAME_LENGTH = 750;
 
 /**
- * Queues of locks on etcd v3, shared with Go's `concurrency.Mutex` and `etcdctl lock`: the entries of the lock `name` are the keys
+ * Queues of locks on etcd v3, shared with Go's `concurrency.Mutex` and `etcdctl lock`. The entries of the lock `name` are the keys
  * `<lockPrefix>/<name>/<id>`, in the order of their creation.
  */
 export class V3LockStore implements LockStore {

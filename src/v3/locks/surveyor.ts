@@ -18,7 +18,7 @@ import type { StoreEvent } from '../requests.ts';
 import { inOrder, isDirectly, queuesAmong, startOf } from './reading.ts';
 import { longestSilence } from './timing.ts';
 
-/** Ends a watch that has shown nothing for a long time. */
+/** Abort reason of a watch that has reported nothing for a long time. */
 const SILENT = new Error('the watch was silent');
 
 /** The queues of etcd v3 for the command line. */
@@ -33,7 +33,7 @@ export class V3Surveyor implements Surveyor {
     this.#client.store.queue(name);
   }
 
-  /** Any text can begin a name here. */
+  /** Accepts any prefix: on etcd v3, a lock name may begin with any text. */
   checkPrefix(): void {}
 
   async lock(name: string, options: StoreCall = {}): Promise<QueueSurvey> {
@@ -87,10 +87,10 @@ export class V3Surveyor implements Surveyor {
     }
   }
 
-  /** etcd v3 has no directories: a lock that nobody uses leaves nothing. */
+  /** Removes nothing: etcd v3 has no directories, so unused locks leave nothing behind. */
   async *prune(): AsyncIterable<string> {}
 
-  /** Changes in the queues of other locks, whose names begin with this one, change nothing. */
+  /** Returns the queue after each event. Events of locks whose names begin with this one's leave the entries as they are. */
   async #changesBy(events: readonly StoreEvent[], survey: QueueSurvey, signal: Source): Promise<QueueChange[]> {
     const { name, path } = survey.queue;
     let { entries } = survey.queue;

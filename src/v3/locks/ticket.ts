@@ -28,27 +28,28 @@ import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.t
 
 const debug = createDebug('lock');
 
-/** The entry of a ticket, and the lease that it hangs on; undefined: it never expires. */
+/** The own entry of a ticket, with its lease. */
 interface Held extends OwnEntry {
   /** The revision of its last write. */
   readonly modified: bigint;
+  /** The lease that the entry is attached to; undefined if it has none, or one that this ticket does not know. */
   readonly lease: EtcdLease | undefined;
 }
 
-/** How an entry is to be kept. */
+/** TTL and renewal of an entry. */
 interface Terms {
   /** Seconds; null: it never expires. */
   readonly ttl: number | null;
   readonly keepAlive: boolean;
 }
 
-/** How many leases one try to enter the queue may use. */
+/** Maximum number of leases that one try to enter the queue uses. */
 const MOST_LEASES = 3;
 
-/** Removals that continue in the background, by key. A later ticket for the same key ends them. */
+/** Tickets of this process that still remove keys in the background, by cluster and key. A later ticket for a key takes over. */
 const unsettled = new Map<string, V3Ticket>();
 
-/** One entry in a queue on etcd v3, whatever answers are lost: see {@link Ticket}. */
+/** A {@link Ticket} on etcd v3. Its value determines its key, so it has at most one entry, even if answers are lost. */
 export class V3Ticket implements Ticket, Tenant {
   readonly path: string;
   readonly value: string;
@@ -60,15 +61,15 @@ export class V3Ticket implements Ticket, Tenant {
   #last: OwnEntry | undefined;
   /** The lease of an append that may still be carried out. */
   #unclear: EtcdLease | undefined;
-  /** Until when the key is looked for after its removal, because a late append may create it again. */
+  /** Deadline of the search for the key after its removal: a late append may create the key again. */
   #searchUntil: Deadline | undefined;
   /** Appends that were sent and not answered. */
   readonly #unanswered = { count: 0 };
-  /** Whether an answer has shown that the own entry is not the same any more: its key may be somebody else's. */
+  /** Whether an answer has shown that the own entry has changed or is gone: its key may now belong to another client. */
   #isDoubtful = false;
-  /** Whether an entry may be in the queue that is no longer the own one. */
+  /** Whether the queue may have an entry of this ticket that has been given up and must be removed. */
   #isLeft = false;
-  /** When the entry may be gone, if it was left to expire and that has not been arranged yet. */
+  /** When the own entry is to expire, until it is attached to a lease that expires then. */
   #expiry: Deadline | undefined;
   #settling: Running | undefined;
 
@@ -90,7 +91,7 @@ export class V3Ticket implements Ticket, Tenant {
     return token === undefined ? undefined : { v3: token };
   }
 
-  /** Not while anything else than the removal of the own entry is to be done. */
+  /** Whether the removal of the own entry is the only work left. */
   get isReplaceable(): boolean {
     return (
       this.#own !== undefined && !this.#isLeft && !this.#expiry && this.#unanswered.count === 0 && !this.#mayComeBack
@@ -99,7 +100,7 @@ export class V3Ticket implements Ticket, Tenant {
 
   async enter(ttl: number | null, { signal, keepAlive, replacing }: EnterOptions): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
-    // A removal comes first: the next entry must have a greater token.
+    // Finish the removal first: the next entry must have a greater token.
     if (this.#isLeft || this.#expiry) await this.#settle({ signal });
     this.#standings.appended(undefined);
     for (let tries = 1; ; tries += 1) {
@@ -153,7 +154,7 @@ export class V3Ticket implements Ticket, Tenant {
       const { sentAt, granted, member } = renewal;
       return this.#set({ ...own, sentAt, granted, member }, own);
     } catch (error) {
-      // Another cluster knows no such lease.
+      // Another cluster also reports that the lease does not exist: `lost` compares the cluster ids.
       throw this.#noted(error instanceof NotFound ? lost(own, this.#client.clusterId, 'its lease has ended') : error);
     }
   }
@@ -193,7 +194,7 @@ export class V3Ticket implements Ticket, Tenant {
     if (this.#mayComeBack) this.#settleInBackground();
   }
 
-  /** Returns a lease that is ready for the own entry. The ticket is its tenant from now on, so that nobody ends it. */
+  /** Returns a lease that is ready for the own entry. This ticket becomes its tenant at once, so that the lease is not revoked. */
   async #leaseFor({ ttl, keepAlive }: Terms, signal: Source | undefined): Promise<EtcdLease | undefined> {
     if (ttl === null) return undefined;
     for (;;) {
@@ -211,7 +212,7 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  /** Is no longer a tenant of the lease, unless an entry hangs on it or may still be created. */
+  /** Stops being a tenant of the lease, unless the own entry is attached to it or a late append may still create one with it. */
   #quit(lease: EtcdLease | undefined): void {
     if (this.#own?.lease !== lease && this.#unclear !== lease) lease?.remove(this);
   }
@@ -224,7 +225,7 @@ export class V3Ticket implements Ticket, Tenant {
     const old = other instanceof V3Ticket && other.isReplaceable ? other : undefined;
     let appended: Appended;
     try {
-      // A reader may share the lock with the one before it, so it must know the whole queue.
+      // A shared entry may hold the lock together with the entries before it, so the whole queue is needed.
       const whole = isShared(this.value);
       const own = {
         value: this.value,
@@ -273,7 +274,7 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  /** Puts the own entry on another lease. Resolves to undefined if the entry is gone. */
+  /** Attaches the own entry to another lease. Resolves to undefined if the entry is gone. */
   async #moveTo(own: Held, lease: EtcdLease | undefined, signal: Source | undefined): Promise<Held | undefined> {
     try {
       const { rank, modified } = own;
@@ -294,7 +295,7 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  /** The own entry hangs on this lease now. */
+  /** Records that the own entry is now attached to this lease. */
   #enters(
     entry: Pick<OwnEntry, 'key' | 'value' | 'rank' | 'clusterId'>,
     modified: bigint,
@@ -305,13 +306,13 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#set({ ...entry, sentAt, granted }, { modified, lease });
   }
 
-  /** An entry that is not known to hang on a lease of this ticket. */
+  /** Takes over an entry found in the queue as the own entry. Whether it has a lease of this ticket is not known. */
   #found(own: V3Entry, clusterId: string | undefined): Held {
     const unknown = { granted: null, sentAt: Number.NEGATIVE_INFINITY };
     return this.#set({ ...ownFields(own), clusterId, ...unknown }, { modified: own.modified, lease: undefined });
   }
 
-  /** Returns the error. If it says that the own entry is lost, its key may be another's now. */
+  /** Returns the error. If it reports a loss, records that the key may now belong to another client. */
   #noted<E>(error: E): E {
     if (error instanceof EtcdLockExpired || error instanceof EtcdClusterIdChanged) this.#isDoubtful = true;
     return error;
@@ -333,14 +334,14 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#own;
   }
 
-  /** The own entry is gone. */
+  /** Forgets the own entry: it is gone, or is left to expire. */
   #forget(): void {
     this.#own?.lease?.remove(this, this.#unclear === this.#own.lease);
     this.#own = undefined;
     this.#standings.appended(undefined);
   }
 
-  /** Removes the own entry, or leaves it to expire, and what late appends have created. */
+  /** Leaves the own entry to expire, or removes it and what late appends have created. */
   async #settle(options: CallOptions): Promise<void> {
     const own = this.#own;
     if (this.#expiry && own) {
@@ -359,13 +360,13 @@ export class V3Ticket implements Ticket, Tenant {
     if (unclear !== own?.lease) unclear?.remove(this, true);
   }
 
-  /** Removes the key. */
+  /** Removes the key, if it still has the entry of this ticket. */
   async #removeKey(own: Held | undefined, options: CallOptions): Promise<void> {
     const { requests } = this.#client;
     const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
-    // Nobody else has had or will have such a key, so that nothing needs to be compared, which is a sixth of a cycle's time.
+    // No other client ever uses this key, so delete it without a comparison: that saves a sixth of the time of acquire and release.
     if (this.#isSingleUse && !this.#isDoubtful && own && !mayHaveExpired(own)) return requests.delete(this.key, call);
-    // A request that is carried out late must not remove a later entry of the same value.
+    // A request that is carried out late must not remove a later entry with the same value.
     let rank = own?.rank;
     if (rank === undefined) {
       const { own: present } = await requests.get(this.key, call);
@@ -374,19 +375,19 @@ export class V3Ticket implements Ticket, Tenant {
     if (rank !== undefined) await requests.remove(this.key, { value: this.value, rank }, call);
   }
 
-  /** Whether a late append may still create the key again: until the end of its lease, or for some time. */
+  /** Whether a late append may still create the key again: until the deadline of the search, or until its lease is gone. */
   get #mayComeBack(): boolean {
     return this.#searchUntil !== undefined && !this.#searchUntil.passed && !this.#unclear?.isOver;
   }
 
-  /** Puts the own entry on a lease that nobody keeps alive. */
+  /** Attaches the own entry to a lease that nobody renews, so that the entry expires at the deadline or soon after. */
   async #expireAt(until: Deadline, own: Held, options: CallOptions): Promise<void> {
     const lease = this.#client.leases.single(Math.max(1, Math.ceil(until.remaining / 1000)));
     await lease.prepare(options);
     const { rank, modified } = own;
     const target = { value: this.value, rank, modified, lease: lease.id };
     const { moved } = await this.#client.requests.move(this.key, target, options).catch((error: unknown) => {
-      // The entry certainly does not hang on this lease, and the next try uses another one.
+      // The entry is certainly not attached to this lease, and the next try uses another one.
       if (error instanceof EtcdException && !error.outcomeUnknown) lease.retire();
       throw error;
     });
@@ -426,7 +427,7 @@ export class V3Ticket implements Ticket, Tenant {
     earlier.#unanswered.count = 0;
   }
 
-  /** Two clusters may have locks of the same name. */
+  /** Id of this ticket in {@link unsettled}. It contains the cluster id, because two clusters may have locks with the same name. */
   get #id(): string {
     return `${this.#last?.clusterId ?? this.#client.clusterId} ${this.key}`;
   }
@@ -463,7 +464,7 @@ export class V3Ticket implements Ticket, Tenant {
   }
 }
 
-/** Whether the entry may be gone, so that its key may be somebody else's. */
+/** Whether the entry may have expired, so that its key may now belong to another client. */
 const mayHaveExpired = ({ sentAt, granted }: OwnEntry): boolean =>
   granted !== null && new Deadline(sentAt + granted * 1000).passed;
 

@@ -27,15 +27,15 @@ export const hedgeRenewalAfter = (ttl: number): Seconds => Math.min(ttl / 12, 1)
 /** Time until a removal is also sent to another member. Short, because waiters may wait for the removal. */
 export const HEDGE_REMOVAL_AFTER: Seconds = 0.5;
 
-/** How long background reads search for the key of an append that was not answered, unless its lease ends before. */
+/** How long background reads search for the key of an unanswered append, unless its lease ends earlier. */
 export const SEARCH_APPEND_FOR: Seconds = 120;
 
 /** Maximum time between two background attempts to remove a key. */
 export const REMOVE_EVERY: Seconds = 2;
 
 /**
- * Time after which a held entry is watched, and between two changes of the set of watched entries: a shorter hold would cost more
- * requests than it does by itself. At twice this time, every hold that has room is watched.
+ * Time before a held entry is watched, because a watch costs more requests than a short hold itself. Also the minimum time between
+ * two changes of the watched entries. So each hold is watched after at most twice this time, if a stream has room.
  */
 export const WATCH_HOLDS_AFTER: Seconds = 0.25;
 
