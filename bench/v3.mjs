@@ -1,6 +1,7 @@
 // The measurements on etcd's v3 API.
 import { loadavg } from 'node:os';
 import { v3 } from './contestants/v3.mjs';
+import { atOnce } from './sections/at-once.mjs';
 import { countDrain, drain } from './sections/drain.mjs';
 import { countHandOver, handOver } from './sections/hand-over.mjs';
 import { held } from './sections/held.mjs';
@@ -9,6 +10,7 @@ import { countCycles, countRaftWrites, uncontended } from './sections/uncontende
 
 export const FULL_V3 = {
   cycles: { rounds: 28, times: 25 },
+  atOnce: { rounds: 28, times: 10 },
   handOvers: { rounds: 14, times: 15 },
   sizes: [10, 100, 1000],
   drainRounds: 2,
@@ -17,6 +19,7 @@ export const FULL_V3 = {
 };
 export const SHORT_V3 = {
   cycles: { rounds: 4, times: 30 },
+  atOnce: { rounds: 4, times: 5 },
   handOvers: { rounds: 4, times: 10 },
   sizes: [10, 50],
   drainRounds: 2,
@@ -42,6 +45,11 @@ export async function measureV3({ etcd, unsynced }, plan, step) {
           uncontended(api, { direct: etcd.url, ...(unsynced && { memory: unsynced.url }) }, plan.cycles),
         ),
       )),
+    },
+    atOnce: {
+      direct: await loaded('v3: many locks at once', () => atOnce(api, etcd.url, plan.atOnce)),
+      memory:
+        unsynced && (await loaded('v3: many locks at once, in memory', () => atOnce(api, unsynced.url, plan.atOnce))),
     },
     handOver: {
       counts: await step('v3: requests of a hand-over', () => countHandOver(api, etcd)),

@@ -7,10 +7,12 @@ const CYCLER = fileURLToPath(new URL('cycler.mjs', import.meta.url));
 export async function apart(id, url) {
   const cycler = new JsonProcess(process.execPath, [CYCLER, id, url]);
   return {
-    id: id.replace('-v3', ''),
+    id: id.replace(/-.*/, ''),
     title: await cycler.ask('title'),
     /** Timed in that process. */
     cycles: (name, times) => cycler.ask('cycles', { name, times }),
+    /** Resolves to the milliseconds per cycle if the process uses that many locks at once. Timed in that process. */
+    together: (name, times, locks) => cycler.ask('together', { name, times, locks }),
     stop: () => cycler.stop(),
   };
 }

@@ -1,4 +1,5 @@
 // One contestant of the uncontended cycle in its own process: `cycler.mjs ID URL`, controlled by JSON lines.
+import { AT_ONCE } from '../sections/at-once.mjs';
 import { answerLines } from '../setting/answering.mjs';
 import { clocked } from '../setting/clock.mjs';
 import { npmEtcd3 } from './etcd3.mjs';
@@ -15,6 +16,7 @@ const makers = {
   writes: () => twoWrites(url),
   requests: () => threeRequests(url),
   gateway: () => twoWritesByGateway(url),
+  'gateway-pool': () => twoWritesByGateway(url, AT_ONCE),
   grpc: () => twoWritesByGrpc(url),
   etcd3: () => npmEtcd3(url),
 };
@@ -26,6 +28,12 @@ await answerLines({
     const took = [];
     for (let i = 0; i < times; i += 1) took.push(await clocked(() => contestant.cycle(name)));
     return took;
+  },
+  async together({ name, times, locks }) {
+    const cycles = async (_, index) => {
+      for (let i = 0; i < times; i += 1) await contestant.cycle(`${name}-${index}`);
+    };
+    return (await clocked(() => Promise.all(Array.from({ length: locks }, cycles)))) / (times * locks);
   },
 });
 await contestant.stop();

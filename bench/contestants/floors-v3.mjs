@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Etcd3 } from 'etcd3';
-import { Client } from 'undici';
+import { Client, Pool } from 'undici';
 import { clocked } from '../setting/clock.mjs';
 
 const TTL = 600;
@@ -17,8 +17,9 @@ class Gateway {
   #client;
   #lease;
 
-  constructor(url) {
-    this.#client = new Client(url, { headersTimeout: 0, bodyTimeout: 0 });
+  constructor(url, connections = 1) {
+    const options = { headersTimeout: 0, bodyTimeout: 0 };
+    this.#client = connections === 1 ? new Client(url, options) : new Pool(url, { ...options, connections });
   }
 
   async #post(path, message) {
@@ -75,8 +76,9 @@ const first = (prefix) => ({
   limit: '1',
 });
 
-export function twoWritesByGateway(url) {
-  const gateway = new Gateway(url);
+/** @param connections how many cycles may be under way at once */
+export function twoWritesByGateway(url, connections = 1) {
+  const gateway = new Gateway(url, connections);
   return {
     id: 'gateway',
     title: 'floor: bare txn + deleterange, gateway',

@@ -15,11 +15,17 @@ export function v3({ go = hasGo() } = {}) {
     return withGo(others, () => goMutex(url));
   };
   const ourHandOvers = (url) => [ours('manager', url, 'v3'), ours('lock', url, 'v3')];
+  const cyclesAtOnce = async (url) => {
+    const all = [];
+    for (const id of ['manager-v3', 'lock-v3', 'gateway-pool', 'grpc', 'etcd3']) all.push(await apart(id, url));
+    return all;
+  };
   return {
     id: 'v3',
     cycles: async (url) => [...(await countedCycles(url)), etcdctlCycles(url)],
     /** Those whose requests are counted: not a new process for each cycle. */
     countedCycles,
+    cyclesAtOnce,
     handOvers: (url) => withGo([...ourHandOvers(url), bareHandOverByGateway(url), etcdctl(url)], () => goMutex(url)),
     countedHandOvers: ourHandOvers,
     queues: () =>

@@ -1,3 +1,4 @@
+import { AT_ONCE } from '../sections/at-once.mjs';
 import { number, span, table } from './format.mjs';
 import { goalTable } from './goals.mjs';
 import { ranges } from './plots.mjs';
@@ -23,13 +24,17 @@ const WHY_V3 = `- Go's \`concurrency.Mutex\` sends the same two requests per cyc
   behind; it looks after those every 100 ms. This package watches from the next revision on. The difference is seen only if the lock is
   released in the first 100 ms of a wait, as here. In a draining queue the waiters have waited for longer.`;
 
+const AT_ONCE_HOW = `One process acquires and releases ${AT_ONCE} locks of different names at the same time, over and over. The time is that of all cycles together,
+divided by their number. The floor has a connection for each lock.`;
+
 /** Returns the sections of the report as pairs of heading and text. */
 export function textV3(results) {
-  const { uncontended, handOver, drain, longQueue, held } = results;
+  const { uncontended, atOnce, handOver, drain, longQueue, held } = results;
   return [
     ['Goals', goalTable(goals(results))],
     ['Against each peer', `${comparisons(results)}\n\n${WHY_V3}`],
     ['Uncontended: acquire + release', legs(uncontended, { floor: 'gateway', load: uncontended.load })],
+    [`${AT_ONCE} uncontended locks at once`, `${AT_ONCE_HOW}\n\n${legs(atOnce, { floor: 'gateway' })}`],
     ['Hand-over: release to the next acquire', legs(handOver, { floor: 'event', unit: 'hand-over' })],
     ['Draining a queue', `${loadLine(drain.direct.load)}\n\n${drains(drain.direct, drain.counts)}`],
     ['Costs that do not depend on the machine', costs(uncontended, longQueue, held)],
@@ -62,25 +67,27 @@ function legs(section, { load, ...options }) {
 
 const shown = (of) => `${number(of.median)} (${span(of)})`;
 
-function goals({ uncontended, handOver, drain, longQueue, held }) {
-  const { manager, lock, gateway, etcd3 } = uncontended.direct.rounds;
+function goals({ uncontended, atOnce, handOver, drain, longQueue, held }) {
   const [short, long] = Object.keys(longQueue);
   const bytes = longQueue[long].bytesPerHandOver / longQueue[short].bytesPerHandOver;
   const sizes = Object.keys(drain.counts.manager);
   const drained = sizes.map((size) => drain.counts.manager[size]);
   const [least, most] = [drained[0], drained.at(-1)].map(({ bytesPerHandOver }) => bytesPerHandOver);
-  const rate = (whose, peer, limit, why) => {
-    const of = ratio(peer, manager);
-    const measured = `${shown(of)}; \`Lock\`: ${shown(ratio(peer, lock))}`;
-    return { goal: `uncontended: cycles per second ÷ ${whose} ≥ ${limit}`, measured, reached: of.median >= limit, why };
+  const rate = (what, { direct: { rounds } }, whose, peer, limit, why) => {
+    const of = ratio(rounds[peer], rounds.manager);
+    const measured = `${shown(of)}; \`Lock\`: ${shown(ratio(rounds[peer], rounds.lock))}`;
+    return { goal: `${what}: cycles per second ÷ ${whose} ≥ ${limit}`, measured, reached: of.median >= limit, why };
   };
+  const many = `${AT_ONCE} locks at once`;
   const { requests, trips } = uncontended.counts.manager;
   const counted = `${requests}, ${trips} and ${uncontended.raftWrites.manager}`;
   const handedOver = handOver.counts.manager.kinds;
   const { keepAlives, reads } = perThird(held);
   return [
-    rate("the floor's", gateway, 0.85, 'v3Floor'),
-    rate("npm etcd3's", etcd3, 2, 'v3Peers'),
+    rate('one lock', uncontended, "the floor's", 'gateway', 0.85, 'v3Floor'),
+    rate('one lock', uncontended, "npm etcd3's", 'etcd3', 2, 'v3Peers'),
+    rate(many, atOnce, "the floor's", 'gateway', 0.85, 'v3Floor'),
+    rate(many, atOnce, "npm etcd3's", 'etcd3', 2, 'v3Peers'),
     {
       goal: 'uncontended: requests, round trips and raft writes: 2, 2 and 2',
       measured: counted,
@@ -117,12 +124,13 @@ const perThird = ({ thirds, kinds: { renewal, confirmation = 0, poll = 0 } }) =>
 });
 
 /** How long each peer takes, in times of ours: more than 1 is slower than this package. */
-function comparisons({ uncontended, handOver, drain }) {
+function comparisons({ uncontended, atOnce, handOver, drain }) {
   const rows = [
     ...Object.entries(LEGS)
       .filter(([leg]) => uncontended[leg])
       .flatMap(([leg, where]) => [
         ...against(`uncontended (${where.toLowerCase()})`, uncontended[leg]),
+        ...against(`${AT_ONCE} locks at once (${where.toLowerCase()})`, atOnce[leg]),
         ...against(`hand-over (${where.toLowerCase()})`, handOver[leg]),
       ]),
     ...Object.entries(drain.direct.bySize).flatMap(([size, rounds]) =>
