@@ -1,3 +1,4 @@
+import { withCallersStack } from '../callers-stack.ts';
 import { Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
 import { type Ending, endAfter } from './ending.ts';
@@ -77,14 +78,18 @@ export class HoldOfSeveral {
   }
 
   async #end(): Promise<Ending> {
-    const ending = await endAll(this.#holds);
+    const { lost, cleanupError } = await endAll(this.#holds);
     this.#loss.dispose();
-    return ending;
+    // The first in time, which is the reason of the signal.
+    return { lost: lost && this.#loss.reason, cleanupError };
   }
 }
 
 /** Ends all holds at once. Resolves to their first loss and their first cleanup error, if any. */
 export async function endAll(holds: readonly Hold[]): Promise<Ending> {
+  // No lock is released while a reentrant request runs under another one: it may request the released lock again, and would wait
+  // for others who wait for the locks that are still held.
+  while (holds.some((hold) => hold.isJoined)) await Promise.all(holds.map((hold) => hold.whileJoined()));
   const endings = await Promise.all(holds.map((hold) => hold.end()));
   const first = (what: keyof Ending): unknown => endings.map((ending) => ending[what]).find((one) => one !== undefined);
   return { lost: first('lost'), cleanupError: first('cleanupError') };
@@ -103,7 +108,7 @@ class HeldLocksView implements HeldLocks {
     const held = this.all.find((one) => one.name === name);
     if (held) return held;
     const names = this.all.map((one) => show(one.name)).join(', ');
-    throw new RangeError(`the request was for ${names}, got the name ${show(name)}`);
+    throw new RangeError(`the request does not include the lock ${show(name)}, only ${names}`);
   }
 
   get signal(): AbortSignal {
@@ -115,6 +120,7 @@ class HeldLocksView implements HeldLocks {
   }
 
   assertHeld(): void {
+    if (this.#loss.aborted) throw withCallersStack(this.#loss.reason);
     for (const held of this.all) held.assertHeld();
   }
 

@@ -69,18 +69,32 @@ export class Hold implements Enclosing {
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
     const { fencingTokens = {} } = lease.ticket;
     this.held = new HeldView({ name, mode, key: lease.entry.key, uuid, fencingToken, fencingTokens }, watched);
-    turn.holder = () => holderOf(lease.ticket.path, { ...this.#entry, ttl: Math.ceil(this.#expiresIn) });
+    turn.holder = () => holderOf(lease.ticket.path, { ...this.entry, ttl: Math.ceil(this.#expiresIn) });
     // Must come before the listeners below: if the lease is lost already, they are called at once.
     trace.holds(this.held);
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));
     addAbortListener(this.#loss, (error) => trace.loses(error));
     // A closed client sends no renewals. So report the loss at once: `close()` gives the work some time to end.
     addAbortListener(store.pending.closing, this.#onClosing);
-    store.pending.add(this.#entry.key, new Promise((resolve) => (this.#onRemoved = resolve)));
+    store.pending.add(this.entry.key, new Promise((resolve) => (this.#onRemoved = resolve)));
   }
 
   get name(): string {
     return this.held.name;
+  }
+
+  get entry(): OwnEntry {
+    return this.#lease.entry;
+  }
+
+  /** Whether reentrant requests run under this hold. */
+  get isJoined(): boolean {
+    return this.#nested.size > 0;
+  }
+
+  /** Waits for the reentrant requests that run under this hold. */
+  async whileJoined(): Promise<void> {
+    while (this.isJoined) await Promise.all(this.#nested);
   }
 
   /** Starts the times `holdAtLeast` and `maxHold`. Call this once all locks of the request are held. */
@@ -143,10 +157,6 @@ export class Hold implements Enclosing {
     return Object.assign(this.held, { release, [Symbol.asyncDispose]: dispose });
   }
 
-  get #entry(): OwnEntry {
-    return this.#lease.entry;
-  }
-
   /** Seconds until the lease's deadline or the end of `maxHold`; 0 once lost or released. */
   get #expiresIn(): number {
     return this.#valid ? Math.min(this.#lease.expiresIn, this.#limit.remaining / 1000) : 0;
@@ -160,7 +170,7 @@ export class Hold implements Enclosing {
 
   #checkLimit(): void {
     if (!this.#limit.passed) return;
-    this.#lease.lose(new EtcdLockExpired(`its maxHold of ${this.#maxHold} s has passed`));
+    this.#lease.lose(new EtcdLockExpired(`the maxHold of ${this.#maxHold} s has passed`));
   }
 
   get #lost(): unknown {
@@ -170,11 +180,11 @@ export class Hold implements Enclosing {
   readonly #assertHeld = (): void => {
     if (this.#valid) return;
     if (this.#loss.aborted) throw withCallersStack(this.#loss.reason);
-    throw new EtcdLockReleased(`${this.#entry.key} was released`);
+    throw new EtcdLockReleased(`${this.entry.key} was released`);
   };
 
   async #end(): Promise<Ending> {
-    while (this.#nested.size > 0) await Promise.all(this.#nested);
+    if (this.isJoined) await this.whileJoined();
     const lost = this.#lost;
     this.frame.hold = undefined;
     this.#removal = this.#remove();

@@ -231,7 +231,8 @@ export class LockManager {
     checkNotReentrant(checked, 'in a request for several locks');
     return async () => {
       checked.signal?.throwIfAborted();
-      const holds = await takeSeveral(parts, checked, (part, request) => this.#takeTraced(part, request));
+      const several = { store: this.#store, parts, request: checked };
+      const holds = await takeSeveral(several, (part, request) => this.#takeTraced(part, request));
       return holds?.begin(checked);
     };
   }

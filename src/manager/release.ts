@@ -9,7 +9,9 @@ import { type LockInfo, lockInfo } from './query.ts';
 
 /** Options of `LockManager.release`. */
 export interface ReleaseOptions {
-  /** The uuid of the entry to remove, as `query()` shows it. Default: all entries that hold the lock. */
+  /** The key of the entry to remove, as `query()` shows it. Default: all entries that hold the lock. */
+  readonly key?: string | undefined;
+  /** The uuid of the entry to remove, instead of its key. Entries of Go and Java have none. */
   readonly uuid?: string | undefined;
   /**
    * Whether to remove an entry that holds the lock. The next waiter then gets the lock at once, but the removed holder
@@ -18,7 +20,7 @@ export interface ReleaseOptions {
   readonly force?: boolean | undefined;
 }
 
-const RELEASE_OPTIONS = { uuid: true, force: true } satisfies OptionNames<ReleaseOptions>;
+const RELEASE_OPTIONS = { key: true, uuid: true, force: true } satisfies OptionNames<ReleaseOptions>;
 
 /**
  * Removes the selected entries of a lock.
@@ -28,21 +30,36 @@ const RELEASE_OPTIONS = { uuid: true, force: true } satisfies OptionNames<Releas
 export async function releaseLock(store: LockStore, name: string, options: ReleaseOptions): Promise<LockInfo[]> {
   const queue = store.queue(name);
   checkOptionNames(options, RELEASE_OPTIONS);
-  const { uuid, force = false } = options;
-  if (uuid !== undefined && typeof uuid !== 'string') throw new TypeError(`uuid must be a string, got ${show(uuid)}`);
+  const { key, uuid, force = false } = options;
+  checkSelector('key', key);
+  checkSelector('uuid', uuid);
   checkBoolean('force', force);
-  if (uuid === undefined && !force)
+  if (key !== undefined && uuid !== undefined) throw new TypeError('key and uuid must not both be set');
+  const isSelected = (entry: { key: string; uuid: string }) =>
+    key === undefined ? entry.uuid === uuid : entry.key === key;
+  const selectsAll = key === undefined && uuid === undefined;
+  if (selectsAll && !force)
     throw new TypeError(
-      `force must be true to remove the holders of ${show(name)}. To release a lock that you hold, call held.release()`,
+      `force must be true to remove the entries of the holders of ${show(name)}. To release a lock that you hold, call held.release()`,
     );
-  const entries = (await queue.read({ ttls: true })).inOrder().map((entry) => ({ entry, ...parseValue(entry.value) }));
+  const entries = (await queue.read({}))
+    .inOrder()
+    .map((entry) => ({ entry, key: entry.key, ...parseValue(entry.value) }));
   const holders = holdersAmong(entries);
-  const selected = uuid === undefined ? holders : entries.filter((each) => each.uuid === uuid);
+  const selected = selectsAll ? holders : entries.filter(isSelected);
   const held = selected.find((each) => holders.includes(each));
   if (held && !force) {
     const holder = holderOf(queue.path, held.entry);
-    throw new EtcdLockHeld(`${describeHolder(holder)} holds ${show(name)}: only force removes its entry`, { holder });
+    throw new EtcdLockHeld(`${describeHolder(holder)} holds ${show(name)}: set force: true to remove its entry`, {
+      holder,
+    });
   }
   for (const { entry } of selected) await queue.evict(entry, {});
   return selected.map(({ entry }) => lockInfo(name, entry));
+}
+
+function checkSelector(name: string, value: unknown): void {
+  if (value === undefined) return;
+  if (typeof value !== 'string') throw new TypeError(`${name} must be a string, got ${show(value)}`);
+  if (value === '') throw new RangeError(`${name} must not be empty, got ""`);
 }

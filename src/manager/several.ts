@@ -1,5 +1,9 @@
+import { withCallersStack } from '../callers-stack.ts';
 import { Scope, sleep } from '../cancellation.ts';
 import { show } from '../checks.ts';
+import { EtcdClusterIdChanged, EtcdLockLost } from '../errors.ts';
+import { timedOut } from '../recipe/attempt.ts';
+import { lost } from '../recipe/entries/lost.ts';
 import type { LockStore, QueueStore } from '../recipe/store.ts';
 import { Backoff } from '../time.ts';
 import { endAll, HoldOfSeveral } from './held-locks.ts';
@@ -14,6 +18,13 @@ export interface Part {
 }
 
 type TakeOne = (part: Part, request: CheckedRequest) => Promise<Hold | undefined>;
+
+/** A request for several locks. */
+export interface Several {
+  readonly store: LockStore;
+  readonly parts: readonly Part[];
+  readonly request: CheckedRequest;
+}
 
 /**
  * Checks the names of a request for several locks. Returns the locks in the order of the names.
@@ -30,47 +41,78 @@ export function partsOf(store: LockStore, names: readonly string[]): readonly Pa
 }
 
 /**
- * Acquires the locks one after the other, in the order of their paths. Every request uses this order, so that requests cannot
- * deadlock. If a lock is lost while the request waits for a later one, releases all and begins again. Resolves to undefined if a
- * lock is taken and the request must not wait. Holds no lock unless it holds all.
+ * Acquires the locks one after the other, in the byte order of their paths. Every request uses this order, so requests never
+ * wait for each other in a circle. If a lock is lost while the request waits for a later one, releases all locks and begins
+ * again. Resolves to undefined if a lock is taken and the request must not wait. Holds no lock unless it holds all.
  * @throws what `takeOne` throws
+ * @throws {EtcdLockLost} if a lock is lost, and the request may not begin again
+ * @throws {EtcdClusterIdChanged} if another cluster answers
  */
 export async function takeSeveral(
-  parts: readonly Part[],
-  request: CheckedRequest,
+  { store, parts, request }: Several,
   takeOne: TakeOne,
 ): Promise<HoldOfSeveral | undefined> {
-  const inOrder = parts.toSorted((one, other) => (one.queue.path < other.queue.path ? -1 : 1));
+  const { signal } = request;
+  const { closing } = store.pending;
+  const inOrder = parts
+    .map((part) => ({ part, bytes: Buffer.from(part.queue.path) }))
+    .toSorted((one, other) => Buffer.compare(one.bytes, other.bytes))
+    .map(({ part }) => part);
   const backoff = new Backoff(REQUEUE_AFTER);
   for (;;) {
     const holds = new Map<Part, Hold>();
-    const scope = new Scope(request.signal);
     const end = () => endAll([...holds.values()]);
+    /** Aborts when a lock is lost. Created with the first hold, because very many requests may wait for that. */
+    let scope: Scope | undefined;
     try {
       for (const part of inOrder) {
-        const hold = await takeOne(part, { ...request, signal: scope.signal });
+        const hold = await takeOne(part, scope ? { ...request, signal: scope.signal } : request);
         if (!hold) {
           await end();
           return undefined;
         }
         holds.set(part, hold);
-        scope.abortWith(hold.held.signal);
+        scope = (scope ?? new Scope(signal)).abortWith(hold.held.signal);
       }
-      for (const { held } of holds.values()) held.assertHeld();
-      return new HoldOfSeveral(parts.flatMap((part) => holds.get(part) ?? []));
+      return allOf(parts.flatMap((part) => holds.get(part) ?? []));
     } catch (error) {
-      const { lost } = await end();
-      if (lost === undefined || request.signal?.aborted || !mayRepeat(request)) throw error;
+      const ending = await end();
+      if (signal?.aborted) throw signal.reason;
+      if (closing.aborted) throw withCallersStack(closing.reason);
+      const changed = [error, causeOf(ending.lost)].find((one) => one instanceof EtcdClusterIdChanged);
+      if (changed || ending.lost === undefined || !mayRepeat(request)) throw withCallersStack(changed ?? error);
     } finally {
-      scope.dispose();
+      scope?.dispose();
     }
-    await sleep(backoff.next(), request.signal);
+    const paths = inOrder.map(({ queue }) => queue.path).join(', ');
+    const over = new Scope(signal, closing).abortAt(request.deadline, () => timedOut(paths, request));
+    try {
+      await sleep(backoff.next(), over);
+    } catch (error) {
+      throw withCallersStack(error, signal);
+    } finally {
+      over.dispose();
+    }
   }
 }
+
+/**
+ * Returns the holds of one request, in the order in which the caller gets them.
+ * @throws {EtcdLockLost} if one is lost
+ * @throws {EtcdClusterIdChanged} if they are not all in one cluster
+ */
+function allOf(holds: readonly Hold[]): HoldOfSeveral {
+  for (const { held } of holds) held.assertHeld();
+  const clusterId = holds[0]?.entry.clusterId;
+  const other = holds.find(({ entry }) => entry.clusterId !== clusterId);
+  if (other) throw lost(other.entry, clusterId, '');
+  return new HoldOfSeveral(holds);
+}
+
+const causeOf = (loss: unknown): unknown => (loss instanceof EtcdLockLost ? loss.cause : undefined);
 
 /**
  * Whether a request may begin again after it lost a lock. Not with an identity: another process with that identity may have
  * evicted the entry, and the two would evict each other for ever.
  */
-const mayRepeat = ({ blocking, identity, deadline }: CheckedRequest): boolean =>
-  blocking && identity === undefined && !deadline.passed;
+const mayRepeat = ({ blocking, identity }: CheckedRequest): boolean => blocking && identity === undefined;

@@ -57,6 +57,17 @@ export function release(test: ManagerTest): void {
       await held.release();
     });
 
+    test('with a key removes that entry only', async ({ lockName, queue, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      await queue.put('left behind');
+      await queue.put('after it');
+      const [left, after] = (await b.locks.query(lockName)).pending;
+      const key = left?.key ?? '';
+      expect(await b.locks.release(lockName, { key })).toMatchObject([{ key, uuid: 'left behind' }]);
+      expect((await b.locks.query(lockName)).pending).toMatchObject([{ key: after?.key }]);
+      await held.release();
+    });
+
     test('rejects with the holder if the uuid is the one of a holder and force is not set', async ({
       lockName,
       a,
@@ -80,9 +91,14 @@ export function release(test: ManagerTest): void {
       await expect(locks.release(lockName, undefined as never)).rejects.toThrow(
         'options must be an object, got undefined',
       );
-      await expect(locks.release(lockName, {})).rejects.toThrow('force must be true to remove the holders of');
+      await expect(locks.release(lockName, {})).rejects.toThrow(
+        'force must be true to remove the entries of the holders of',
+      );
       await expect(locks.release(lockName, {})).rejects.toThrow('held.release()');
       await expect(locks.release(lockName, { uuid: 1 as never })).rejects.toThrow('uuid must be a string, got 1');
+      await expect(locks.release(lockName, { uuid: '' })).rejects.toThrow('uuid must not be empty');
+      await expect(locks.release(lockName, { key: 1 as never })).rejects.toThrow('key must be a string, got 1');
+      await expect(locks.release(lockName, { key: 'a', uuid: 'b' })).rejects.toThrow('must not both be set');
       await expect(locks.release(lockName, { force: 'yes' as never })).rejects.toThrow('got "yes"');
       await expect(locks.release(lockName, { forced: true } as never)).rejects.toThrow('did you mean "force"');
       expect(calls()).toEqual([]);

@@ -5,7 +5,7 @@ import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { until } from '../../support/until.ts';
 import { aborted } from '../lock/locks.ts';
-import { requestsOf } from '../stores/interventions.ts';
+import { beforeNext, requestsOf } from '../stores/interventions.ts';
 import type { QueueView, StoreClient } from '../stores/store-client.ts';
 import type { ManagerTest } from './managers.ts';
 
@@ -37,7 +37,7 @@ export function several(test: ManagerTest): void {
         expect(together).toBeGreaterThanOrEqual(later);
         expect(JSON.parse(JSON.stringify(held))).toMatchObject([{ name: second }, { name: first }]);
         expect(() => held.get('another')).toThrow(
-          `the request was for "${second}", "${first}", got the name "another"`,
+          `the request does not include the lock "another", only "${second}", "${first}"`,
         );
         expect(await lengths(views)).toEqual([1, 1]);
         return 'result';
@@ -215,6 +215,88 @@ export function several(test: ManagerTest): void {
         for (const name of [first, second])
           await a.locks.request(name, { reentrant: true }, (inner) => expect(inner).toBe(held.get(name)));
       });
+    });
+
+    test('are released together, once the reentrant requests inside have ended', async ({ lockName, a, b }) => {
+      const { first, second, views } = twoLocks(a.client, lockName);
+      const [isHeld, isAskedFor] = [gate(), gate()];
+      let inside: Promise<void> | undefined;
+      const outer = a.locks.request([first, second], () => {
+        isHeld.open();
+        inside = a.locks.request(second, { reentrant: true }, async () => {
+          await isAskedFor.opened;
+          await a.locks.request(first, { reentrant: true }, () => {});
+        });
+      });
+      await isHeld.opened;
+      const next = b.locks.request([first, second], () => 'the next');
+      await until(
+        () => lengths(views),
+        (found) => found.join() === '2,1',
+      );
+      isAskedFor.open();
+      await inside;
+      await outer;
+      expect(await next).toBe('the next');
+    });
+
+    test('reject with the first loss if several of them are lost', async ({ lockName, a }) => {
+      const { first, second, views } = twoLocks(a.client, lockName);
+      let reason: unknown;
+      const running = a.locks.request([second, first], { ttl: 3 }, async (held) => {
+        await views[0]?.remove(held.get(first).key);
+        await aborted(held.signal);
+        ({ reason } = held.signal);
+        await views[1]?.remove(held.get(second).key);
+        await aborted(held.get(second).signal);
+        expect(() => held.assertHeld()).toThrow(reason as Error);
+      });
+      expect(await rejection(running, EtcdLockLost)).toBe(reason);
+    });
+
+    test('report a loss also after the release', async ({ lockName, a }) => {
+      const { first, second, views } = twoLocks(a.client, lockName);
+      const held = await a.locks.acquire([first, second], { ttl: 3 });
+      await views[1]?.remove(held.get(second).key);
+      await aborted(held.signal);
+      expect(await held.release()).toBe(false);
+      expect(() => held.assertHeld()).toThrow(EtcdLockLost);
+    });
+
+    test('reject with the reason of the signal if it aborts while a lost lock is given up', async ({
+      lockName,
+      a,
+      b,
+    }) => {
+      const { first, second, views } = twoLocks(a.client, lockName);
+      const holder = await b.locks.acquire(second);
+      const controller = new AbortController();
+      const waiting = a.locks.acquire([first, second], { ttl: 3, signal: controller.signal, identity: 'pod-1' });
+      const rejected = expect(waiting).rejects.toThrow('no longer wanted');
+      await until(
+        () => lengths(views),
+        (found) => found.join() === '1,2',
+      );
+      beforeNext(a.client, 'remove', async () => controller.abort(new Error('no longer wanted')));
+      const [entry] = (await views[0]?.entries()) ?? [];
+      await views[0]?.remove(entry?.key ?? '');
+      await rejected;
+      await holder.release();
+    });
+
+    test('are acquired in the byte order of their names', async ({ lockName, a, b }) => {
+      // By UTF-16 code units, the second comes first.
+      const [first, second] = [`${lockName}-\uff5e`, `${lockName}-\u{1f600}`];
+      const views = [first, second].map((name) => a.client.view(name));
+      const holder = await b.locks.acquire(first);
+      const waiting = a.locks.acquire([second, first]);
+      await until(
+        () => lengths(views),
+        ([length]) => length === 2,
+      );
+      expect(await lengths(views)).toEqual([2, 0]);
+      await holder.release();
+      await (await waiting).release();
     });
 
     test('can be shared', async ({ lockName, a, b }) => {
