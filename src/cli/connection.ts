@@ -40,7 +40,7 @@ export const connectionSettings: readonly Setting[] = [
     flags: '--api <version>',
     description:
       'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2). ' +
-      'While you move from v2 to v3, "run" and "bridge" also take both: locks are then held in both stores',
+      'During a move from v2 to v3, "run" and "bridge" also accept both: locks are then held in both stores',
     // Not ETCDCTL_API: it chooses what etcdctl shows, and must not decide where locks are.
     env: ['ETCD_LOCK_API'],
   },
@@ -143,7 +143,9 @@ export type StoreOptions = EtcdClientOptions & { readonly api?: StoreApi };
 export function storeOptions(flags: ConnectionOptions): StoreOptions {
   const { api, ...options } = clientOptions(flags);
   if (api === 'both')
-    throw new UsageError('--api both is only for "run": each lock then has two queues. Use --api v2 or --api v3 here');
+    throw new UsageError(
+      'this command does not support --api both, because each lock then has two queues: use --api v2 or --api v3',
+    );
   return { ...options, ...(api === undefined ? {} : { api }) };
 }
 

@@ -31,7 +31,7 @@ export const endings = {
   ok: 'success',
   no: 'negative result: lock taken, entry not removed, or failure found by doctor',
   usage: 'invalid command line or option value',
-  unreachable: 'cannot connect to etcd, or the server has no v2 API',
+  unreachable: 'cannot connect to etcd, or the server does not have the API of your locks',
   lost: 'lock lost or about to be lost, or --max-hold passed',
   refused: 'wrong or missing credentials or certificate, TLS failed, or permission denied',
   timedOut: 'timed out while waiting for the lock',

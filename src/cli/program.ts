@@ -36,7 +36,7 @@ const CONNECTED = [
 /** Returns the program with all commands. `docs/cli.md` is generated from their help. */
 export function program(): Command {
   const all = new Command('etcd-v2-lock')
-    .description('Run commands under distributed locks on etcd v2, and manage the lock queues shared with python-etcd.')
+    .description('Run commands under distributed locks on etcd v2 or v3, and inspect and manage their queues.')
     .version(versionOf(), '-V, --version', 'show the version')
     .helpCommand(false)
     .helpOption('-h, --help', 'show help')

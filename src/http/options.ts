@@ -126,7 +126,7 @@ function originOf(endpoint: unknown, scheme: string): string {
     throw new RangeError(`endpoint must be host:port or a URL such as "http://127.0.0.1:2379", got ${shown}`);
   const url = new URL(text);
   if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
-    throw new RangeError(`endpoint must be http(s)://host:port and no more, got ${shown}`);
+    throw new RangeError(`endpoint must be http(s)://host:port without a path or query, got ${shown}`);
   return url.origin;
 }
 

@@ -43,7 +43,7 @@ export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.
 
 /** Added to the message of a timeout if the caller of the attempt itself holds the lock. */
 const DEADLOCK =
-  '; the request was made inside the callback that holds the lock: a callback that waits for it deadlocks. ' +
+  '; the request was made inside the callback that holds this lock, so waiting for it there deadlocks. ' +
   'Make the request outside, or use request() with reentrant: true';
 
 /** Returns the error for a timeout. Its message names the holder, the last request error and a self-deadlock, if there is one. */

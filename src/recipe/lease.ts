@@ -159,11 +159,12 @@ export class Lease {
   #checkDeadline(): void {
     if (!this.#deadline.passed) return;
     const why = this.#renewals ? 'was not renewed in time' : 'has expired';
+    const { key } = this.#entry;
+    const unanswered = `the renewal of ${key} was not answered in time`;
     // If the event loop was blocked, the renewal under way has not reported its error yet.
-    const unanswered = this.#isRenewing ? new EtcdConnectionFailed('no answer to a renewal in time') : undefined;
-    const cause = this.#trouble ?? unanswered;
+    const cause = this.#trouble ?? (this.#isRenewing ? new EtcdConnectionFailed(unanswered) : undefined);
     const fields = { cause, failures: failuresOf(cause) };
-    this.lose(new EtcdLockExpired(`the lease of ${this.#entry.key} ${why}`, fields));
+    this.lose(new EtcdLockExpired(`the lease of ${key} ${why}`, fields));
   }
 
   async #renewUntil(signal: Source): Promise<void> {

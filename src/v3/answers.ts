@@ -68,7 +68,7 @@ export const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ 
 export function responsesIn<N extends number>(answer: Answer, count: N): Responses<N> {
   const responses = answer.fields.list('responses').flatMap(allWithin);
   if (responses.length === count) return responses as Responses<N>;
-  throw answer.unusable(`has ${responses.length} of ${count} responses`);
+  throw answer.unusable(`has ${responses.length} responses, expected ${count}`);
 }
 
 /** Returns the response itself or, for a nested transaction, its responses. */

@@ -32,7 +32,7 @@ export function decodeToken(answer: WireAnswer, password: string): Token {
       throw new EtcdUnusableAnswer(`the answer to the log-in is not from etcd's v3 gateway: ${httpStatus}`, fields);
     if (error instanceof EtcdUnusableAnswer) throw error;
     const isSafe = password === '' || !message.includes(password);
-    throw new EtcdInsufficientPermissions(isSafe ? message : 'the log-in was refused', fields);
+    throw new EtcdInsufficientPermissions(isSafe ? message : 'etcd refused the user name or password', fields);
   }
 }
 

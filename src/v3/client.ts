@@ -205,7 +205,7 @@ export class V3Client implements LockClient {
 
   /** @throws {EtcdClusterIdChanged} if another cluster is expected */
   #checkCluster({ clusterId }: Header): void {
-    if (clusterId === undefined) throw new EtcdUnusableAnswer('the answer names no cluster', { outcomeUnknown: true });
+    if (clusterId === undefined) throw new EtcdUnusableAnswer('the answer has no cluster id', { outcomeUnknown: true });
     this.#cluster.checkId(clusterId);
   }
 }

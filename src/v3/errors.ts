@@ -71,7 +71,7 @@ export function decodeError(answer: WireAnswer, body = parsed(answer.body)): Etc
 export function decodeCancellation(reason: string): EtcdException {
   const code = NAMED.get(PREFIX.exec(reason)?.[1] ?? '');
   if (code !== undefined) return errorOf(code, reason, 200);
-  return new EtcdConnectionFailed(`the watch was refused: ${reason === '' ? 'no reason given' : reason}`);
+  return new EtcdConnectionFailed(`etcd refused the watch${reason === '' ? ' without a reason' : `: ${reason}`}`);
 }
 
 /** Prefix that gRPC may add to the message of an error. */
@@ -95,7 +95,8 @@ function errorOf(code: number, message: string, httpStatus: number): EtcdExcepti
 
 /** Hint that only asks, because a gateway gives the same answer while its server starts or stops. */
 const UNREACHABLE =
-  " (the gateway does not reach its own server; with --client-cert-auth, does the server's certificate lack the usage clientAuth?)";
+  ' (the gateway cannot connect to its own etcd; with --client-cert-auth, ' +
+  "does the server's certificate lack the extended key usage clientAuth?)";
 
 function exhausted(text: string, fields: EtcdErrorFields): EtcdException {
   // The outcome is known: etcd refuses such a request before it writes anything.

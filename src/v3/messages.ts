@@ -50,7 +50,7 @@ export class Fields {
   constructor(answer: WireAnswer, value: unknown) {
     this.#answer = answer;
     if (typeof value !== 'object' || value === null || Array.isArray(value))
-      throw unusable(answer, 'has no JSON object');
+      throw unusable(answer, 'contains an invalid value (expected a JSON object)');
     this.#fields = value as Json;
   }
 

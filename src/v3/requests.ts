@@ -172,7 +172,7 @@ export class LockRequests {
       const [present] = existed ? rangeIn(first) : [latest];
       const count = Number(second.message('response_range').integer('count'));
       const isUnchanged = replaces && existed && !present;
-      if (!isUnchanged && present?.key !== key) throw answer.unusable('does not show the key that it created');
+      if (!isUnchanged && present?.key !== key) throw answer.unusable('does not contain the key of the new entry');
       unanswered.count -= 1;
       if (!present) return undefined;
       // The key exists because one of the unanswered requests was carried out.
@@ -206,7 +206,7 @@ export class LockRequests {
     return this.#client.call('hedged', options, async (member) => {
       const alive = await member.ask('/lease/keepalive', { ID: lease });
       const granted = Number(alive.fields.integer('TTL'));
-      if (granted <= 0) throw new NotFound('the lease is gone');
+      if (granted <= 0) throw new NotFound(`lease ${lease} does not exist`);
       const entries = new Map<string, V3Entry>();
       let made = madeOf(alive);
       for (const some of transactions.readable(keys)) {
@@ -268,7 +268,7 @@ export class LockRequests {
         // An earlier request of this call has created the lease.
         if (!(error instanceof FailedPrecondition) || sent === 1) throw error;
         const { fields, sentAt } = await member.ask('/lease/keepalive', { ID: id });
-        if (fields.integer('TTL') <= 0n) throw new NotFound('the lease is gone');
+        if (fields.integer('TTL') <= 0n) throw new NotFound(`lease ${id} does not exist`);
         return { granted: Number(fields.integer('TTL')), sentAt };
       }
     });

@@ -28,7 +28,7 @@ export class JsonObjects {
   add(chunk: Buffer): void {
     this.#text += this.#decoder.decode(chunk, { stream: true });
     for (; this.#seen < this.#text.length; this.#seen += 1) this.#step(this.#text[this.#seen] ?? '');
-    if (this.#text.length > LONGEST_MESSAGE) throw new EtcdUnusableAnswer('a message of a watch is too long');
+    if (this.#text.length > LONGEST_MESSAGE) throw new EtcdUnusableAnswer('a watch message is too long');
   }
 
   #step(char: string): void {
@@ -87,7 +87,7 @@ export function decodeWatchMessage(text: string): WatchMessage {
   try {
     body = JSON.parse(text) as Json;
   } catch {
-    throw new EtcdUnusableAnswer('a message of a watch is not JSON');
+    throw new EtcdUnusableAnswer('a watch message is not JSON');
   }
   if (body['error'] !== undefined) throw decodeError({ ...answer, status: 503 }, body);
   const result = new Fields(answer, body).message('result');

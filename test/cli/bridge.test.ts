@@ -49,13 +49,16 @@ test.each([
   [['--listen', 'nowhere'], /--listen must be an address and a port, got "nowhere"/],
   [['--listen', '127.0.0.1:70000'], /port must be at most 65535, got 70000/],
   [['--advertise', 'b1:4001'], /advertise must be URLs such as http:\/\/host:4001, got "b1:4001"/],
-  [['--api', 'v2'], /a bridge is to etcd v3: it takes --api v3 \(the default\) or both, not v2/],
+  [['--api', 'v2'], /bridge needs etcd v3: use --api v3 \(the default\) or --api both, got v2/],
   [['--listen-cert', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-ca', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-cert', '/nowhere/a.pem', '--listen-key', 'b.pem'], /cannot read "\/nowhere\/a.pem": ENOENT/],
   [['--max-polls', '0'], /maxPolls must be an integer ≥ 1, got 0/],
   [['--log', 'all'], /--log <what>.*changes, requests/],
-  [['--lock-prefix', 'locks'], /lockPrefix of a bridge must be a key of etcd v2, got "locks"/],
+  [
+    ['--lock-prefix', 'locks'],
+    /lockPrefix of a bridge must begin with "\/" and a name, such as "\/_locks", got "locks"/,
+  ],
 ])('bridge %j exits with 64, and says why', async (args, message) => {
   const { code, stderr } = await runCli(['bridge', '--listen', '127.0.0.1:0', ...args], onEtcd());
   expect(code).toBe(64);

@@ -148,7 +148,7 @@ describe('the other API is reported, but never a problem:', () => {
   test.each<[string, Partial<EndpointFacts>, 'v2' | 'v3', 'v2' | 'v3', string]>([
     ['v2 besides v3', { v2: on, v3: on }, 'v3', 'v2', 'the v2 API is enabled, too'],
     ['no v2 besides v3', { v2: off, v3: on }, 'v3', 'v2', 'no v2 API'],
-    ['v2 instead of v3', { v2: on, v3: off }, 'v3', 'v2', 'the v2 API is enabled; use it by --api v2'],
+    ['v2 instead of v3', { v2: on, v3: off }, 'v3', 'v2', 'the v2 API is enabled; use it with --api v2'],
     ['v3 besides v2', { v2: on, v3: on }, 'v2', 'v3', 'the v3 gateway is enabled, too'],
     ['no v3 besides v2', { v2: on, v3: off }, 'v2', 'v3', 'no v3 gateway'],
   ])('%s', (_, change, api, topic, text) => {
@@ -183,7 +183,7 @@ describe('the stores', () => {
       {
         level: 'warn',
         about: 'stores',
-        text: matching(/same lock names: "b"\. A client of each/),
+        text: matching(/same lock names: "b"\. A v2 client and a v3 client/),
         advice: matching(/same API/),
       },
     ]);

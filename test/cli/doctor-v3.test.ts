@@ -151,7 +151,7 @@ test('an etcd without the v2 API is healthy', async () => {
   expect(about(diagnosis, 'v2')).toMatchObject([{ level: 'ok', text: 'no v2 API' }]);
   expect(about(diagnosis, 'stores')).toMatchObject([{ text: 'locks with entries: none in the v3 store' }]);
   expect(about(await diagnose(url), 'v3')).toMatchObject([
-    { level: 'ok', text: 'the v3 gateway is enabled; use it by --api v3' },
+    { level: 'ok', text: 'the v3 gateway is enabled; use it with --api v3' },
   ]);
 });
 

@@ -53,7 +53,7 @@ test('in step 1, doctor --moving names who holds on v2 alone, and says that step
     v3: [],
   });
   const { stdout: text } = await doctor();
-  expect(text).toContain(`ok    1 hold on v2 alone, so they are of kind v2: "${one}" by a client of v2\n`);
+  expect(text).toContain(`ok    clients of kind v2 (hold on v2 alone): 1 ("${one}" by a client of v2)\n`);
   expect(text).toMatch(
     /warn {2}step 1, .* Step 2 is not safe: clients of kind v2 are left\n {8}-> restart these clients/,
   );
@@ -73,7 +73,7 @@ test('in step 2, doctor --moving says that it has begun', async () => {
   await hold(useLocks('both'), freshName());
   await hold(useLocks('v3'), freshName());
   const { stdout } = await doctor();
-  expect(stdout).toMatch(/ok {4}1 have an entry on v3 alone, so they are of kind v3: ".*" by a client of v3\n/);
+  expect(stdout).toMatch(/ok {4}clients of kind v3 \(entry on v3 alone\): 1 \(".*" by a client of v3\)\n/);
   expect(stdout).toMatch(/warn {2}step 2, from both to v3, has begun\. v2 is still used\n/);
 });
 

@@ -82,7 +82,7 @@ describe('run --max-hold', () => {
     const pids = await job.begun();
     const { code, stderr } = await result;
     expect(code).toBe(75);
-    expect(stderr).toContain(`lock ${name} was held for the time of --max-hold; `);
+    expect(stderr).toContain(`lock ${name} has reached --max-hold; `);
     expect(job.signals()).toEqual([['SIGTERM'], ['SIGTERM']]);
     expect(pids.map(isThere)).toEqual([false, false]);
     expect(await queueOn(name)).toEqual([]);

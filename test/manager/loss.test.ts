@@ -29,8 +29,8 @@ async function setUp(options: LockManagerOptions) {
 describe('a hold whose key was changed by hand', () => {
   test.each([
     ['removed', (key: string) => raw('DELETE', key), /key is gone/],
-    ['given another value', (key: string) => raw('PUT', key, { value: 'other' }), /carries another value/],
-    ['removed and created again', (key: string) => recreate(key), /carries another value/],
+    ['given another value', (key: string) => raw('PUT', key, { value: 'other' }), /has another value/],
+    ['removed and created again', (key: string) => recreate(key), /has another value/],
   ])('is lost at the next renewal when the key was %s', async (_, change, why) => {
     const { held, renewals } = await setUp({ ttl: 3 });
     await change(held.key);

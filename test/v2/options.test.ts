@@ -83,7 +83,10 @@ test.each<[unknown, string]>([
   [{ endpoints: '::1:2379' }, 'got ":…"'],
   [{ endpoints: ':2379' }, 'got ":2379"'],
   [{ endpoints: 'localhost:99999' }, 'got "localhost:99999"'],
-  [{ endpoints: 'localhost:2379/v2' }, 'endpoint must be http(s)://host:port and no more, got "localhost:2379/v2"'],
+  [
+    { endpoints: 'localhost:2379/v2' },
+    'endpoint must be http(s)://host:port without a path or query, got "localhost:2379/v2"',
+  ],
   [{ endpoints: ['a:1,b:2'] }, 'got "a:…"'],
   [{ endpoints: 'a:1,b' }, 'got "b"'],
   [{ endpoints: ['http://a:2379', 2379] }, 'got 2379'],

@@ -162,6 +162,6 @@ test('when each lease is gone as soon as it was granted, acquire gives up after 
   const error = await rejection(new LockManager(client).acquire(freshName(), { timeout: 20 }));
   expect(error).toBeInstanceOf(EtcdException);
   expect(error).toMatchObject({ name: 'EtcdException', errorCode: 5, httpStatus: 404 });
-  expect(String(error)).toContain('3 leases were gone as soon as they were granted');
+  expect(String(error)).toContain('3 new leases did not exist when they were used');
   expect(grants).toBe(3);
 });

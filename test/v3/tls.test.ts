@@ -71,7 +71,9 @@ test('a server certificate that the gateway cannot use as a client certificate i
   const text = version.startsWith('3.4.')
     ? 'connection closed|use of closed network connection'
     : 'connection error: .*tls: bad certificate"|write .*: broken pipe';
-  const expected = new RegExp(`answered: (${text}) \\(.*--client-cert-auth.* lack the usage clientAuth\\?`);
+  const expected = new RegExp(
+    `answered: (${text}) \\(.*--client-cert-auth.* lack the extended key usage clientAuth\\?`,
+  );
   const error = await until(ask, (reason) => expected.test(String(reason)));
   expect(error).toBeInstanceOf(EtcdConnectionFailed);
 });

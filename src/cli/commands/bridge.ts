@@ -32,17 +32,28 @@ export function bridgeCommand(): Command {
       'Serve locks on etcd v3 to clients of etcd v2, such as python-etcd. They share queues with clients of etcd v3. Prints its URL.',
     )
     .option('--listen <address:port>', 'where to listen; port 0 for any free port', '127.0.0.1:4001')
-    .option('--advertise <urls>', 'URLs of all bridges, for clients that ask for the members; separated by commas')
-    .option('--listen-cert <file>', "PEM file with the bridge's certificate; it then serves HTTPS")
+    .option(
+      '--advertise <urls>',
+      'comma-separated URLs of all bridges, reported to clients as the members of the cluster',
+    )
+    .option('--listen-cert <file>', "PEM file with the bridge's certificate; the bridge then serves HTTPS")
     .option('--listen-key <file>', 'PEM file with the private key of that certificate')
     .option('--listen-ca <file>', 'PEM file with CA certificates: each client must have a certificate of one of them')
-    .option('--max-connections <number>', 'close further connections of clients (default: 20000)', number)
-    .option('--max-polls <number>', 'answer further long polls with status 503 (default: 10000)', number)
+    .option(
+      '--max-connections <number>',
+      'maximum number of client connections; further ones are closed (default: 20000)',
+      number,
+    )
+    .option(
+      '--max-polls <number>',
+      'maximum number of open long polls; further ones get status 503 (default: 10000)',
+      number,
+    )
     .option('--metrics', 'serve /metrics, in the text format of Prometheus')
     .addOption(
       new Option(
         '--log <what>',
-        'print JSON lines to stderr: when the bridge starts and stops, and when it loses etcd ("changes"), or also each request ("requests")',
+        'print JSON lines to stderr: when the bridge starts and stops, and when etcd becomes unreachable or reachable again ("changes"), or also each request ("requests")',
       ).choices(['changes', 'requests']),
     )
     .option('--json', 'print JSON: one line with the URL and the process ID')
@@ -70,7 +81,7 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
   const { listen, advertise, maxConnections, maxPolls, metrics, log } = flags;
   const connection = connectionOf(command);
   const { api = 'v3', ...cluster } = clientOptions(connection);
-  if (api === 'v2') throw new UsageError('a bridge is to etcd v3: it takes --api v3 (the default) or both, not v2');
+  if (api === 'v2') throw new UsageError('bridge needs etcd v3: use --api v3 (the default) or --api both, got v2');
   const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
   if (host === '') throw new UsageError(`--listen must be an address and a port, got "${listen}"`);
   const listening = { host, port: Number(port) };

@@ -50,7 +50,7 @@ export function doctorCommand(): Command {
     .addOption(
       new Option(
         '--moving',
-        'instead of all that, read both stores for two seconds, and report which clients use v2, v3 or both, and whether the next step from v2 to v3 is safe',
+        'check only a move from v2 to v3: read both stores for two seconds, and report which clients use v2, v3 or both, and whether the next step is safe',
       ).conflicts('ttl'),
     )
     .option(...JSON_FLAG)
@@ -68,7 +68,7 @@ export function doctorCommand(): Command {
     examples: [
       ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'check a cluster of three members'],
       ['etcd-v2-lock doctor --api v3', 'check the v3 gateway of the local etcd'],
-      ['etcd-v2-lock doctor --moving', 'say who still uses v2 during a move to v3'],
+      ['etcd-v2-lock doctor --moving', 'list the clients that still use v2 during a move to v3'],
       ['etcd-v2-lock doctor --json --ttl 15', 'print JSON, and assess clocks for locks with a TTL of 15 s'],
     ],
   });

@@ -17,7 +17,7 @@ third of the TTL; python-etcd never does. Stop the holder first. Otherwise the r
 the same time, unless a fencing token stops the removed one.
 
 A removed waiter that is still alive queues up again at the end of the queue. To end its wait, stop its process.
-Only a waiter with an identity, and a waiting Lock of the API, give up when their entry is removed.
+A waiter with an identity, and a waiting Lock object of this package, do not queue up again: they fail.
 
 ${ABOUT_PYTHON_ETCD}
 

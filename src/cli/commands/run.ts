@@ -39,8 +39,8 @@ interface Flags {
 const ABOUT = `
 The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
 a fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
-command that lost its lock. ETCD_LOCK_TOKEN_V2 and ETCD_LOCK_TOKEN_V3 say which store the token is from; with --api both
-there are both.
+command that lost its lock. ETCD_LOCK_TOKEN_V2 or ETCD_LOCK_TOKEN_V3 contains the token of that store; with --api both,
+both are set.
 
 Messages on stderr:
 - A wait longer than a second is reported with the holder: as a status line on a terminal, otherwise as one line when it
@@ -61,14 +61,17 @@ Lost lock:
 - If the lock cannot be renewed, the command gets SIGTERM when a sixth of the TTL is left. The command and its children
   get SIGKILL when a thirtieth is left, before anyone else can get the lock.
 - If someone removes the entry, the next renewal detects that. Then the command and its children get SIGKILL at once.
-- When --max-hold has passed, the command gets SIGTERM. The command and its children get SIGKILL if they still run when a
-  thirtieth of the TTL is left on the lease as of the SIGTERM. The lock is released after that.
+- When --max-hold has passed, the command gets SIGTERM. It may then run for the time left on the lease at that moment,
+  minus a thirtieth of the TTL. After that, the command and its children get SIGKILL. The lock is released when they
+  have ended.
 
 Scheduled jobs:
 - With --if-available and --hold-at-least, exactly one of several hosts runs a job that all of them start at about the
-  same time. Choose more seconds than their starts differ by, and fewer than there are between two runs.
+  same time. Choose a time longer than the difference between the starts on the hosts, and shorter than the interval
+  between two runs.
 - "run" does not wait for the end of --hold-at-least. It leaves the entry in the queue, where it expires.
-- If "run" is killed, the entry expires when the TTL has passed since its last renewal, even if that is earlier.
+- If "run" is killed, the entry expires when the TTL has passed since its last renewal, even if --hold-at-least
+  has not passed.
 
 Waiting:
 - If the entry in the queue expires or is removed while "run" waits, for example because etcd was down for longer than
@@ -97,7 +100,7 @@ export function runCommand(): Command {
     .addOption(new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout'))
     .option(
       '--identity <id>',
-      'your identity in the queue. Removes leftover entries with this identity first: never use it twice at the same time',
+      'identity in the queue. Entries left by a crashed process with this identity are removed first. Never use it in two processes at the same time',
     )
     .option(
       '--hold-at-least <seconds>',
@@ -108,7 +111,7 @@ export function runCommand(): Command {
     .option('--max-hold <seconds>', 'stop the command when the lock has been held this long; 0: no limit', number, 0)
     .option(
       '--label <text>',
-      'your label: shows people who holds or waits, and has no other effect. Empty: none (default: host name and process id)',
+      'label shown by inspect, watch and ls; it has no other effect. Empty: none (default: host name and process id)',
     )
     .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
     .option('-v, --verbose', 'print each step on stderr')

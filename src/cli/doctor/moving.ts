@@ -57,10 +57,10 @@ export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
   const onV3 = new Set(v3.map(({ name }) => name));
   const torn = v2.filter(({ name }) => onV3.has(name));
   return [
-    ...seen('hold on v2 alone, so they are of kind v2', v2),
-    ...seen('have an entry in both stores, or use a bridge to both, so they are of kind both', both),
-    ...seen('have an entry on v2, and are of kind v2 or both', either),
-    ...seen('have an entry on v3 alone, so they are of kind v3', v3),
+    ...seen('kind v2 (hold on v2 alone)', v2),
+    ...seen('kind both (entry in both stores, or a bridge to both)', both),
+    ...seen('kind v2 or both (entry on v2)', either),
+    ...seen('kind v3 (entry on v3 alone)', v3),
     ...(torn.length > 0
       ? [
           finding(
@@ -74,8 +74,8 @@ export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
   ];
 }
 
-const seen = (what: string, clients: readonly Client[]): Finding[] =>
-  clients.length === 0 ? [] : [finding('ok', 'moving', `${clients.length} ${what}: ${listOf(clients)}`)];
+const seen = (kind: string, clients: readonly Client[]): Finding[] =>
+  clients.length === 0 ? [] : [finding('ok', 'moving', `clients of ${kind}: ${clients.length} (${listOf(clients)})`)];
 
 function nextStep({ v2, both, either, v3 }: Kinds): Finding {
   if (v2.length > 0)
@@ -90,9 +90,9 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
       'warn',
       'moving',
       `step 2, from both to v3, ${v3.length > 0 ? 'has begun' : 'is safe if no client of kind v2 is left'}. v2 is still used`,
-      'an idle client has no entry: ask whatever starts your processes whether all were restarted',
+      'an idle client has no entry: also check in your process manager that all processes were restarted',
     );
-  return finding('ok', 'moving', 'nobody uses v2 at the moment. It can be switched off once no idle client needs it');
+  return finding('ok', 'moving', 'nobody uses v2 at the moment. You can switch it off when no idle client needs it');
 }
 
 const listOf = (clients: readonly Client[]): string =>

@@ -28,8 +28,8 @@ export interface JobEnding {
 /**
  * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: SIGTERM when a sixth of the TTL
  * is left on the lease, and SIGKILL when a thirtieth is left. If the entry is gone, someone else may already hold the lock, and
- * the job gets SIGKILL at once. When `maxHold` has passed, the job gets SIGTERM. It gets SIGKILL when a thirtieth of the TTL is
- * left on the lease as of the SIGTERM.
+ * the job gets SIGKILL at once. When `maxHold` has passed, the job gets SIGTERM. It may then run for the time left on the lease at
+ * that moment, minus a thirtieth of the TTL. After that, it gets SIGKILL.
  */
 export async function guard(job: Job, held: Held, { ttl, maxHold }: GuardLimits): Promise<JobEnding> {
   const ended = new AbortController();
@@ -58,5 +58,5 @@ async function leaseBelow(seconds: number, held: Held, limit: Deadline, ended: A
 
 function reasonOf({ name, signal }: Held, isOverdue: boolean): string {
   if (signal.aborted) return (signal.reason as Error).message;
-  return isOverdue ? `lock ${name} was held for the time of --max-hold` : `lock ${name} could not be renewed in time`;
+  return isOverdue ? `lock ${name} has reached --max-hold` : `lock ${name} could not be renewed in time`;
 }

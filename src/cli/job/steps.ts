@@ -14,7 +14,7 @@ const LINES: Readonly<Record<string, (trace: RequestTrace) => string>> = {
   released: ({ name, held, key, cleanupError }) =>
     cleanupError === undefined
       ? `the hold of ${name} ended after ${seconds(held)}`
-      : `cannot remove ${key}, or leave it to expire; retrying: ${errorText(cleanupError)}`,
+      : `cannot remove ${key} or set its TTL; retrying: ${errorText(cleanupError)}`,
 };
 
 /** Prints each step of the requests of this process on stderr. Returns a function that stops it. */

@@ -36,4 +36,4 @@ export const describe = (entry: ParsedEntry): string =>
 
 /** Help text for commands that show entries. */
 export const ABOUT_PYTHON_ETCD = `Entries of python-etcd are exclusive and have a uuid, but no identity and no label. Exclusive entries of this package
-that have neither look the same.`;
+without identity and label look the same as those of python-etcd.`;

@@ -64,10 +64,10 @@ export class Metrics {
       ...family('errors_total', 'counter', "Requests that failed, by the code of etcd's error.", this.#errors),
       ...heading('request_duration_seconds', 'histogram', 'Time to answer a request; polls are not counted.'),
       ...[...this.#durations].flatMap(([call, durations]) => histogram(call, durations)),
-      ...family('open_polls', 'gauge', 'Clients that wait for a change.', gauges.openPolls),
+      ...family('open_polls', 'gauge', 'Open long polls.', gauges.openPolls),
       ...family('connections', 'gauge', 'Connections of clients.', gauges.connections),
       ...family('etcd_reachable', 'gauge', '1 if etcd has answered the last request.', Number(gauges.isReachable)),
-      ...family('leases_granted_total', 'counter', 'Leases made for entries.', gauges.leases.granted),
+      ...family('leases_granted_total', 'counter', 'Leases created for entries.', gauges.leases.granted),
       ...family('leases_ended_total', 'counter', 'Leases ended before they expired.', gauges.leases.ended),
       '',
     ].join('\n');

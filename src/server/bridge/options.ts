@@ -96,7 +96,9 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   if (tls !== undefined) checkBridgeTls(tls);
   const { lockPrefix } = cluster;
   if (lockPrefix !== undefined && !/^\/[^/]/.test(lockPrefix))
-    throw new RangeError(`lockPrefix of a bridge must be a key of etcd v2, got ${show(lockPrefix)}`);
+    throw new RangeError(
+      `lockPrefix of a bridge must begin with "/" and a name, such as "/_locks", got ${show(lockPrefix)}`,
+    );
   const hosts = [host, ...(advertise ?? []).map(hostOf)];
   return { api, port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log, cluster };
 }

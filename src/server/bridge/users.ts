@@ -80,7 +80,7 @@ export class BridgeUsers implements KeysOfUsers {
   /** @throws {Overloaded} if all users have requests in progress */
   #makeRoom(): void {
     for (const [credentials, { busy }] of this.#users) if (busy === 0) return void this.#forget(credentials);
-    throw new Overloaded(`no more than ${MOST_USERS} users can be served at a time`);
+    throw new Overloaded(`limit of ${MOST_USERS} users reached: retry later, or use another server`);
   }
 
   async #forget(credentials: string): Promise<void> {

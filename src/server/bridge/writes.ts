@@ -22,7 +22,7 @@ export const actionOf = (options: Exact<SetOptions>): string => {
 export function secondsOf(ttl: number | bigint | null | undefined): number | null {
   if (ttl === undefined || ttl === null) return null;
   if (ttl >= 1 && ttl <= LONGEST_TTL) return Number(ttl);
-  throw etcdError(202, `on etcd v3 a TTL is from 1 to ${LONGEST_TTL} seconds, not ${ttl}`, 0);
+  throw etcdError(202, `TTL must be from 1 to ${LONGEST_TTL} seconds on etcd v3, got ${ttl}`, 0);
 }
 
 /**

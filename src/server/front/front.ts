@@ -76,7 +76,7 @@ export class Front {
 
   /** Ends all open requests with `wait=true`: cuts off their clients, so that they fail over to another server. */
   endWaits(): void {
-    for (const wait of this.#waits) wait.abort(new Error('the server stops'));
+    for (const wait of this.#waits) wait.abort(new Error('the server is stopping'));
   }
 
   readonly listener: RequestListener = (request, response) => {
@@ -150,7 +150,8 @@ export class Front {
 
   async #wait(keys: ServedKeys, asked: Wait, { response, hangUp }: Work): Promise<void> {
     const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#waits.size >= maxWaits) throw new Overloaded(`no more than ${maxWaits} clients can wait at a time`);
+    if (this.#waits.size >= maxWaits)
+      throw new Overloaded(`limit of ${maxWaits} open long polls reached: retry later, or use another server`);
     const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
     this.#waits.add(hangUp);
     try {

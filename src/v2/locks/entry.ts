@@ -93,7 +93,7 @@ export async function renew(
 async function reread(keys: KeysApi, own: V2OwnEntry, options: CallOptions): Promise<V2OwnEntry> {
   const node = await read(keys, own.key, options);
   if (!node || !(await isUnbroken(keys, own, node, options)))
-    throw lost(own, keys.clusterId, 'its key is gone, was re-created, or carries another value');
+    throw lost(own, keys.clusterId, 'its key is gone, was re-created, or has another value');
   return { ...own, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
 }
 
@@ -102,7 +102,7 @@ export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | un
   try {
     const { node, clusterId } = await keys.get(own.key, { quorum: true });
     if (clusterId === own.clusterId && (await isUnbroken(keys, own, node, {}))) return undefined;
-    return lost(own, clusterId, 'its key was re-created, or carries another value');
+    return lost(own, clusterId, 'its key was re-created, or has another value');
   } catch (error) {
     if (!(error instanceof EtcdKeyNotFound)) throw error;
     return lost(own, keys.clusterId, 'its key is gone');

@@ -48,7 +48,7 @@ export class Standings {
       const present = entries.find(({ key }) => key === own.key);
       // Others may have held the lock between the removal and the re-creation of the own key.
       if (present && clusterId === own.clusterId && !(await isUnbroken(this.#keys, own, present, { signal })))
-        throw lost(own, clusterId, 'its key was re-created, or carries another value');
+        throw lost(own, clusterId, 'its key was re-created, or has another value');
       const behind = present && blockingEntry(entries, present, mode);
       const isGone = !present || clusterId !== own.clusterId;
       const isStale = isGone || (behind !== undefined && index < this.#eventIndex);

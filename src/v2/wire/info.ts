@@ -66,7 +66,7 @@ export function decodeMembers(answer: WireAnswer): Member[] {
     const [peers, clients] = [texts(peerURLs), texts(clientURLs)];
     if (typeof id === 'string' && typeof name === 'string' && peers && clients)
       return { id, name, peerURLs: peers, clientURLs: clients };
-    throw unusable(answer, 'lists members that are not valid');
+    throw unusable(answer, 'lists a member with missing or invalid fields');
   });
 }
 

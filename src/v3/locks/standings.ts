@@ -20,7 +20,7 @@ export function whyLost(
   if (clusterId !== own.clusterId) return lost(own, clusterId, '');
   if (!present) return lost(own, clusterId, 'its key is gone');
   if (present.rank !== own.rank || present.value !== own.value)
-    return lost(own, clusterId, 'its key was re-created, or carries another value');
+    return lost(own, clusterId, 'its key was re-created, or has another value');
   return undefined;
 }
 

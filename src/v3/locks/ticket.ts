@@ -248,7 +248,7 @@ export class V3Ticket implements Ticket, Tenant {
     if (own.value !== this.value) {
       this.#quit(lease);
       this.#isDoubtful = true;
-      throw new EtcdValueError(`${this.key} exists already, with another value`);
+      throw new EtcdValueError(`${this.key} exists already with another value: another program uses this key`);
     }
     this.#isLeft = false;
     if (own.lease !== lease?.id) return this.#moveTo(this.#found(own, clusterId), lease, signal);
@@ -469,8 +469,8 @@ const mayHaveExpired = ({ sentAt, granted }: OwnEntry): boolean =>
   granted !== null && new Deadline(sentAt + granted * 1000).passed;
 
 function leasesGone({ message, errorCode, httpStatus }: NotFound): EtcdException {
-  const why = `${message}: ${MOST_LEASES} leases were gone as soon as they were granted`;
-  return new EtcdException(`${why}; do the endpoints belong to one cluster?`, { errorCode, httpStatus });
+  const why = `${message}: ${MOST_LEASES} new leases did not exist when they were used`;
+  return new EtcdException(`${why}; do all endpoints belong to the same cluster?`, { errorCode, httpStatus });
 }
 
 const ownFields = ({ key, value, rank }: V3Entry) => ({ key, value, rank });

@@ -48,7 +48,7 @@ export const DIFFERENCES: readonly Difference[] = [
     change(answer, { body }) {
       const isExpiring = ({ ttl, expiration }: Node) => expiration !== undefined && ttl === undefined;
       if (!body?.endsWith('&ttl=0')) return withChildren(answer, (child) => (isExpiring(child) ? [] : [child]));
-      return refusal(answer, { errorCode: 202, message: /TTL .* is not a number$/, cause: /^on etcd v3 a TTL is/ });
+      return refusal(answer, { errorCode: 202, message: /TTL .* is not a number$/, cause: /^TTL must be from 1 to/ });
     },
   },
   {

@@ -175,7 +175,7 @@ test('polls beyond the limit are refused, and others are served when one ends', 
   const refused = await fetch(`${bridge.url}/v2/keys/_locks/x?wait=true`);
   expect([refused.status, await refused.text()]).toEqual([
     503,
-    '503 Service Unavailable: no more than 2 clients can wait at a time\n',
+    '503 Service Unavailable: limit of 2 open long polls reached: retry later, or use another server\n',
   ]);
   first.hangUp();
   const free = await until(

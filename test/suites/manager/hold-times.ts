@@ -212,7 +212,7 @@ export function holdTimes(test: ManagerTest): void {
       );
       const error = await ended;
       expect(error).toBe(reason);
-      expect(error.message).toBe(`${queue.path} is no longer held: its maxHold of 0.2 s has passed`);
+      expect(error.message).toBe(`${queue.path} is no longer held: the maxHold of 0.2 s has passed`);
       expect(error.cause).toBeInstanceOf(EtcdLockExpired);
       expect(await queue.entries()).toEqual([]);
     });
@@ -239,7 +239,7 @@ export function holdTimes(test: ManagerTest): void {
       const held = await a.locks.acquire(lockName, { ttl: TTL, maxHold: 0.3 });
       expect(held.expiresIn()).toBeLessThanOrEqual(0.3);
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 350);
-      expect(() => held.assertHeld()).toThrow('its maxHold of 0.3 s has passed');
+      expect(() => held.assertHeld()).toThrow('the maxHold of 0.3 s has passed');
       expect(held.expiresIn()).toBe(0);
       expect(await held.release()).toBe(false);
     });

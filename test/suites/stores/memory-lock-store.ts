@@ -68,7 +68,7 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
   const isOwn = (other: Entry): boolean => other.key === entry?.key && other.value === value;
   const loss = (): Error =>
     entry
-      ? lost(entry, clusterId, 'its key is gone, or carries another value')
+      ? lost(entry, clusterId, 'its key is gone, or has another value')
       : new EtcdLockExpired(`${path} has no entry with the value ${value}`);
 
   const own = ({ key, rank }: Pick<Entry, 'key' | 'rank'>, granted: number | null, sentAt: number): OwnEntry => {

@@ -31,7 +31,7 @@ export function judgeOtherApi(member: EndpointFacts, api: StoreApi, finding: Mak
   const presence = member[other];
   if (!presence) return [];
   if (!presence.on) return [finding('ok', other, `no ${NAMES[other]}`)];
-  const suffix = member[api]?.on ? ', too' : `; use it by --api ${other}`;
+  const suffix = member[api]?.on ? ', too' : `; use it with --api ${other}`;
   return [finding('ok', other, `the ${NAMES[other]} is enabled${suffix}`)];
 }
 

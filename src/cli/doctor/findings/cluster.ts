@@ -111,7 +111,7 @@ function advertised({ withoutGateway = [] }: Facts, reached: readonly EndpointFa
     if (urls.length === 0) return [];
     const text = `member ${name || id} advertises ${urls.join(' and ')}, which serves no v3 gateway`;
     const advice =
-      'do not take the endpoints from the list of members; with --listen-client-http-urls, use these URLs of each member';
+      'do not copy endpoints from the list of members; if etcd runs with --listen-client-http-urls, use those URLs of each member';
     return [finding('warn', 'members', text, advice)];
   });
 }

@@ -45,7 +45,7 @@ function inBoth({ v2 = [], v3 = [] }: Stores): Finding[] {
   if (names.length === 0) return [];
   const text =
     `clients of both APIs use the same lock names: ${firstOf(names.map(show))}. ` +
-    'A client of each API can hold such a lock at the same time';
+    'A v2 client and a v3 client can hold such a lock at the same time';
   return [
     finding(
       'warn',
@@ -60,9 +60,9 @@ function withoutLease(endpoints: readonly EndpointFacts[]): Finding[] {
   const keys = endpoints.find(({ withoutLease }) => withoutLease)?.withoutLease ?? [];
   if (keys.length === 0) return [];
   const text =
-    `keys in the queues of locks that have no lease, so that they never expire: ${firstOf(keys.map(show))}. ` +
+    `lock queues contain keys without a lease, which never expire: ${firstOf(keys.map(show))}. ` +
     'All clients of these locks wait until such a key is removed';
   const advice =
-    'remove these keys by etcdctl del, unless they are entries of holders without a TTL; keep other data elsewhere';
+    'remove these keys with etcdctl del, unless they are entries of holders without a TTL; keep other data elsewhere';
   return [finding('warn', 'leases', text, advice)];
 }
