@@ -76,7 +76,7 @@ class BothQueue implements QueueStore {
   }
 
   ticket(value: string, options?: TicketOptions): Ticket {
-    return new BothTicket({ v2: this.#v2.ticket(value, options), v3: this.#v3.ticket(value, options) }, this.#twins);
+    return new BothTicket({ v2: this.#v2, v3: this.#v3 }, value, this.#twins, options);
   }
 
   async read(options?: ReadOptions): Promise<Queue> {

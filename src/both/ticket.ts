@@ -1,5 +1,6 @@
 import { ignore, pause, Scope } from '../cancellation.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
+import { isTwin } from '../recipe/entries/bridged-value.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
 import { positionIn } from '../recipe/rules.ts';
 import type {
@@ -8,11 +9,13 @@ import type {
   FencingTokens,
   LeaveOptions,
   OwnEntry,
+  QueueStore,
   RenewalOptions,
   Standing,
   StandingOptions,
   StoreCall,
   Ticket,
+  TicketOptions,
 } from '../recipe/store.ts';
 import { combined } from './own-entry.ts';
 
@@ -25,10 +28,10 @@ interface Terms extends Pick<EnterOptions, 'keepAlive'> {
   readonly ttl: number | null;
 }
 
-/** The tickets of one value in the two queues of a lock. */
-export interface Tickets {
-  readonly v2: Ticket;
-  readonly v3: Ticket;
+/** The two queues of a lock. */
+export interface Queues {
+  readonly v2: QueueStore;
+  readonly v3: QueueStore;
 }
 
 /**
@@ -41,6 +44,7 @@ export interface Tickets {
 export class BothTicket implements Ticket {
   readonly path: string;
   readonly value: string;
+  readonly #queues: Queues;
   readonly #v2: Ticket;
   readonly #v3: Ticket;
   /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
@@ -50,6 +54,8 @@ export class BothTicket implements Ticket {
   #isOnV2 = false;
   /** Whether the queue on v3 may have an own entry: a request to create one was sent, and the entry was not removed since. */
   #mayBeOnV3 = false;
+  /** Whether an earlier process with the same value may have left an entry on v3. */
+  #mayBeLeft: boolean;
   /** Whether an answer has shown the own entry in the queue on v3. */
   #isOnV3 = false;
   /** Number of tries to enter the queue on v3 that have failed since the last success. */
@@ -57,13 +63,16 @@ export class BothTicket implements Ticket {
   /** The ticket of the queue that the last standing was read from. {@link changed} waits there. */
   #waiting: Ticket;
 
-  constructor({ v2, v3 }: Tickets, twins: Map<string, string>) {
-    this.path = v2.path;
-    this.value = v2.value;
-    this.#v2 = v2;
-    this.#v3 = v3;
+  constructor(queues: Queues, value: string, twins: Map<string, string>, options: TicketOptions = {}) {
+    const { mayExist = false } = options;
+    this.#queues = queues;
+    this.#v2 = queues.v2.ticket(value, options);
+    this.#v3 = queues.v3.ticket(value, options);
+    this.path = this.#v2.path;
+    this.value = value;
+    this.#mayBeLeft = mayExist;
     this.#twins = twins;
-    this.#waiting = v2;
+    this.#waiting = this.#v2;
   }
 
   get last(): OwnEntry | undefined {
@@ -102,14 +111,40 @@ export class BothTicket implements Ticket {
     const latest = options.latest || this.#mayBeOnV3;
     const outer = await this.#v2.standing(mode, { ...options, latest });
     this.#waiting = this.#v2;
-    if (outer.behind) return this.#mayBeOnV3 ? { ...outer, own: this.#own() } : outer;
+    if (outer.behind) {
+      await this.#leaveLeftover(options);
+      return this.#mayBeOnV3 ? { ...outer, own: this.#own() } : outer;
+    }
     while (!this.#isOnV3) await this.#enterV3(options);
-    const inner = await this.#v3.standing(mode, options);
+    const inner = await this.#onV3(mode, options);
     this.#waiting = this.#v3;
     const own = this.#own();
     const position = positionIn(inner);
     if (inner.behind) return { ...inner, own, ahead: undefined, position };
     return { ...outer, own, ahead: () => [inner, outer].flatMap(({ ahead }) => ahead?.() ?? []), position };
+  }
+
+  /** Returns the standing on v3. Removes twins that have no entry on v2, which nobody else might do. */
+  async #onV3(mode: LockMode, options: StandingOptions): Promise<Standing> {
+    for (let evicted: Entry | undefined; ; ) {
+      const standing = await this.#v3.standing(mode, options);
+      const { behind } = standing;
+      if (!behind || behind.rank === evicted?.rank || !isTwin(behind)) return standing;
+      const { entries } = await this.#queues.v2.read(options);
+      if (entries.some(({ key }) => key === behind.key)) return standing;
+      await this.#queues.v3.evict(behind, options);
+      evicted = behind;
+    }
+  }
+
+  /**
+   * Removes the entry that an earlier process with the same value has left on v3 alone. The client that is first on v2 may wait for
+   * that entry, while the own entry waits on v2.
+   */
+  async #leaveLeftover(options: StoreCall): Promise<void> {
+    if (!this.#mayBeLeft || this.#mayBeOnV3) return;
+    if (await this.#v3.find()) await this.#leaveV3(options);
+    this.#mayBeLeft = false;
   }
 
   changed(on: Entry, options: StoreCall): Promise<boolean> {

@@ -42,6 +42,32 @@ test('a lost answer to the append on v3 makes no second entry', async () => {
   expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
 });
 
+test('a Lock that waits on v2 removes the entry that an earlier process with its uuid has left on v3', async () => {
+  const name = freshName();
+  const uuid = freshName();
+  await new Lock(useEtcdClient({ api: 'v3' }), name, { uuid }).acquire({ lockTtl: 600 });
+  const first = new LockManager(useEtcdClient(), { ttl: 60 }).acquire(name);
+  await untilKeys(name, 1, 2);
+  const again = new Lock(useEtcdClient(), name, { uuid });
+  const acquired = again.acquire({ lockTtl: 60 });
+  await (await first).release();
+  expect(await acquired).toBe(true);
+  await again.release();
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a Lock that is first on v2 takes over the entry that an earlier process with its uuid has left on v3', async () => {
+  const name = freshName();
+  const uuid = freshName();
+  await new Lock(useEtcdClient({ api: 'v3' }), name, { uuid }).acquire({ lockTtl: 600 });
+  const waiting = new LockManager(useEtcdClient({ api: 'v3' }), { ttl: 60 }).acquire(name);
+  await untilKeys(name, 0, 2);
+  const lock = new Lock(useEtcdClient(), name, { uuid });
+  expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
+  await lock.release();
+  await (await waiting).release();
+});
+
 describe('while v3 does not answer', () => {
   test('an attempt ends at its timeout, and leaves no entry', async () => {
     const name = freshName();

@@ -1,10 +1,10 @@
 // A bridge to both stores: its clients hold a lock on etcd v2 and on v3.
 import { expect, onTestFinished, test } from 'vitest';
-import { EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
+import { EtcdCompareFailed, EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { keysOf, untilKeys, useEtcdClient } from '../../support/both.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
-import { entriesIn, freshName, raw, rejection } from '../../support/locks.ts';
+import { entriesIn, freshName, raw, rejection, useProxy } from '../../support/locks.ts';
 import { useBridge, useKeys, useLocks, usePython } from './use-bridge.ts';
 
 const VALUE = '0123456789abcdef0123456789abcdef';
@@ -211,6 +211,116 @@ test('readers hold together, and a writer on v3 waits for all of them', async ()
   expect(await shown()).toEqual([`shared:${OTHER}`]);
   await keys.delete(two.node.key);
   await (await writer).release();
+});
+
+test('a reader that holds is shown as such, although one that came later waits for a writer on v3', async () => {
+  const { name, dir, keys, shown } = await setUp();
+  const held = await useLocks('v3').acquire(name);
+  const one = await keys.createInOrder(dir, `shared:${VALUE}`, { ttl: 60 });
+  expect(await shown()).toEqual(['turn', `shared:${VALUE}`]);
+  const writer = useLocks('v3').acquire(name);
+  await untilKeys(name, 1, 3);
+  const two = await keys.createInOrder(dir, `shared:${OTHER}`, { ttl: 60 });
+  expect(await shown()).toEqual(['turn', `shared:${VALUE}`, `shared:${OTHER}`]);
+  const first = keys.watch(`${dir}/00000000000000000000`, { timeout: Number.POSITIVE_INFINITY });
+  await held.release();
+  expect(await first).toMatchObject({ action: 'delete' });
+  const { node: queue } = await keys.get(dir, { recursive: true, sorted: true });
+  const [, turn] = queue.nodes;
+  expect(queue.nodes).toMatchObject([{ key: one.node.key }, { key: `${one.node.key}0` }, { key: two.node.key }]);
+  expect((await keys.get(turn?.key ?? '')).node.value).toBe(turn?.value);
+  expect(await rejection(keys.delete(turn?.key ?? ''))).toBeInstanceOf(EtcdRootReadOnly);
+  const gone = keys.watch(turn?.key ?? '', { timeout: Number.POSITIVE_INFINITY });
+  await keys.delete(one.node.key);
+  await (await writer).release();
+  expect(await gone).toMatchObject({ action: 'delete', node: { key: turn?.key } });
+  expect(await shown()).toEqual([`shared:${OTHER}`]);
+  await keys.delete(two.node.key);
+});
+
+test('two readers of this package and a writer on v3 all get the lock, whatever the order in which they come', async () => {
+  const { name, url } = await setUp();
+  const held = await useLocks('v3').acquire(name);
+  const readers = [useLocks('v2', url), useLocks('v2', url)];
+  const order: string[] = [];
+  const one = readers[0]?.request(name, { mode: 'shared' }, () => void order.push('reader'));
+  await untilKeys(name, 1, 2);
+  const writer = useLocks('v3').request(name, () => void order.push('writer'));
+  await untilKeys(name, 1, 3);
+  const two = readers[1]?.request(name, { mode: 'shared' }, () => void order.push('second reader'));
+  await untilKeys(name, 2, 4);
+  await held.release();
+  await Promise.all([one, writer, two]);
+  expect(order).toEqual(['reader', 'writer', 'second reader']);
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a client of both APIs removes an entry on v3 that a bridge has left there', async () => {
+  const { name, dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE);
+  await keys.get(dir, { recursive: true });
+  const waiting = new LockManager(useEtcdClient(), { ttl: 30 }).acquire(name);
+  await untilKeys(name, 2, 1);
+  // As an operator does whose process with python-etcd has crashed.
+  await raw('DELETE', node.key);
+  const next = await waiting;
+  expect((await keysOf(name)).v3).not.toContain(node.key);
+  await next.release();
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('an entry without TTL that gets one has one on v3, too', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE);
+  await keys.get(dir, { recursive: true });
+  await keys.set(node.key, VALUE, { ttl: 30 });
+  const { kvs: [own] = [] } = await gateway('/kv/range', { key: base64(node.key) });
+  expect(Number((await gateway('/lease/timetolive', { ID: own?.lease })).TTL)).toBeGreaterThanOrEqual(30);
+  await keys.set(node.key, VALUE, {});
+  const { kvs: [permanent] = [] } = await gateway('/kv/range', { key: base64(node.key) });
+  expect(permanent).toBeDefined();
+  expect(permanent?.lease).toBeUndefined();
+  await keys.delete(node.key);
+});
+
+test.each(['delete', 'set'] as const)('the %s of an entry that is gone removes what is left on v3', async (call) => {
+  const { name, dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  await keys.get(dir, { recursive: true });
+  await raw('DELETE', node.key);
+  const answer = call === 'delete' ? keys.delete(node.key) : keys.set(node.key, VALUE, { ttl: 60 });
+  expect(await rejection(answer)).toBeInstanceOf(EtcdKeyNotFound);
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a conditional removal that fails leaves the lock held on v3', async () => {
+  const { name, dir } = await setUp();
+  const proxy = await useProxy();
+  const keys = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  await keys.get(dir, { recursive: true });
+  proxy.intercept(({ method }) =>
+    method === 'DELETE'
+      ? { hold: raw('PUT', node.key, { ttl: '60', prevExist: 'true', value: `${VALUE}@via bridge` }) }
+      : undefined,
+  );
+  const removal = keys.delete(node.key, { prevIndex: node.modifiedIndex });
+  expect(await rejection(removal)).toBeInstanceOf(EtcdCompareFailed);
+  expect(await keysOf(name)).toEqual({ v2: [node.key], v3: [node.key] });
+  await raw('DELETE', node.key);
+  await keys.get(dir, { recursive: true });
+});
+
+test('a value that is not text does not keep a bridge from showing the queue', async () => {
+  const { dir, keys, shown } = await setUp();
+  const value = Buffer.concat([Buffer.from([0xff]), Buffer.from('@via bridge')]).toString('base64');
+  const stray = base64(`${dir}/00000000000000000007`);
+  await gateway('/kv/put', { key: stray, value });
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  expect(await shown()).toEqual(['turn', VALUE]);
+  await gateway('/kv/deleterange', { key: stray });
+  expect(await shown()).toEqual([VALUE]);
+  await keys.delete(node.key);
 });
 
 test('python-etcd goes on with an entry that it made without a bridge', async () => {

@@ -58,7 +58,7 @@ const OF_REFUSED_KEYS: Readonly<Record<string, unknown>> = {
 
 test('a bridge answers the requests of python-etcd’s Client as etcd v2 does if locks need them, and refuses other writes', async () => {
   // The etcd under the bridge may have no v2 API.
-  const [onV2, onV3] = [await startEtcd({ program: findEtcd() }), await startEtcd()];
+  const [onV2, onV3] = [await startEtcd({ program: findEtcd(), args: ['--enable-v2'] }), await startEtcd()];
   onTestFinished(async () => {
     await Promise.all([onV2.stop(), onV3.stop()]);
   });

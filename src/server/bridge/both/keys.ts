@@ -1,5 +1,6 @@
-import { EtcdCompareFailed } from '../../../errors.ts';
+import { EtcdCompareFailed, EtcdKeyNotFound } from '../../../errors.ts';
 import { bridgedValue, isBridged } from '../../../recipe/entries/bridged-value.ts';
+import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type {
@@ -20,12 +21,15 @@ import type { V3Client } from '../../../v3/client.ts';
 import type { ServedKeys } from '../../served-keys.ts';
 import { inTermsOfV2, translated } from '../errors.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
-import { type BridgedKey, bridged, type EntryKey, nameOf, refused } from '../target.ts';
+import { type EntryKey, nameOf, refused } from '../target.ts';
 import { BridgedEntries } from '../v3/entries.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
-import { clientNode, TURN, turnIn } from './nodes.ts';
+import { type BothKey, bothKey, clientNode, turnIn, withTurn } from './nodes.ts';
 import { BothPolls } from './polls.ts';
 import { BothQueues } from './queues.ts';
+
+/** Seconds within which the renewal of an entry normally follows that of its twin. */
+const RENEWED_WITHIN = 1;
 
 /**
  * Locks that clients of etcd v2 hold on both v2 and v3: see {@link BothQueues}. Entries and indexes are those of v2. While the
@@ -52,12 +56,12 @@ export class BothKeys implements ServedKeys {
     return translated(async () => {
       const at = this.#at(key);
       if (at.kind === 'prefix') return shown(await this.#queues.read(key, { recursive, signal }));
-      if (at.kind === 'entry' && at.rank !== TURN) return shown(await this.#find(at, { signal }));
+      if (at.kind === 'entry') return shown(await this.#find(at, { signal }));
       const settled = await this.#queues.settled(at.path);
       const { node, ...rest } = shown(settled.snapshot);
       const turn = turnIn(at.path, settled);
-      if (at.kind === 'queue') return { ...rest, node: { ...node, nodes: turn ? [turn, ...node.nodes] : node.nodes } };
-      if (turn) return { ...rest, node: turn };
+      if (at.kind === 'queue') return { ...rest, node: { ...node, nodes: withTurn(node.nodes, turn) } };
+      if (turn?.key === key) return { ...rest, node: turn };
       throw etcdError(100, key, rest.index);
     });
   }
@@ -67,10 +71,7 @@ export class BothKeys implements ServedKeys {
       const at = this.#at(key);
       if (at.kind !== 'queue' || dir || hasBytes(value)) throw refused(`${key} cannot be created`);
       const seconds = secondsOf(ttl);
-      const own = value === '' ? undefined : await this.#withValue(at.path, bridgedValue(value), { signal });
-      const { node, ...change } = own
-        ? await this.#write(own, value, seconds)
-        : await this.#v2.createInOrder(key, bridgedValue(value), { ttl: seconds, signal });
+      const { node, ...change } = await this.#append(at.path, value, seconds, signal);
       return { ...change, action: 'create', node: clientNode(node), listing: Promise.resolve(undefined) };
     });
   }
@@ -79,11 +80,10 @@ export class BothKeys implements ServedKeys {
   set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
     return translated(async () => {
       const at = this.#at(key);
-      if (at.kind !== 'entry' || at.rank === TURN || options.dir || options.prevExist === false)
-        throw refused(`${key} cannot be set`);
+      if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
       const seconds = secondsOf(options.ttl);
       for (let tries = 1; ; tries += 1) {
-        const { node, index } = await this.#find(at, {});
+        const { node, index } = await this.#findOrEnd(at);
         const own = clientNode(node);
         compare(comparable(own), options, index);
         if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
@@ -100,21 +100,19 @@ export class BothKeys implements ServedKeys {
   delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
     return translated(async () => {
       const at = this.#at(key);
-      if (at.kind !== 'entry' || at.rank === TURN) throw refused(`${key} cannot be deleted`);
-      const { node, index } = await this.#find(at, {});
+      if (at.kind !== 'entry') throw refused(`${key} cannot be deleted`);
+      const { node, index } = await this.#findOrEnd(at);
       const own = clientNode(node);
       compare(comparable(own), options, index);
-      // First remove the twin: otherwise the next client on v2 would still find it on v3, and wait.
+      const prevIndex = options.prevIndex === undefined ? undefined : node.modifiedIndex;
+      // First remove the twin: otherwise the next client on v2 would still find it on v3, and wait. But a removal with a condition
+      // may fail, and the entry then still needs its twin.
+      if (prevIndex === undefined) await this.#queues.removeTwin(key);
+      const change = await this.#v2.delete(key, { prevIndex });
+      // While the entry was still on v2, another bridge may have created its twin again.
       await this.#queues.removeTwin(key);
-      try {
-        const prevIndex = options.prevIndex === undefined ? undefined : node.modifiedIndex;
-        const change = await this.#v2.delete(key, { prevIndex });
-        const action = isConditional(options) ? 'compareAndDelete' : 'delete';
-        return { ...change, action, node: clientNode(change.node), prevNode: own };
-      } finally {
-        // While the entry was still on v2, another bridge may have created its twin again.
-        await this.#queues.removeTwin(key);
-      }
+      const action = isConditional(options) ? 'compareAndDelete' : 'delete';
+      return { ...change, action, node: clientNode(change.node), prevNode: own };
     });
   }
 
@@ -122,6 +120,7 @@ export class BothKeys implements ServedKeys {
     return translated(async () => {
       const at = this.#at(key);
       if (at.kind === 'entry') return this.#polls.entry(at, options);
+      if (at.kind === 'turn') return this.#polls.turn(at.path, key, options);
       for await (const event of this.#polls.below(at.path, options)) return event;
       return undefined;
     });
@@ -130,9 +129,9 @@ export class BothKeys implements ServedKeys {
   async *stream(key: string, options: WatchOptions = {}): AsyncIterable<KeyEvent> {
     try {
       const at = this.#at(key);
-      if (at.kind !== 'entry') yield* this.#polls.below(at.path, options);
+      if (at.kind !== 'entry' && at.kind !== 'turn') yield* this.#polls.below(at.path, options);
       else {
-        const event = await this.#polls.entry(at, options);
+        const event = await this.watch(key, options);
         if (event) yield event;
       }
     } catch (error) {
@@ -140,8 +139,40 @@ export class BothKeys implements ServedKeys {
     }
   }
 
-  #at(key: string): BridgedKey {
-    return bridged(key, this.#v2.lockPrefix);
+  #at(key: string): BothKey {
+    return bothKey(key, this.#v2.lockPrefix);
+  }
+
+  /** Appends an entry, or renews the one with this value: after a lost answer, python-etcd repeats the append at the next member. */
+  async #append(path: string, value: string, ttl: number | null, signal: GetOptions['signal']): Promise<Change> {
+    for (let tries = 1; ; tries += 1) {
+      const own = value === '' ? undefined : await this.#withValue(path, bridgedValue(value), { signal });
+      if (!own) {
+        // The client may have hung up while this process was suspended: let the event loop notice that.
+        await new Promise(setImmediate);
+        return this.#v2.createInOrder(path, bridgedValue(value), { ttl, signal });
+      }
+      try {
+        return await this.#write(own, value, ttl);
+      } catch (error) {
+        // The entry has changed or expired since it was read.
+        const isOld = error instanceof EtcdCompareFailed || error instanceof EtcdKeyNotFound;
+        if (!isOld || tries === MOST_TRIES) throw error;
+      }
+    }
+  }
+
+  /**
+   * Reads an entry. If it is gone, removes its twin: the client that removed it may not have done so.
+   * @throws {EtcdKeyNotFound} if the entry is gone
+   */
+  async #findOrEnd(at: EntryKey): Promise<Snapshot> {
+    try {
+      return await this.#find(at, {});
+    } catch (error) {
+      if (error instanceof EtcdKeyNotFound) await this.#queues.removeTwin(`${at.path}/${nameOf(at.rank)}`);
+      throw error;
+    }
   }
 
   /** @throws {EtcdKeyNotFound} if the entry is gone */
@@ -149,10 +180,7 @@ export class BothKeys implements ServedKeys {
     return this.#v2.get(`${path}/${nameOf(rank)}`, { quorum: true, ...options });
   }
 
-  /**
-   * Returns the entry with this value, if there is one. Each value has at most one entry: after a lost answer, python-etcd repeats
-   * the append at the next member.
-   */
+  /** Returns the entry with this value, if there is one. Each value has at most one entry. */
   async #withValue(path: string, value: string, options: Pick<GetOptions, 'signal'>): Promise<Node | undefined> {
     const { node: queue } = await this.#queues.read(path, options);
     return queue.nodes.find((node) => node.value === value);
@@ -165,11 +193,16 @@ export class BothKeys implements ServedKeys {
   async #write(node: Node, value: string, ttl: number | null): Promise<Change> {
     const { key, modifiedIndex: prevIndex } = node;
     const isOwn = isBridged(node.value ?? '');
+    // First the twin: if this process dies in between, or v3 fails, the entry must not outlive its twin.
+    const renewed = { key, ttl: ttl ?? undefined };
+    await this.#queues.prolong(renewed, RENEWED_WITHIN);
+    const sentAt = now();
     const change = isOwn
       ? await this.#v2.renew(key, { prevValue: node.value ?? '', prevIndex, ttl })
       : // The client has found an entry that was created without a bridge: add the mark.
         await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
-    await this.#queues.prolong({ key, ttl: ttl ?? undefined });
+    if (now() - sentAt > RENEWED_WITHIN * 1000) await this.#queues.prolong(renewed, 0);
+    if (node.ttl === undefined && ttl !== null) await this.#queues.limit(key);
     return change;
   }
 }

@@ -6,7 +6,7 @@ import type { V3Client } from '../../../v3/client.ts';
 import { untilDeleted, type WaitEnd } from '../../../v3/locks/deletion.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 import { untilEvent } from '../until-event.ts';
-import { clientEvent, clientNode, TURN } from './nodes.ts';
+import { clientEvent, clientNode, turnIn } from './nodes.ts';
 import type { BothQueues } from './queues.ts';
 
 /** Long polls of clients of a bridge to both stores. */
@@ -22,8 +22,21 @@ export class BothPolls {
   }
 
   /** Waits until the entry is gone, or has been written after the index `options.after`. */
-  entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
-    return at.rank === TURN ? this.#turn(at, options) : this.#onV2(at, options);
+  entry({ path, rank }: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
+    const { after, signal } = options;
+    const key = `${path}/${nameOf(rank)}`;
+    const look = async () => {
+      try {
+        const { node, index } = await this.#v2.get(key, { quorum: true, signal });
+        const isNew = after !== undefined && node.modifiedIndex > after;
+        return { index, event: isNew ? this.#event('set', clientNode(node)) : undefined };
+      } catch (error) {
+        if (!(error instanceof EtcdKeyNotFound)) throw error;
+        const index = error.index ?? 0;
+        return { index, event: this.#removal(key, Number(rank), index) };
+      }
+    };
+    return untilEvent(look, ({ index }) => this.#changed(key, index, signal), options);
   }
 
   /** Yields the changes of a queue on v2. */
@@ -43,13 +56,14 @@ export class BothPolls {
     }
   }
 
-  /** Waits until no entry on v3 blocks the first client on v2. */
-  #turn({ path }: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
+  /** Waits until the queue has no longer the extra entry with this key; see {@link turnIn}. */
+  turn(path: string, key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { signal } = options;
     const look = async () => {
-      const { snapshot, blocker, revision } = await this.#queues.settled(path);
-      const event = blocker ? undefined : this.#removal(path, TURN, snapshot.index);
-      return { index: snapshot.index, event, blocker, revision };
+      const settled = await this.#queues.settled(path);
+      const { index } = settled.snapshot;
+      const event = turnIn(path, settled)?.key === key ? undefined : this.#removal(key, index, index);
+      return { index, event, blocker: settled.blocker, revision: settled.revision };
     };
     return untilEvent(
       look,
@@ -57,23 +71,6 @@ export class BothPolls {
         blocker ? untilDeleted(this.#v3, blocker, { since: revision, ttl: null, signal }) : 'change',
       options,
     );
-  }
-
-  #onV2({ path, rank }: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
-    const { after, signal } = options;
-    const key = `${path}/${nameOf(rank)}`;
-    const look = async () => {
-      try {
-        const { node, index } = await this.#v2.get(key, { quorum: true, signal });
-        const isNew = after !== undefined && node.modifiedIndex > after;
-        return { index, event: isNew ? this.#event('set', clientNode(node)) : undefined };
-      } catch (error) {
-        if (!(error instanceof EtcdKeyNotFound)) throw error;
-        const index = error.index ?? 0;
-        return { index, event: this.#removal(path, rank, index) };
-      }
-    };
-    return untilEvent(look, ({ index }) => this.#changed(key, index, signal), options);
   }
 
   async #changed(key: string, after: number, signal: WatchOptions['signal']): Promise<WaitEnd> {
@@ -86,15 +83,8 @@ export class BothPolls {
     }
   }
 
-  #removal(path: string, rank: bigint, index: number): KeyEvent {
-    const key = `${path}/${nameOf(rank)}`;
-    return this.#event('delete', {
-      key,
-      dir: false,
-      createdIndex: Number(rank) || index,
-      modifiedIndex: index,
-      nodes: [],
-    });
+  #removal(key: string, createdIndex: number, index: number): KeyEvent {
+    return this.#event('delete', { key, dir: false, createdIndex, modifiedIndex: index, nodes: [] });
   }
 
   #event(action: string, node: Node): KeyEvent {

@@ -1,5 +1,5 @@
 import { EtcdKeyNotFound } from '../../../errors.ts';
-import { isBridged } from '../../../recipe/entries/bridged-value.ts';
+import { isBridged, isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { isShared, type LockMode } from '../../../recipe/entries/entry-value.ts';
 import { holdersAmong, nearestBlocking } from '../../../recipe/rules.ts';
 import { now } from '../../../time.ts';
@@ -21,8 +21,10 @@ const LONGER = 2;
 export interface Settled {
   /** The queue on v2. */
   readonly snapshot: Snapshot;
-  /** The entry on v3 that blocks a client which is first on v2; undefined if there is none. */
+  /** The entry on v3 that blocks the first client on v2, or the first of several readers there that is blocked, if any is. */
   readonly blocker: V3Entry | undefined;
+  /** Key of the reader on v2 that is not blocked and comes right before the blocked one; undefined if there is none. */
+  readonly before: string | undefined;
   /** Revision of v3 at the time of the read. */
   readonly revision: bigint;
 }
@@ -55,28 +57,49 @@ export class BothQueues {
    */
   async settled(path: string): Promise<Settled> {
     let stray: ReadonlySet<bigint> = new Set();
+    /** Twins that cannot be removed, because their values are not text. */
+    const stuck = new Set<bigint>();
     for (;;) {
       const snapshot = await this.read(path, {});
       const onV2 = entriesAmong(snapshot.node.nodes);
       const { entries, revision } = await this.#v3.requests.read(path, {});
       const onV3 = new Map(entries.filter(({ key }) => isDirectly(path, key)).map((entry) => [entry.key, entry]));
-      const alone = withoutTwin([...onV3.values()], onV2);
+      const alone = withoutTwin([...onV3.values()], onV2).filter(({ rank }) => !stuck.has(rank));
       const gone = alone.filter(({ rank }) => stray.has(rank));
       const heads = headsOf(onV2);
-      const changes = await Promise.all([
-        ...gone.map((entry) => this.#entries.remove(entry)),
-        ...heads.map((head) => this.#enter(head, onV3.get(head.key))),
-      ]);
-      if (alone.length === 0 && !changes.includes(true)) return { snapshot, blocker: blockerOf(heads, onV3), revision };
+      const removals = gone.map(async (entry) => {
+        const { isRemoved } = await this.#entries.remove(entry);
+        if (!isRemoved) stuck.add(entry.rank);
+        return false;
+      });
+      const changes = await this.#unlessFailed(heads, [this.#enter(heads, onV3), ...removals]);
+      if (alone.length === 0 && !changes.includes(true)) return { snapshot, ...blockerOf(heads, onV3), revision };
       stray = new Set(alone.filter((entry) => !gone.includes(entry)).map(({ rank }) => rank));
     }
   }
 
-  /** Renews the twin of an entry on v2, if there is one, so that it outlives the entry. */
-  async prolong(head: Pick<V2Entry, 'key' | 'ttl'>): Promise<void> {
+  /**
+   * Renews the twin of an entry on v2, if there is one, so that it outlives the entry.
+   * @param atLeast seconds by which it must do so
+   */
+  async prolong(head: Pick<V2Entry, 'key' | 'ttl'>, atLeast: number): Promise<void> {
     for (;;) {
       const { own } = await this.#v3.requests.get(head.key, {});
-      if (!own || !(await this.#outlive(head, own))) return;
+      if (!own || !(await this.#outlive(head, own, atLeast))) return;
+    }
+  }
+
+  /** Gives the twin of an entry on v2 a TTL, if it has none although the entry has one. */
+  async limit(key: string): Promise<void> {
+    for (;;) {
+      // Read the entry again after each change: it may have been written since, and the twin would then expire too early.
+      const present = await this.#find(key);
+      if (!present) return this.removeTwin(key);
+      const { own } = await this.#v3.requests.get(key, {});
+      if (!own) return;
+      if (own.lease !== undefined || present.ttl === undefined) {
+        if (!(await this.#outlive({ ttl: present.ttl }, own, 0))) return;
+      } else await this.#entries.renew(own, present.ttl + LONGER);
     }
   }
 
@@ -98,25 +121,58 @@ export class BothQueues {
     }
   }
 
-  /** Creates a twin, or renews it if it would expire too early. Resolves to whether it did one of these. */
-  async #enter(head: V2Entry, twin: V3Entry | undefined): Promise<boolean> {
-    if (twin) return this.#outlive(head, twin);
-    await this.#entries.create(head.key, head.value, head.ttl === undefined ? null : head.ttl + LONGER);
-    return true;
+  /**
+   * Creates the twins that are missing, and renews those that would expire too early. Resolves to whether it did one of these.
+   * Creates them one by one, in the order of v2: otherwise an entry of others could come between them in the wrong order, and a
+   * reader that waits for the one before it would block the entry that this one waits for.
+   */
+  async #enter(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): Promise<boolean> {
+    const missing = heads.filter(({ key }) => !onV3.has(key));
+    const renewals = Promise.all(
+      heads.map((head) => {
+        const twin = onV3.get(head.key);
+        return twin ? this.#outlive(head, twin, 0) : false;
+      }),
+    );
+    const creations = async (): Promise<void> => {
+      for (const { key, value, ttl } of missing)
+        await this.#entries.create(key, value, ttl === undefined ? null : ttl + LONGER);
+    };
+    const [renewed] = await Promise.all([renewals, creations()]);
+    return missing.length > 0 || renewed.includes(true);
   }
 
-  /** Renews a twin if it would expire before its entry on v2. Resolves to whether it did. */
-  async #outlive({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry): Promise<boolean> {
+  /**
+   * Waits for the changes on v3. If one of them has failed, removes the twins that may have been created for entries which are
+   * gone by now, and rejects with the error.
+   */
+  async #unlessFailed<T>(heads: readonly V2Entry[], changes: readonly Promise<T>[]): Promise<T[]> {
+    const outcomes = await Promise.allSettled(changes);
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (!failed) return outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+    await Promise.allSettled(heads.map(async ({ key }) => (await this.#find(key)) ?? this.removeTwin(key)));
+    throw failed.reason;
+  }
+
+  /** Reads an entry on v2, by quorum. */
+  async #find(key: string): Promise<Node | undefined> {
+    try {
+      return (await this.#v2.get(key, { quorum: true })).node;
+    } catch (error) {
+      if (error instanceof EtcdKeyNotFound) return undefined;
+      throw error;
+    }
+  }
+
+  /** Renews a twin if it would not outlive its entry by that many seconds. Resolves to whether it did. Never shortens a TTL. */
+  async #outlive({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry, atLeast: number): Promise<boolean> {
     if (twin.lease === undefined) return false;
     const [{ ttl: left = 0 } = twin] = await this.#v3.requests.withTtls([twin], {});
-    if (ttl !== undefined && left >= ttl) return false;
+    if (ttl !== undefined && left >= ttl + atLeast) return false;
     await this.#entries.renew(twin, ttl === undefined ? null : ttl + LONGER);
     return true;
   }
 }
-
-/** Whether an entry on v3 was made by a bridge to both stores. */
-const isTwin = ({ key, value }: V3Entry): boolean => /\/\d{20}$/.test(key) && isBridged(value);
 
 /** Returns the twins on v3 whose entry on v2 is gone. */
 function withoutTwin(onV3: readonly V3Entry[], onV2: readonly V2Entry[]): V3Entry[] {
@@ -132,13 +188,13 @@ function headsOf(onV2: readonly V2Entry[]): V2Entry[] {
 
 const modeOf = ({ value }: Pick<V2Entry, 'value'>): LockMode => (isShared(value) ? 'shared' : 'exclusive');
 
-/** Returns the entry on v3 that blocks the twin of one of these entries; undefined if no twin is blocked. */
-function blockerOf(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): V3Entry | undefined {
+/** Returns what blocks the first of these entries that is blocked on v3, and the entry before that one. */
+function blockerOf(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): Pick<Settled, 'blocker' | 'before'> {
   const entries = [...onV3.values()];
-  for (const head of heads) {
+  for (const [index, head] of heads.entries()) {
     const twin = onV3.get(head.key);
     const blocker = twin && nearestBlocking(entries, twin, modeOf(head));
-    if (blocker) return blocker;
+    if (blocker) return { blocker, before: heads[index - 1]?.key };
   }
-  return undefined;
+  return { blocker: undefined, before: undefined };
 }

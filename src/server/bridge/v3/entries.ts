@@ -66,19 +66,21 @@ export class BridgedEntries {
       const isNew = own.lease === lease;
       if (isNew && ttl !== null) return own;
       if (!isNew) this.#end(lease);
-      if (own.value !== value) throw etcdError(105, `${key} has another value`, 0);
+      if (own.value !== value) throw etcdError(105, `${key} exists with another value`, 0);
       // Do not move an existing entry to this lease: this may be an old request, whose lease was granted long ago.
       const renewed = await this.#with(isNew ? lease : undefined, () => this.renew(own, ttl));
       if (renewed) return renewed;
     }
   }
 
-  /** Creates an entry with a lease of its own. If it exists, it stays as it is. */
+  /**
+   * Creates an entry with a lease of its own. If it exists, it stays as it is.
+   * @param ttl null: as long as {@link FIRST_TTL}, after which {@link renew} can make the entry permanent
+   */
   async create(key: string, value: string, ttl: number | null): Promise<void> {
     const lease = await this.#grant(ttl ?? FIRST_TTL);
     const own = await this.#create(key, value, lease);
     if (own.lease !== lease) this.#end(lease);
-    else if (ttl === null) await this.renew(own, ttl);
   }
 
   async #create(key: string, value: string, lease: string): Promise<V3Entry> {
