@@ -8,8 +8,8 @@ import type { FaultCluster, FaultMember } from './fault-cluster.ts';
 import { recovered, SHOWN } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: a renewal is sent every 2 s. */
-const TTL = 6;
+/** Seconds: a renewal is sent every 4 s. Long, because a busy machine may take seconds to restart the member. */
+const TTL = 12;
 
 const cluster = useCluster({ steady: true });
 
