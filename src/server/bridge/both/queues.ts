@@ -35,7 +35,7 @@ export interface Settled {
  *
  * Four rules keep this safe, whichever bridge does the work, and at whatever point it crashes:
  * - A lock is shown as held only after a quorum read of v2, and a later read of v3 in which nothing blocks the twin.
- * - A twin outlives its entry on v2. Its TTL is never shortened.
+ * - A twin outlives its entry on v2. Its TTL is never shortened. A twin that never expires gets a TTL only after its entry has one.
  * - A twin without an entry on v2 is removed by any bridge that finds it. A read of v2 that began after the twin was seen must show
  *   no entry. The entry on v2 is older than its twin, so then it is gone for good.
  * - A bridge that has created a twin reads v2 once more, because the entry on v2 may have been removed in between.

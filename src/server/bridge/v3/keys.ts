@@ -17,7 +17,8 @@ import type { Exact } from '../../../v2/wire.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { idOf } from '../../../v3/locks/entry-id.ts';
 import type { ServedKeys } from '../../served-keys.ts';
-import { inTermsOfV2, translated } from '../errors.ts';
+import { translated } from '../errors.ts';
+import { eventOf, firstOf, translatedEvents } from '../events.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { type BridgedKey, bridged, refused } from '../target.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
@@ -113,25 +114,17 @@ export class BridgedKeys implements ServedKeys {
   }
 
   watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
-    return translated(async () => {
-      const at = this.#at(key);
-      if (at.kind === 'entry') return this.#polls.entry(at, options);
-      for await (const event of this.#polls.below(at.path, options)) return event;
-      return undefined;
-    });
+    return translated(() => firstOf(this.#events(key, options)));
   }
 
-  async *stream(key: string, options: WatchOptions = {}): AsyncIterable<KeyEvent> {
-    try {
-      const at = this.#at(key);
-      if (at.kind !== 'entry') yield* this.#polls.below(at.path, options);
-      else {
-        const event = await this.watch(key, options);
-        if (event) yield event;
-      }
-    } catch (error) {
-      throw inTermsOfV2(error);
-    }
+  stream(key: string, options: WatchOptions = {}): AsyncIterable<KeyEvent> {
+    return translatedEvents(() => this.#events(key, options));
+  }
+
+  #events(key: string, options: WatchOptions): AsyncIterable<KeyEvent> {
+    const at = this.#at(key);
+    if (at.kind === 'entry') return eventOf(this.#polls.entry(at, options));
+    return this.#polls.below(at.path, options);
   }
 
   #at(key: string): BridgedKey {
