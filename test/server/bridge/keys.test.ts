@@ -86,7 +86,7 @@ test.each([30, null])('an append that is carried out after the removal makes no 
     () => gateway('/lease/timetolive', { ID: lease }),
     ({ TTL }) => TTL === '-1',
   );
-  expect(await gateway('/kv/txn', message)).toHaveProperty('error');
+  expect(await gateway('/kv/txn', message)).toHaveProperty('code', 5);
   expect(await entries()).toEqual([]);
 });
 
