@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { judge } from './checker.ts';
 import type { Event, QueueEvent } from './history.ts';
-import { holdingByKey, keylessIn } from './keyless.ts';
+import { holdingByKey, isLostByKeyless, keylessIn } from './keyless.ts';
 
 const history: Event[] = [
   { at: 10, who: 'etcdctl', kind: 'held', token: '1', uuid: 'go:a' },
@@ -28,6 +28,22 @@ test('a hold of etcdctl ends when its key is removed, although etcdctl does not 
 test('a hold of etcdctl that begins after the removal of its key is none', () => {
   const late = history.map((event) => (event.at === 10 ? { ...event, at: 70 } : event));
   expect(judge(holdingByKey(late, [removed(50)])).overlaps).toEqual([]);
+});
+
+test.each([
+  ['etcdctl 1', true],
+  ['manager 1', true],
+  ['manager 2', false],
+  ['manager 3', false],
+])('whether the lost update "%s" is the fault of a hold without its key: %s', (addition, expected) => {
+  const later: Event[] = [
+    ...history,
+    { at: 100, who: 'manager', kind: 'held', token: '6' },
+    { at: 110, who: 'manager', kind: 'released', token: '6' },
+  ];
+  const keyless = keylessIn(later, [removed(50)]);
+  expect(isLostByKeyless(addition, later, keyless)).toBe(expected);
+  expect(isLostByKeyless(addition, later, [])).toBe(false);
 });
 
 test('a hold of etcdctl whose key is there overlaps with another hold', () => {

@@ -21,8 +21,23 @@ export const holdingByKey = (history: readonly Event[], queue: readonly QueueEve
 
 /** Returns the holds of Go's Mutex whose entry was removed before their release. */
 export const keylessIn = (history: readonly Event[], queue: readonly QueueEvent[]): Event[] =>
-  history.filter((event) => {
-    if (!isOfGo(event)) return false;
-    const end = history.find(({ kind, who, at }) => kind === 'released' && who === event.who && at >= event.at);
-    return (removalOf(event, queue) ?? Number.POSITIVE_INFINITY) < (end?.at ?? Number.POSITIVE_INFINITY);
-  });
+  history.filter(
+    (event) => isOfGo(event) && (removalOf(event, queue) ?? Number.POSITIVE_INFINITY) < endOf(event, history),
+  );
+
+/** Returns when the contender of that hold reports its end. */
+const endOf = (held: Event, history: readonly Event[]): number =>
+  history.find(({ kind, who, at }) => (kind === 'released' || kind === 'lost') && who === held.who && at >= held.at)
+    ?.at ?? Number.POSITIVE_INFINITY;
+
+/**
+ * Whether an update was lost because of a hold without its key: it is of such a hold, or of one at the same time. No fence can keep
+ * these two apart: Go's token is the revision at which it took the lock, which may be that of the other hold, or a later one.
+ * @param addition the contender and the number of its hold
+ */
+export function isLostByKeyless(addition: string, history: readonly Event[], keyless: readonly Event[]): boolean {
+  const [, by, count] = /^(.+) (\d+)$/.exec(addition) ?? [];
+  const hold = history.filter(({ kind, who }) => kind === 'held' && who === by)[Number(count) - 1];
+  if (!hold) return false;
+  return keyless.some((one) => one.at <= endOf(hold, history) && hold.at <= endOf(one, history));
+}

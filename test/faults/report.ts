@@ -29,6 +29,7 @@ export function reportOn({ seed, seconds, kinds, leases, stuck }: Outcome, locks
     ...long.map((wait) => `  ${words.wait(wait)}`),
     `holds lost: ${happened('lost')}; waits failed: ${happened('failed')}; requests refused by a fence: ${happened('refused')}`,
     `lost updates: ${lost('fenced')} with fencing, ${lost('plain')} without`,
+    `lost with fencing, not by a hold of etcdctl without its key: ${sum(locks.map(({ lostUpdates }) => lostUpdates.length))}`,
     `overlaps: ${sum(locks.map(({ overlaps }) => overlaps.length))}`,
     `entries removed by etcd by mistake: ${sum(outcomes.map(({ revoked }) => revoked.length))}`,
     ...locks.flatMap(({ excused }) => excused.map(([one, two]) => `  overlap: ${words.hold(one)}, ${words.hold(two)}`)),

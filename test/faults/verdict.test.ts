@@ -89,6 +89,7 @@ test('reportOn() returns one line for each figure', () => {
     '  b with entry 1 for 3975 ms from 0.03 s, due after 1000 ms: no relevant fault',
     'holds lost: 1; waits failed: 0; requests refused by a fence: 0',
     'lost updates: 1 of 5 with fencing, 2 of 5 without',
+    'lost with fencing, not by a hold of etcdctl without its key: 1',
     'overlaps: 1',
     'entries removed by etcd by mistake: 0',
     'holds of etcdctl without its key: 0',

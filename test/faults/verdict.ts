@@ -2,7 +2,7 @@ import type { LockOutcome, Outcome } from './campaign.ts';
 import { judge, type Verdict } from './checker.ts';
 import type { Event } from './history.ts';
 import { type Hold, holdsIn } from './holds.ts';
-import { holdingByKey, keylessIn } from './keyless.ts';
+import { holdingByKey, isLostByKeyless, keylessIn } from './keyless.ts';
 import { type Answer, answeredLate, KEPT, lostEarly } from './promises.ts';
 import { isHoldOf, type Wait, waitsIn } from './waits.ts';
 
@@ -19,10 +19,13 @@ export interface JudgedLock extends Verdict {
   readonly excused: readonly (readonly [Hold, Hold])[];
   /** Holds of `etcdctl lock` without its key. */
   readonly keyless: readonly Event[];
+  /** Fenced updates that were lost, except those because of a hold of `etcdctl lock` without its key. */
+  readonly lostUpdates: readonly string[];
 }
 
 export function judgeLock(outcome: LockOutcome): JudgedLock {
-  const { api, history, queue, stops, outages, ttl, judged, revoked } = outcome;
+  const { api, history, queue, stops, outages, ttl, judged, revoked, sets } = outcome;
+  const keyless = keylessIn(history, queue);
   const judgedHistory = holdingByKey(history, queue);
   const holds = holdsIn(judgedHistory).filter(({ from, to }) => from < to);
   const { overlaps, ...verdict } = judge(judgedHistory, stops);
@@ -32,7 +35,8 @@ export function judgeLock(outcome: LockOutcome): JudgedLock {
     ...verdict,
     overlaps: overlaps.filter((pair) => !isExcused(pair)),
     excused: overlaps.filter(isExcused),
-    keyless: keylessIn(history, queue),
+    keyless,
+    lostUpdates: sets.fenced.lost.filter((addition) => !isLostByKeyless(addition, history, keyless)),
     outcome,
     holds,
     waits: waitsIn(outcome),
@@ -54,14 +58,14 @@ export function brokenIn({ crashes, leases, stuck }: Outcome, locks: readonly Ju
   return [
     ...crashes.map((crash) => `crashed: ${crash}`),
     ...stuck.map((who) => `did not quit: ${who}`),
-    ...locks.flatMap(({ outcome: { sets, leftovers }, ...found }) => [
+    ...locks.flatMap(({ outcome: { leftovers }, ...found }) => [
       ...found.overlaps.map(([first, second]) => `overlap: ${words.hold(first)}, ${words.hold(second)}`),
       ...found.disorder.map(([first, second]) => `token not greater: ${words.hold(first)}, ${words.hold(second)}`),
       ...found.waiting.map((who) => `still waiting at the end: ${who}`),
       ...found.early.map((hold) => `hold lost too early: ${words.hold(hold)}`),
       ...found.waits.filter(({ to, due }) => to > due).map((wait) => `waited too long: ${words.wait(wait)}`),
       ...found.late.map((answer) => `call ended too late: ${words.answer(answer)}`),
-      ...sets.fenced.lost.map((addition) => `update lost despite fencing: ${addition}`),
+      ...found.lostUpdates.map((addition) => `update lost despite fencing: ${addition}`),
       ...leftovers.map((key) => `leftover key: ${key}`),
     ]),
     ...leases.map((id) => `leftover lease: ${id}`),
