@@ -105,7 +105,8 @@ export class LockManager {
    * @param names must differ
    * @example
    * await locks.request(['account/1', 'account/2'], async (held) => transfer(held.get('account/1').fencingToken));
-   * @throws {EtcdLockLost} when the callback returns without an error, but a lock was lost before
+   * @throws {EtcdLockLost} when the callback returns without an error, but a lock was lost before; also before the callback, if a
+   * lock is lost and the request has an `identity` or must not wait
    * @throws as the request for one lock
    */
   request<T>(names: readonly string[], callback: (held: HeldLocks) => T | PromiseLike<T>): Promise<T>;
