@@ -3,6 +3,7 @@ import { createDebug } from '../../debug.ts';
 import { Backoff } from '../../time.ts';
 import type { KeyEvent, WatchOptions } from '../../v2/keys-api.ts';
 import type { WaitEnd } from '../../v3/locks/deletion.ts';
+import { retried } from './retry.ts';
 
 const debug = createDebug('bridge');
 
@@ -30,7 +31,7 @@ export async function untilEvent<L extends Look>(
   let hasChanged = false;
   while (!signal?.aborted) {
     try {
-      const seen = await look();
+      const seen = await (hasBegun ? look() : retried(look, signal));
       if (!hasBegun) started?.(seen.index);
       hasBegun = true;
       if (seen.event) return seen.event;

@@ -190,6 +190,47 @@ test.each([1, 3])('a removal is repeated if the entry has changed since it was r
   }
 });
 
+test.each(['carried out', 'not carried out'])(
+  'requests that a member refuses during an election are repeated, and make one entry with one lease: %s',
+  async (outcome) => {
+    const { dir, entries } = await setUp();
+    const proxy = await useProxy();
+    const keys = useKeys(await useBridge({ endpoints: proxy.url }));
+    let refusals = 0;
+    const refuse = (): void => {
+      refusals = 2;
+    };
+    const late = outcome === 'carried out' ? Promise.resolve() : new Promise<never>(() => {});
+    const message = 'etcdserver: leader changed';
+    proxy.intercept(({ path }) => {
+      if (refusals === 0 || !path.startsWith('/v3/kv/') || path.includes('/lease/')) return undefined;
+      refusals -= 1;
+      return { late, status: 503, body: { error: message, message, code: 14 } };
+    });
+    refuse();
+    const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+    refuse();
+    expect((await keys.get(node.key)).node.value).toBe(VALUE);
+    refuse();
+    await keys.set(node.key, VALUE, { ttl: 60 });
+    refuse();
+    const removed = keys.watch(node.key, { timeout: Number.POSITIVE_INFINITY });
+    await until(
+      () => refusals,
+      (left) => left === 0,
+    );
+    const granted = proxy.requests.flatMap(({ path, body }) => (path.endsWith('/grant') ? [JSON.parse(body).ID] : []));
+    await keys.delete(node.key);
+    expect(await removed).toMatchObject({ action: 'delete' });
+    expect(await entries()).toEqual([]);
+    for (const lease of granted)
+      await until(
+        () => gateway('/lease/timetolive', { ID: lease }),
+        ({ TTL }) => TTL === '-1',
+      );
+  },
+);
+
 test('conditions are compared with the entry', async () => {
   const { dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });

@@ -22,6 +22,7 @@ import type { ServedKeys } from '../../served-keys.ts';
 import { translated } from '../errors.ts';
 import { eventOf, firstOf, translatedEvents } from '../events.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
+import { retried } from '../retry.ts';
 import { type EntryKey, nameOf, refused } from '../target.ts';
 import { BridgedEntries } from '../v3/entries.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
@@ -54,7 +55,7 @@ export class BothKeys implements ServedKeys {
   }
 
   get(key: string, { recursive = false, signal }: GetOptions = {}): Promise<Snapshot> {
-    return translated(async () => {
+    const call = async () => {
       const at = this.#at(key);
       if (at.kind === 'prefix') return shown(await this.#queues.read(key, { recursive, signal }));
       if (at.kind === 'entry') return shown(await this.#find(at, { signal }));
@@ -64,7 +65,8 @@ export class BothKeys implements ServedKeys {
       if (at.kind === 'queue') return { ...rest, node: { ...node, nodes: withTurn(node.nodes, turn) } };
       if (turn?.key === key) return { ...rest, node: turn };
       throw etcdError(100, key, rest.index);
-    });
+    };
+    return translated(() => retried(call, signal));
   }
 
   createInOrder(key: string, value = '', { ttl, dir, signal }: Exact<CreateOptions> = {}): Promise<Append> {
@@ -79,7 +81,7 @@ export class BothKeys implements ServedKeys {
 
   /** Renews an entry. Does not re-create an entry that has expired. */
   set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
-    return translated(async () => {
+    const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
       const seconds = secondsOf(options.ttl);
@@ -95,11 +97,12 @@ export class BothKeys implements ServedKeys {
           if (!(error instanceof EtcdCompareFailed) || tries === MOST_TRIES) throw error;
         }
       }
-    });
+    };
+    return translated(() => retried(call));
   }
 
   delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
-    return translated(async () => {
+    const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry') throw refused(`${key} cannot be deleted`);
       const { node, index } = await this.#findOrEnd(at);
@@ -114,7 +117,8 @@ export class BothKeys implements ServedKeys {
       await this.#queues.removeTwin(key);
       const action = isConditional(options) ? 'compareAndDelete' : 'delete';
       return { ...change, action, node: clientNode(change.node), prevNode: own };
-    });
+    };
+    return translated(() => retried(call));
   }
 
   watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
@@ -139,14 +143,15 @@ export class BothKeys implements ServedKeys {
   /** Appends an entry, or renews the one with this value: after a lost answer, python-etcd repeats the append at the next member. */
   async #append(path: string, value: string, ttl: number | null, signal: GetOptions['signal']): Promise<Change> {
     for (let tries = 1; ; tries += 1) {
-      const own = value === '' ? undefined : await this.#withValue(path, bridgedValue(value), { signal });
+      const find = () => this.#withValue(path, bridgedValue(value), { signal });
+      const own = value === '' ? undefined : await retried(find, signal);
       if (!own) {
         // The client may have hung up while this process was suspended: let the event loop notice that.
         await new Promise(setImmediate);
         return this.#v2.createInOrder(path, bridgedValue(value), { ttl, signal });
       }
       try {
-        return await this.#write(own, value, ttl);
+        return await retried(() => this.#write(own, value, ttl), signal);
       } catch (error) {
         // The entry has changed or expired since it was read.
         const isOld = error instanceof EtcdCompareFailed || error instanceof EtcdKeyNotFound;

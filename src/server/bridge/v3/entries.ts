@@ -9,6 +9,7 @@ import { NotFound } from '../../../v3/errors.ts';
 import { endLease } from '../../../v3/locks/lease-end.ts';
 import { isDirectly } from '../../../v3/locks/reading.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
+import { retried } from '../retry.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 
 /**
@@ -55,6 +56,19 @@ export class BridgedEntries {
    *   nobody would remove it.
    */
   async append(key: string, value: string, ttl: number | null, signal?: Source): Promise<V3Entry> {
+    const unclear = new Set<string>();
+    const own = await retried(() => this.#appendOnce({ key, value, ttl }, unclear, signal), signal);
+    // A request that is carried out late must find that its lease is gone.
+    for (const lease of unclear) if (lease !== own.lease) this.#end(lease);
+    return own;
+  }
+
+  /** @param unclear gets the lease of an append whose outcome is unknown */
+  async #appendOnce(
+    { key, value, ttl }: { readonly key: string; readonly value: string; readonly ttl: number | null },
+    unclear: Set<string>,
+    signal: Source | undefined,
+  ): Promise<V3Entry> {
     for (;;) {
       // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
       const lease = await this.#grant(ttl ?? FIRST_TTL);
@@ -62,7 +76,10 @@ export class BridgedEntries {
         this.#end(lease);
         throw signal.reason;
       }
-      const own = await this.#create(key, value, lease);
+      const own = await this.#create(key, value, lease).catch((error: unknown) => {
+        if (error instanceof EtcdException && error.outcomeUnknown) unclear.add(lease);
+        throw error;
+      });
       const isNew = own.lease === lease;
       if (isNew && ttl !== null) return own;
       if (!isNew) this.#end(lease);

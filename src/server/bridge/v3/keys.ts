@@ -20,6 +20,7 @@ import type { ServedKeys } from '../../served-keys.ts';
 import { translated } from '../errors.ts';
 import { eventOf, firstOf, translatedEvents } from '../events.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
+import { retried } from '../retry.ts';
 import { type BridgedKey, bridged, refused } from '../target.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
 import { BridgedEntries } from './entries.ts';
@@ -47,13 +48,14 @@ export class BridgedKeys implements ServedKeys {
   }
 
   get(key: string, { recursive = false, signal }: GetOptions = {}): Promise<Snapshot> {
-    return translated(async () => {
+    const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry') return this.#list(at, recursive, { signal });
       const { own, revision } = await this.#entries.find(at);
       const [withTtl = own] = await this.#client.requests.withTtls([own], { signal });
       return { ...this.#answer(), node: nodeOf(at.path, withTtl), index: Number(revision) };
-    });
+    };
+    return translated(() => retried(call, signal));
   }
 
   createInOrder(key: string, value = '', { ttl, dir, listing, signal }: Exact<CreateOptions> = {}): Promise<Append> {
@@ -76,7 +78,7 @@ export class BridgedKeys implements ServedKeys {
 
   /** Renews an entry. Does not re-create an entry that has expired. */
   set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
-    return translated(async () => {
+    const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
       const seconds = secondsOf(options.ttl);
@@ -91,11 +93,12 @@ export class BridgedKeys implements ServedKeys {
         }
         if (tries === MOST_TRIES) throw changedEachTime(key, revision);
       }
-    });
+    };
+    return translated(() => retried(call));
   }
 
   delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
-    return translated(async () => {
+    const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry') throw await this.#whyNotDeleted(at, key, options);
       for (let tries = 1; ; tries += 1) {
@@ -110,7 +113,8 @@ export class BridgedKeys implements ServedKeys {
         }
         if (tries === MOST_TRIES) throw changedEachTime(key, before);
       }
-    });
+    };
+    return translated(() => retried(call));
   }
 
   watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {

@@ -1,0 +1,35 @@
+import { pause, type Source } from '../../cancellation.ts';
+import { EtcdException, failuresOf, isTransient } from '../../errors.ts';
+import { Backoff, Deadline } from '../../time.ts';
+
+/** Seconds for which a request is repeated. etcd v2 lets requests wait for about as long while it elects a leader. */
+const RETRY_FOR = 5;
+
+/** Milliseconds between two tries. */
+const PAUSE = { first: 50, most: 500 };
+
+/**
+ * Calls `call` again while a member answers that it cannot serve requests at the moment, such as during an election. If no member
+ * answers at all, rejects at once: the client may know another bridge that reaches etcd.
+ * @param call may be repeated even if its outcome is unknown
+ * @param signal aborts when the client hangs up
+ */
+export async function retried<T>(call: () => Promise<T>, signal?: Source): Promise<T> {
+  const backoff = new Backoff(PAUSE);
+  const deadline = Deadline.after(RETRY_FOR);
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isAnswered(error) || deadline.passed || signal?.aborted) throw error;
+    }
+    await pause(backoff.next(), ...(signal ? [signal] : []));
+  }
+}
+
+/** Whether a member has answered with a temporary failure. */
+const isAnswered = (error: unknown): boolean =>
+  isTransient(error) &&
+  [error, ...failuresOf(error).map((failure) => failure.error)].some(
+    (one) => one instanceof EtcdException && one.errorCode !== undefined,
+  );
