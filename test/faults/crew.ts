@@ -26,9 +26,10 @@ const FOREIGN: Readonly<Record<StoreApi, ContenderKind>> = { v2: 'python', v3: '
 
 /**
  * Seconds. Go's Mutex of etcd 3.4 takes the lock without its key if its lease has expired while it waited, and never notices a
- * loss. So its lease is longer than any one fault, and it is neither stopped nor killed.
+ * loss. So its lease is longer than most faults, and it is neither stopped nor killed. But an etcdctl that gives up leaves its entry,
+ * and each election starts the TTL of that entry again: with 30 seconds, it blocked the lock for most of a campaign.
  */
-const ETCDCTL_TTL = 30;
+const ETCDCTL_TTL = 12;
 
 /** python-etcd does not renew, so its entries must not expire before their turn. */
 const BRIDGED: Arena = {
