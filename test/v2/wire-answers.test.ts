@@ -17,12 +17,12 @@ test('an appended entry has its key, its TTL and the time when the request was s
   });
 });
 
-test('an entry that has expired and is not removed yet has a TTL of 0, which etcd leaves out', () => {
+test('an entry that is about to expire has an expiration and no TTL', () => {
   const { node } = wire.decodeChange(
     wireAnswer(201, { action: 'create', node: file(KEY, { expiration: EXPIRATION }) }),
     KEY,
   );
-  expect(node).toEqual({ ...plain, expiration: EXPIRATION, ttl: 0 });
+  expect(node).toEqual({ ...plain, expiration: EXPIRATION });
 });
 
 test('a listing keeps the server’s order and has the index of the snapshot', () => {

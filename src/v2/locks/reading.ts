@@ -78,8 +78,13 @@ export function entriesAmong(nodes: readonly Node[]): V2Entry[] {
 export const inOrder = <E extends Entry>(entries: readonly E[]): E[] =>
   entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 
-function entryOf({ key, value, dir, ttl, modifiedIndex, createdIndex }: Node): V2Entry | undefined {
+/** Returns the seconds that a key has left; undefined: it never expires. etcd leaves out a TTL of 0, until it removes the key. */
+export const ttlOf = ({ ttl, expiration }: Node): number | undefined =>
+  ttl ?? (expiration === undefined ? undefined : 0);
+
+function entryOf(node: Node): V2Entry | undefined {
+  const { key, value, dir, modifiedIndex, createdIndex } = node;
   const rank = sequenceOf(key);
   if (dir || rank === undefined) return undefined;
-  return { key, value: value ?? '', rank, ttl, modifiedIndex, createdIndex };
+  return { key, value: value ?? '', rank, ttl: ttlOf(node), modifiedIndex, createdIndex };
 }

@@ -44,11 +44,7 @@ function decodeFields(raw: unknown, answer: WireAnswer, pending: Pending[]): Nod
   // Spreads would be slow: a listing may contain thousands of nodes.
   if (isPresent(value, 'string', 'value', answer)) node.value = value;
   if (isPresent(ttl, 'number', 'ttl', answer)) node.ttl = ttl;
-  if (isPresent(expiration, 'string', 'expiration', answer)) {
-    node.expiration = expiration;
-    // etcd leaves out a TTL of 0: the key has expired, and is about to be removed.
-    node.ttl ??= 0;
-  }
+  if (isPresent(expiration, 'string', 'expiration', answer)) node.expiration = expiration;
   if (nodes) pending.push({ key, list, nodes });
   return node;
 }

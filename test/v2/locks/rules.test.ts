@@ -60,6 +60,12 @@ const queues = fc.tuple(ours, foreign).chain(([numbers, others]) => {
 const decideAll = (entries: readonly V2Entry[], own: readonly string[]): Map<string, Decision> =>
   new Map(own.map((key) => [key, exclusive(entries, key)]));
 
+test('an entry that has expired and is not removed yet has no time left, although etcd leaves out its TTL', () => {
+  const [expired] = listing([{ ...file(wide(4n)), expiration: '2026-01-01T00:00:00Z' }]);
+  const [permanent] = listing([file(wide(4n))]);
+  expect([expired?.ttl, permanent?.ttl]).toEqual([0, undefined]);
+});
+
 describe('the exclusive rule, for any set of entries, foreign keys and directories', () => {
   test('gives the lock to at most one contender', () => {
     fc.assert(

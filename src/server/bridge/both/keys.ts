@@ -15,6 +15,7 @@ import type {
   Snapshot,
   WatchOptions,
 } from '../../../v2/keys-api.ts';
+import { ttlOf } from '../../../v2/locks/reading.ts';
 import { isConditional } from '../../../v2/requests.ts';
 import { type Exact, hasBytes } from '../../../v2/wire.ts';
 import type { V3Client } from '../../../v3/client.ts';
@@ -200,7 +201,7 @@ export class BothKeys implements ServedKeys {
       : // The client has found an entry that was created without a bridge: add the mark.
         await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
     if (now() - sentAt > RENEWED_WITHIN * 1000) await this.#queues.prolong(renewed, 0);
-    if (node.ttl === undefined && ttl !== null) await this.#queues.limit(key);
+    if (ttlOf(node) === undefined && ttl !== null) await this.#queues.limit(key);
     return change;
   }
 }

@@ -5,7 +5,7 @@ import { holdersAmong, nearestBlocking } from '../../../recipe/rules.ts';
 import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import type { GetOptions, Node, Snapshot } from '../../../v2/keys-api.ts';
-import { entriesAmong, inOrder, type V2Entry } from '../../../v2/locks/reading.ts';
+import { entriesAmong, inOrder, ttlOf, type V2Entry } from '../../../v2/locks/reading.ts';
 import type { V3Entry } from '../../../v3/answers.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { isDirectly } from '../../../v3/locks/reading.ts';
@@ -95,11 +95,12 @@ export class BothQueues {
       // Read the entry again after each change: it may have been written since, and the twin would then expire too early.
       const present = await this.#find(key);
       if (!present) return this.removeTwin(key);
+      const ttl = ttlOf(present);
       const { own } = await this.#v3.requests.get(key, {});
       if (!own) return;
-      if (own.lease !== undefined || present.ttl === undefined) {
-        if (!(await this.#outlive({ ttl: present.ttl }, own, 0))) return;
-      } else await this.#entries.renew(own, present.ttl + LONGER);
+      if (own.lease !== undefined || ttl === undefined) {
+        if (!(await this.#outlive({ ttl }, own, 0))) return;
+      } else await this.#entries.renew(own, ttl + LONGER);
     }
   }
 
