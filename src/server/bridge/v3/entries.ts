@@ -63,7 +63,10 @@ export class BridgedEntries {
     return own;
   }
 
-  /** @param unclear gets the lease of an append whose outcome is unknown */
+  /**
+   * Makes one attempt at {@link append}.
+   * @param unclear gets the lease if the outcome of the append is unknown
+   */
   async #appendOnce(
     { key, value, ttl }: { readonly key: string; readonly value: string; readonly ttl: number | null },
     unclear: Set<string>,
