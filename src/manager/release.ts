@@ -11,7 +11,7 @@ import { type LockInfo, lockInfo } from './query.ts';
 export interface ReleaseOptions {
   /** The key of the entry to remove, as `query()` shows it. Default: all entries that hold the lock. */
   readonly key?: string | undefined;
-  /** The uuid of the entry to remove, instead of its key. Entries of Go and Java have none. */
+  /** Removes all entries with this uuid, instead of one by its key. python-etcd may have several. Entries of Go and Java have none. */
   readonly uuid?: string | undefined;
   /**
    * Whether to remove an entry that holds the lock. The next waiter then gets the lock at once, but the removed holder

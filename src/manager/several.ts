@@ -84,15 +84,21 @@ export async function takeSeveral(
     } finally {
       scope?.dispose();
     }
-    const paths = inOrder.map(({ queue }) => queue.path).join(', ');
-    const over = new Scope(signal, closing).abortAt(request.deadline, () => timedOut(paths, request));
-    try {
-      await sleep(backoff.next(), over);
-    } catch (error) {
-      throw withCallersStack(error, signal);
-    } finally {
-      over.dispose();
-    }
+    await pauseOf({ store, parts: inOrder, request }, backoff.next());
+  }
+}
+
+/** Sleeps before the request begins again. @throws the reason why the request ended, if it ends in this time */
+async function pauseOf({ store, parts, request }: Several, milliseconds: number): Promise<void> {
+  const { signal, deadline } = request;
+  const paths = parts.map(({ queue }) => queue.path).join(', ');
+  const over = new Scope(signal, store.pending.closing).abortAt(deadline, () => timedOut(paths, request));
+  try {
+    await sleep(milliseconds, over);
+  } catch (error) {
+    throw withCallersStack(error, signal);
+  } finally {
+    over.dispose();
   }
 }
 
