@@ -21,7 +21,7 @@ beforeAll(async () => {
   const [pub, priv] = [join(dir, 'public.pem'), join(dir, 'private.pem')];
   writeFileSync(pub, publicKey.export({ type: 'spki', format: 'pem' }));
   writeFileSync(priv, privateKey.export({ type: 'pkcs1', format: 'pem' }));
-  etcd = await startEtcd({ args: [`--auth-token=jwt,pub-key=${pub},priv-key=${priv},sign-method=RS256,ttl=4s`] });
+  etcd = await startEtcd({ args: [`--auth-token=jwt,pub-key=${pub},priv-key=${priv},sign-method=RS256,ttl=10s`] });
 });
 afterAll(async () => {
   await etcd.stop();
@@ -29,13 +29,13 @@ afterAll(async () => {
 });
 
 /** A client with the right password, behind a proxy. */
-async function setUp() {
+async function setUp(ttl: number) {
   const proxy = await useProxy(etcd.url);
   const client = new EtcdClient({ api: 'v3', endpoints: proxy.url, ...APP });
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
   const answeredWith = (status: number) => () => proxy.requests.filter((one) => one.status === status).length;
   return {
-    locks: new LockManager(client, { ttl: 6 }),
+    locks: new LockManager(client, { ttl }),
     proxy,
     /** How many requests were refused because the token had expired. */
     expired: answeredWith(401),
@@ -46,7 +46,7 @@ async function setUp() {
 }
 
 test('a hold goes on when authentication is enabled while it is held', async () => {
-  const { locks, proxy, logIns } = await setUp();
+  const { locks, proxy, logIns } = await setUp(6);
   const name = freshName();
   const held = await locks.acquire(name);
   guarded = await guardV3(etcd.url);
@@ -61,7 +61,7 @@ test('a hold goes on when authentication is enabled while it is held', async () 
 });
 
 test('a hold and a waiter outlive each change of users, and the life of their tokens', async () => {
-  const [owner, waiter] = [await setUp(), await setUp()];
+  const [owner, waiter] = [await setUp(12), await setUp(12)];
   const name = freshName();
   const held = await owner.locks.acquire(name);
   const waiting = waiter.locks.acquire(name);
@@ -81,7 +81,8 @@ test('a hold and a waiter outlive each change of users, and the life of their to
 });
 
 test('a change of users while a call logs in again does not fail the call', async () => {
-  const { locks, proxy, logIns, outdated } = await setUp();
+  // Long enough that no renewal is due.
+  const { locks, proxy, logIns, outdated } = await setUp(60);
   await locks.request(freshName(), () => undefined);
   const change = () => guarded.asRoot('/auth/user/add', { name: freshName(), password: 'x' });
   await change();
