@@ -4,10 +4,15 @@ import { printable } from './printable.ts';
 export interface LockHolder {
   /** Key of the holder's entry. */
   readonly key: string;
-  /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>[@<label>]`. */
+  /**
+   * Value of the holder's entry, from which the fields below are parsed:
+   * `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>]`.
+   */
   readonly value: string;
   /** Whether the holder shares the lock. */
   readonly mode: 'exclusive' | 'shared';
+  /** The holder's `limit` option; undefined if it has none. */
+  readonly limit: number | undefined;
   /** The holder's `identity` option; undefined if it has none. */
   readonly identity: string | undefined;
   /** The holder's `label` option, by default `hostname:pid`; undefined if it has none, as with python-etcd. */
@@ -226,6 +231,20 @@ export class EtcdLockExpired extends EtcdException {
 export class EtcdLockHeld extends EtcdException {
   override readonly code = 'ETCD_LOCK_HELD';
   /** The entry that holds the lock. */
+  readonly holder: LockHolder | undefined;
+  /** @internal */
+  constructor(message: string, fields: WaitErrorFields = {}) {
+    super(message, fields);
+    this.holder = fields.holder;
+  }
+}
+/**
+ * A request has the option `limit`, and another entry in the queue has another limit. All requests for a lock must have the same limit,
+ * or none.
+ */
+export class EtcdLockLimitDiffers extends EtcdException {
+  override readonly code = 'ETCD_LOCK_LIMIT_DIFFERS';
+  /** The entry with the other limit. It holds the lock or waits for it. */
   readonly holder: LockHolder | undefined;
   /** @internal */
   constructor(message: string, fields: WaitErrorFields = {}) {

@@ -1,7 +1,6 @@
 import { ignore, pause, Scope } from '../cancellation.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import { isTwin } from '../recipe/entries/bridged-value.ts';
-import type { LockMode } from '../recipe/entries/entry-value.ts';
 import { positionIn } from '../recipe/rules.ts';
 import type {
   EnterOptions,
@@ -105,18 +104,18 @@ export class BothTicket implements Ticket {
     return own;
   }
 
-  async standing(mode: LockMode, options: StandingOptions): Promise<Standing> {
+  async standing(options: StandingOptions): Promise<Standing> {
     // No entry can get ahead of one that has held the lock on v2. But a member that lags behind may still show earlier entries, so
     // read by quorum. Exception: a python-etcd that re-creates its expired key. It never waits on v3, so there is no deadlock.
     const latest = options.latest || this.#mayBeOnV3;
-    const outer = await this.#v2.standing(mode, { ...options, latest });
+    const outer = await this.#v2.standing({ ...options, latest });
     this.#waiting = this.#v2;
     if (outer.behind) {
       await this.#leaveLeftover(options);
       return this.#mayBeOnV3 ? { ...outer, own: this.#own() } : outer;
     }
     while (!this.#isOnV3) await this.#enterV3(options);
-    const inner = await this.#onV3(mode, options);
+    const inner = await this.#onV3(options);
     this.#waiting = this.#v3;
     const own = this.#own();
     const position = positionIn(inner);
@@ -125,9 +124,9 @@ export class BothTicket implements Ticket {
   }
 
   /** Returns the standing on v3. Removes twins that have no entry on v2, which nobody else might do. */
-  async #onV3(mode: LockMode, options: StandingOptions): Promise<Standing> {
+  async #onV3(options: StandingOptions): Promise<Standing> {
     for (let evicted: Entry | undefined; ; ) {
-      const standing = await this.#v3.standing(mode, options);
+      const standing = await this.#v3.standing(options);
       const { behind } = standing;
       if (!behind || behind.rank === evicted?.rank || !isTwin(behind)) return standing;
       const { entries } = await this.#queues.v2.read(options);

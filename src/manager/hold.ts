@@ -4,7 +4,7 @@ import { show } from '../checks.ts';
 import { errorText } from '../error-text.ts';
 import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
 import { limitOf } from '../recipe/attempt.ts';
-import type { LockMode } from '../recipe/entries/entry-value.ts';
+import { type Claim, claimOf, isAlone, type LockMode } from '../recipe/entries/entry-value.ts';
 import { holderOf } from '../recipe/entries/holder.ts';
 import { alive } from '../recipe/entries/leftovers.ts';
 import { giveUp } from '../recipe/give-up.ts';
@@ -120,12 +120,11 @@ export class Hold implements Enclosing {
 
   /**
    * Runs the work of a reentrant request under this hold. The hold does not end before the work has ended.
-   * @throws {RangeError} if the request is exclusive, but this hold is shared
+   * @throws {RangeError} if this hold is not exclusive, and the request has another mode or limit
    * @throws {EtcdLockLost} if the lock is lost before the work starts or returns
    */
-  async join<T>(mode: LockMode, work: Work<T>): Promise<T> {
-    if (mode === 'exclusive' && this.held.mode === 'shared')
-      throw new RangeError(`mode must be 'shared' inside a shared hold of ${show(this.name)}, got ${show(mode)}`);
+  async join<T>(claim: Claim, work: Work<T>): Promise<T> {
+    checkCovers(this, claim);
     this.held.assertHeld();
     const run = runInside(this, async () => work(this.held));
     const ended = run.then(ignore, ignore);
@@ -259,6 +258,16 @@ class HeldView implements Held {
     const { name, mode, key, uuid, fencingToken } = this;
     return { name, mode, key, uuid, fencingToken: String(fencingToken) };
   }
+}
+
+/** @throws {RangeError} unless a request with this claim may run under the hold */
+function checkCovers({ name, entry }: Hold, { mode, limit }: Claim): void {
+  const own = claimOf(entry.value);
+  if (isAlone(own) || (own.mode === mode && own.limit === limit)) return;
+  if (own.mode === 'shared')
+    throw new RangeError(`mode must be 'shared' inside a shared hold of ${show(name)}, got ${show(mode)}`);
+  const got = mode === 'shared' ? `mode ${show(mode)}` : show(limit);
+  throw new RangeError(`limit must be ${own.limit} inside a hold of ${show(name)} with that limit, got ${got}`);
 }
 
 function lossBy({ ticket }: Lease, cause: unknown): EtcdLockLost {

@@ -1,7 +1,7 @@
 import { addAbortListener, removeAbortListener, type Source } from '../cancellation.ts';
 import type { LockHolder } from '../errors.ts';
 import { type AttemptLimits, timedOut } from '../recipe/attempt.ts';
-import type { LockMode } from '../recipe/entries/entry-value.ts';
+import { type Claim, isAlone } from '../recipe/entries/entry-value.ts';
 import type { Leaving } from '../recipe/leaving.ts';
 import type { LockStore } from '../recipe/store.ts';
 import { atDeadline } from '../time.ts';
@@ -71,7 +71,7 @@ interface Outcomes<Turn> {
 
 /** A request that waits for its turn in this process. Must be small, because there may be very many. */
 export class Waiter<Turn> implements Linked<Waiter<Turn>> {
-  readonly mode: LockMode;
+  readonly claim: Claim;
   before: Waiter<Turn> | undefined = undefined;
   behind: Waiter<Turn> | undefined = undefined;
   readonly #signal: AbortSignal | undefined;
@@ -81,12 +81,12 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
 
   /** @param closing aborts when the client is closed */
   constructor(
-    mode: LockMode,
+    claim: Claim,
     { signal, deadline }: Pick<AttemptLimits, 'signal' | 'deadline'>,
     closing: Source,
     outcomes: Outcomes<Turn>,
   ) {
-    this.mode = mode;
+    this.claim = claim;
     this.#signal = signal;
     this.#closing = closing;
     this.#outcomes = outcomes;
@@ -115,7 +115,8 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
 /**
  * The requests of this process for one lock, first come, first served. While an exclusive request is in the store's queue, all
  * later requests wait here, where they need no key. Other processes can therefore get the lock between two exclusive requests
- * of this process. Shared requests enter the store's queue together.
+ * of this process. Shared requests enter the store's queue together. Of the requests with a limit, as many are in the store's queue
+ * as may hold the lock.
  */
 export class LocalQueue {
   readonly #waiting = new Line<Waiter<Turn>>();
@@ -125,6 +126,10 @@ export class LocalQueue {
   readonly #onIdle: () => void;
   #hasWriter = false;
   #leaving: Leaving | undefined;
+  /** Number of turns of requests with a limit. */
+  #limited = 0;
+  /** Whether one of these has no entry in the store's queue yet. */
+  #hasLimitedArriving = false;
   /** Number of turns whose entry is not in the store's queue yet. */
   #arriving = 0;
 
@@ -140,8 +145,8 @@ export class LocalQueue {
   }
 
   /** Whether {@link LocalQueue.enter} would resolve at once. */
-  admits(mode: LockMode): boolean {
-    return !this.#waiting.first && this.#mayEnter(mode);
+  admits(claim: Claim): boolean {
+    return !this.#waiting.first && this.#mayEnter(claim);
   }
 
   /** Returns the holder of the lock, if the request with the earliest turn knows it. */
@@ -158,15 +163,15 @@ export class LocalQueue {
    * @throws {EtcdClientClosed} when the client is closed
    * @throws the signal's reason when the signal aborts
    */
-  enter(mode: LockMode, limits: AttemptLimits): Promise<Turn> {
+  enter(claim: Claim, limits: AttemptLimits): Promise<Turn> {
     return new Promise((resolve, reject) => {
       const ended = [limits.signal, this.#closing].find((signal) => signal?.aborted);
       if (ended) {
         reject(ended.reason);
         return this.#admit();
       }
-      if (this.admits(mode)) return resolve(this.#turnOf(mode));
-      const waiter = new Waiter<Turn>(mode, limits, this.#closing, {
+      if (this.admits(claim)) return resolve(this.#turnOf(claim));
+      const waiter = new Waiter<Turn>(claim, limits, this.#closing, {
         enter: resolve,
         leave: (reason) => {
           this.#waiting.remove(waiter);
@@ -180,40 +185,49 @@ export class LocalQueue {
   }
 
   #admit(): void {
-    for (let { first } = this.#waiting; first && this.#mayEnter(first.mode); first = this.#waiting.first) {
+    for (let { first } = this.#waiting; first && this.#mayEnter(first.claim); first = this.#waiting.first) {
       this.#waiting.remove(first);
-      first.enter(this.#turnOf(first.mode));
+      first.enter(this.#turnOf(first.claim));
     }
     if (this.#inside.size === 0) this.#onIdle();
   }
 
   /**
    * An exclusive request enters as soon as the shared requests before it are in the store's queue. It does not wait for their
-   * release: until then, shared requests of other processes would overtake it.
+   * release: until then, shared requests of other processes would overtake it. The same applies to requests with a limit.
    */
-  #mayEnter(mode: LockMode): boolean {
-    return !this.#hasWriter && (mode === 'shared' || this.#arriving === 0);
+  #mayEnter({ mode, limit }: Claim): boolean {
+    if (this.#hasWriter) return false;
+    if (mode === 'shared') return !this.#hasLimitedArriving;
+    return this.#arriving === 0 && (limit === undefined || this.#limited < limit);
   }
 
-  #turnOf(mode: LockMode): Turn {
+  #turnOf(claim: Claim): Turn {
     let arriving = true;
-    if (mode === 'exclusive') this.#hasWriter = true;
+    const isWriter = isAlone(claim);
+    if (isWriter) this.#hasWriter = true;
+    const isLimited = claim.limit !== undefined;
+    if (isLimited) this.#limited += 1;
+    if (isLimited) this.#hasLimitedArriving = true;
     this.#arriving += 1;
     const queued = () => {
       if (!arriving) return;
       arriving = false;
+      if (isLimited) this.#hasLimitedArriving = false;
       this.#arriving -= 1;
       this.#admit();
     };
     const end = () => {
       if (!this.#inside.delete(turn)) return;
-      if (mode === 'exclusive') this.#hasWriter = false;
+      if (isWriter) this.#hasWriter = false;
+      if (isLimited) this.#limited -= 1;
       queued();
       this.#admit();
     };
     const handOver = (entry: Leaving): boolean => {
-      // Only between two exclusive requests: several shared requests may have their turns at the same time.
-      if (mode === 'shared' || this.#waiting.first?.mode !== 'exclusive') return false;
+      // Only between two exclusive requests: several of the others may have their turns at the same time.
+      const next = this.#waiting.first;
+      if (!isWriter || !next || !isAlone(next.claim)) return false;
       this.#leaving = entry;
       end();
       return true;

@@ -139,7 +139,7 @@ export class LockManager {
     return trace.around(checked.signal, async () => {
       const outer = checked.reentrant ? enclosingFrame(this.#store, name)?.hold : undefined;
       if (outer)
-        return outer.join(checked.mode, (held) => {
+        return outer.join(checked, (held) => {
           trace.ends('joined');
           return run(held);
         });
@@ -252,13 +252,14 @@ export class LockManager {
 
   /** Not `async`: an async function keeps half a kilobyte per call, and very many requests may wait here for their turns. */
   #take(name: string, queue: QueueStore, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
-    const { mode, blocking } = request;
+    const { mode, limit, blocking } = request;
+    const claim = { mode, limit };
     const waiting = localQueue(this.#store, queue.path);
-    if (!blocking && !waiting.admits(mode)) return Promise.resolve(undefined);
+    if (!blocking && !waiting.admits(claim)) return Promise.resolve(undefined);
     trace.waits();
     const frame = enclosingFrame(this.#store, name);
     const limited = frame ? { ...request, isInsideHold: () => frame.hold !== undefined } : request;
-    return waiting.enter(mode, limited).then(
+    return waiting.enter(claim, limited).then(
       (turn) => this.#hold({ name, queue, request: limited, trace, turn }),
       (error) => {
         throw withCallersStack(error, request.signal);

@@ -67,6 +67,14 @@ const MANAGER_OPTIONS = { ...COMMON_OPTIONS, margin: true } satisfies OptionName
 export interface HoldOptions extends Common {
   /** `'exclusive'`: hold the lock alone. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
   readonly mode?: LockMode | undefined;
+  /**
+   * How many may hold the lock at the same time, an integer from 1 to 1000: the lock is then a semaphore. All requests for this lock
+   * must have the same limit. A request without `limit`, python-etcd, and Go's locks hold it alone. Not with `mode: 'shared'`.
+   * Default: none.
+   * @example
+   * await locks.request('encoder', { limit: 3 }, () => encode(video));
+   */
+  readonly limit?: number | undefined;
   /** Whether to get null at once if the lock is taken, instead of waiting. Leaves no key behind. Default false. */
   readonly ifAvailable?: boolean | undefined;
   /** Cancels the wait: the call rejects with the signal's reason. Has no effect on a hold. */
@@ -85,6 +93,7 @@ export interface RequestOptions extends HoldOptions {
 const REQUEST_OPTIONS = {
   ...COMMON_OPTIONS,
   mode: true,
+  limit: true,
   ifAvailable: true,
   reentrant: true,
   signal: true,
@@ -92,6 +101,7 @@ const REQUEST_OPTIONS = {
 
 export interface CheckedRequest extends AttemptLimits {
   readonly mode: LockMode;
+  readonly limit: number | undefined;
   readonly ttl: number;
   readonly margin: number | undefined;
   readonly identity: string | undefined;
@@ -101,7 +111,10 @@ export interface CheckedRequest extends AttemptLimits {
   readonly maxHold: number;
 }
 
-/** Maximum size of an identity in bytes. The value of an entry also contains `shared:`, `id:` and a uuid. */
+/** Maximum of `limit`. A client that waits reads the entries of all holders. */
+const HIGHEST_LIMIT = 1000;
+
+/** Maximum size of an identity in bytes. The value of an entry also contains `shared:` or `limit:`, `id:` and a uuid. */
 const LONGEST_IDENTITY = 200;
 
 /**
@@ -119,19 +132,20 @@ export function checkManagerOptions(options: LockManagerOptions): void {
  */
 export function checkRequest(options: RequestOptions, defaults: LockManagerOptions): CheckedRequest {
   checkOptionNames(options, REQUEST_OPTIONS);
-  const { mode = 'exclusive', ifAvailable = false, reentrant = false, signal } = options;
+  const { mode = 'exclusive', limit, ifAvailable = false, reentrant = false, signal } = options;
   if (mode !== 'exclusive' && mode !== 'shared')
     throw new RangeError(`mode must be 'exclusive' or 'shared', got ${show(mode)}`);
+  if (limit !== undefined) checkLimit(limit, mode);
   checkBoolean('ifAvailable', ifAvailable);
   checkBoolean('reentrant', reentrant);
   checkSignal(signal);
-  return { mode, blocking: !ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
+  return { mode, limit, blocking: !ifAvailable, reentrant, signal, ...checkCommon(options, defaults) };
 }
 
 function checkCommon(
   options: Common,
   defaults: LockManagerOptions,
-): Omit<CheckedRequest, 'mode' | 'blocking' | 'reentrant' | 'signal'> {
+): Omit<CheckedRequest, 'mode' | 'limit' | 'blocking' | 'reentrant' | 'signal'> {
   // Default values in the pattern, not `??`: they replace only undefined, so the checks below refuse null.
   const { ttl: usualTtl = 30, timeout: usualTimeout = 0, label: usualLabel = DEFAULT_LABEL, margin } = defaults;
   const { holdAtLeast: usualLeast = 0, maxHold: usualMost = 0 } = defaults;
@@ -146,6 +160,13 @@ function checkCommon(
   checkSecondsOrNone('maxHold', maxHold);
   checkHoldAtLeast(holdAtLeast, maxHold);
   return { ttl, timeout, deadline: limitOf(timeout), identity, label: checkLabel(label), margin, holdAtLeast, maxHold };
+}
+
+/** @throws {RangeError} if the limit is invalid, or cannot be used in this mode; the message shows it */
+function checkLimit(limit: number, mode: LockMode): void {
+  if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= HIGHEST_LIMIT))
+    throw new RangeError(`limit must be an integer from 1 to ${HIGHEST_LIMIT}, got ${show(limit)}`);
+  if (mode === 'shared') throw new RangeError(`limit must not be set with mode 'shared', got ${show(limit)}`);
 }
 
 /** @throws {RangeError} if `holdAtLeast` is too long; the message shows it */

@@ -8,6 +8,8 @@ export interface LockInfo {
   readonly name: string;
   /** Whether the entry is for the lock alone or together with other shared holders. */
   readonly mode: LockMode;
+  /** The `limit` option of the request that made the entry; undefined if it had none. */
+  readonly limit: number | undefined;
   /** The uuid in the entry's value. */
   readonly uuid: string;
   /** The `identity` option of the request that made the entry; undefined if it had none. */

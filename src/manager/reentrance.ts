@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockMode } from '../recipe/entries/entry-value.ts';
+import type { Claim } from '../recipe/entries/entry-value.ts';
 import type { LockStore } from '../recipe/store.ts';
 import type { Held } from './held.ts';
 
@@ -7,7 +7,7 @@ import type { Held } from './held.ts';
 export interface Enclosing {
   readonly store: LockStore;
   readonly name: string;
-  join<T>(mode: LockMode, work: (held: Held) => T | PromiseLike<T>): Promise<T>;
+  join<T>(claim: Claim, work: (held: Held) => T | PromiseLike<T>): Promise<T>;
 }
 
 /**

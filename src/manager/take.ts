@@ -2,13 +2,14 @@ import { ignore, sleep } from '../cancellation.ts';
 import { EtcdLockExpired } from '../errors.ts';
 import { type Acquired, type Acquisition, acquire } from '../recipe/acquire.ts';
 import type { Attempt } from '../recipe/attempt.ts';
-import { formatValue, type LockMode } from '../recipe/entries/entry-value.ts';
+import { type Claim, formatValue } from '../recipe/entries/entry-value.ts';
 import { alive, evictLeftovers, type IsLeftover, leftoversOf } from '../recipe/entries/leftovers.ts';
+import { checkLimits } from '../recipe/entries/limits.ts';
 import { lost } from '../recipe/entries/lost.ts';
 import { freshUuid } from '../recipe/entries/uuid.ts';
 import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
-import { blocks } from '../recipe/rules.ts';
+import { wouldWait } from '../recipe/rules.ts';
 import type { QueueStore, Standing } from '../recipe/store.ts';
 import { Backoff } from '../time.ts';
 import type { Turn } from './local-queue.ts';
@@ -72,7 +73,7 @@ const mayRequeue = ({ blocking, identity }: CheckedRequest, { expired }: Lease):
 async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
-  { mode, identity, label, ttl, margin, blocking }: CheckedRequest,
+  { mode, limit, identity, label, ttl, margin, blocking }: CheckedRequest,
   {
     onEntered,
     ...hooks
@@ -81,14 +82,14 @@ async function takeOnce(
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
-  if (!blocking && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
+  if (!blocking && (await isTaken(queue, attempt, { mode, limit }, isLeftover))) return undefined;
   const uuid = freshUuid();
-  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid }), { isSingleUse: true });
+  const ticket = queue.ticket(formatValue({ mode, limit, identity, label, uuid }), { isSingleUse: true });
   alive.add(ticket.value);
   let taken: Taken | undefined;
   try {
     const own = { ticket, ttl, margin, keepAlive: true, onEntered: (lease: Lease) => onEntered(lease, uuid) };
-    const { lease, fencingToken } = await acquire({ queue, mode, isLeftover, ...own, ...hooks }, attempt);
+    const { lease, fencingToken } = await acquire({ queue, isLeftover, ...own, ...hooks }, attempt);
     if (fencingToken !== undefined) taken = { lease, fencingToken, uuid };
     else {
       lease.stop();
@@ -103,16 +104,17 @@ async function takeOnce(
 async function isTaken(
   queue: QueueStore,
   attempt: Attempt,
-  mode: LockMode,
+  claim: Claim,
   isLeftover: IsLeftover | undefined,
 ): Promise<boolean> {
   const { signal } = attempt;
   const read = async () => (await queue.read({ signal })).entries;
   try {
     return await attempt.retry(async () => {
-      const entries = await read();
-      const evicted = isLeftover && (await evictLeftovers(queue, entries, isLeftover, { signal }));
-      return (evicted ? await read() : entries).some((entry) => blocks(entry, mode));
+      let entries = await read();
+      if (isLeftover && (await evictLeftovers(queue, entries, isLeftover, { signal }))) entries = await read();
+      checkLimits(queue.path, entries, claim.limit);
+      return wouldWait(entries, claim);
     });
   } catch (error) {
     throw attempt.explain(error);

@@ -233,7 +233,7 @@ export class Lock {
   }
 
   async #acquire(attempt: Attempt, { lockTtl, keepAlive }: CheckedAcquire): Promise<boolean> {
-    const present = { lease: this.#lease, ticket: this.#ticket, queue: this.#queue, mode: 'exclusive' } as const;
+    const present = { lease: this.#lease, ticket: this.#ticket, queue: this.#queue };
     const acquisition = { ...present, ttl: lockTtl, margin: this.#margin, keepAlive };
     try {
       const { lease, fencingToken } = await acquire(acquisition, attempt);

@@ -2,8 +2,9 @@ import { sleep } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
 import { Backoff } from '../time.ts';
 import type { Attempt } from './attempt.ts';
-import type { LockMode } from './entries/entry-value.ts';
+import { claimOf } from './entries/entry-value.ts';
 import { evictLeftovers, type IsLeftover } from './entries/leftovers.ts';
+import { checkLimits } from './entries/limits.ts';
 import type { Lease } from './lease.ts';
 import type { Entry, QueueStore, Standing, Ticket } from './store.ts';
 
@@ -15,7 +16,6 @@ export interface Contest {
   /** The ticket of the own entry, which is in the queue. */
   readonly ticket: Ticket;
   readonly lease: Lease;
-  readonly mode: LockMode;
   /** Chooses the entries before the own one that are evicted as leftovers. */
   readonly isLeftover?: IsLeftover | undefined;
   /** Called with the first standing of the own entry. */
@@ -32,13 +32,14 @@ export interface Contest {
  * @throws {EtcdClusterIdChanged} when another cluster answers
  */
 export async function contend(
-  { queue, ticket, lease, mode, isLeftover, onQueued }: Contest,
+  { queue, ticket, lease, isLeftover, onQueued }: Contest,
   attempt: Attempt,
 ): Promise<bigint | undefined> {
   const { signal } = attempt;
+  const { limit } = claimOf(ticket.value);
   const backoff = new Backoff();
   const read = async (latest: boolean): Promise<Standing> => {
-    const standing = await ticket.standing(mode, { signal, latest });
+    const standing = await ticket.standing({ signal, latest });
     attempt.saw(standing.first, lease.entry.key);
     if (standing.own) lease.update(standing.own);
     return standing;
@@ -61,6 +62,7 @@ export async function contend(
   const readStanding = async (): Promise<Pick<Standing, 'behind' | 'fencingToken'>> => {
     let standing = await read(false);
     if (await evictAhead(standing)) standing = await read(true);
+    if (standing.ahead && limit !== undefined) checkLimits(ticket.path, standing.ahead(), limit);
     if (!isKnown) onQueued?.(standing);
     isKnown = true;
     const { behind, fencingToken } = standing;

@@ -1,4 +1,4 @@
-import { type EntryValue, isShared, type LockMode } from './entries/entry-value.ts';
+import { type Claim, claimOf, isShared } from './entries/entry-value.ts';
 import type { Entry, OwnEntry, Standing } from './store.ts';
 
 /** Whether one entry is served before another. */
@@ -14,31 +14,79 @@ export const entriesBefore = (entries: readonly Entry[], own: Entry | OwnEntry):
 export const positionIn = ({ ahead, position }: Standing): number | undefined =>
   position ?? (ahead && ahead().length + 1);
 
-/** Whether later entries with this mode have to wait for the entry. */
-export const blocks = ({ value }: Pick<Entry, 'value'>, mode: LockMode): boolean =>
-  mode === 'exclusive' || !isShared(value);
-
 /**
- * Returns the entry that the own entry has to wait for: the nearest entry before it that blocks it. Returns undefined if the own
- * entry holds the lock.
- *
- * Exclusive mode follows the recipe of ZooKeeper and python-etcd, shared mode that of Curator's read lock.
- * @param entries the whole queue in any order, including the own entry
+ * Why an entry does not hold the lock: it can hold the lock at the earliest once `count` of the entries `among` are gone. All of them
+ * are before it in the queue.
  */
-export function nearestBlocking<E extends Entry>(
-  entries: readonly E[],
-  own: Entry,
-  mode: LockMode,
-  isBefore: Before = byRank,
-): E | undefined {
-  let nearest: E | undefined;
-  for (const entry of entries)
-    if (isBefore(entry, own) && (!nearest || isBefore(nearest, entry)) && blocks(entry, mode)) nearest = entry;
-  return nearest;
+export interface Obstacle<E extends Entry = Entry> {
+  readonly among: readonly E[];
+  readonly count: number;
+  /** The nearest of these entries. */
+  readonly nearest: E;
 }
 
-/** Returns the holders: the first entry and, if that is shared, all later entries before the first exclusive one. */
-export function holdersAmong<E extends Pick<EntryValue, 'mode'>>(inOrder: readonly E[]): readonly E[] {
-  const exclusive = inOrder.findIndex(({ mode }) => mode === 'exclusive');
-  return inOrder.slice(0, exclusive < 0 ? inOrder.length : Math.max(exclusive, 1));
+/**
+ * Returns what the own entry has to wait for; undefined if it holds the lock. Without a limit, that is the nearest entry before it
+ * that blocks it. With a limit, the own entry may hold the lock together with entries that have a limit, but not with others.
+ *
+ * The rule of exclusive entries is that of ZooKeeper's recipe and python-etcd, and the rule of shared ones that of Curator's read
+ * lock. The rule with a limit serves entries in order, as Curator's `InterProcessSemaphoreV2` does.
+ * @param entries the whole queue in any order, including the own entry
+ */
+export function obstacleOf<E extends Entry>(
+  entries: readonly E[],
+  own: Entry,
+  isBefore: Before = byRank,
+): Obstacle<E> | undefined {
+  const { mode, limit } = claimOf(own.value);
+  if (limit === undefined) {
+    const blocks = (entry: E): boolean => isBefore(entry, own) && (mode === 'exclusive' || !isShared(entry.value));
+    return onlyBehind(nearestOf(entries, isBefore, blocks));
+  }
+  const before = entries.filter((entry) => isBefore(entry, own));
+  const whole = nearestOf(before, isBefore, isUnlimited);
+  const beside = whole ? before.filter((entry) => isBefore(whole, entry)) : before;
+  if (beside.length < limit) return onlyBehind(whole);
+  const nearest = nearestOf(before, isBefore, () => true);
+  return nearest && { among: before, count: before.length - limit + 1, nearest };
+}
+
+/** Returns the obstacle of an entry that waits for this one; undefined if it waits for none. */
+export function onlyBehind<E extends Entry>(entry: E): Obstacle<E>;
+export function onlyBehind<E extends Entry>(entry: E | undefined): Obstacle<E> | undefined;
+export function onlyBehind<E extends Entry>(entry: E | undefined): Obstacle<E> | undefined {
+  return entry && { among: [entry], count: 1, nearest: entry };
+}
+
+/** Whether a new entry at the end of the queue would have to wait. */
+export const wouldWait = (entries: readonly Entry[], { mode, limit }: Claim): boolean =>
+  limit === undefined
+    ? entries.some(({ value }) => mode === 'exclusive' || !isShared(value))
+    : entries.length >= limit || entries.some(isUnlimited);
+
+/**
+ * Returns the holders: the first entry, and the entries behind it that hold the lock together with it. With a shared entry, these are
+ * the shared ones before the first that is not; with an entry that has a limit, as many as its limit allows before the first
+ * without one.
+ */
+export function holdersAmong<E extends Claim>(inOrder: readonly E[]): readonly E[] {
+  const [first] = inOrder;
+  if (!first) return [];
+  const isOther = ({ mode, limit }: Claim): boolean =>
+    first.limit === undefined ? mode === 'exclusive' : limit === undefined;
+  const other = inOrder.findIndex(isOther);
+  const together = other < 0 ? inOrder.length : Math.max(other, 1);
+  return inOrder.slice(0, Math.min(together, first.limit ?? together));
+}
+
+const isUnlimited = ({ value }: Entry): boolean => claimOf(value).limit === undefined;
+
+function nearestOf<E extends Entry>(
+  entries: readonly E[],
+  isBefore: Before,
+  isWanted: (entry: E) => boolean,
+): E | undefined {
+  let nearest: E | undefined;
+  for (const entry of entries) if ((!nearest || isBefore(nearest, entry)) && isWanted(entry)) nearest = entry;
+  return nearest;
 }

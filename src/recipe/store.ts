@@ -10,7 +10,6 @@ import type { Source } from '../cancellation.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { Deadline } from '../time.ts';
 import type { Entry } from './entries/entry.ts';
-import type { LockMode } from './entries/entry-value.ts';
 
 export type { Entry };
 
@@ -128,7 +127,7 @@ export interface Ticket {
    * @throws {EtcdLockExpired} when the own entry is gone, or is no longer the same
    * @throws {EtcdClusterIdChanged} when another cluster answers
    */
-  standing(mode: LockMode, options: StandingOptions): Promise<Standing>;
+  standing(options: StandingOptions): Promise<Standing>;
   /**
    * Waits until the entry `on` may have changed since the last `standing`, and resolves to true. Resolves to false if the wait
    * failed: the caller should then pause before the next read.

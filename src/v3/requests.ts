@@ -47,6 +47,15 @@ export interface ChangeOptions extends CallOptions {
   readonly from: bigint;
 }
 
+export interface VacateOptions extends CallOptions {
+  /** The keys to watch. */
+  readonly keys: readonly string[];
+  /** How many of them must be deleted. */
+  readonly count: number;
+  /** The watch reports changes from this revision on. */
+  readonly from: bigint;
+}
+
 export interface WatchOptions extends CallOptions {
   /** Called with each message. Returns true to end the watch. */
   readonly until: (said: WatchMessage) => boolean;
@@ -292,7 +301,22 @@ export class LockRequests {
   changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
     const until = ({ isCompacted, events }: WatchMessage): boolean =>
       isCompacted || events.some(({ written }) => !written);
-    return this.watch([watchDeletion(rawKey, from)], { ...options, until });
+    return this.watch([watchDeletion({ key: rawKey }, from)], { ...options, until });
+  }
+
+  /**
+   * Waits until some of the keys below the path of a queue are deleted. Also resolves if etcd no longer has all events since `from`.
+   * @throws {EtcdConnectionFailed} when the member ends the watch
+   */
+  vacated(path: string, { keys, count, from, ...options }: VacateOptions): Promise<void> {
+    const left = new Set(keys);
+    const enough = left.size - count;
+    const until = ({ isCompacted, events }: WatchMessage): boolean => {
+      for (const { key, written } of events) if (!written) left.delete(key);
+      return isCompacted || left.size <= enough;
+    };
+    const { key, range_end } = transactions.below(`${path}/`);
+    return this.watch([watchDeletion({ key, range_end }, from)], { ...options, until });
   }
 
   /**

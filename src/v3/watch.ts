@@ -72,9 +72,9 @@ export interface WatchMessage {
   readonly events: readonly WatchEvent[];
 }
 
-/** Returns the request that begins a watch for the deletion of a key at revision `from` or later. */
-export const watchDeletion = (rawKey: string, from: bigint): Json => ({
-  create_request: { key: rawKey, start_revision: String(from), filters: ['NOPUT'] },
+/** Returns the request that begins a watch for deletions of a key, or of a range of keys, at revision `from` or later. */
+export const watchDeletion = (keys: Json, from: bigint): Json => ({
+  create_request: { ...keys, start_revision: String(from), filters: ['NOPUT'] },
 });
 
 /**

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { LocalQueue, localQueue, type Turn } from '../../src/manager/local-queue.ts';
 import type { AttemptLimits } from '../../src/recipe/attempt.ts';
-import type { LockMode } from '../../src/recipe/entries/entry-value.ts';
+import { type Claim, isAlone } from '../../src/recipe/entries/entry-value.ts';
 import { holderOf } from '../../src/recipe/entries/holder.ts';
 import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Deadline } from '../../src/time.ts';
@@ -17,15 +17,19 @@ const limits = (signal?: AbortSignal): AttemptLimits => ({
   signal,
 });
 
+const ALONE: Claim = { mode: 'exclusive', limit: undefined };
+const SHARED: Claim = { mode: 'shared', limit: undefined };
+const TWO: Claim = { mode: 'exclusive', limit: 2 };
+
 /** One request and its state. */
 class Request {
-  readonly mode: LockMode;
+  readonly claim: Claim;
   readonly abort = new AbortController();
   state: 'waiting' | 'arriving' | 'queued' | 'ended' | 'aborted' = 'waiting';
   turn: Turn | undefined;
 
-  constructor(mode: LockMode) {
-    this.mode = mode;
+  constructor(claim: Claim) {
+    this.claim = claim;
   }
 
   get isInside(): boolean {
@@ -43,11 +47,11 @@ class Driven {
     this.isIdle = true;
   });
 
-  async enter(mode: LockMode, abort = false): Promise<Request> {
-    const request = new Request(mode);
+  async enter(claim: Claim, abort = false): Promise<Request> {
+    const request = new Request(claim);
     this.requests.push(request);
     if (abort) request.abort.abort('reason');
-    void this.queue.enter(mode, limits(request.abort.signal)).then(
+    void this.queue.enter(claim, limits(request.abort.signal)).then(
       (turn) => {
         this.isIdle = false;
         request.turn = turn;
@@ -89,21 +93,26 @@ class Driven {
 /** Checks what must be true after every step. */
 function check({ requests, queue, closing, isIdle }: Driven): void {
   const inside = requests.filter((request) => request.isInside);
-  const [writer, ...others] = inside.filter(({ mode }) => mode === 'exclusive');
-  // At most one writer has a turn, and its turn is the last: the readers before it have entries in etcd's queue already.
+  const [writer, ...others] = inside.filter(({ claim }) => isAlone(claim));
+  // At most one writer has a turn, and its turn is the last: the requests before it have entries in etcd's queue already.
   expect(others).toEqual([]);
   if (writer) expect(inside.at(-1)).toBe(writer);
-  if (writer) expect(inside.slice(0, -1).map(({ state }) => state)).not.toContain('arriving');
+  const arriving = inside.filter(({ state }) => state === 'arriving');
+  if (writer) expect(arriving.filter((request) => request !== writer)).toEqual([]);
+  const limited = inside.filter(({ claim }) => claim.limit !== undefined);
+  expect(limited.length).toBeLessThanOrEqual(2);
 
   const [first] = requests.filter(({ state }) => state === 'waiting');
-  const mustWait = (mode: LockMode) =>
-    writer !== undefined || (mode === 'exclusive' && inside.some(({ state }) => state === 'arriving'));
+  const mustWait = ({ mode, limit }: Claim): boolean =>
+    writer !== undefined ||
+    (limit !== undefined && limited.length === limit) ||
+    arriving.some(({ claim }) => mode === 'exclusive' || claim.mode === 'exclusive');
   if (first) {
     // No later request has overtaken this one, and it waits only because it must.
     expect(inside.filter((request) => requests.indexOf(request) > requests.indexOf(first))).toEqual([]);
-    expect(mustWait(first.mode)).toBe(true);
+    expect(mustWait(first.claim)).toBe(true);
   }
-  for (const mode of ['exclusive', 'shared'] as const) expect(queue.admits(mode)).toBe(!first && !mustWait(mode));
+  for (const claim of [ALONE, SHARED, TWO]) expect(queue.admits(claim)).toBe(!first && !mustWait(claim));
 
   for (const { state, abort } of requests) expect(listenersOf(abort.signal)).toBe(state === 'waiting' ? 1 : 0);
   expect(listenersOf(closing.signal)).toBe(first ? 1 : 0);
@@ -111,11 +120,11 @@ function check({ requests, queue, closing, isIdle }: Driven): void {
 }
 
 type Step =
-  | { readonly kind: 'enter'; readonly mode: LockMode; readonly aborted: boolean }
+  | { readonly kind: 'enter'; readonly claim: Claim; readonly aborted: boolean }
   | { readonly kind: 'queued' | 'end' | 'abort'; readonly which: number };
 
-const mode = fc.constantFrom<LockMode>('exclusive', 'shared');
-const entering = fc.record({ kind: fc.constant('enter' as const), mode, aborted: fc.boolean() });
+const claim = fc.constantFrom(ALONE, SHARED, TWO);
+const entering = fc.record({ kind: fc.constant('enter' as const), claim, aborted: fc.boolean() });
 const going = fc.record({
   kind: fc.constantFrom('queued' as const, 'end' as const, 'abort' as const),
   which: fc.nat(),
@@ -124,8 +133,8 @@ const sequences = fc.array(fc.oneof<[fc.Arbitrary<Step>, fc.Arbitrary<Step>]>(en
 
 async function take(driven: Driven, step: Step): Promise<void> {
   if (step.kind === 'enter') {
-    const admits = driven.queue.admits(step.mode);
-    const request = await driven.enter(step.mode, step.aborted);
+    const admits = driven.queue.admits(step.claim);
+    const request = await driven.enter(step.claim, step.aborted);
     if (!step.aborted) expect(request.isInside).toBe(admits);
     return;
   }
@@ -156,9 +165,9 @@ describe('a local queue', () => {
 
   test('admits readers together, and a writer as soon as the readers have entries in etcd’s queue', async () => {
     const driven = new Driven();
-    const [one, other] = [await driven.enter('shared'), await driven.enter('shared')];
-    const writer = await driven.enter('exclusive');
-    await driven.enter('shared');
+    const [one, other] = [await driven.enter(SHARED), await driven.enter(SHARED)];
+    const writer = await driven.enter(ALONE);
+    await driven.enter(SHARED);
     expect(driven.states()).toEqual(['arriving', 'arriving', 'waiting', 'waiting']);
     await driven.queued(one);
     expect(writer.state).toBe('waiting');
@@ -173,26 +182,26 @@ describe('a local queue', () => {
 
   test('admits readers when the writer before them gives up', async () => {
     const driven = new Driven();
-    await driven.enter('shared');
-    const writer = await driven.enter('exclusive');
-    await driven.enter('shared');
+    await driven.enter(SHARED);
+    const writer = await driven.enter(ALONE);
+    await driven.enter(SHARED);
     await driven.abort(writer);
     expect(driven.states()).toEqual(['arriving', 'aborted', 'arriving']);
   });
 
   test('admits a writer when the reader before it ends without an entry in etcd’s queue', async () => {
     const driven = new Driven();
-    const reader = await driven.enter('shared');
-    const writer = await driven.enter('exclusive');
+    const reader = await driven.enter(SHARED);
+    const writer = await driven.enter(ALONE);
     await driven.end(reader);
     expect(writer.state).toBe('arriving');
   });
 
   test('counts the end of a turn only once', async () => {
     const driven = new Driven();
-    const first = await driven.enter('exclusive');
-    await driven.enter('exclusive');
-    const third = await driven.enter('exclusive');
+    const first = await driven.enter(ALONE);
+    await driven.enter(ALONE);
+    const third = await driven.enter(ALONE);
     await driven.end(first);
     await driven.end(first);
     await driven.queued(first);
@@ -202,7 +211,7 @@ describe('a local queue', () => {
   test('returns the holder that the earliest turn reports', async () => {
     const driven = new Driven();
     expect(driven.queue.holder()).toBeUndefined();
-    const [first, second] = [await driven.enter('shared'), await driven.enter('shared')];
+    const [first, second] = [await driven.enter(SHARED), await driven.enter(SHARED)];
     const holders = [1, 2].map((i) => holderOf('/k', { key: `/k/${i}`, value: `v${i}`, ttl: i }));
     for (const [i, { turn }] of [first, second].entries()) if (turn) turn.holder = () => holders[i];
     expect(driven.queue.holder()).toEqual(holders[0]);
@@ -215,16 +224,16 @@ describe('a client that is closed', () => {
   test('rejects the requests that wait in its queues, in order, and rejects later requests', async () => {
     const driven = new Driven();
     const { queue, closing } = driven;
-    await driven.enter('exclusive');
+    await driven.enter(ALONE);
     const reasons: string[] = [];
     const ended = [1, 2, 3].map((which) =>
-      queue.enter('exclusive', limits()).catch((reason) => reasons.push(which + reason)),
+      queue.enter(ALONE, limits()).catch((reason) => reasons.push(which + reason)),
     );
     closing.abort(' closed');
     await Promise.all(ended);
     expect(reasons).toEqual(['1 closed', '2 closed', '3 closed']);
     expect(listenersOf(closing.signal)).toBe(0);
-    await expect(queue.enter('shared', limits())).rejects.toBe(' closed');
+    await expect(queue.enter(SHARED, limits())).rejects.toBe(' closed');
   });
 });
 
@@ -240,8 +249,8 @@ describe('the local queue of a lock', () => {
   test('is kept while a request has a turn, and dropped after the last one', async () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
-    const first = await queue.enter('exclusive', limits());
-    const waiting = queue.enter('exclusive', limits());
+    const first = await queue.enter(ALONE, limits());
+    const waiting = queue.enter(ALONE, limits());
     first.end();
     const second = await waiting;
     expect(localQueue(keys.store, '/a')).toBe(queue);
@@ -253,7 +262,7 @@ describe('the local queue of a lock', () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
     const signal = AbortSignal.abort('reason');
-    await expect(queue.enter('exclusive', limits(signal))).rejects.toBe('reason');
+    await expect(queue.enter(ALONE, limits(signal))).rejects.toBe('reason');
     expect(localQueue(keys.store, '/a')).not.toBe(queue);
   });
 });

@@ -16,11 +16,16 @@ function setUp() {
   const [caller, client] = [new AbortController(), new AbortController()];
   const ways: string[] = [];
   const { signal } = caller;
-  const waiter = new Waiter<string>('exclusive', { signal, deadline: Deadline.after(1) }, client.signal, {
-    timedOut: () => 'out of time',
-    enter: (turn) => ways.push(`enters with ${turn}`),
-    leave: (reason) => ways.push(`leaves: ${reason}`),
-  });
+  const waiter = new Waiter<string>(
+    { mode: 'exclusive', limit: undefined },
+    { signal, deadline: Deadline.after(1) },
+    client.signal,
+    {
+      timedOut: () => 'out of time',
+      enter: (turn) => ways.push(`enters with ${turn}`),
+      leave: (reason) => ways.push(`leaves: ${reason}`),
+    },
+  );
   return {
     ways,
     held: () => ({ listeners: [signal, client.signal].map(listenersOf), timers: vi.getTimerCount() }),

@@ -5,8 +5,12 @@ import { formatValue, isShared, namesOf, parseValue } from '../../src/recipe/ent
 const UUID = '0123456789abcdef0123456789abcdef';
 const text = fc.string({ minLength: 1, unit: 'binary' });
 
-const values = fc.record({
-  mode: fc.constantFrom('exclusive' as const, 'shared' as const),
+const claims = fc.oneof(
+  fc.record({ mode: fc.constantFrom('exclusive' as const, 'shared' as const), limit: fc.constant(undefined) }),
+  fc.record({ mode: fc.constant('exclusive' as const), limit: fc.integer({ min: 1, max: 1000 }) }),
+);
+
+const parts = fc.record({
   identity: fc.option(text, { nil: undefined }),
   label: fc.option(
     fc.oneof(
@@ -17,6 +21,11 @@ const values = fc.record({
   ),
   uuid: fc.stringMatching(/^[0-9a-f]{32}$/),
 });
+
+const values = fc.tuple(claims, parts).map(([claim, rest]) => ({ ...claim, ...rest }));
+
+/** Values that versions without limits know. */
+const earlierValues = values.map((value) => ({ ...value, limit: undefined }));
 
 /** How versions without labels parse a value. */
 function parsedWithoutLabels(value: string) {
@@ -37,7 +46,7 @@ test('the value of an entry survives formatting and parsing', () => {
 
 test('a label does not change the mode and the identity that versions without labels find', () => {
   fc.assert(
-    fc.property(values, (value) => {
+    fc.property(earlierValues, (value) => {
       const { mode, identity } = value;
       expect(parsedWithoutLabels(formatValue(value))).toEqual({ mode, identity });
     }),
@@ -47,7 +56,7 @@ test('a label does not change the mode and the identity that versions without la
 test('any value is parsed into the mode and identity that versions without labels find', () => {
   fc.assert(
     fc.property(
-      fc.oneof(text, values.map(formatValue)),
+      fc.oneof(text, earlierValues.map(formatValue)),
       fc.constantFrom('', '@', ':', `@${UUID}`, '@%'),
       (value, end) => {
         const { mode, identity } = parseValue(value + end);
@@ -57,7 +66,16 @@ test('any value is parsed into the mode and identity that versions without label
   );
 });
 
-const NOTHING = { mode: 'exclusive', identity: undefined, label: undefined };
+test('an entry with a limit is exclusive for versions without limits', () => {
+  fc.assert(
+    fc.property(values, ({ limit = 1, ...value }) => {
+      const formatted = formatValue({ ...value, mode: 'exclusive', limit });
+      expect(parsedWithoutLabels(formatted).mode).toBe('exclusive');
+    }),
+  );
+});
+
+const NOTHING = { mode: 'exclusive', limit: undefined, identity: undefined, label: undefined };
 
 test.each([
   ['a1b2', { ...NOTHING, uuid: 'a1b2' }],
@@ -68,10 +86,17 @@ test.each([
   ['id::a1b2', { ...NOTHING, uuid: 'id::a1b2' }],
   ['', { ...NOTHING, uuid: '' }],
   [`${UUID}@web-1%3A17`, { ...NOTHING, label: 'web-1:17', uuid: UUID }],
-  [`shared:id:a@b:${UUID}@x`, { mode: 'shared', identity: 'a@b', label: 'x', uuid: UUID }],
+  [`shared:id:a@b:${UUID}@x`, { ...NOTHING, mode: 'shared', identity: 'a@b', label: 'x', uuid: UUID }],
   [`${UUID}@`, { ...NOTHING, uuid: `${UUID}@` }],
   [`${UUID}@%zz`, { ...NOTHING, label: '%zz', uuid: UUID }],
   [`${UUID}@a:b`, { ...NOTHING, label: 'a:b', uuid: UUID }],
+  ['limit:3:a1b2', { ...NOTHING, limit: 3, uuid: 'a1b2' }],
+  [`limit:12:id:a:b:${UUID}@x`, { ...NOTHING, limit: 12, identity: 'a:b', label: 'x', uuid: UUID }],
+  ['limit:0:a1b2', { ...NOTHING, uuid: 'limit:0:a1b2' }],
+  ['limit:03:a1b2', { ...NOTHING, uuid: 'limit:03:a1b2' }],
+  ['limit:3:', { ...NOTHING, uuid: 'limit:3:' }],
+  ['limit:10000:a1b2', { ...NOTHING, uuid: 'limit:10000:a1b2' }],
+  ['shared:limit:3:a1b2', { ...NOTHING, mode: 'shared', uuid: 'limit:3:a1b2' }],
   ['a1b2@web-1', { ...NOTHING, uuid: 'a1b2@web-1' }],
   [`${UUID.toUpperCase()}@x`, { ...NOTHING, uuid: `${UUID.toUpperCase()}@x` }],
 ])('the value %j is parsed as %j', (value, parts) => {

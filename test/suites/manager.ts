@@ -6,6 +6,7 @@ import { holdTimes } from './manager/hold-times.ts';
 import { holders } from './manager/holder.ts';
 import { identities } from './manager/identity.ts';
 import { labels } from './manager/label.ts';
+import { limit } from './manager/limit.ts';
 import { localQueue } from './manager/local-queue.ts';
 import { loss } from './manager/loss.ts';
 import { type ManagerTest, managerTest } from './manager/managers.ts';
@@ -20,6 +21,7 @@ import { several } from './manager/several.ts';
 import { tracing } from './manager/tracing.ts';
 import { onV2 } from './manager/v2.ts';
 import { waiting } from './manager/waiting.ts';
+import { wakes } from './manager/wakes.ts';
 import { withLock } from './manager/with-lock.ts';
 import type { OpenClient } from './stores/store-client.ts';
 import { v2StoreClient } from './stores/v2-store-client.ts';
@@ -35,6 +37,7 @@ const ON_ANY_STORE: readonly Part[] = [
   holdTimes,
   acquire,
   modes,
+  limit,
   localQueue,
   identities,
   labels,
@@ -47,6 +50,10 @@ const ON_ANY_STORE: readonly Part[] = [
   tracing,
   outcomes,
 ];
+
+export const ON_V3: readonly Part[] = [...ON_ANY_STORE, wakes(() => true)];
+
+const ON_V2: readonly Part[] = [...ON_ANY_STORE, wakes((event) => event !== undefined), onV2];
 
 /**
  * Tests what `LockManager` guarantees on any store.
@@ -61,5 +68,5 @@ export function managerContract(name: string, open: OpenClient, parts = ON_ANY_S
 
 /** Tests the same on a store behind a `KeysApi`, and what only etcd v2 guarantees. */
 export function managerContractOnV2(name: string, open: OpenKeys): void {
-  managerContract(name, async () => v2StoreClient(await open()), [...ON_ANY_STORE, onV2]);
+  managerContract(name, async () => v2StoreClient(await open()), ON_V2);
 }

@@ -1,14 +1,24 @@
 import { ignore, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { isTransient } from '../../errors.ts';
-import { atDeadline, Deadline, now } from '../../time.ts';
+import { atDeadline, Deadline } from '../../time.ts';
 import type { KeysApi, WatchOptions } from '../keys-api.ts';
 import { type Cause, hedgeReadAfter, longestSilence, pollCap } from './timing.ts';
 
 const debug = createDebug('watch');
 
-/** Why a wait ended. */
-export type WakeUp = { readonly by: 'event'; readonly index: number } | { readonly by: Exclude<Cause, 'event'> };
+/** Why a wait ended. `isRemoval`: whether the key was removed, and not written. */
+export type WakeUp =
+  | { readonly by: 'event'; readonly index: number; readonly isRemoval: boolean }
+  | { readonly by: Exclude<Cause, 'event'> };
+
+/** What a wait watches. */
+export interface Watched {
+  /** The key, or the directory of the keys in `among`. */
+  readonly key: string;
+  /** If set, the wait ends only when one of these keys is removed. */
+  readonly among?: ReadonlySet<string> | undefined;
+}
 
 export interface WaitOptions {
   /** Index of the listing that showed the entry: later events are not missed. */
@@ -47,7 +57,8 @@ export class ChangeWait {
   }
 
   /** Waits until the key may have changed. An event need not be a change: python-etcd's renewals cause events, too. */
-  async changed(key: string, options: WaitOptions): Promise<WakeUp> {
+  async changed(watched: Watched, options: WaitOptions): Promise<WakeUp> {
+    const { key } = watched;
     const { after, ttl } = options;
     if (this.#poll?.key !== key || this.#slow.passed) this.end();
     let cancel = ignore;
@@ -56,7 +67,7 @@ export class ChangeWait {
     });
     try {
       for (;;) {
-        this.#poll ??= this.#begin(key, options);
+        this.#poll ??= this.#begin(watched, options);
         const woken = await Promise.race([this.#poll.ended, silence]);
         if (woken?.by === 'silence') {
           this.#slow = Deadline.after(hedgeReadAfter(ttl, 'silence'));
@@ -78,9 +89,10 @@ export class ChangeWait {
     this.#poll = undefined;
   }
 
-  #begin(key: string, { after, ttl, signal }: WaitOptions): Poll {
+  #begin(watched: Watched, { after, ttl, signal }: WaitOptions): Poll {
+    const { key } = watched;
     const ending = new Scope(signal);
-    const ended = poll(this.#keys, key, { after, timeout: pollCap(ttl), signal: ending });
+    const ended = poll(this.#keys, watched, { after, timeout: pollCap(ttl), signal: ending });
     ended.catch(ignore).finally(() => ending.dispose()); // the poll may fail while nobody waits for it
     return { key, after, ending, ended };
   }
@@ -88,14 +100,21 @@ export class ChangeWait {
 
 async function poll(
   keys: Watching,
-  key: string,
-  options: WatchOptions & { timeout: number },
+  { key, among }: Watched,
+  { after, timeout, signal }: WatchOptions & { timeout: number },
 ): Promise<WakeUp | undefined> {
-  const startedAt = now();
+  const end = Deadline.after(timeout);
   try {
-    const event = await keys.watch(key, options);
-    if (event) return { by: 'event', index: event.index };
-    return now() - startedAt >= options.timeout * 1000 ? undefined : { by: 'failure' };
+    for (let from = after; ; ) {
+      const left = end.remaining / 1000;
+      const event = await keys.watch(key, { after: from, timeout: left, signal, recursive: among !== undefined });
+      if (!event) return end.passed ? undefined : { by: 'failure' };
+      const isRemoval = event.node.value === undefined;
+      // The removal of the directory, or of one above it, is reported with the key of that directory.
+      const concerns = isRemoval && (among?.has(event.node.key) || key.startsWith(event.node.key));
+      if (!among || concerns) return { by: 'event', index: event.index, isRemoval };
+      from = event.index;
+    }
   } catch (error) {
     if (!isTransient(error)) throw error;
     debug('watching %s: %s', key, error);

@@ -3,7 +3,7 @@ import { createDebug } from '../../debug.ts';
 import { EtcdCompareFailed, EtcdConnectionFailed, EtcdEventIndexCleared, EtcdKeyNotFound } from '../../errors.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
-import type { CallOptions, KeysApi, Node, RenewOptions } from '../keys-api.ts';
+import type { CallOptions, KeysApi, Node, Renewed, RenewOptions } from '../keys-api.ts';
 import { sequenceOf } from '../paths.ts';
 import { listingOf, type V2Entry, V2Queue } from './reading.ts';
 import { HEDGE_REMOVAL_AFTER, HISTORY_TIMEOUT } from './timing.ts';
@@ -51,7 +51,14 @@ export async function append(
 const found = new WeakMap<V2OwnEntry, V2OwnEntry | undefined>();
 
 /**
- * Renews an entry; never creates one. Each attempt expects the last known index, so that an attempt that the store carries out
+ * Writes an entry again with its TTL and an event; never creates one.
+ * @throws as {@link renew}
+ */
+export const announce = (keys: KeysApi, own: V2OwnEntry, options: CallOptions): Promise<V2OwnEntry> =>
+  rewrite(keys, own, own.granted, options, (key, write) => keys.set(key, write.prevValue, write));
+
+/**
+ * Renews an entry, without an event if the member supports that; never creates one. Each attempt expects the last known index, so that an attempt that the store carries out
  * late cannot undo a newer one.
  * @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value
  * @throws {EtcdClusterIdChanged} if another cluster answers
@@ -62,6 +69,18 @@ export async function renew(
   ttl: number | null,
   { timeout, ...options }: CallOptions & Pick<RenewOptions, 'timeout'>,
 ): Promise<V2OwnEntry> {
+  return rewrite(keys, own, ttl, options, (key, write) => keys.renew(key, { ...write, timeout }));
+}
+
+type Rewrite = CallOptions & { readonly prevValue: string; readonly prevIndex: number; readonly ttl: number | null };
+
+async function rewrite(
+  keys: KeysApi,
+  own: V2OwnEntry,
+  ttl: number | null,
+  options: CallOptions,
+  write: (key: string, options: Rewrite) => Promise<Renewed>,
+): Promise<V2OwnEntry> {
   let current = found.has(own) ? found.get(own) : own;
   for (;;) {
     if (!current) {
@@ -70,13 +89,7 @@ export async function renew(
     }
     try {
       const { key, value: prevValue, modifiedIndex: prevIndex } = current;
-      const { node, clusterId, sentAt, member } = await keys.renew(key, {
-        ...options,
-        timeout,
-        prevValue,
-        prevIndex,
-        ttl,
-      });
+      const { node, clusterId, sentAt, member } = await write(key, { ...options, prevValue, prevIndex, ttl });
       if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
       return { ...current, modifiedIndex: node.modifiedIndex, granted: ttl, sentAt, member };
     } catch (error) {

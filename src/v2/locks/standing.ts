@@ -1,12 +1,12 @@
 import { orAborted, type Source } from '../../cancellation.ts';
-import type { LockMode } from '../../recipe/entries/entry-value.ts';
+import { claimOf } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
-import { type Before, entriesBefore, nearestBlocking } from '../../recipe/rules.ts';
+import { type Before, entriesBefore, type Obstacle, obstacleOf } from '../../recipe/rules.ts';
 import type { Entry, Standing } from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
-import { ChangeWait } from './change-wait.ts';
+import { ChangeWait, type WakeUp } from './change-wait.ts';
 import { isUnbroken, type V2OwnEntry } from './entry.ts';
-import { readQueue, type V2Queue } from './reading.ts';
+import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { type Cause, hedgeReadAfter } from './timing.ts';
 
 /** Functions of a ticket that its {@link Standings} call. */
@@ -16,6 +16,8 @@ export interface TicketHooks {
   own(): V2OwnEntry;
   /** Returns the queue read right after the append: only once, and only if the own entry has not changed since. */
   fresh(): Promise<V2Queue | undefined>;
+  /** Writes the own entry again, with an event for those who watch it. Resolves to undefined if that has failed, for now. */
+  announce(signal: Source | undefined): Promise<V2OwnEntry | undefined>;
   /** Removes all other entries with the own value from the queue. */
   removeLeftovers(queue: V2Queue, signal: Source | undefined): Promise<void>;
 }
@@ -26,6 +28,10 @@ export class Standings {
   readonly #ticket: TicketHooks;
   readonly #wait: ChangeWait;
   #cause: Cause = 'event';
+  /** What the own entry waits for, as of the last listing. */
+  #obstacle: Obstacle<V2Entry> | undefined;
+  /** Whether the own entry was written again to say that it holds the lock. */
+  #isAnnounced = false;
   /** Index of the last listing: events after it are new. */
   #index = 0;
   /** Index of the last event: an older listing comes from a member that lags behind. */
@@ -38,7 +44,7 @@ export class Standings {
   }
 
   /** See {@link Ticket.standing}. */
-  async read(mode: LockMode, signal: Source | undefined): Promise<Standing> {
+  async read(signal: Source | undefined): Promise<Standing> {
     for (;;) {
       // An event shows that the member is up to date. After silence or a failed wait it may be stale, so read by quorum.
       const quorum = this.#cause !== 'event';
@@ -49,32 +55,63 @@ export class Standings {
       // Others may have held the lock between the removal and the re-creation of the own key.
       if (present && clusterId === own.clusterId && !(await isUnbroken(this.#keys, own, present, { signal })))
         throw lost(own, clusterId, 'its key was re-created, or has another value');
-      const behind = present && blockingEntry(entries, present, mode);
+      const obstacle = present && obstacleIn(entries, present);
       const isGone = !present || clusterId !== own.clusterId;
-      const isStale = isGone || (behind !== undefined && index < this.#eventIndex);
+      const isStale = isGone || (obstacle !== undefined && index < this.#eventIndex);
       if (isStale && !quorum) {
         this.doubt();
         continue;
       }
       if (isGone) throw lost(own, clusterId, 'its key is gone');
       this.#index = index;
-      if (!behind) this.end();
-      return { behind, fencingToken: own.rank, first: queue.first, ahead: () => entriesBefore(entries, own) };
+      this.#obstacle = obstacle;
+      if (!obstacle) this.end();
+      const standing = { fencingToken: own.rank, first: queue.first, ahead: () => entriesBefore(entries, own) };
+      if (obstacle) return { ...standing, behind: obstacle.nearest };
+      return { ...standing, behind: undefined, own: await this.#announce(entries, own, signal) };
     }
   }
 
   /** See {@link Ticket.changed}. */
   async changed(on: Entry, signal: Source | undefined): Promise<boolean> {
-    const ttl = this.#ticket.own().granted;
-    const woken = await this.#wait.changed(on.key, { after: this.#index, ttl, signal });
+    const woken = await this.#vacated(on, signal);
     this.#cause = woken.by;
     if (woken.by === 'event') this.#eventIndex = woken.index;
     return woken.by !== 'failure';
   }
 
+  /**
+   * Waits until the own entry may hold the lock. If only one of several entries must be gone, watches all of them. If more must be
+   * gone, waits for the nearest: its client writes it again once it holds the lock, and then only one must be gone.
+   */
+  async #vacated({ key }: Entry, signal: Source | undefined): Promise<WakeUp> {
+    const { among = [], count = 1 } = this.#obstacle ?? {};
+    const ttl = this.#ticket.own().granted;
+    let after = this.#index;
+    if (among.length <= 1 || count > 1) {
+      const woken = await this.#wait.changed({ key }, { after, ttl, signal });
+      if (count === 1 || woken.by !== 'event' || woken.isRemoval) return woken;
+      after = woken.index;
+    }
+    const keys = new Set(among.map((entry) => entry.key));
+    return this.#wait.changed({ key: this.#ticket.path, among: keys }, { after, ttl, signal });
+  }
+
   /** Makes all reads before the next wait quorum reads. */
   doubt(): void {
     this.#cause = 'failure';
+  }
+
+  /** Wakes the waiter right behind the own entry, which holds the lock now. Only a waiter with a limit needs that. */
+  async #announce(
+    entries: readonly V2Entry[],
+    own: V2OwnEntry,
+    signal: Source | undefined,
+  ): Promise<V2OwnEntry | undefined> {
+    if (this.#isAnnounced || claimOf(own.value).limit === undefined) return undefined;
+    if (!entries.some(({ value, rank }) => rank > own.rank && claimOf(value).limit !== undefined)) return undefined;
+    this.#isAnnounced = true;
+    return this.#ticket.announce(signal);
   }
 
   /** Ends the poll under way, if any. */
@@ -94,9 +131,9 @@ export class Standings {
 const byText: Before = (one, other) => one.key < other.key;
 
 /**
- * Returns the entry that the own one has to wait for, by number or by the text of the keys. Both orders agree for in-order names
+ * Returns what the own entry has to wait for, by number or by the text of the keys. Both orders agree for in-order names
  * since etcd 2.2, which have one width. They may differ if a leftover entry has a name of another width. An entry then holds the
  * lock only if nothing blocks it in either order, so that python-etcd, which sorts by text, never sees another holder.
  */
-export const blockingEntry = <E extends Entry>(entries: readonly E[], own: Entry, mode: LockMode): E | undefined =>
-  nearestBlocking(entries, own, mode) ?? nearestBlocking(entries, own, mode, byText);
+export const obstacleIn = <E extends Entry>(entries: readonly E[], own: Entry): Obstacle<E> | undefined =>
+  obstacleOf(entries, own) ?? obstacleOf(entries, own, byText);

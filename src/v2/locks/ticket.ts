@@ -2,7 +2,6 @@ import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
 import { failureOf, keepTrying, type Running, STOPPED, stopped } from '../../pending-work.ts';
-import type { LockMode } from '../../recipe/entries/entry-value.ts';
 import type {
   EnterOptions,
   Entry,
@@ -18,10 +17,11 @@ import type {
 import { Deadline, now } from '../../time.ts';
 import type { CallOptions, KeysApi } from '../keys-api.ts';
 import { hasFullWidth } from '../paths.ts';
-import { adopted, append, type RequestLimits, remove, renew, type V2OwnEntry, verify } from './entry.ts';
+import { adopted, announce, append, type RequestLimits, remove, renew, type V2OwnEntry, verify } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { Standings } from './standing.ts';
 import {
+  ANNOUNCE_WITHIN,
   enterTimeout,
   HEDGE_REMOVAL_AFTER,
   hedgeReadAfter,
@@ -33,6 +33,9 @@ import {
 import { UnclearAppends } from './unclear.ts';
 
 const debug = createDebug('lock');
+
+/** Abort reason of an announcement that takes too long. */
+const TOO_LATE = new Error('the announcement was not answered in time');
 
 /**
  * Tickets of this process that still remove keys in the background, by lock and value. A later ticket with the same value takes
@@ -102,15 +105,16 @@ export class V2Ticket implements Ticket {
     }
   }
 
-  async standing(mode: LockMode, { signal, latest = false }: StandingOptions): Promise<Standing> {
+  async standing({ signal, latest = false }: StandingOptions): Promise<Standing> {
     this.#standings ??= new Standings(this.#keys, {
       path: this.path,
       own: () => this.#own(),
       fresh: () => this.#takeFresh(),
+      announce: (ending) => this.#announce(ending),
       removeLeftovers: (queue, ending) => this.#removeLeftovers(queue, { signal: ending }),
     });
     if (latest) this.#standings.doubt();
-    return this.#standings.read(mode, signal);
+    return this.#standings.read(signal);
   }
 
   async changed(on: Entry, { signal }: StoreCall): Promise<boolean> {
@@ -140,6 +144,22 @@ export class V2Ticket implements Ticket {
       await this.#settle({ signal, background: this.#keys.cleanups.closing.aborted });
     } finally {
       this.#settleInBackground();
+    }
+  }
+
+  async #announce(signal: Source | undefined): Promise<V2OwnEntry | undefined> {
+    const own = this.#own();
+    const scope = new Scope(signal).abortAt(Deadline.after(ANNOUNCE_WITHIN), () => TOO_LATE);
+    try {
+      const announced = await announce(this.#keys, own, { signal: scope });
+      if (this.#entry === own) this.#update(announced);
+      return announced;
+    } catch (error) {
+      if (signal?.aborted || !(error === TOO_LATE || mayPass(error))) throw error;
+      debug('%s not announced: %s', own.key, error);
+      return undefined;
+    } finally {
+      scope.dispose();
     }
   }
 

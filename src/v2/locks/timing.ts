@@ -49,6 +49,12 @@ export const hedgeRenewalAfter = (ttl: number): Seconds => ttl / 12;
 /** Time until a removal is also sent to another member. Short, because waiters may wait for the removal. */
 export const HEDGE_REMOVAL_AFTER: Seconds = 0.5;
 
+/**
+ * Timeout for writing an entry again when it holds the lock. Short, because the hold begins after that. Without this write, the waiter
+ * behind the entry reads the queue after {@link longestSilence}.
+ */
+export const ANNOUNCE_WITHIN: Seconds = 1;
+
 /** Timeout for a past event. A member reports such an event at once, unless the member lags behind. */
 export const HISTORY_TIMEOUT: Seconds = 1;
 

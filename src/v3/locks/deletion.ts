@@ -1,5 +1,6 @@
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
+import type { Obstacle } from '../../recipe/rules.ts';
 import { Deadline } from '../../time.ts';
 import type { V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
@@ -8,7 +9,7 @@ import { longestSilence } from './timing.ts';
 const debug = createDebug('watch');
 
 export interface WaitOptions {
-  /** The revision of the read that showed the entry: later changes are not missed. */
+  /** The revision of the read that showed the entries: later changes are not missed. */
   readonly since: bigint;
   /** TTL of the own entry, in seconds; null: it never expires. */
   readonly ttl: number | null;
@@ -25,19 +26,41 @@ export type WaitEnd = 'change' | 'silence' | 'failure';
  * Waits until an entry is gone or may be gone.
  * @throws the reason of the signal
  */
-export async function untilDeleted(
+export const untilDeleted = (
   client: V3Client,
   { key, rawKey }: Pick<V3Entry, 'key' | 'rawKey'>,
+  options: WaitOptions,
+): Promise<WaitEnd> => endOf(key, options, (watch) => client.requests.changed(key, { rawKey, ...watch }));
+
+/**
+ * Waits until as many entries are gone as the obstacle says, or may be gone.
+ * @param path directory of the queue
+ * @throws the reason of the signal
+ */
+export function untilVacated(
+  client: V3Client,
+  path: string,
+  { among, count, nearest }: Obstacle<V3Entry>,
+  options: WaitOptions,
+): Promise<WaitEnd> {
+  if (among.length === 1) return untilDeleted(client, nearest, options);
+  const keys = among.map(({ key }) => key);
+  return endOf(path, options, (watch) => client.requests.vacated(path, { keys, count, ...watch }));
+}
+
+async function endOf(
+  watched: string,
   { since, ttl, signal }: WaitOptions,
+  begin: (watch: { from: bigint; signal: Source }) => Promise<void>,
 ): Promise<WaitEnd> {
   const over = new Scope(signal).abortAt(Deadline.after(longestSilence(ttl)), () => SILENT);
   try {
-    await client.requests.changed(key, { rawKey, from: since + 1n, signal: over });
+    await begin({ from: since + 1n, signal: over });
     return 'change';
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
     if (error === SILENT) return 'silence';
-    debug('watch of %s failed: %s', key, error);
+    debug('watch of %s failed: %s', watched, error);
     return 'failure';
   } finally {
     over.dispose();

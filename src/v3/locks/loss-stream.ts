@@ -105,7 +105,7 @@ export class LossStream {
     };
     try {
       await requests.watch(
-        [...keys].map((key) => watchDeletion(encodeBytes(key), revision + 1n)),
+        [...keys].map((key) => watchDeletion({ key: encodeBytes(key) }, revision + 1n)),
         { ...call, until },
       );
     } finally {

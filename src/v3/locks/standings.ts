@@ -1,12 +1,12 @@
 import type { Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import type { LockMode } from '../../recipe/entries/entry-value.ts';
+import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
-import { entriesBefore, nearestBlocking } from '../../recipe/rules.ts';
+import { entriesBefore, type Obstacle, obstacleOf, onlyBehind } from '../../recipe/rules.ts';
 import type { Entry, OwnEntry, Standing, StandingOptions } from '../../recipe/store.ts';
 import type { Appended, Glance, Listing, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
-import { untilDeleted } from './deletion.ts';
+import { untilVacated } from './deletion.ts';
 import { inOrder, isDirectly } from './reading.ts';
 import { hedgeReadAfter } from './timing.ts';
 
@@ -36,8 +36,8 @@ export class Standings {
   readonly #path: string;
   /** The answer to the append. With it, the first standing needs no read. */
   #fresh: Appended | undefined;
-  /** The entry waited for, and the revision of the read that showed it. */
-  #behind: { readonly entry: V3Entry; readonly revision: bigint } | undefined;
+  /** What the own entry waits for, and the revision of the read that showed it. */
+  #behind: { readonly obstacle: Obstacle<V3Entry>; readonly revision: bigint } | undefined;
   /** Rank of the entry whose watch has last ended with a change. */
   #changed: bigint | undefined;
   /** Whether the last wait ended without an event for so long that its member may be down. */
@@ -62,24 +62,27 @@ export class Standings {
   }
 
   /** See {@link Ticket.standing}. */
-  async read(own: OwnEntry, mode: LockMode, { signal, latest }: StandingOptions): Promise<Standing> {
+  async read(own: OwnEntry, { signal, latest }: StandingOptions): Promise<Standing> {
     const fresh = latest ? undefined : this.#fresh;
     this.#fresh = undefined;
     const call = { signal, attemptTimeout: hedgeReadAfter(own.granted, this.#wasSilent) };
     this.#wasSilent = false;
-    return (mode === 'exclusive' && (await this.#behindOne(own, fresh, call))) || this.#inQueue(own, mode, fresh, call);
+    return (
+      (isAlone(claimOf(own.value)) && (await this.#behindOne(own, fresh, call))) || this.#inQueue(own, fresh, call)
+    );
   }
 
   /** See {@link Ticket.changed}. */
   async changed(ttl: number | null, signal: Source | undefined): Promise<boolean> {
     if (!this.#behind) return true;
-    const { entry, revision } = this.#behind;
-    const end = await untilDeleted(this.#client, entry, { since: revision, ttl, signal });
+    const { obstacle, revision } = this.#behind;
+    const { nearest, among } = obstacle;
+    const end = await untilVacated(this.#client, this.#path, obstacle, { since: revision, ttl, signal });
     this.#wasSilent = end === 'silence';
     if (end !== 'change') return end === 'silence';
     // A watch of this entry has ended before, but the entry still exists: make the caller pause, in case this repeats.
-    const isRepeated = this.#changed === entry.rank;
-    this.#changed = entry.rank;
+    const isRepeated = among.length === 1 && this.#changed === nearest.rank;
+    this.#changed = nearest.rank;
     return !isRepeated;
   }
 
@@ -95,30 +98,30 @@ export class Standings {
     if (!before) return this.#stand(own, undefined, glance, { first: undefined, position: 1 });
     if (!isDirectly(this.#path, before.key)) return undefined;
     const first = await this.#first(call);
-    return this.#stand(own, before, glance, { first, position: known?.count });
+    return this.#stand(own, onlyBehind(before), glance, { first, position: known?.count });
   }
 
-  async #inQueue(own: OwnEntry, mode: LockMode, fresh: Appended | undefined, call: CallOptions): Promise<Standing> {
+  async #inQueue(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing> {
     const { requests } = this.#client;
     const listing = fresh?.all ? { ...fresh, entries: fresh.all } : await requests.read(this.#path, call);
     const entries = listing.entries.filter(({ key }) => isDirectly(this.#path, key));
     const present = entries.find(({ key }) => key === own.key);
     checkPresent(own, { clusterId: listing.clusterId, own: present });
-    const behind = present && nearestBlocking(entries, present, mode);
-    const first = behind ? await this.#first(call) : inOrder(entries)[0];
-    return this.#stand(own, behind, listing, { first, ahead: () => entriesBefore(entries, present ?? own) });
+    const obstacle = present && obstacleOf(entries, present);
+    const first = obstacle ? await this.#first(call) : inOrder(entries)[0];
+    return this.#stand(own, obstacle, listing, { first, ahead: () => entriesBefore(entries, present ?? own) });
   }
 
   #stand(
     { rank }: OwnEntry,
-    behind: V3Entry | undefined,
+    obstacle: Obstacle<V3Entry> | undefined,
     { revision }: Glance | Listing,
     about: Pick<Standing, 'first' | 'ahead' | 'position'>,
   ): Standing {
-    this.#behind = behind && { entry: behind, revision };
-    if (behind) return { behind, fencingToken: revision, ...about };
+    this.#behind = obstacle && { obstacle, revision };
+    if (obstacle) return { behind: obstacle.nearest, fencingToken: revision, ...about };
     if (this.#token?.rank !== rank) this.#token = { rank, token: revision };
-    return { behind, fencingToken: this.#token.token, ...about };
+    return { behind: undefined, fencingToken: this.#token.token, ...about };
   }
 
   /** Returns the entry that is served first, for messages: undefined if it cannot be read. */

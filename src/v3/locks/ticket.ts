@@ -2,7 +2,7 @@ import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
 import { failureOf, keepTrying, type Running, stopped } from '../../pending-work.ts';
-import { isShared, type LockMode } from '../../recipe/entries/entry-value.ts';
+import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import type {
   EnterOptions,
@@ -129,9 +129,9 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#found(own, clusterId);
   }
 
-  async standing(mode: LockMode, options: StandingOptions): Promise<Standing> {
+  async standing(options: StandingOptions): Promise<Standing> {
     try {
-      return await this.#standings.read(this.#required(), mode, options);
+      return await this.#standings.read(this.#required(), options);
     } catch (error) {
       throw this.#noted(error);
     }
@@ -225,8 +225,8 @@ export class V3Ticket implements Ticket, Tenant {
     const old = other instanceof V3Ticket && other.isReplaceable ? other : undefined;
     let appended: Appended;
     try {
-      // A shared entry may hold the lock together with the entries before it, so the whole queue is needed.
-      const whole = isShared(this.value);
+      // The entry may hold the lock together with the entries before it, so the whole queue is needed.
+      const whole = !isAlone(claimOf(this.value));
       const own = {
         value: this.value,
         lease: lease?.id,

@@ -3,7 +3,7 @@ import { EtcdLockExpired } from '../../../src/errors.ts';
 import { keepTrying, type PendingWork, type Running, stopped } from '../../../src/pending-work.ts';
 import { lost } from '../../../src/recipe/entries/lost.ts';
 import { checkName } from '../../../src/recipe/option-checks.ts';
-import { entriesBefore, nearestBlocking } from '../../../src/recipe/rules.ts';
+import { entriesBefore, type Obstacle, obstacleOf } from '../../../src/recipe/rules.ts';
 import type {
   Entry,
   LeaveOptions,
@@ -64,6 +64,8 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
   let last: OwnEntry | undefined;
   /** The queue right after the append. With it the first standing needs no read. */
   let appended: readonly Entry[] | undefined;
+  /** What the last standing has shown. */
+  let obstacle: Obstacle | undefined;
 
   const isOwn = (other: Entry): boolean => other.key === entry?.key && other.value === value;
   const loss = (): Error =>
@@ -124,20 +126,24 @@ function ticketFor(client: MemoryClient, path: string, value: string): Ticket {
       await stopped(releases.get(id));
       return own(found, null, Number.NEGATIVE_INFINITY);
     },
-    async standing(mode, { signal, latest }) {
+    async standing({ signal, latest }) {
       const entries = (!latest && appended) || (await client.read(path, { signal }));
       appended = undefined;
       const present = entries.find(isOwn);
       if (!present) throw loss();
+      obstacle = obstacleOf(entries, present);
       return {
-        behind: nearestBlocking(entries, present, mode),
+        behind: obstacle?.nearest,
         fencingToken: present.rank,
         first: entries[0],
         ahead: () => entriesBefore(entries, present),
       };
     },
-    async changed(on, call) {
-      await client.changed(on.key, on.value, call);
+    async changed(on, { signal }) {
+      const over = new Scope(signal);
+      const changes = (obstacle?.among ?? [on]).map((one) => client.changed(one.key, one.value, { signal: over }));
+      await Promise.race(changes).finally(() => over.abort('one has changed'));
+      await Promise.allSettled(changes);
       return true;
     },
     async renew(call) {

@@ -25,6 +25,7 @@ export function v3StoreClient(etcd: string, client = new V3Client({ endpoints: e
       delete: 'remove',
       remove: 'remove',
       changed: 'wait',
+      vacated: 'wait',
     }),
   };
 }

@@ -62,7 +62,7 @@ function setUp() {
   const call = new AbortController();
   const watch = new ChangeWait({ watch: poll });
   const wait = (after: number, key = '/k', ttl: number | null = TTL) =>
-    watch.changed(key, { after, ttl, signal: call.signal });
+    watch.changed({ key }, { after, ttl, signal: call.signal });
   const latest = (): Poll => polls.at(-1) as Poll;
   return { polls, latest, call, watch, wait };
 }
@@ -86,7 +86,7 @@ test('a silent wait ends early enough to ask three members for the queue within 
   // The new poll starts at the index of the listing.
   expect(latest()).toMatchObject({ after: 6, timeout: 10 });
   latest().change(7);
-  expect(await next).toEqual({ by: 'event', index: 7 });
+  expect(await next).toEqual({ by: 'event', index: 7, isRemoval: true });
 });
 
 test.each([
@@ -113,7 +113,7 @@ test('an event that came while the queue was read ends the next wait', async () 
   const { polls, latest, wait } = setUp();
   await after(SILENCE, wait(5));
   latest().change(7);
-  expect(await wait(6)).toEqual({ by: 'event', index: 7 });
+  expect(await wait(6)).toEqual({ by: 'event', index: 7, isRemoval: true });
   expect(polls).toHaveLength(1);
 });
 
@@ -125,14 +125,14 @@ test('an event that the listing has shown does not end the next wait', async () 
   expect(await after(1, waiting)).toBe('waits');
   expect(polls).toHaveLength(2);
   latest().change(8);
-  expect(await waiting).toEqual({ by: 'event', index: 8 });
+  expect(await waiting).toEqual({ by: 'event', index: 8, isRemoval: true });
 });
 
 test('an event older than the requested ones ends the wait, so that a faulty store causes no busy loop of polls', async () => {
   const { polls, latest, wait } = setUp();
   const waiting = wait(5);
   latest().change(5);
-  expect(await waiting).toEqual({ by: 'event', index: 5 });
+  expect(await waiting).toEqual({ by: 'event', index: 5, isRemoval: true });
   expect(polls).toHaveLength(1);
 });
 
@@ -152,7 +152,7 @@ test('a wait for another key ends the old poll and starts a new one', async () =
   expect(polls.map(({ isOpen }) => isOpen())).toEqual([false, true]);
   expect(latest()).toMatchObject({ key: '/other', after: 6 });
   latest().change(7);
-  expect(await waiting).toEqual({ by: 'event', index: 7 });
+  expect(await waiting).toEqual({ by: 'event', index: 7, isRemoval: true });
 });
 
 test('a poll that fails for a moment while the queue is read ends the next wait with `trouble`', async () => {

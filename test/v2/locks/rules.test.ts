@@ -1,26 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isShared, type LockMode } from '../../../src/recipe/entries/entry-value.ts';
-import { blocks } from '../../../src/recipe/rules.ts';
+import { isShared } from '../../../src/recipe/entries/entry-value.ts';
 import type { Node } from '../../../src/v2/keys-api.ts';
 import { entriesAmong, type V2Entry } from '../../../src/v2/locks/reading.ts';
-import { blockingEntry } from '../../../src/v2/locks/standing.ts';
+import { obstacleIn } from '../../../src/v2/locks/standing.ts';
 
 const DIR = '/_locks/x';
 
 type Decision = { readonly state: 'held' } | { readonly state: 'wait'; readonly on: V2Entry };
-type Rule = (entries: readonly V2Entry[], ownKey: string) => Decision;
 
-const ruleOf =
-  (mode: LockMode): Rule =>
-  (entries, ownKey) => {
-    const own = entries.find(({ key }) => key === ownKey) ?? expect.unreachable();
-    const on = blockingEntry(entries, own, mode);
-    return on ? { state: 'wait', on } : { state: 'held' };
-  };
-
-const exclusive = ruleOf('exclusive');
-const shared = ruleOf('shared');
+function decide(entries: readonly V2Entry[], ownKey: string): Decision {
+  const own = entries.find(({ key }) => key === ownKey) ?? expect.unreachable();
+  const on = obstacleIn(entries, own)?.nearest;
+  return on ? { state: 'wait', on } : { state: 'held' };
+}
 
 const file = (name: string, value = 'v'): Node => ({
   key: `${DIR}/${name}`,
@@ -58,7 +51,7 @@ const queues = fc.tuple(ours, foreign).chain(([numbers, others]) => {
 });
 
 const decideAll = (entries: readonly V2Entry[], own: readonly string[]): Map<string, Decision> =>
-  new Map(own.map((key) => [key, exclusive(entries, key)]));
+  new Map(own.map((key) => [key, decide(entries, key)]));
 
 test('an entry that has expired and is not removed yet has no time left, although etcd leaves out its TTL', () => {
   const [expired] = listing([{ ...file(wide(4n)), expiration: '2026-01-01T00:00:00Z' }]);
@@ -131,19 +124,19 @@ describe('the exclusive rule, for any set of entries, foreign keys and directori
 
   test('makes each waiter wait for the nearest entry before its own', () => {
     const entries = listing([file(wide(7n)), file(wide(3n)), file(wide(5n))]);
-    expect(exclusive(entries, `${DIR}/${wide(7n)}`)).toMatchObject({ state: 'wait', on: { rank: 5n } });
-    expect(exclusive(entries, `${DIR}/${wide(5n)}`)).toMatchObject({ state: 'wait', on: { rank: 3n } });
-    expect(exclusive(entries, `${DIR}/${wide(3n)}`)).toEqual({ state: 'held' });
+    expect(decide(entries, `${DIR}/${wide(7n)}`)).toMatchObject({ state: 'wait', on: { rank: 5n } });
+    expect(decide(entries, `${DIR}/${wide(5n)}`)).toMatchObject({ state: 'wait', on: { rank: 3n } });
+    expect(decide(entries, `${DIR}/${wide(3n)}`)).toEqual({ state: 'held' });
   });
 
   test('makes an entry wait for a lower number without padding (etcd before 2.2), even if that is last in text order', () => {
     const entries = listing([file('9'), file(wide(50n))]);
-    expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { key: `${DIR}/9` } });
+    expect(decide(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { key: `${DIR}/9` } });
   });
 
   test('makes an entry wait for a higher number that is first in text order, because python-etcd takes that for the holder', () => {
     const entries = listing([file('000000000000000000000099'), file(wide(50n))]);
-    expect(exclusive(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { rank: 99n } });
+    expect(decide(entries, `${DIR}/${wide(50n)}`)).toMatchObject({ state: 'wait', on: { rank: 99n } });
   });
 });
 
@@ -156,9 +149,7 @@ const mixed = queues.chain(({ entries, own }) =>
 );
 
 const decideMixed = (entries: readonly V2Entry[], own: readonly string[]) =>
-  entries
-    .filter(({ key }) => own.includes(key))
-    .map((entry) => ({ entry, decision: (isShared(entry.value) ? shared : exclusive)(entries, entry.key) }));
+  entries.filter(({ key }) => own.includes(key)).map((entry) => ({ entry, decision: decide(entries, entry.key) }));
 
 describe('the rules for readers and writers, for any set of entries', () => {
   test('let no other contender hold together with a writer', () => {
@@ -186,8 +177,8 @@ describe('the rules for readers and writers, for any set of entries', () => {
       fc.property(mixed, ({ entries, own }) => {
         const decisions = new Map(decideMixed(entries, own).map(({ entry, decision }) => [entry.key, decision]));
         for (const [start, decision] of decisions) {
-          const mode = isShared(entries.find(({ key }) => key === start)?.value ?? '') ? 'shared' : 'exclusive';
-          if (decision.state === 'wait') expect(blocks(decision.on, mode)).toBe(true);
+          const isReader = isShared(entries.find(({ key }) => key === start)?.value ?? '');
+          if (decision.state === 'wait' && isReader) expect(isShared(decision.on.value)).toBe(false);
           const seen = new Set<string>();
           for (let key: string | undefined = start; key !== undefined; ) {
             expect(seen).not.toContain(key);

@@ -1,7 +1,7 @@
 import { EtcdKeyNotFound } from '../../../errors.ts';
 import { isBridged, isTwin } from '../../../recipe/entries/bridged-value.ts';
-import { isShared, type LockMode } from '../../../recipe/entries/entry-value.ts';
-import { holdersAmong, nearestBlocking } from '../../../recipe/rules.ts';
+import { claimOf } from '../../../recipe/entries/entry-value.ts';
+import { holdersAmong, obstacleOf } from '../../../recipe/rules.ts';
 import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import type { GetOptions, Node, Snapshot } from '../../../v2/keys-api.ts';
@@ -183,18 +183,16 @@ function withoutTwin(onV3: readonly V3Entry[], onV2: readonly V2Entry[]): V3Entr
 
 /** Returns the entries that hold the lock on v2, and whose clients use a bridge to both stores. */
 function headsOf(onV2: readonly V2Entry[]): V2Entry[] {
-  const entries = inOrder(onV2).map((entry) => ({ ...entry, mode: modeOf(entry) }));
+  const entries = inOrder(onV2).map((entry) => ({ ...entry, ...claimOf(entry.value) }));
   return holdersAmong(entries).filter(({ value }) => isBridged(value));
 }
-
-const modeOf = ({ value }: Pick<V2Entry, 'value'>): LockMode => (isShared(value) ? 'shared' : 'exclusive');
 
 /** Returns what blocks the first of these entries that is blocked on v3, and the entry before that one. */
 function blockerOf(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): Pick<Settled, 'blocker' | 'before'> {
   const entries = [...onV3.values()];
   for (const [index, head] of heads.entries()) {
     const twin = onV3.get(head.key);
-    const blocker = twin && nearestBlocking(entries, twin, modeOf(head));
+    const blocker = twin && obstacleOf(entries, twin)?.nearest;
     if (blocker) return { blocker, before: heads[index - 1]?.key };
   }
   return { blocker: undefined, before: undefined };
