@@ -14,6 +14,7 @@ export {
   EtcdKeysLeft,
   EtcdLockExpired,
   EtcdLockHeld,
+  EtcdLockLimitDiffers,
   EtcdLockLost,
   EtcdLockReleased,
   EtcdStaleToken,

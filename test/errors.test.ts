@@ -31,6 +31,7 @@ const classes: [keyof typeof errors, string, new (...args: never[]) => Error][] 
   ['EtcdKeysLeft', 'ETCD_KEYS_LEFT', EtcdException],
   ['EtcdLockExpired', 'ETCD_LOCK_EXPIRED', EtcdException],
   ['EtcdLockHeld', 'ETCD_LOCK_HELD', EtcdException],
+  ['EtcdLockLimitDiffers', 'ETCD_LOCK_LIMIT_DIFFERS', EtcdException],
   ['EtcdLockReleased', 'ETCD_LOCK_RELEASED', EtcdException],
   ['EtcdLockLost', 'ETCD_LOCK_LOST', EtcdException],
   ['EtcdStaleToken', 'ETCD_STALE_TOKEN', EtcdException],
@@ -81,6 +82,7 @@ test('errors about a lock have the holder of the lock if it is known', () => {
   expect(new errors.EtcdLockExpired('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why').holder).toBeUndefined();
   expect(new errors.EtcdLockHeld('why', { holder }).holder).toBe(holder);
+  expect(new errors.EtcdLockLimitDiffers('why', { holder }).holder).toBe(holder);
 });
 
 test('the error for a stale token has that token and the highest one', () => {

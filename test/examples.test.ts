@@ -83,6 +83,17 @@ test('the database in fencing.mjs rejects a holder that has not noticed the loss
   expect(result).toEqual(['the report was written by the next holder']);
 });
 
+test('semaphore.mjs never runs more than two workers at a time, and each of them once', async () => {
+  const lines = await run('semaphore.mjs');
+  let running = 0;
+  for (const line of lines) {
+    running += line.endsWith('begins') ? 1 : -1;
+    expect(running).toBeLessThanOrEqual(2);
+  }
+  const done = lines.filter((line) => line.endsWith('is done')).toSorted();
+  expect(done).toEqual(['a.mov', 'b.mov', 'c.mov', 'd.mov'].map((video) => `${video} is done`));
+});
+
 test('the writer in readers-and-writers.mjs runs alone, after the earlier readers and before the later one', async () => {
   const lines = await run('readers-and-writers.mjs');
   expect(lines.slice(0, 4).sort()).toEqual([

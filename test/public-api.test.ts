@@ -14,6 +14,7 @@ const VALUES = [
   'EtcdKeysLeft',
   'EtcdLockExpired',
   'EtcdLockHeld',
+  'EtcdLockLimitDiffers',
   'EtcdLockLost',
   'EtcdLockReleased',
   'EtcdStaleToken',

@@ -55,6 +55,7 @@ function lockJson({ name, entries }: LockQueue, index: number) {
   return {
     name,
     mode: holders[0]?.mode,
+    limit: holders[0]?.limit ?? null,
     holders: holders.map((entry) => entryJson(entry, index)),
     waiters: entries.length - holders.length,
   };

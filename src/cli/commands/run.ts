@@ -24,6 +24,7 @@ import { complain, remark } from '../streams.ts';
 
 interface Flags {
   readonly shared?: boolean;
+  readonly limit?: number;
   readonly ttl: number;
   readonly timeout: number;
   readonly ifAvailable?: boolean;
@@ -95,6 +96,14 @@ export function runCommand(): Command {
     .argument('<name>', 'name of the lock')
     .argument('<command...>', 'command to run, without a shell')
     .option('--shared', 'hold the lock together with others that use --shared')
+    .addOption(
+      new Option(
+        '-n, --limit <count>',
+        'how many may hold the lock at the same time. All must use the same limit; others without it hold the lock alone',
+      )
+        .argParser(number)
+        .conflicts('shared'),
+    )
     .option('--ttl <seconds>', 'lease in seconds: how long a crashed holder blocks others', number, 30)
     .option('--timeout <seconds>', 'maximum seconds to wait for the lock; 0: no limit', number, 0)
     .addOption(new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout'))
@@ -131,6 +140,7 @@ export function runCommand(): Command {
         'etcd-v2-lock run index --shared --timeout 60 -- search "some words"',
         'run at the same time as others that use --shared',
       ],
+      ['etcd-v2-lock run encoder --limit 3 -- ./encode.sh video.mov', 'run on at most three hosts at the same time'],
     ],
   });
 }
@@ -186,6 +196,7 @@ function check(command: string): void {
 /** Returns the request for the lock. It has no `maxHold`, because the lock must stay held until the command has been stopped. */
 function requestOf({
   shared = false,
+  limit,
   ttl,
   timeout,
   ifAvailable = false,
@@ -193,7 +204,7 @@ function requestOf({
   label,
   holdAtLeast,
 }: Flags): HoldOptions {
-  return { mode: shared ? 'shared' : 'exclusive', ttl, timeout, ifAvailable, identity, label, holdAtLeast };
+  return { mode: shared ? 'shared' : 'exclusive', limit, ttl, timeout, ifAvailable, identity, label, holdAtLeast };
 }
 
 const verbosityOf = ({ verbose, quiet }: Flags): Verbosity => (quiet ? 'quiet' : verbose ? 'verbose' : 'normal');

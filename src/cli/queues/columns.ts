@@ -1,10 +1,11 @@
 /** The columns of the commands that show entries. */
+import { claimText } from '../../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
 import { changesSince, type LockQueue, lastPart, type ParsedEntry } from '../../recipe/survey.ts';
 import type { Column } from '../table.ts';
 import { fullOwnerOf, ownerOf, ttlText } from './show.ts';
 
-const MODE = { heading: 'MODE', about: '"exclusive" or "shared"' };
+const MODE = { heading: 'MODE', about: '"exclusive", "shared", or "limit" with the number of holders' };
 const TTL = { heading: 'TTL', about: 'seconds until the entry expires, unless renewed' };
 const CHANGES_AGO = {
   heading: 'CHANGES AGO',
@@ -39,7 +40,7 @@ export const lockColumns: readonly Column<LockRow>[] = [
     cell: ({ first, holders }) => ownerOf(first) + (holders.length === 1 ? '' : ` and ${holders.length - 1} more`),
     yields: 2,
   },
-  { ...MODE, cell: ({ first }) => first.mode },
+  { ...MODE, cell: ({ first }) => claimText(first) },
   {
     heading: 'WAITERS',
     about: 'number of waiters',
@@ -66,10 +67,10 @@ export const entryColumns: readonly Column<EntryRow>[] = [
   { heading: '#', about: 'position in the queue', cell: ({ position }) => String(position) },
   {
     heading: 'STATE',
-    about: '"holds" or "waits"; several shared entries can hold the lock together',
+    about: '"holds" or "waits"; several entries that are shared or have a limit can hold the lock together',
     cell: ({ state }) => state,
   },
-  { ...MODE, cell: ({ entry }) => entry.mode },
+  { ...MODE, cell: ({ entry }) => claimText(entry) },
   {
     heading: 'IDENTITY',
     about: 'identity of the client that added the entry, or "-"',
@@ -111,7 +112,7 @@ export const eventColumns: readonly Column<EventRow>[] = [
     yields: 3,
     keeps: 'end',
   },
-  { ...MODE, cell: ({ entry }) => entry.mode, yields: 2 },
+  { ...MODE, cell: ({ entry }) => claimText(entry), yields: 2 },
   {
     heading: 'CLIENT',
     about: 'identity and label of the client that added the entry, if it has them, and uuid',

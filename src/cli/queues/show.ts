@@ -1,4 +1,4 @@
-import { type EntryValue, namesOf } from '../../recipe/entries/entry-value.ts';
+import { type Claim, claimText, type EntryValue, namesOf } from '../../recipe/entries/entry-value.ts';
 import { changesSince, type ParsedEntry } from '../../recipe/survey.ts';
 
 /** An entry as printed with `--json`; missing values are null. */
@@ -6,6 +6,7 @@ export interface EntryJson {
   readonly name: string;
   readonly key: string;
   readonly mode: string;
+  readonly limit: number | null;
   readonly identity: string | null;
   readonly label: string | null;
   readonly uuid: string;
@@ -15,12 +16,12 @@ export interface EntryJson {
 }
 
 export function entryJson(entry: ParsedEntry, index: number): EntryJson {
-  const { name, key, mode, identity = null, label = null, uuid, ttl = null } = entry;
-  return { name, key, mode, identity, label, uuid, ttl, changesAgo: changesSince(entry, index) ?? null };
+  const { name, key, mode, limit = null, identity = null, label = null, uuid, ttl = null } = entry;
+  return { name, key, mode, limit, identity, label, uuid, ttl, changesAgo: changesSince(entry, index) ?? null };
 }
 
 /** Returns the name under which the output shows the client of an entry: the identity, else the label, else the uuid. */
-export const ownerOf = (entry: Omit<EntryValue, 'mode'>): string => namesOf(entry)[0];
+export const ownerOf = (entry: Omit<EntryValue, keyof Claim>): string => namesOf(entry)[0];
 
 /** Returns the names of the client of an entry: the identity and the label, if any, and the uuid. */
 export function fullOwnerOf(entry: ParsedEntry): string {
@@ -32,7 +33,7 @@ export const ttlText = (ttl: number | undefined): string => (ttl === undefined ?
 
 /** Returns an entry as one line of text. */
 export const describe = (entry: ParsedEntry): string =>
-  `${entry.key}: ${entry.mode}, ${fullOwnerOf(entry)}, ${ttlText(entry.ttl)}`;
+  `${entry.key}: ${claimText(entry)}, ${fullOwnerOf(entry)}, ${ttlText(entry.ttl)}`;
 
 /** Help text for commands that show entries. */
 export const ABOUT_PYTHON_ETCD = `Entries of python-etcd are exclusive and have a uuid, but no identity and no label. Exclusive entries of this package
