@@ -50,7 +50,7 @@ describe('in the guide to LockManager', () => {
   });
 
   test('the table of options lists those of a request and those of the manager alone', () => {
-    expect(byRequest).toEqual(['mode', 'ifAvailable', 'signal', 'reentrant']);
+    expect(byRequest).toEqual(['mode', 'limit', 'ifAvailable', 'signal', 'reentrant']);
     expect(byManager).toEqual(['timeout', 'ttl', 'identity', 'label', 'holdAtLeast', 'maxHold', 'margin']);
   });
 

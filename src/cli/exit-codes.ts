@@ -2,6 +2,7 @@ import { constants } from 'node:os';
 import {
   EtcdConnectionFailed,
   EtcdInsufficientPermissions,
+  EtcdLockLimitDiffers,
   EtcdLockLost,
   EtcdTlsFailed,
   EtcdUnusableAnswer,
@@ -87,6 +88,7 @@ const codes = [
   [EtcdUnusableAnswer, ExitCode.unreachable],
   [EtcdInsufficientPermissions, ExitCode.refused],
   [EtcdLockLost, ExitCode.lost],
+  [EtcdLockLimitDiffers, ExitCode.usage],
 ] as const;
 
 /** Returns the exit code for an error; 125 if no other code applies. */

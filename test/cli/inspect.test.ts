@@ -47,6 +47,19 @@ test('inspect shows several shared holders', async () => {
   ]);
 });
 
+test('inspect shows the holders of a semaphore with their limit', async () => {
+  const name = useLockName();
+  for (const value of ['limit:2:u1', 'limit:2:u2', 'limit:2:u3', 'u4']) await enqueue(name, value);
+  const { entries } = await askJson<Inspected>(['inspect', name]);
+  expect(entries).toMatchObject([
+    { uuid: 'u1', state: 'holds', mode: 'exclusive', limit: 2 },
+    { uuid: 'u2', state: 'holds', mode: 'exclusive', limit: 2 },
+    { uuid: 'u3', state: 'waits', mode: 'exclusive', limit: 2 },
+    { uuid: 'u4', state: 'waits', mode: 'exclusive', limit: null },
+  ]);
+  expect((await ask(['inspect', name])).stdout).toMatch(/^1 +holds +limit 2 /m);
+});
+
 test('inspect reports entries without TTL, keys that are not entries, and entries without a value', async () => {
   const name = useLockName();
   const key = await enqueue(name, 'u\n1', { ttl: '' });

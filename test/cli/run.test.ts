@@ -109,6 +109,17 @@ describe('a command under a lock', () => {
     expect(await run(name, '--if-available', '--', 'true')).toMatchObject({ code: 1 });
   });
 
+  test('runs at the same time as others with the same --limit, as many as it says', async () => {
+    const name = freshName();
+    const jobs = [witness(0), witness(0)];
+    for (const job of jobs) startRun(name, '--limit', '2', '--', ...job.command);
+    for (const job of jobs) await job.begun();
+    expect((await queueOn(name)).map(({ value }) => value.slice(0, 8))).toEqual(['limit:2:', 'limit:2:']);
+    expect(await run(name, '-n', '2', '--if-available', '--', 'true')).toMatchObject({ code: 1, stderr: '' });
+    const { code, stderr } = await run(name, '-n', '3', '--', 'true');
+    expect({ code, stderr }).toMatchObject({ code: 64, stderr: expect.stringContaining('limit must be 2, as for ') });
+  });
+
   test.each<[string, string[], (pid?: number) => string]>([
     ['its host name and process id as label', [], (pid) => `@${encodeURIComponent(`${hostname()}:${pid}`)}`],
     ['the label of --label, encoded', ['--label', 'a:b\n'], () => '@a%3Ab%0A'],
