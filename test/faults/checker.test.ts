@@ -11,6 +11,13 @@ const held = (at: number, who: string, token: string, mode?: 'shared', until?: n
   ...(mode && { mode }),
   ...(until !== undefined && { until }),
 });
+const limited = (at: number, who: string, token: string, limit: number): Event => ({
+  at,
+  who,
+  kind: 'held',
+  token,
+  limit,
+});
 const lost = (at: number, who: string, token: string): Event => ({ at, who, kind: 'lost', token });
 const released = (at: number, who: string, token: string): Event => ({ at, who, kind: 'released', token });
 const died = (at: number, who: string): Event => ({ at, who, kind: 'died' });
@@ -32,6 +39,10 @@ describe('judge() accepts a history', () => {
     ['where a loss is reported before the next hold', [held(0, 'a', '1'), lost(5, 'a', '1'), held(6, 'b', '2')]],
     ['whose events are in any order', [held(6, 'b', '2'), released(5, 'a', '1'), held(0, 'a', '1')]],
     ['where two shared holds overlap', [held(0, 'a', '2', 'shared'), held(1, 'b', '1', 'shared')]],
+    [
+      'where as many holds overlap as their limit says',
+      [limited(0, 'a', '2', 2), limited(1, 'b', '1', 2), released(5, 'a', '2'), limited(5, 'c', '3', 2)],
+    ],
     ['where one contender holds again and again', [held(0, 'a', '1'), released(1, 'a', '1'), held(2, 'a', '2')]],
     ['where every request has an outcome', [asks(0, 'a'), held(1, 'a', '1'), asks(2, 'b'), failed(3, 'b')]],
   ])('%s', (_, history) => {
@@ -87,6 +98,17 @@ describe('judge() rejects a history', () => {
   ])('%s', (_, history) => {
     const { overlaps } = judge(history);
     expect(overlaps).toMatchObject([[{ token: 1n }, { token: 2n }]]);
+  });
+
+  test.each<[string, Event[]]>([
+    [
+      'where more holds overlap than their limit says',
+      [limited(0, 'a', '1', 2), limited(1, 'b', '2', 2), limited(2, 'c', '3', 2)],
+    ],
+    ['where a hold with a limit begins during an exclusive hold', [held(0, 'a', '1'), limited(1, 'b', '2', 2)]],
+    ['where an exclusive hold begins during one with a limit', [limited(0, 'a', '1', 2), held(1, 'b', '2')]],
+  ])('%s', (_, history) => {
+    expect(judge(history).overlaps).toHaveLength(1);
   });
 
   test.each([

@@ -22,14 +22,32 @@ export function judge(history: readonly Event[], stops: readonly Stop[] = []): V
   const overlaps: [Hold, Hold][] = [];
   const disorder: [Hold, Hold][] = [];
   for (const [i, first] of holds.entries()) {
+    const [earliest, ...others] = heldWith(first, holds, stops);
+    if (first.limit !== undefined && earliest && others.length + 1 >= first.limit) overlaps.push([earliest, first]);
     for (const second of holds.slice(i + 1)) {
-      if ((first.shared && second.shared) || cameLate(second, first, stops)) continue;
+      if (mayBeTogether(first, second) || cameLate(second, first, stops)) continue;
       if (second.from < first.to && !wasStopped(first.who, second.from, stops)) overlaps.push([first, second]);
       if (second.token <= first.token) disorder.push([first, second]);
     }
   }
   return { overlaps, disorder, waiting: stillWaiting(history) };
 }
+
+const mayBeTogether = (one: Hold, other: Hold): boolean =>
+  (one.shared && other.shared) || (one.limit !== undefined && other.limit !== undefined);
+
+/** Returns the other holds with a limit that lasted when this one began, unless a contender could not notice their end. */
+const heldWith = (hold: Hold, holds: readonly Hold[], stops: readonly Stop[]): readonly Hold[] =>
+  wasStopped(hold.who, hold.from, stops)
+    ? []
+    : holds.filter(
+        (other) =>
+          other !== hold &&
+          other.limit !== undefined &&
+          other.from <= hold.from &&
+          hold.from < other.to &&
+          !wasStopped(other.who, hold.from, stops),
+      );
 
 /** Milliseconds within which a resumed contender must notice that its hold is over. */
 const NOTICE = 1000;

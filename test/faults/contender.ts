@@ -27,6 +27,8 @@ export interface Orders {
   readonly timeout?: number;
   /** Whether it writes without checking that it still holds the lock. */
   readonly trusting?: boolean;
+  /** How many of the contenders of this package may hold the lock at the same time; absent: one. */
+  readonly limit?: number;
   /** Maximum seconds of the occasional long hold; absent: all holds are short. */
   readonly longHold?: number;
 }

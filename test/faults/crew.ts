@@ -15,7 +15,7 @@ export interface Arena {
   readonly ttl: number;
   readonly contenders: readonly ContenderKind[];
   /** Further orders for all contenders. */
-  readonly orders: Pick<Orders, 'longHold'>;
+  readonly orders: Pick<Orders, 'longHold' | 'limit'>;
   /** Further orders for every second contender. */
   readonly others: Pick<Orders, 'timeout' | 'trusting'>;
   /** Whether its contenders are stopped and killed. */
@@ -59,6 +59,14 @@ export const arenasOn = (api: StoreApi, bridged = false): readonly Arena[] => [
     contenders: ['lock', 'lock', 'manager', 'manager', FOREIGN[api], FOREIGN[api]],
     orders: {},
     others: { timeout: 20, trusting: true },
+    rough: true,
+  },
+  {
+    lock: 'pool',
+    ttl: 6,
+    contenders: ['manager', 'manager', 'manager', 'manager', 'manager', FOREIGN[api]],
+    orders: { limit: 2 },
+    others: { timeout: 20 },
     rough: true,
   },
   ...(bridged ? [BRIDGED] : []),

@@ -25,6 +25,8 @@ export type Event = {
       readonly kind: 'held';
       readonly token: string;
       readonly mode?: 'exclusive' | 'shared';
+      /** How many may hold the lock at the same time. */
+      readonly limit?: number;
       /** Deadline of the hold, for a contender that does not notice a loss. */
       readonly until?: number;
       /** What identifies its entry, if that was not known before the hold. */

@@ -5,6 +5,8 @@ export interface Hold extends Span {
   readonly who: string;
   readonly token: bigint;
   readonly shared: boolean;
+  /** How many such holds there may be at the same time; undefined: a hold is alone, or beside shared ones. */
+  readonly limit: number | undefined;
   /** How the hold ended, if it did; `expired`: by the deadline that was reported with it. */
   readonly end: 'released' | 'lost' | 'died' | 'expired' | undefined;
 }
@@ -28,10 +30,10 @@ type End = Event & { readonly kind: 'lost' | 'released' | 'died' };
 const isBegin = (event: Event): event is Begin => event.kind === 'held';
 
 function holdOf(
-  { who, token, mode, at, until = Number.POSITIVE_INFINITY }: Begin,
+  { who, token, mode, limit, at, until = Number.POSITIVE_INFINITY }: Begin,
   ends: ReadonlyMap<string, End>,
 ): Hold {
-  const hold = { who, token: BigInt(token), shared: mode === 'shared', from: at };
+  const hold = { who, token: BigInt(token), shared: mode === 'shared', limit, from: at };
   const end = ends.get(`${who} ${token}`) ?? ends.get(who);
   const reported = end?.at ?? Number.POSITIVE_INFINITY;
   if (until < reported) return { ...hold, to: Math.max(until, at), end: 'expired' };

@@ -4,7 +4,7 @@ import type { Event, Span } from './history.ts';
 import type { Hold } from './holds.ts';
 import { answeredLate, lostEarly } from './promises.ts';
 
-const hold: Hold = { who: 'a', token: 1n, shared: false, from: 10_000, to: 40_000, end: 'lost' };
+const hold: Hold = { who: 'a', token: 1n, shared: false, limit: undefined, from: 10_000, to: 40_000, end: 'lost' };
 
 describe('lostEarly()', () => {
   test.each<[string, Span[], Stop[]]>([

@@ -28,6 +28,13 @@ export async function takeTurns(turn) {
   }
 }
 
+/** Does a guarded step under the lock. Among several holders, which would overwrite what the others add, only keeps the lock. */
+export async function step(token, check) {
+  if (orders.limit === undefined) return guardedStep(token, check);
+  await sleep(holdTime());
+  if (!orders.trusting) check();
+}
+
 let steps = 0;
 
 /**
