@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import type { OpenKeys } from './keys-api/store.ts';
 import { acquire } from './manager/acquire.ts';
 import { available } from './manager/available.ts';
+import { costs } from './manager/costs.ts';
 import { holdTimes } from './manager/hold-times.ts';
 import { holders } from './manager/holder.ts';
 import { identities } from './manager/identity.ts';
@@ -21,7 +22,6 @@ import { several } from './manager/several.ts';
 import { tracing } from './manager/tracing.ts';
 import { onV2 } from './manager/v2.ts';
 import { waiting } from './manager/waiting.ts';
-import { wakes } from './manager/wakes.ts';
 import { withLock } from './manager/with-lock.ts';
 import type { OpenClient } from './stores/store-client.ts';
 import { v2StoreClient } from './stores/v2-store-client.ts';
@@ -51,9 +51,9 @@ const ON_ANY_STORE: readonly Part[] = [
   outcomes,
 ];
 
-export const ON_V3: readonly Part[] = [...ON_ANY_STORE, wakes(() => true)];
+export const ON_V3: readonly Part[] = [...ON_ANY_STORE, costs(() => true)];
 
-const ON_V2: readonly Part[] = [...ON_ANY_STORE, wakes((event) => event !== undefined), onV2];
+const ON_V2: readonly Part[] = [...ON_ANY_STORE, costs((event) => event !== undefined), onV2];
 
 /**
  * Tests what `LockManager` guarantees on any store.

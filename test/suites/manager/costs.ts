@@ -4,12 +4,24 @@ import { crowdTest, THREE } from './crowd.ts';
 import type { ManagerTest } from './managers.ts';
 
 /**
- * Tests what waiters of a lock with a limit cost.
+ * Tests what locks cost on etcd.
  * @param isEvent whether this answer to a wait reports a change
  */
-export const wakes =
+export const costs =
   (isEvent: (answer: unknown) => boolean) =>
   (test: ManagerTest): void => {
+    describe('a request for several free locks', () => {
+      for (const count of [1, 2, 5])
+        test(`takes ${count} of them in as many round trips, and releases them in one`, async ({ lockName, a }) => {
+          const names = Array.from({ length: count }, (_, index) => `${lockName}-${index}`);
+          // The first request of a client may need others, such as for a lease.
+          await a.locks.request(names, () => {});
+          const trips = tripsOf(a.client);
+          const taken = await a.locks.request(names, () => trips());
+          expect({ taken, all: trips() }).toEqual({ taken: count, all: count + 1 });
+        });
+    });
+
     describe('each release of a lock with a limit', () => {
       crowdTest(test)(
         'wakes the first waiter and at most the one behind it, however many wait',
@@ -35,3 +47,18 @@ export const wakes =
       );
     });
   };
+
+/** Returns a function that counts the round trips of the client since this call: requests at the same time count as one. */
+function tripsOf(client: StoreClient): () => number {
+  let [trips, underWay] = [0, 0];
+  client.intercept(async ({ send }) => {
+    if (underWay === 0) trips += 1;
+    underWay += 1;
+    try {
+      return await send();
+    } finally {
+      underWay -= 1;
+    }
+  });
+  return () => trips;
+}
