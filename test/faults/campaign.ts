@@ -90,7 +90,8 @@ export async function runCampaign(
         faults,
         outages,
         stops,
-        judged: (who: string) => isOurs(crew.kinds.get(who)),
+        // A request for several locks reports each of them only once it holds all.
+        judged: (who: string) => isOurs(crew.kinds.get(who)) && crew.kinds.get(who) !== 'several',
         sets: { fenced: sets.result(lock, 'fenced'), plain: sets.result(lock, 'plain') },
         leftovers: leftovers[i] ?? [],
         revoked: revokedByEtcd(queue, requests, ttl),

@@ -6,10 +6,11 @@ import type { EtcdApi } from '../../src/client.ts';
 import { python } from '../support/python.ts';
 import type { Event } from './history.ts';
 
-export type ContenderKind = 'lock' | 'manager' | 'python' | 'etcdctl';
+export type ContenderKind = 'lock' | 'manager' | 'several' | 'python' | 'etcdctl';
 
 /** Whether it is a process of this package, which must keep every promise. */
-export const isOurs = (kind: ContenderKind | undefined): boolean => kind === 'lock' || kind === 'manager';
+export const isOurs = (kind: ContenderKind | undefined): boolean =>
+  kind === 'lock' || kind === 'manager' || kind === 'several';
 
 export interface Orders {
   readonly api: EtcdApi;
@@ -27,6 +28,8 @@ export interface Orders {
   readonly timeout?: number;
   /** Whether it writes without checking that it still holds the lock. */
   readonly trusting?: boolean;
+  /** The lock that a contender of kind `several` holds together with the other. */
+  readonly also?: string;
   /** How many of the contenders of this package may hold the lock at the same time; absent: one. */
   readonly limit?: number;
   /** Maximum seconds of the occasional long hold; absent: all holds are short. */
@@ -92,6 +95,7 @@ const script = (name: string): string => fileURLToPath(new URL(`contenders/${nam
 const programs: Readonly<Record<ContenderKind, () => [string, string[]]>> = {
   lock: () => [process.execPath, [script('lock.mjs')]],
   manager: () => [process.execPath, [script('manager.mjs')]],
+  several: () => [process.execPath, [script('several.mjs')]],
   python: () => [python(), [script('python.py')]],
   etcdctl: () => [process.execPath, [script('etcdctl.mjs')]],
 };

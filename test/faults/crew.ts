@@ -15,7 +15,7 @@ export interface Arena {
   readonly ttl: number;
   readonly contenders: readonly ContenderKind[];
   /** Further orders for all contenders. */
-  readonly orders: Pick<Orders, 'longHold' | 'limit'>;
+  readonly orders: Pick<Orders, 'longHold' | 'limit' | 'also'>;
   /** Further orders for every second contender. */
   readonly others: Pick<Orders, 'timeout' | 'trusting'>;
   /** Whether its contenders are stopped and killed. */
@@ -69,6 +69,23 @@ export const arenasOn = (api: StoreApi, bridged = false): readonly Arena[] => [
     others: { timeout: 20 },
     rough: true,
   },
+  // Requests for both locks, in any order, beside requests for one of them.
+  {
+    lock: 'left',
+    ttl: 6,
+    contenders: ['manager', 'several', 'several'],
+    orders: { also: 'right' },
+    others: { timeout: 20 },
+    rough: true,
+  },
+  {
+    lock: 'right',
+    ttl: 6,
+    contenders: ['manager', 'several', FOREIGN[api]],
+    orders: { also: 'left' },
+    others: { trusting: true },
+    rough: true,
+  },
   ...(bridged ? [BRIDGED] : []),
 ];
 
@@ -113,7 +130,8 @@ export class Crew implements World {
     if (arena === undefined) throw new Error(`no arena has the lock of contender ${contender.who}`);
     const over = this.recorder.begin(kind, [contender.who]);
     contender.kill();
-    this.recorder.listener(arena.lock)({ at: now(), who: contender.who, kind: 'died' });
+    const locks = contender.kind === 'several' ? [arena.lock, arena.orders.also ?? ''] : [arena.lock];
+    for (const lock of locks) this.recorder.listener(lock)({ at: now(), who: contender.who, kind: 'died' });
     over();
     this.#add(arena, contender.kind);
   }
@@ -154,7 +172,7 @@ export class Crew implements World {
         ...orders,
         ...(number % 2 === 0 ? others : {}),
       },
-      this.recorder.listener(lock),
+      (event) => this.recorder.listener(event.lock ?? lock)(event),
     );
     this.kinds.set(who, kind);
     this.#present.add(contender);

@@ -11,6 +11,8 @@ export interface Span {
 export type Event = {
   readonly at: number;
   readonly who: string;
+  /** The lock, if it is not the one that the contender was ordered to acquire. */
+  readonly lock?: string;
   /** Milliseconds for which the contender had been stalled by then; the python-etcd contender does not measure them. */
   readonly stalled?: number;
 } & (

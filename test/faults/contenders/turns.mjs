@@ -37,19 +37,24 @@ export async function step(token, check) {
 
 let steps = 0;
 
+/** Returns the number of this hold, which is in what its steps add. */
+export const nextStep = () => {
+  steps += 1;
+  return steps;
+};
+
 /**
  * Adds to both sets under the lock. `check` throws if the lock is no longer held; a trusting contender skips it. Resolves even
  * if the fence refused.
  */
-export async function guardedStep(token, check) {
-  steps += 1;
-  const addition = `${orders.who} ${steps}`;
-  const fenced = await ask('GET', 'fenced', { token });
-  const plain = await ask('GET', 'plain', { token });
+export async function guardedStep(token, check, { lock, number } = { lock: orders.lock, number: nextStep() }) {
+  const addition = `${orders.who} ${number}`;
+  const fenced = await ask('GET', lock, 'fenced', { token });
+  const plain = await ask('GET', lock, 'plain', { token });
   await sleep(holdTime());
   if (!orders.trusting) check();
-  if (fenced !== undefined) await ask('POST', 'fenced', { token, of: fenced, addition });
-  await ask('POST', 'plain', { token, of: plain, addition });
+  if (fenced !== undefined) await ask('POST', lock, 'fenced', { token, of: fenced, addition });
+  await ask('POST', lock, 'plain', { token, of: plain, addition });
 }
 
 /** Milliseconds: mostly short; if `longHold` is set, sometimes so long that an outage can fall into the hold. */
@@ -58,11 +63,11 @@ const holdTime = () => {
   return 20 + Math.random() * 230;
 };
 
-async function ask(method, set, query) {
-  const answer = await fetch(`${orders.resource}/${orders.lock}/${set}?${new URLSearchParams(query)}`, { method });
+async function ask(method, lock, set, query) {
+  const answer = await fetch(`${orders.resource}/${lock}/${set}?${new URLSearchParams(query)}`, { method });
   const text = await answer.text();
   if (answer.ok) return text;
   if (answer.status !== 409) throw new Error(`the resource answered ${answer.status}: ${text}`);
-  tell('refused', { token: query.token });
+  tell('refused', { token: query.token, lock });
   return undefined;
 }
