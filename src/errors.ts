@@ -4,7 +4,7 @@ import { printable } from './printable.ts';
 export interface LockHolder {
   /** Key of the holder's entry. */
   readonly key: string;
-  /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>[@<label>]`. */
+  /** Value of the holder's entry, from which the fields below are parsed: `[shared:][id:<identity>:]<uuid>[@<label>[@<published>]]`. */
   readonly value: string;
   /** Whether the holder shares the lock. */
   readonly mode: 'exclusive' | 'shared';
