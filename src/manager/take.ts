@@ -72,7 +72,7 @@ const mayRequeue = ({ blocking, identity }: CheckedRequest, { expired }: Lease):
 async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
-  { mode, identity, label, ttl, margin, blocking }: CheckedRequest,
+  { mode, identity, label, published, ttl, margin, blocking }: CheckedRequest,
   {
     onEntered,
     ...hooks
@@ -83,7 +83,7 @@ async function takeOnce(
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, mode, isLeftover))) return undefined;
   const uuid = freshUuid();
-  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid }), { isSingleUse: true });
+  const ticket = queue.ticket(formatValue({ mode, identity, label, uuid, published }), { isSingleUse: true });
   alive.add(ticket.value);
   let taken: Taken | undefined;
   try {

@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import type { OpenKeys } from './keys-api/store.ts';
 import { acquire } from './manager/acquire.ts';
 import { available } from './manager/available.ts';
+import { election } from './manager/election.ts';
 import { holdTimes } from './manager/hold-times.ts';
 import { holders } from './manager/holder.ts';
 import { identities } from './manager/identity.ts';
@@ -43,6 +44,7 @@ const ON_ANY_STORE: readonly Part[] = [
   query,
   release,
   several,
+  election,
   withLock,
   tracing,
   outcomes,
