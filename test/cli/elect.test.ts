@@ -7,6 +7,7 @@ import { next, untilFinished } from '../support/iterators.ts';
 import { freshName, queueOn, raw, untilQueued } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import { untilGone } from '../support/processes.ts';
+import { askJson } from '../support/queues.ts';
 import type { RunningScript } from '../support/script.ts';
 import { onEtcd } from './running.ts';
 import { witness } from './witness.ts';
@@ -28,6 +29,7 @@ test('elect runs the command as the leader, with its value in the queue and its 
   const { process: child, result } = startElect(name, '--value', 'http://a@1', '--label', 'web', '--', ...job.command);
   await job.begun();
   expect(await useManager().elect(name).leader()).toMatchObject({ value: 'http://a@1', label: 'web', own: false });
+  expect(await askJson(['inspect', name])).toMatchObject({ entries: [{ value: 'http://a@1', label: 'web' }] });
   child.kill('SIGTERM');
   expect(await result).toMatchObject({ code: 0, stderr: '' });
   expect(await queueOn(name)).toEqual([]);

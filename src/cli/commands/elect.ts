@@ -23,7 +23,7 @@ term: "elect" waits without a limit, and does not campaign again when the comman
 campaign again, start it again, for example with Restart=always in a systemd unit.
 
 The value of the leader is in its entry in the queue. Node.js programs get it by election.leader() and
-election.observe().
+election.observe(), others by "inspect", "ls" and "watch" with --json.
 
 The environment of the command, signals, messages and a lost lock are as with "run". See "etcd-v2-lock help run".`;
 
