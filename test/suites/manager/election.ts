@@ -1,5 +1,11 @@
 import { describe, expect } from 'vitest';
-import { EtcdClientClosed, EtcdConnectionFailed, EtcdLockLost, EtcdLockReleased } from '../../../src/errors.ts';
+import {
+  EtcdClientClosed,
+  EtcdClusterIdChanged,
+  EtcdConnectionFailed,
+  EtcdLockLost,
+  EtcdLockReleased,
+} from '../../../src/errors.ts';
 import type { Leader } from '../../../src/manager/election/leader.ts';
 import type { Term } from '../../../src/manager/election/term.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
@@ -9,7 +15,7 @@ import { gate } from '../../support/gate.ts';
 import { next, untilFinished } from '../../support/iterators.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { aborted } from '../lock/locks.ts';
-import { failNextRemoval, hangRenewals, requestsOf } from '../stores/interventions.ts';
+import { failNextRemoval, failRenewals, hangRenewals, requestsOf } from '../stores/interventions.ts';
 import { DEFAULT_LABEL, labelled, type ManagerTest } from './managers.ts';
 
 const UUID = '0123456789abcdef0123456789abcdef';
@@ -205,6 +211,35 @@ export function election(test: ManagerTest): void {
       const { cause } = await rejection(lead(), EtcdLockLost);
       expect((cause as Error).message).toContain('does another process have the identity "pod-1"');
       expect(await queue.entries()).toEqual([]);
+    });
+
+    test('with an identity campaigns again if its entry could have expired: nobody had to evict it', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
+      let isDown = true;
+      a.client.intercept(({ kind, send }) =>
+        isDown && kind === 'renew' ? Promise.reject(new EtcdConnectionFailed('etcd is down')) : send(),
+      );
+      const uuids: string[] = [];
+      for await (const term of a.locks.elect(lockName, { ttl: 2, identity: 'pod-1' }).campaign()) {
+        uuids.push(term.uuid);
+        if (uuids.length === 2) break;
+        await aborted(term.signal);
+        isDown = false;
+      }
+      expect(new Set(uuids).size).toBe(2);
+      expect(await queue.entries()).toEqual([]);
+    });
+
+    test('ends if another cluster answers: tokens of two clusters cannot be compared', async ({ lockName, a }) => {
+      const changed = new EtcdClusterIdChanged('another cluster answered');
+      failRenewals(a.client, changed);
+      const lead = async () => {
+        for await (const term of a.locks.elect(lockName, { ttl: 2 }).campaign()) await aborted(term.signal);
+      };
+      expect(await rejection(lead(), EtcdLockLost)).toHaveProperty('cause', changed);
     });
 
     test('with an identity does not wait for the entry of its crashed predecessor', async ({ lockName, queue, a }) => {
