@@ -17,7 +17,10 @@ export interface Leader {
   readonly identity: string | undefined;
   /** Key of the leader's entry. Differs for each term. */
   readonly key: string;
-  /** Identifies the term: the same as the `uuid` of the leader's `Term`. Empty for clients of Go and Java. */
+  /**
+   * Identifies the term: the same as the `uuid` of the leader's `Term`. Empty for the locks of Go and Java. For Go's `Election`, the
+   * value of the leader.
+   */
   readonly uuid: string;
   /**
    * Whether the entry was made by this process. It may have lost the leadership in the meantime: before work, ask `assertHeld()` of
