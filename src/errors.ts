@@ -6,7 +6,7 @@ export interface LockHolder {
   readonly key: string;
   /**
    * Value of the holder's entry, from which the fields below are parsed:
-   * `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>]`.
+   * `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>[@<published>]]`.
    */
   readonly value: string;
   /** Whether the holder shares the lock. */

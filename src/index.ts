@@ -26,6 +26,10 @@ export {
 } from './errors.ts';
 export type { CloseOptions } from './http/cluster.ts';
 export type { Pem } from './http/options.ts';
+export type { Election } from './manager/election/election.ts';
+export type { Leader } from './manager/election/leader.ts';
+export type { CampaignOptions, ElectionOptions, ObserveOptions } from './manager/election/options.ts';
+export type { Term } from './manager/election/term.ts';
 export type { Held, OpenHeld } from './manager/held.ts';
 export type { HeldLocks, OpenHeldLocks } from './manager/held-locks.ts';
 export { LockManager } from './manager/manager.ts';

@@ -48,6 +48,12 @@ const calls: Record<string, Call> = {
   'acquire() of a manager': ({ up, taken }) => new api.LockManager(up).acquire(taken, { timeout: 0.1 }),
   'query()': ({ down }) => new api.LockManager(down).query('x'),
   'query() of all locks': ({ down }) => new api.LockManager(down).query(),
+  'leader() of an election': ({ down }) => new api.LockManager(down).elect('x').leader(),
+  'observe() of an election': ({ down }) => new api.LockManager(down).elect('x').observe().next(),
+  'campaign() of an election': ({ down }) => new api.LockManager(down).elect('x').campaign().next(),
+  'a loop over a campaign': async ({ down }) => {
+    for await (const _ of new api.LockManager(down).elect('x').campaign()) fail();
+  },
   'acquire() of a Lock': ({ up, taken }) => new api.Lock(up, taken).acquire({ timeout: 0.1 }),
   'release()': ({ down }) => new api.Lock(down, 'x', { uuid: 'u1' }).release(),
   'isAcquired()': async ({ up }) => {

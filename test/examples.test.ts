@@ -110,6 +110,22 @@ test('the writer in readers-and-writers.mjs runs alone, after the earlier reader
   ]);
 });
 
+test('election.mjs elects one of two instances, which all know, and the other one when it stops', async () => {
+  const first = start('election.mjs', 'http://first');
+  await untilPrinted(first, 'leading');
+  const second = start('election.mjs', 'http://second');
+  await untilPrinted(second, 'http://first leads');
+  await untilQueued('examples/election', 2);
+  const elected = Promise.all([untilPrinted(second, 'leading'), untilPrinted(second, 'http://second leads')]);
+  first.process.kill('SIGTERM');
+  expect(await linesOf(first.result)).toEqual(expect.arrayContaining(['http://first leads', 'leading', 'stopped']));
+  await elected;
+  second.process.kill('SIGTERM');
+  const printed = ['http://first leads', 'leading', 'http://second leads', 'stopped'];
+  expect((await linesOf(second.result)).toSorted()).toEqual(printed.toSorted());
+  expect(await queueOn('examples/election')).toEqual([]);
+});
+
 test('shutdown.mjs releases its lock and exits on SIGTERM', async () => {
   const worker = start('shutdown.mjs');
   await untilPrinted(worker, 'working');

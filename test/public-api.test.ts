@@ -29,8 +29,11 @@ const VALUES = [
 
 const TYPES = [
   'AcquireOptions',
+  'CampaignOptions',
   'CloseOptions',
   'Contender',
+  'Election',
+  'ElectionOptions',
   'EndpointFailure',
   'Entry',
   'EtcdApi',
@@ -39,6 +42,7 @@ const TYPES = [
   'Held',
   'HeldLocks',
   'HoldOptions',
+  'Leader',
   'LockClient',
   'LockHolder',
   'LockInfo',
@@ -46,6 +50,7 @@ const TYPES = [
   'LockManagerSnapshot',
   'LockMode',
   'LockOptions',
+  'ObserveOptions',
   'OpenHeld',
   'OpenHeldLocks',
   'Pem',
@@ -55,6 +60,7 @@ const TYPES = [
   'RequestOptions',
   'RequestOutcome',
   'RequestTrace',
+  'Term',
 ];
 
 /** The declarations that a user's editor shows, with their docstrings. */
@@ -86,7 +92,7 @@ test('signatures name AbortSignal, and none of the types behind it', () => {
 
 test('a client, a manager and a lock have exactly these public members', () => {
   expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix']);
-  expect(membersOf('LockManager')).toEqual(['acquire', 'query', 'release', 'request']);
+  expect(membersOf('LockManager')).toEqual(['acquire', 'elect', 'query', 'release', 'request']);
   expect(membersOf('Lock')).toEqual([
     'acquire',
     'asyncDispose',

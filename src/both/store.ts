@@ -13,6 +13,7 @@ import type {
   TicketOptions,
 } from '../recipe/store.ts';
 import { merged } from './queue.ts';
+import { BothSurveyor } from './surveyor.ts';
 import { BothTicket } from './ticket.ts';
 
 /** The two stores of one cluster. */
@@ -27,12 +28,14 @@ export interface Stores {
  */
 export class BothStore implements LockStore {
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
+  readonly surveyor: BothSurveyor;
   readonly #stores: Stores;
   /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
   readonly #twins = new Map<string, string>();
 
   constructor(stores: Stores) {
     this.#stores = stores;
+    this.surveyor = new BothSurveyor({ v2: stores.v2.surveyor, v3: stores.v3.surveyor });
     addAbortListener(this.pending.closing, (reason) => {
       stores.v2.pending.closing.abort(reason);
       stores.v3.pending.closing.abort(reason);

@@ -40,7 +40,7 @@ export const connectionSettings: readonly Setting[] = [
     flags: '--api <version>',
     description:
       'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2). ' +
-      'During a move from v2 to v3, "run" and "bridge" also accept both: locks are then held in both stores',
+      'During a move from v2 to v3, "run", "elect" and "bridge" also accept both: locks are then held in both stores',
     // Not ETCDCTL_API: it chooses what etcdctl shows, and must not decide where locks are.
     env: ['ETCD_LOCK_API'],
   },

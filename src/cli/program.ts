@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { bridgeCommand } from './commands/bridge.ts';
 import { completionCommand } from './commands/completion.ts';
 import { doctorCommand } from './commands/doctor.ts';
+import { electCommand } from './commands/elect.ts';
 import { inspectCommand } from './commands/inspect.ts';
 import { lsCommand } from './commands/ls.ts';
 import { pruneCommand } from './commands/prune.ts';
@@ -24,6 +25,7 @@ export const CONNECTING = '\nUse "etcd-v2-lock --help" to see the connection and
 /** The commands that connect to etcd. */
 const CONNECTED = [
   runCommand,
+  electCommand,
   lsCommand,
   inspectCommand,
   watchCommand,

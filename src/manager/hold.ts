@@ -87,6 +87,11 @@ export class Hold implements Enclosing {
     return this.#lease.entry;
   }
 
+  /** Whether the entry could have expired when the lock was lost. False after an earlier loss, such as by its removal. */
+  get expired(): boolean {
+    return this.#lease.expired;
+  }
+
   /** Whether reentrant requests run under this hold. */
   get isJoined(): boolean {
     return this.#nested.size > 0;

@@ -5,6 +5,8 @@ import { Attempt } from '../recipe/attempt.ts';
 import type { LockClient } from '../recipe/client.ts';
 import { storeOf } from '../recipe/option-checks.ts';
 import type { LockStore, QueueStore } from '../recipe/store.ts';
+import { Election } from './election/election.ts';
+import { checkElection, type ElectionOptions } from './election/options.ts';
 import type { Held, OpenHeld } from './held.ts';
 import type { HeldLocks, HoldOfSeveral, OpenHeldLocks } from './held-locks.ts';
 import { Hold } from './hold.ts';
@@ -188,6 +190,21 @@ export class LockManager {
   }
 
   /**
+   * Returns an election whose leader is the holder of the lock `name`. Sends nothing to etcd: `campaign()` makes this process a
+   * candidate, `observe()` and `leader()` show the leader.
+   * @example
+   * const election = locks.elect('scheduler', { value: 'http://10.0.0.7:8080' });
+   * for await (const term of election.campaign()) await schedule(term.signal);
+   * @throws {TypeError | RangeError} for an invalid name, or an unknown or invalid option
+   */
+  elect(name: string, options: ElectionOptions = {}): Election {
+    const part = { name, queue: this.#store.queue(name) };
+    const candidacy = checkElection(name, options, this.#defaults);
+    // A request that may wait gets the lock, or rejects.
+    return new Election(this.#store, candidacy, async (request) => (await this.#takeTraced(part, request)) as Hold);
+  }
+
+  /**
    * Returns the holders and waiters of one lock, in the order they are served. Without a name, returns those of all locks below the
    * client's lock prefix. Reads by quorum. Includes the entries of all clients, python-etcd's too.
    *
@@ -238,7 +255,7 @@ export class LockManager {
     };
   }
 
-  /** Acquires one of several locks. Publishes the events of a separate request for it, which resolves once the lock is held. */
+  /** Acquires a lock. Publishes the events of a separate request for it, which resolves once the lock is held. */
   async #takeTraced({ name, queue }: Part, request: CheckedRequest): Promise<Hold | undefined> {
     const trace = new Trace(name, request.mode, request.identity);
     let hold: Hold | undefined;

@@ -106,6 +106,8 @@ export interface CheckedRequest extends AttemptLimits {
   readonly margin: number | undefined;
   readonly identity: string | undefined;
   readonly label: string | undefined;
+  /** What a candidate in an election publishes. */
+  readonly published?: string | undefined;
   readonly reentrant: boolean;
   readonly holdAtLeast: number;
   readonly maxHold: number;

@@ -73,7 +73,7 @@ const mayRequeue = ({ blocking, identity }: CheckedRequest, { expired }: Lease):
 async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
-  { mode, limit, identity, label, ttl, margin, blocking }: CheckedRequest,
+  { mode, limit, identity, label, published, ttl, margin, blocking }: CheckedRequest,
   {
     onEntered,
     ...hooks
@@ -84,7 +84,8 @@ async function takeOnce(
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, { mode, limit }, isLeftover))) return undefined;
   const uuid = freshUuid();
-  const ticket = queue.ticket(formatValue({ mode, limit, identity, label, uuid }), { isSingleUse: true });
+  const value = formatValue({ mode, limit, identity, label, uuid, published });
+  const ticket = queue.ticket(value, { isSingleUse: true });
   alive.add(ticket.value);
   let taken: Taken | undefined;
   try {

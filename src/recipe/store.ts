@@ -10,6 +10,7 @@ import type { Source } from '../cancellation.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { Deadline } from '../time.ts';
 import type { Entry } from './entries/entry.ts';
+import type { QueueSurveyor } from './survey.ts';
 
 export type { Entry };
 
@@ -186,6 +187,8 @@ export interface LockStore {
   readonly clusterId: string | undefined;
   /** What `close()` of the client waits for. */
   readonly pending: PendingWork;
+  /** Follows queues without an entry in them. */
+  readonly surveyor: QueueSurveyor;
   /**
    * Returns the queue of a lock. Makes no request.
    * @throws {TypeError | RangeError} for a name that is invalid in this store; the message shows the name

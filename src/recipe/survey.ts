@@ -1,4 +1,4 @@
-/** What the command line reads and repairs: it shows more of a queue than the recipe needs. Each store has its `Surveyor`. */
+/** What observers of an election and the command line read: it shows more of a queue than the recipe needs. */
 import type { Source } from '../cancellation.ts';
 import { type EntryValue, parseValue } from './entries/entry-value.ts';
 import type { Entry, StoreCall } from './store.ts';
@@ -53,25 +53,37 @@ export interface PruneOptions {
   readonly dryRun: boolean;
 }
 
-/** Reads and repairs queues, as of the last confirmed write. */
-export interface Surveyor {
+/** Reads the queue of one lock, as of the last confirmed write, and waits for its changes. Each store has one. */
+export interface QueueSurveyor {
   /** @throws {TypeError | RangeError} if the name is invalid in this store; the message shows it */
-  checkName(name: string): void;
-  /** @throws {RangeError} if no lock name can begin with `prefix` */
-  checkPrefix(prefix: string): void;
   lock(name: string, options?: StoreCall): Promise<QueueSurvey>;
-  /** Reads the queues of all locks whose name begins with `prefix`. */
-  locks(prefix: string): Promise<QueuesSurvey>;
   /**
    * Waits for the next changes after a survey. Resolves to undefined if the queue must be read again: after a long silence, if
    * changes were missed, or if another cluster answered.
    */
   next(survey: QueueSurvey, options: { readonly signal: Source }): Promise<readonly QueueChange[] | undefined>;
+}
+
+/** Reads and repairs queues for the command line. */
+export interface Surveyor extends QueueSurveyor {
+  /** @throws {TypeError | RangeError} if the name is invalid in this store; the message shows it */
+  checkName(name: string): void;
+  /** @throws {RangeError} if no lock name can begin with `prefix` */
+  checkPrefix(prefix: string): void;
+  /** Reads the queues of all locks whose name begins with `prefix`. */
+  locks(prefix: string): Promise<QueuesSurvey>;
   /** Removes an entry, unless its value has changed since it was read. */
   remove(entry: ParsedEntry): Promise<Removal>;
   /** Removes what unused locks have left in the store, and yields the names of these locks. */
   prune(prefix: string, options: PruneOptions): AsyncIterable<string>;
 }
+
+/** Returns the survey after a change that followed it. */
+export const afterChange = <S extends QueueSurvey>(survey: S, { entries, index }: QueueChange): S => ({
+  ...survey,
+  queue: { ...survey.queue, entries },
+  index,
+});
 
 export const parsed = <E extends Entry>(name: string, entry: E): E & ParsedEntry => ({
   name,

@@ -6,7 +6,6 @@ import type { Repeat } from '../http/failover/round.ts';
 import { warnOfMilliseconds } from '../milliseconds.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { LockClient } from '../recipe/client.ts';
-import type { LockStore } from '../recipe/store.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import type {
   Append,
@@ -25,7 +24,6 @@ import type {
 } from './keys-api.ts';
 import { NO_LISTING, PipelinedListing } from './listing.ts';
 import { V2LockStore } from './locks/store.ts';
-import { V2Surveyor } from './locks/surveyor.ts';
 import { type ClientSettings, checkOptions, type V2ClientOptions } from './options.ts';
 import { RefreshSupport } from './refresh.ts';
 import { checkCall, checkRenew, checkWatch, isConditional } from './requests.ts';
@@ -42,8 +40,8 @@ interface Sending extends Attempt {
 
 /** Connects locks to an etcd cluster by its v2 HTTP API. */
 export class V2Client implements KeysApi, LockClient {
-  readonly store: LockStore = new V2LockStore(this);
-  readonly surveyor: Surveyor = new V2Surveyor(this);
+  readonly store: V2LockStore = new V2LockStore(this);
+  readonly surveyor: Surveyor = this.store.surveyor;
   readonly lockPrefix: string;
   readonly #settings: ClientSettings;
   readonly #cluster: Cluster;

@@ -8,7 +8,6 @@ import type { Repeat } from '../http/failover/round.ts';
 import type { WireAnswer, WireRequest } from '../http/message.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { LockClient } from '../recipe/client.ts';
-import type { LockStore } from '../recipe/store.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import { Deadline } from '../time.ts';
 import { AskedOnce } from './asked-once.ts';
@@ -17,7 +16,6 @@ import { decodeBody, TokenRefused, withHint } from './errors.ts';
 import { Leases } from './locks/leases.ts';
 import { LossWatch } from './locks/loss-watch.ts';
 import { V3LockStore } from './locks/store.ts';
-import { V3Surveyor } from './locks/surveyor.ts';
 import { decodeHeader, Fields, type Header, type Json, unusable } from './messages.ts';
 import { checkV3Options, type V3ClientOptions, type V3Settings } from './options.ts';
 import { LockRequests } from './requests.ts';
@@ -67,7 +65,7 @@ export interface Member {
 
 /** Connects locks to an etcd cluster by the JSON gateway of its v3 API (etcd 3.3 and later). */
 export class V3Client implements LockClient {
-  readonly store: LockStore;
+  readonly store: V3LockStore;
   readonly surveyor: Surveyor;
   readonly lockPrefix: string;
   readonly requests = new LockRequests(this);
@@ -84,7 +82,7 @@ export class V3Client implements LockClient {
     this.lockPrefix = this.#settings.lockPrefix;
     this.#cluster = new Cluster(this.#settings);
     this.store = new V3LockStore(this);
-    this.surveyor = new V3Surveyor(this);
+    this.surveyor = this.store.surveyor;
   }
 
   get clusterId(): string | undefined {

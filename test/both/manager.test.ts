@@ -1,5 +1,6 @@
 import { inject } from 'vitest';
 import { available } from '../suites/manager/available.ts';
+import { election } from '../suites/manager/election.ts';
 import { identities } from '../suites/manager/identity.ts';
 import { loss } from '../suites/manager/loss.ts';
 import { modes } from '../suites/manager/modes.ts';
@@ -16,4 +17,5 @@ managerContract('both APIs, seen on etcd v3', () => bothStoreClient(inject('etcd
   loss,
   modes,
   identities,
+  election,
 ]);

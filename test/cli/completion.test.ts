@@ -26,6 +26,8 @@ const LINES = [
   ['help doc', 'doctor'],
   ['run x --ttl 5 -- only-t', 'only-this-command'],
   ['run x -- cat CHANGE', 'CHANGELOG.md'],
+  ['elect x --va', '--value'],
+  ['elect x --ttl 5 -- only-t', 'only-this-command'],
 ] as const;
 
 /** Lines that the tab key does not change: free text, or an option of another command. */

@@ -103,8 +103,8 @@ describe('a misplaced password is not shown', () => {
     else expect(ended.message).toMatch(message);
   });
 
-  test('as the command to run', async () => {
-    const args = ['run', 'job', '--user', 'root', '--password', 'hunter2', 'secret', '--', 'true'];
+  test.each(['run', 'elect'])('as the command to %s', async (subcommand) => {
+    const args = [subcommand, 'job', '--user', 'root', '--password', 'hunter2', 'secret', '--', 'true'];
     expect(await failureOf(args)).toEqual({
       code: 127,
       message: expect.stringMatching(/cannot run the command after the credentials/),

@@ -1,9 +1,11 @@
 // Compiled, never run: calls of LockManager that the compiler must accept, their result types, and calls that it must refuse.
 import {
+  type Election,
   type EtcdClient,
   Fence,
   type Held,
   type HoldOptions,
+  type Leader,
   type Lock,
   type LockInfo,
   LockManager,
@@ -12,6 +14,7 @@ import {
   type OpenHeld,
   type RequestOptions,
   type RequestTrace,
+  type Term,
 } from '../../src/index.ts';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -144,6 +147,36 @@ export async function opening(locks: LockManager, options: HoldOptions): Promise
   using _tooSoon = held;
   // @ts-expect-error acquire has to be awaited
   await using _promise = locks.acquire('x');
+}
+
+export async function electing(locks: LockManager, signal: AbortSignal): Promise<void> {
+  const election = locks.elect('x', { value: 'http://a', ttl: 5, identity: 'a', label: '' });
+  is<Election>()(election);
+  is<Election>()(locks.elect('x'));
+  for await (const term of election.campaign({ signal })) {
+    is<Term>()(term);
+    is<Held>()(term satisfies Held as Held);
+    is<string | undefined>()(term.value);
+    is<boolean>()(await term.resign());
+    // @ts-expect-error a term ends by resign()
+    term.release();
+  }
+  for await (const leader of election.observe({ signal })) {
+    is<Leader | undefined>()(leader);
+    // @ts-expect-error undefined while nobody leads
+    leader.value;
+  }
+  is<Leader | undefined>()(await election.leader());
+  // @ts-expect-error
+  locks.elect('x', { value: 7 });
+  // @ts-expect-error an election is exclusive
+  locks.elect('x', { mode: 'shared' });
+  // @ts-expect-error a request has no value
+  await locks.acquire('x', { value: 'http://a' });
+  // @ts-expect-error
+  election.campaign(signal);
+  // @ts-expect-error an election waits for its leadership in campaign()
+  await locks.elect('x').acquire();
 }
 
 export async function looking(locks: LockManager, info: LockInfo, trace: RequestTrace): Promise<void> {

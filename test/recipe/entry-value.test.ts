@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatValue, isShared, namesOf, parseValue } from '../../src/recipe/entries/entry-value.ts';
+import { bridgedValue } from '../../src/recipe/entries/bridged-value.ts';
+import { formatValue, isShared, namesOf, parseValue, publishedIn } from '../../src/recipe/entries/entry-value.ts';
 
 const UUID = '0123456789abcdef0123456789abcdef';
 const text = fc.string({ minLength: 1, unit: 'binary' });
@@ -10,16 +11,22 @@ const claims = fc.oneof(
   fc.record({ mode: fc.constant('exclusive' as const), limit: fc.integer({ min: 1, max: 1000 }) }),
 );
 
+const oddText = fc.option(
+  fc.oneof(
+    text,
+    fc.string({
+      minLength: 1,
+      unit: fc.constantFrom(':', '@', '%', 'id:', 'shared:', UUID, '3A', '\n', '\u202e', '@via bridge'),
+    }),
+  ),
+  { nil: undefined },
+);
+
 const parts = fc.record({
   identity: fc.option(text, { nil: undefined }),
-  label: fc.option(
-    fc.oneof(
-      text,
-      fc.string({ minLength: 1, unit: fc.constantFrom(':', '@', '%', 'id:', 'shared:', UUID, '3A', '\n', '\u202e') }),
-    ),
-    { nil: undefined },
-  ),
+  label: oddText,
   uuid: fc.stringMatching(/^[0-9a-f]{32}$/),
+  published: oddText,
 });
 
 const values = fc.tuple(claims, parts).map(([claim, rest]) => ({ ...claim, ...rest }));
@@ -36,15 +43,27 @@ function parsedWithoutLabels(value: string) {
 
 test('the value of an entry survives formatting and parsing', () => {
   fc.assert(
-    fc.property(values, (value) => {
-      const formatted = formatValue(value);
-      expect(parseValue(formatted)).toEqual(value);
-      expect(isShared(formatted)).toBe(value.mode === 'shared');
+    fc.property(values, ({ published, ...parts }) => {
+      const formatted = formatValue({ ...parts, published });
+      expect(parseValue(formatted)).toEqual(parts);
+      expect(publishedIn(formatted)).toBe(published);
+      expect(isShared(formatted)).toBe(parts.mode === 'shared');
     }),
   );
 });
 
-test('a label does not change the mode and the identity that versions without labels find', () => {
+test('what a bridge adds to a value is the end of its label, and no part of what is published', () => {
+  fc.assert(
+    fc.property(values, ({ published, label, ...parts }) => {
+      const bridged = bridgedValue(formatValue({ ...parts, label, published }));
+      const shown = label === undefined && published === undefined ? 'via bridge' : `${label ?? ''}@via bridge`;
+      expect(parseValue(bridged)).toEqual({ ...parts, label: shown });
+      expect(publishedIn(bridged)).toBe(published);
+    }),
+  );
+});
+
+test('a label and a published text do not change the mode and the identity that versions without labels find', () => {
   fc.assert(
     fc.property(earlierValues, (value) => {
       const { mode, identity } = value;
@@ -97,10 +116,26 @@ test.each([
   ['limit:3:', { ...NOTHING, uuid: 'limit:3:' }],
   ['limit:10000:a1b2', { ...NOTHING, uuid: 'limit:10000:a1b2' }],
   ['shared:limit:3:a1b2', { ...NOTHING, mode: 'shared', uuid: 'limit:3:a1b2' }],
+  [`${UUID}@a@b@c`, { ...NOTHING, label: 'a@b@c', uuid: UUID }],
+  [`${UUID}@a:b@c`, { ...NOTHING, label: 'a:b@c', uuid: UUID }],
+  [`${UUID}@via bridge`, { ...NOTHING, label: 'via bridge', uuid: UUID }],
+  [`${UUID}@@`, { ...NOTHING, label: '@', uuid: UUID }],
   ['a1b2@web-1', { ...NOTHING, uuid: 'a1b2@web-1' }],
   [`${UUID.toUpperCase()}@x`, { ...NOTHING, uuid: `${UUID.toUpperCase()}@x` }],
 ])('the value %j is parsed as %j', (value, parts) => {
   expect(parseValue(value)).toEqual(parts);
+  expect(publishedIn(value)).toBeUndefined();
+});
+
+test.each([
+  [`${UUID}@web-1%3A17@http%3A%2F%2Fa%3A80`, 'web-1:17', 'http://a:80'],
+  [`shared:id:a@b:${UUID}@x@%40%25`, 'x', '@%'],
+  [`${UUID}@@%7B%7D`, undefined, '{}'],
+  [`${UUID}@x@%zz`, 'x', '%zz'],
+  [`${UUID}@@x@via bridge`, '@via bridge', 'x'],
+])('the value %j has the label %j and publishes %j', (value, label, published) => {
+  expect(parseValue(value)).toMatchObject({ uuid: UUID, label });
+  expect(publishedIn(value)).toBe(published);
 });
 
 test.each([

@@ -3,6 +3,7 @@ import type { OpenKeys } from './keys-api/store.ts';
 import { acquire } from './manager/acquire.ts';
 import { available } from './manager/available.ts';
 import { costs } from './manager/costs.ts';
+import { election } from './manager/election.ts';
 import { holdTimes } from './manager/hold-times.ts';
 import { holders } from './manager/holder.ts';
 import { identities } from './manager/identity.ts';
@@ -46,6 +47,7 @@ const ON_ANY_STORE: readonly Part[] = [
   query,
   release,
   several,
+  election,
   withLock,
   tracing,
   outcomes,

@@ -2,23 +2,14 @@ import { Command, Option } from 'commander';
 import { ignore } from '../../cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
-import type { OpenHeld } from '../../manager/held.ts';
 import { LockManager } from '../../manager/manager.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
-import { limitOf } from '../../recipe/attempt.ts';
 import { exitCode, number } from '../arguments.ts';
 import { clientOptions } from '../connection.ts';
-import { CliError, checked, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
+import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { checkCommand } from '../job/command.ts';
-import { type GuardLimits, guard } from '../job/guard.ts';
-import { startJob } from '../job/job.ts';
-import { type Verbosity, withProgress } from '../job/progress.ts';
-import { Relay } from '../job/relay.ts';
-import { Starter } from '../job/starter.ts';
-import { printSteps } from '../job/steps.ts';
-import { surviveHangUp } from '../job/terminal.ts';
-import { mayBePassword, NOT_SHOWN } from '../secrets.ts';
+import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
+import { type Holding, runUnderLock, verbosityOf } from '../job/under-lock.ts';
 import { withClient } from '../session.ts';
 import { complain, remark } from '../streams.ts';
 
@@ -104,13 +95,10 @@ export function runCommand(): Command {
         .argParser(number)
         .conflicts('shared'),
     )
-    .option('--ttl <seconds>', 'lease in seconds: how long a crashed holder blocks others', number, 30)
+    .option(...TTL_FLAG)
     .option('--timeout <seconds>', 'maximum seconds to wait for the lock; 0: no limit', number, 0)
     .addOption(new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout'))
-    .option(
-      '--identity <id>',
-      'identity in the queue. Entries left by a crashed process with this identity are removed first. Never use it in two processes at the same time',
-    )
+    .option(...IDENTITY_FLAG)
     .option(
       '--hold-at-least <seconds>',
       'keep the lock for at least this long, even if the command ends earlier',
@@ -118,13 +106,10 @@ export function runCommand(): Command {
       0,
     )
     .option('--max-hold <seconds>', 'stop the command when the lock has been held this long; 0: no limit', number, 0)
-    .option(
-      '--label <text>',
-      'label shown by inspect, watch and ls; it has no other effect. Empty: none (default: host name and process id)',
-    )
+    .option(...LABEL_FLAG)
     .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
-    .option('-v, --verbose', 'print each step on stderr')
-    .addOption(new Option('-q, --quiet', 'print only errors and warnings, not who holds the lock').conflicts('verbose'))
+    .option(...VERBOSE_FLAG)
+    .addOption(quietOption())
     .addHelpText('after', ABOUT)
     .action(withClient(run, clientOptions));
   return explain(command, {
@@ -148,48 +133,24 @@ export function runCommand(): Command {
 async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
+  const { ttl, maxHold, conflictExitCode } = flags;
   const request = requestOf(flags);
   checked(() => {
     client.store.queue(name);
-    checkRequest({ ...request, maxHold: flags.maxHold }, {});
+    checkRequest({ ...request, maxHold }, {});
   });
-  check(job[0] ?? '');
-  surviveHangUp();
-  // Created before the relay: this blocks for some milliseconds, and a signal during that time must end this process at once.
-  const starter = new Starter();
-  const relay = new Relay();
-  const stopSteps = flags.verbose ? printSteps() : ignore;
+  const locks = new LockManager(client);
+  const acquire = async (signal: AbortSignal): Promise<Holding | null> => {
+    const held = await locks.acquire(name, { ...request, signal });
+    return held && { held, release: () => held.release() };
+  };
+  const how = { subcommand: 'run', ttl, maxHold, verbosity: verbosityOf(flags) };
   try {
-    const locks = new LockManager(client);
-    const limited = { ...request, signal: relay.ending };
-    const held = await withProgress(locks, name, verbosityOf(flags), () => locks.acquire(name, limited));
-    if (held === null) return taken(name, flags);
-    const limits = { ttl: flags.ttl, maxHold: limitOf(flags.maxHold) };
-    try {
-      if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
-      return await runUnder(held, job, limits, { relay, starter, verbose: flags.verbose });
-    } finally {
-      await held.release();
-    }
+    return (await runUnderLock({ locks, name, command: job, ...how, acquire })) ?? taken(name, flags);
   } catch (error) {
-    if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
-    if (flags.conflictExitCode === undefined || !(error instanceof EtcdWatchTimedOut)) throw error;
+    if (conflictExitCode === undefined || !(error instanceof EtcdWatchTimedOut)) throw error;
     complain(error.message);
-    return flags.conflictExitCode;
-  } finally {
-    relay.end();
-    stopSteps();
-  }
-}
-
-/** @throws {CliError} if the command cannot be run; the message names the command unless it may be part of a password */
-function check(command: string): void {
-  try {
-    checkCommand(command);
-  } catch (error) {
-    const following = process.argv.slice(process.argv.indexOf('run') + 1);
-    if (!(error instanceof CliError && mayBePassword(command, following))) throw error;
-    throw new CliError(`cannot run the command ${NOT_SHOWN}`, error.exitCode);
+    return conflictExitCode;
   }
 }
 
@@ -205,25 +166,6 @@ function requestOf({
   holdAtLeast,
 }: Flags): HoldOptions {
   return { mode: shared ? 'shared' : 'exclusive', limit, ttl, timeout, ifAvailable, identity, label, holdAtLeast };
-}
-
-const verbosityOf = ({ verbose, quiet }: Flags): Verbosity => (quiet ? 'quiet' : verbose ? 'verbose' : 'normal');
-
-async function runUnder(
-  held: OpenHeld,
-  command: readonly string[],
-  limits: GuardLimits,
-  { relay, starter, verbose = false }: { relay: Relay; starter: Starter; verbose?: boolean | undefined },
-): Promise<number> {
-  const job = await startJob(command, held, starter);
-  relay.to(job.family);
-  const say = verbose ? complain : ignore;
-  say(`started the command as process ${job.pid}`);
-  const { code, stopped } = await guard(job, held, limits);
-  say(`the command ended with exit code ${code}`);
-  if (stopped === undefined) return code;
-  complain(`${stopped}; ${command[0]} was stopped`);
-  return ExitCode.lost;
 }
 
 /** Returns the exit code for a taken lock. Prints a message on a terminal or with --verbose; silent otherwise, like flock(1). */

@@ -49,11 +49,11 @@ async function watch(client: EtcdClient, name: string, { json = false }: { json?
   checked(() => client.surveyor.checkName(name));
   return untilSignalled(async (signal) => {
     try {
-      return await follow(client.surveyor, name, follower(json ? printJsonLine : linePrinter(), json), signal);
+      await follow(client.surveyor, name, follower(json ? printJsonLine : linePrinter(), json), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      return ExitCode.ok;
     }
+    return ExitCode.ok;
   });
 }
 

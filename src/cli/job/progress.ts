@@ -8,7 +8,7 @@ import { ownerOf } from '../queues/show.ts';
 import { clearStatus, complain, showStatus } from '../streams.ts';
 import { acquiredText } from './steps.ts';
 
-/** How much `run` prints on stderr besides errors: nothing, one line per wait and acquisition, or every step. */
+/** How much `run` and `elect` print on stderr besides errors: nothing, one line per wait and acquisition, or every step. */
 export type Verbosity = 'quiet' | 'normal' | 'verbose';
 
 /** Milliseconds before a wait is reported. A shorter wait is not reported. */

@@ -1,4 +1,4 @@
-import { type Claim, claimText, type EntryValue, namesOf } from '../../recipe/entries/entry-value.ts';
+import { type Claim, claimText, type EntryValue, namesOf, publishedIn } from '../../recipe/entries/entry-value.ts';
 import { changesSince, type ParsedEntry } from '../../recipe/survey.ts';
 
 /** An entry as printed with `--json`; missing values are null. */
@@ -10,6 +10,8 @@ export interface EntryJson {
   readonly identity: string | null;
   readonly label: string | null;
   readonly uuid: string;
+  /** What the entry's client publishes while it leads an election. */
+  readonly value: string | null;
   readonly ttl: number | null;
   /** Number of changes to any etcd key since the entry was queued. */
   readonly changesAgo: number | null;
@@ -17,7 +19,8 @@ export interface EntryJson {
 
 export function entryJson(entry: ParsedEntry, index: number): EntryJson {
   const { name, key, mode, limit = null, identity = null, label = null, uuid, ttl = null } = entry;
-  return { name, key, mode, limit, identity, label, uuid, ttl, changesAgo: changesSince(entry, index) ?? null };
+  const value = publishedIn(entry.value) ?? null;
+  return { name, key, mode, limit, identity, label, uuid, value, ttl, changesAgo: changesSince(entry, index) ?? null };
 }
 
 /** Returns the name under which the output shows the client of an entry: the identity, else the label, else the uuid. */

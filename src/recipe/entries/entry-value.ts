@@ -1,3 +1,5 @@
+import { clientValue } from './bridged-value.ts';
+
 /** How a lock is held: alone, or beside others that share it. */
 export type LockMode = 'exclusive' | 'shared';
 
@@ -13,11 +15,13 @@ export interface Claim {
 }
 
 /**
- * The parts of an entry's value, `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>]`. Entries of python-etcd and of `Lock`
- * have only a uuid as value, so they are exclusive.
+ * The parts of an entry's value, `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>[@<published>]]`. Entries of python-etcd and
+ * of `Lock` have only a uuid as value, so they are exclusive. The published text of a candidate in an election is read by
+ * {@link publishedIn}.
  *
- * The label is percent-encoded, so the value has no ":" after the uuid. Versions of this package without labels therefore read the
- * same mode and identity from it. Versions without limits take an entry that has one for an exclusive entry.
+ * The label and the published text are percent-encoded, so the value has no ":" after the uuid. Versions of this package without
+ * them therefore read the same mode and identity from it. Only with a published text may the label be empty. Versions without limits
+ * take an entry that has one for an exclusive entry.
  */
 export interface EntryValue extends Claim {
   /** Names the process across restarts: an entry of an earlier process with the same identity may be evicted. */
@@ -28,11 +32,19 @@ export interface EntryValue extends Claim {
   readonly uuid: string;
 }
 
+/** The parts of the value of an entry that may be a candidate in an election. */
+interface Candidate extends EntryValue {
+  /** What the candidate publishes while it leads. */
+  readonly published?: string | undefined;
+}
+
 const SHARED = 'shared:';
 const LIMITED = /^limit:([1-9]\d{0,3}):(?=.)/s;
 const IDENTIFIED = /^id:(.+):([^:]+)$/s;
 /** Only a uuid made by this package has a label: any other text with "@" is a uuid that a client chose. */
 const LABELLED = /^([0-9a-f]{32})@(.+)$/s;
+/** Two percent-encoded texts: any other text with "@" is a label that another program has encoded differently. */
+const PUBLISHED = /^([\w.!~*'()%-]*)@([\w.!~*'()%-]+)$/;
 
 export const isShared = (value: string): boolean => value.startsWith(SHARED);
 
@@ -49,17 +61,30 @@ export function claimOf(value: string): Claim {
 }
 
 export function parseValue(value: string): EntryValue {
+  const { published: _, ...parts } = parsed(value);
+  return parts;
+}
+
+/** Returns what the candidate that made the entry publishes while it leads; undefined if that is nothing. */
+export const publishedIn = (value: string): string | undefined => parsed(value).published;
+
+function parsed(value: string): Candidate {
   const claim = claimOf(value);
   const rest = value.slice(prefixOf(claim).length);
   const [, identity, last = rest] = IDENTIFIED.exec(rest) ?? [];
-  const [, uuid = last, label] = LABELLED.exec(last) ?? [];
-  return { ...claim, identity, label: label && decoded(label), uuid };
+  const [, uuid = last, texts = ''] = LABELLED.exec(last) ?? [];
+  const written = clientValue(texts);
+  const [, label = written, published] = PUBLISHED.exec(written) ?? [];
+  // What a bridge has added is shown as the end of the label.
+  const shown = label + texts.slice(written.length);
+  return { ...claim, identity, label: decoded(shown), uuid, published: decoded(published) };
 }
 
-/** @param value its identity and label are well-formed Unicode and not empty */
-export function formatValue({ identity, label, uuid, ...claim }: EntryValue): string {
-  const prefix = `${prefixOf(claim)}${identity === undefined ? '' : `id:${identity}:`}`;
-  return `${prefix}${uuid}${label === undefined ? '' : `@${encodeURIComponent(label)}`}`;
+/** @param value its identity, label and published text are well-formed Unicode and not empty */
+export function formatValue({ identity, label, uuid, published, ...claim }: Candidate): string {
+  const own = `${prefixOf(claim)}${identity === undefined ? '' : `id:${identity}:`}${uuid}`;
+  if (published !== undefined) return `${own}@${encodeURIComponent(label ?? '')}@${encodeURIComponent(published)}`;
+  return label === undefined ? own : `${own}@${encodeURIComponent(label)}`;
 }
 
 const prefixOf = ({ mode, limit }: Claim): string =>
@@ -74,11 +99,11 @@ export function namesOf({ identity, label, uuid }: Omit<EntryValue, keyof Claim>
   return [first, ...others];
 }
 
-/** Decodes a label. One that another program has encoded differently is returned as it is. */
-function decoded(label: string): string {
+/** Decodes a text. One that another program has encoded differently is returned as it is. An empty one is none. */
+function decoded(text = ''): string | undefined {
   try {
-    return decodeURIComponent(label);
+    return decodeURIComponent(text) || undefined;
   } catch {
-    return label;
+    return text;
   }
 }

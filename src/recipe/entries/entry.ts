@@ -3,8 +3,8 @@ export interface Entry {
   /** Path of the key in etcd, such as `/_locks/file1/00000000000000000012`. */
   readonly key: string;
   /**
-   * `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>]`: the mode or the limit of the entry, and the identity, uuid and label of
-   * its owner.
+   * `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>[@<published>]]`: the mode or the limit of the entry, and the identity, uuid
+   * and label of its owner.
    */
   readonly value: string;
   /** Position in the queue: a lower rank is served first. On etcd v2: the number in the key. */

@@ -5,14 +5,17 @@ import { checkLockName } from '../paths.ts';
 import { remove } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { readQueues } from './survey.ts';
+import { V2Surveyor } from './surveyor.ts';
 import { V2Ticket } from './ticket.ts';
 
 /** Queues of locks on etcd v2, compatible with python-etcd: the lock `name` is the directory `<lockPrefix>/<name>`. */
 export class V2LockStore implements LockStore {
+  readonly surveyor: V2Surveyor;
   readonly #keys: KeysApi;
 
   constructor(keys: KeysApi) {
     this.#keys = keys;
+    this.surveyor = new V2Surveyor(keys);
   }
 
   get clusterId(): string | undefined {

@@ -34,7 +34,7 @@ import {
 
 const REMOVALS = new Set(['delete', 'compareAndDelete', 'expire']);
 
-/** The queues of etcd v2 for the command line. */
+/** The queues of etcd v2, for observers and for the command line. */
 export class V2Surveyor implements Surveyor {
   readonly #keys: KeysApi;
 

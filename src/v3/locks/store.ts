@@ -12,6 +12,7 @@ import type {
 } from '../../recipe/store.ts';
 import type { V3Client } from '../client.ts';
 import { isDirectly, queueOf, queuesAmong, startOf } from './reading.ts';
+import { V3Surveyor } from './surveyor.ts';
 import { V3Ticket } from './ticket.ts';
 
 /** In bytes: as on etcd v2, so that a name is valid on both. */
@@ -22,10 +23,12 @@ const MAX_NAME_LENGTH = 750;
  * `<lockPrefix>/<name>/<id>`, in the order of their creation.
  */
 export class V3LockStore implements LockStore {
+  readonly surveyor: V3Surveyor;
   readonly #client: V3Client;
 
   constructor(client: V3Client) {
     this.#client = client;
+    this.surveyor = new V3Surveyor(client);
   }
 
   get clusterId(): string | undefined {

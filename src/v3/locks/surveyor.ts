@@ -21,7 +21,7 @@ import { longestSilence } from './timing.ts';
 /** Abort reason of a watch that has reported nothing for a long time. */
 const SILENT = new Error('the watch was silent');
 
-/** The queues of etcd v3 for the command line. */
+/** The queues of etcd v3, for observers and for the command line. */
 export class V3Surveyor implements Surveyor {
   readonly #client: V3Client;
 

@@ -60,6 +60,17 @@ const endings: readonly (readonly [string, readonly RequestOutcome[], (scene: Sc
     },
   ],
   [
+    'it is one of two terms of a campaign',
+    ['held', 'held'],
+    async ({ lockName, locks }) => {
+      let terms = 0;
+      for await (const _ of locks.elect(lockName).campaign()) {
+        terms += 1;
+        if (terms === 2) break;
+      }
+    },
+  ],
+  [
     'it ran under an outer hold',
     ['joined', 'held'],
     ({ lockName, locks }) => locks.request(lockName, () => locks.request(lockName, { reentrant: true }, () => {})),

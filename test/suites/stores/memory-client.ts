@@ -29,6 +29,8 @@ export class SharedMemory {
   /** Aborts at the next change. */
   #change = new Scope();
   #lastRank = 0n;
+  /** Number of changes so far. Expiries do not count. */
+  #version = 0;
 
   /** Returns the entries that have not expired. */
   entries(): MemoryEntry[] {
@@ -62,7 +64,18 @@ export class SharedMemory {
       await pause(entry.expiry.remaining, this.#change, ending);
   }
 
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Waits until a change after this version, the next expiry, or until `ending` aborts. */
+  async untilAfter(version: number, ending: Scope): Promise<void> {
+    const left = Math.min(...this.entries().map(({ expiry }) => expiry.remaining));
+    if (this.#version === version) await pause(left, this.#change, ending);
+  }
+
   #changed(): void {
+    this.#version += 1;
     const change = this.#change;
     this.#change = new Scope();
     change.abort('changed');
@@ -120,6 +133,16 @@ export class MemoryClient implements LockClient {
   /** Waits until an entry may have another value, or be gone. A renewal ends the wait, too. */
   changed(key: string, value: string, call: StoreCall): Promise<void> {
     return this.#request(call, (ending) => this.#memory.untilChanged(key, value, ending));
+  }
+
+  /** Number of changes of the store so far. */
+  get version(): number {
+    return this.#memory.version;
+  }
+
+  /** Waits until the store may have changed after this version. */
+  untilAfter(version: number, call: StoreCall): Promise<void> {
+    return this.#request(call, (ending) => this.#memory.untilAfter(version, ending));
   }
 
   /** Closes the client as `EtcdClient.close` does. */

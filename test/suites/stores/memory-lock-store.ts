@@ -14,15 +14,18 @@ import type {
   StoreCall,
   Ticket,
 } from '../../../src/recipe/store.ts';
+import { parsed, type QueueSurveyor } from '../../../src/recipe/survey.ts';
 import { type Deadline, now } from '../../../src/time.ts';
 import type { MemoryClient } from './memory-client.ts';
 
 /** Queues of locks on the five requests of a {@link MemoryClient}: the shortest example of a store. */
 export class MemoryLockStore implements LockStore {
+  readonly surveyor: QueueSurveyor;
   readonly #client: MemoryClient;
 
   constructor(client: MemoryClient) {
     this.#client = client;
+    this.surveyor = surveyorOf(client);
   }
 
   get clusterId(): string {
@@ -50,6 +53,20 @@ export class MemoryLockStore implements LockStore {
     return new Map(entries.map(({ path }) => [path.slice(1), queueAt(path)]));
   }
 }
+
+/** Reads the whole queue again after each change of the store. */
+const surveyorOf = (client: MemoryClient): QueueSurveyor => ({
+  async lock(name, call = {}) {
+    const { clusterId, version: index } = client;
+    const path = `/${name}`;
+    const entries = (await client.read(path, call)).map((entry) => parsed(name, entry));
+    return { queue: { name, path, entries, ignored: [] }, index, clusterId };
+  },
+  async next({ index }, call) {
+    await client.untilAfter(index, call);
+    return undefined;
+  },
+});
 
 const queueOf = (entries: readonly Entry[]): Queue => ({ entries, inOrder: () => entries });
 

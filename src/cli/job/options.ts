@@ -1,0 +1,25 @@
+import { Option } from 'commander';
+import { number } from '../arguments.ts';
+
+/** The `--ttl` option of the commands that run another command under a lock. */
+export const TTL_FLAG = [
+  '--ttl <seconds>',
+  'lease in seconds: how long a crashed holder blocks others',
+  number,
+  30,
+] as const;
+
+export const IDENTITY_FLAG = [
+  '--identity <id>',
+  'identity in the queue. Entries left by a crashed process with this identity are removed first. Never use it in two processes at the same time',
+] as const;
+
+export const LABEL_FLAG = [
+  '--label <text>',
+  'label shown by inspect, watch and ls; it has no other effect. Empty: none (default: host name and process id)',
+] as const;
+
+export const VERBOSE_FLAG = ['-v, --verbose', 'print each step on stderr'] as const;
+
+export const quietOption = (): Option =>
+  new Option('-q, --quiet', 'print only errors and warnings, not who holds the lock').conflicts('verbose');

@@ -1,0 +1,17 @@
+import type { Held } from '../held.ts';
+import type { Hold } from '../hold.ts';
+
+/** One leadership: from the election of this process until the end of the loop's body, `resign()` or the loss of the lock. */
+export interface Term extends Held {
+  /** What this process publishes: the option `value` of the election; undefined if it has none. */
+  readonly value: string | undefined;
+  /**
+   * Ends the term: removes the entry, so that the next candidate leads. Resolves to true if this process led until this call, to
+   * false if it had lost the leadership before. Never rejects. If the key cannot be removed within a second, the removal is
+   * retried in the background. {@link Held.signal} does not abort.
+   */
+  resign(): Promise<boolean>;
+}
+
+export const termOf = (hold: Hold, value: string | undefined): Term =>
+  Object.assign(hold.held, { value, resign: async () => (await hold.end()).lost === undefined });
