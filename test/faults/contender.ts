@@ -6,11 +6,11 @@ import type { EtcdApi } from '../../src/client.ts';
 import { python } from '../support/python.ts';
 import type { Event } from './history.ts';
 
-export type ContenderKind = 'lock' | 'manager' | 'several' | 'python' | 'etcdctl';
+export type ContenderKind = 'lock' | 'manager' | 'several' | 'candidate' | 'python' | 'etcdctl';
 
 /** Whether it is a process of this package, which must keep every promise. */
 export const isOurs = (kind: ContenderKind | undefined): boolean =>
-  kind === 'lock' || kind === 'manager' || kind === 'several';
+  kind !== undefined && kind !== 'python' && kind !== 'etcdctl';
 
 export interface Orders {
   readonly api: EtcdApi;
@@ -96,6 +96,7 @@ const programs: Readonly<Record<ContenderKind, () => [string, string[]]>> = {
   lock: () => [process.execPath, [script('lock.mjs')]],
   manager: () => [process.execPath, [script('manager.mjs')]],
   several: () => [process.execPath, [script('several.mjs')]],
+  candidate: () => [process.execPath, [script('candidate.mjs')]],
   python: () => [python(), [script('python.py')]],
   etcdctl: () => [process.execPath, [script('etcdctl.mjs')]],
 };

@@ -86,6 +86,14 @@ export const arenasOn = (api: StoreApi, bridged = false): readonly Arena[] => [
     others: { trusting: true },
     rough: true,
   },
+  {
+    lock: 'throne',
+    ttl: 6,
+    contenders: ['candidate', 'candidate', 'candidate', FOREIGN[api]],
+    orders: {},
+    others: { trusting: true },
+    rough: true,
+  },
   ...(bridged ? [BRIDGED] : []),
 ];
 

@@ -1,36 +1,16 @@
 import { expect, test } from 'vitest';
 import { moment } from '../support/stalls/stalls.mjs';
-import { Contest, isAppend, isListing, isRemoval, isRenewal, OURS } from './contest.ts';
-import type { FaultMember } from './fault-cluster.ts';
+import { Contest, OURS } from './contest.ts';
 import { ELECTED, recovered } from './recovered.ts';
+import { SINGLE_FAULTS } from './single-faults.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 /** Seconds: a hold outlasts an election on a busy machine. */
 const TTL = 9;
 
-interface Fault {
-  /** The member that it is about. */
-  readonly of: 'leader' | 'follower';
-  begin(member: FaultMember): unknown;
-}
-
-/** One fault of each kind. Other files inflict the same ones at every moment of a lock. */
-const FAULTS: Readonly<Record<string, Fault>> = {
-  'the leader is killed': { of: 'leader', begin: ({ etcd }) => etcd.kill() },
-  'the leader is paused': { of: 'leader', begin: ({ etcd }) => etcd.pause() },
-  'a follower is isolated': { of: 'follower', begin: (member) => member.isolate() },
-  'a member falls silent': { of: 'follower', begin: ({ proxy }) => proxy.blackHole('both') },
-  'one answer of each kind is lost': {
-    of: 'follower',
-    begin({ proxy }) {
-      for (const matches of [isAppend, isRenewal, isRemoval, isListing]) void proxy.swallow(matches);
-    },
-  },
-};
-
 const cluster = useCluster();
 
-test.for(Object.entries(FAULTS))(
+test.for(Object.entries(SINGLE_FAULTS))(
   '%s: a hold is kept, a released lock goes to its waiter, a free one is acquired, and no key or lease is left',
   async ([, { of, begin }], context) => {
     const { [of]: member } = await roles(cluster());

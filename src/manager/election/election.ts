@@ -62,7 +62,7 @@ export class Election {
 
   /**
    * Yields the present leader, then each next one as soon as it leads. Yields undefined while nobody leads: also at the start,
-   * between two leaders if the queue was empty, and while requests with `mode: 'shared'` have the lock. Waits for changes by a watch
+   * between two leaders if the queue was empty, and while requests with `mode: 'shared'` or a `limit` have the lock. Waits for changes by a watch
    * or a long poll.
    *
    * Continues after an outage, then with the present leader. A leader of a short term may be missed in an outage, and with

@@ -1,6 +1,6 @@
 import { withCallersStack } from '../../callers-stack.ts';
 import { Scope } from '../../cancellation.ts';
-import { parseValue, publishedIn } from '../../recipe/entries/entry-value.ts';
+import { isAlone, parseValue, publishedIn } from '../../recipe/entries/entry-value.ts';
 import { isOwn } from '../../recipe/entries/own-entries.ts';
 import { followQueue } from '../../recipe/follow.ts';
 import type { Entry, LockStore } from '../../recipe/store.ts';
@@ -30,15 +30,15 @@ export interface Leader {
 }
 
 /**
- * Returns the leader of an election: whose entry is the first in the queue. Undefined if the queue is empty, or if requests share
- * the lock.
+ * Returns the leader of an election: whose entry is the first in the queue. Undefined if the queue is empty, or if several requests
+ * may hold the lock together.
  * @param path directory of the queue
  */
 export function leaderAmong(name: string, path: string, [first]: readonly Entry[]): Leader | undefined {
   if (!first) return undefined;
   const { key, value } = first;
-  const { mode, ...names } = parseValue(value);
-  if (mode !== 'exclusive') return undefined;
+  const { mode, limit, ...names } = parseValue(value);
+  if (!isAlone({ mode, limit })) return undefined;
   return { name, key, ...names, value: publishedIn(value), own: isOwn({ path, value }) };
 }
 

@@ -20,7 +20,14 @@ import { servedBy } from '../use-cluster.ts';
 const LOCK = 'moving';
 
 /** In seconds. python-etcd does not renew, so its entries must not expire before their turn. */
-const TTLS: Readonly<Record<ContenderKind, number>> = { lock: 6, manager: 6, several: 6, python: 20, etcdctl: 6 };
+const TTLS: Readonly<Record<ContenderKind, number>> = {
+  lock: 6,
+  manager: 6,
+  several: 6,
+  candidate: 6,
+  python: 20,
+  etcdctl: 6,
+};
 const LONGEST_TTL = 22;
 
 /** Milliseconds that no step takes, however busy the machine: a wait for several entries that only expire. */
