@@ -45,15 +45,21 @@ const TYPES = [
   'LockManagerSnapshot',
   'LockMode',
   'LockOptions',
+  'OnceJob',
+  'OnceOptions',
   'OpenHeld',
   'OpenHeldLocks',
   'Pem',
   'Raise',
   'Renewal',
+  'RecordedTick',
   'ReleaseOptions',
   'RequestOptions',
   'RequestOutcome',
   'RequestTrace',
+  'Tick',
+  'TickOutcome',
+  'TickReport',
 ];
 
 /** The declarations that a user's editor shows, with their docstrings. */
@@ -85,7 +91,7 @@ test('signatures name AbortSignal, and none of the types behind it', () => {
 
 test('a client, a manager and a lock have exactly these public members', () => {
   expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix']);
-  expect(membersOf('LockManager')).toEqual(['acquire', 'query', 'release', 'request']);
+  expect(membersOf('LockManager')).toEqual(['acquire', 'once', 'query', 'release', 'request']);
   expect(membersOf('Lock')).toEqual([
     'acquire',
     'asyncDispose',

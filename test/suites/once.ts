@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { managerTest } from './manager/managers.ts';
 import { markers } from './once/markers.ts';
+import { ticks } from './once/ticks.ts';
 import type { OpenClient } from './stores/store-client.ts';
 
 /**
@@ -10,6 +11,6 @@ import type { OpenClient } from './stores/store-client.ts';
 export function onceContract(name: string, open: OpenClient): void {
   const test = managerTest(open);
   describe(`LockManager.once on ${name}:`, () => {
-    for (const part of [markers]) part(test);
+    for (const part of [markers, ticks]) part(test);
   });
 }
