@@ -2,8 +2,11 @@ import { Command, Option } from 'commander';
 import { ignore } from '../../cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
-import type { OpenHeld } from '../../manager/held.ts';
+import type { Held, OpenHeld } from '../../manager/held.ts';
 import { LockManager } from '../../manager/manager.ts';
+import type { LockLimits, TickJob } from '../../manager/once/attempt.ts';
+import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
+import type { Tick } from '../../manager/once/tick.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import { limitOf } from '../../recipe/attempt.ts';
 import { exitCode, number } from '../arguments.ts';
@@ -18,6 +21,7 @@ import { Relay } from '../job/relay.ts';
 import { Starter } from '../job/starter.ts';
 import { printSteps } from '../job/steps.ts';
 import { surviveHangUp } from '../job/terminal.ts';
+import { environmentOfTick, runPresentTick, takenText } from '../job/tick.ts';
 import { mayBePassword, NOT_SHOWN } from '../secrets.ts';
 import { withClient } from '../session.ts';
 import { complain, remark } from '../streams.ts';
@@ -31,6 +35,8 @@ interface Flags {
   readonly holdAtLeast: number;
   readonly maxHold: number;
   readonly label?: string;
+  readonly once?: string;
+  readonly timeZone?: string;
   readonly conflictExitCode?: number;
   readonly verbose?: boolean;
   readonly quiet?: boolean;
@@ -66,12 +72,18 @@ Lost lock:
   have ended.
 
 Scheduled jobs:
+- With --once, cron starts "run" on each host, and at most one host runs the command per tick. The ticks of an interval such
+  as 15m or 1h are its multiples since 1970-01-01T00:00:00Z; those of a cron expression are in UTC, or in --time-zone. Give
+  the schedule by which cron starts "run". The clocks of the hosts may differ by up to a day.
+- The tick is recorded in etcd before the command starts. If the host crashes, the tick is lost, and does not run again.
+  The next tick prints a warning then, and also if ticks were missed because no host could begin them.
+- If another host has begun the tick, "run" exits with 0 at once, or with --conflict-exit-code. If the lock is held until
+  the next tick is due, it exits with 124.
+- ETCD_LOCK_TICK contains the time of the tick, and ETCD_LOCK_MISSED the number of missed ticks; it is empty if unknown.
 - With --if-available and --hold-at-least, exactly one of several hosts runs a job that all of them start at about the
   same time. Choose a time longer than the difference between the starts on the hosts, and shorter than the interval
-  between two runs.
-- "run" does not wait for the end of --hold-at-least. It leaves the entry in the queue, where it expires.
-- If "run" is killed, the entry expires when the TTL has passed since its last renewal, even if --hold-at-least
-  has not passed.
+  between two runs. "run" does not wait for its end: it leaves the entry in the queue, where it expires. If "run" is
+  killed, the entry expires when the TTL has passed since its last renewal.
 
 Waiting:
 - If the entry in the queue expires or is removed while "run" waits, for example because etcd was down for longer than
@@ -108,12 +120,23 @@ export function runCommand(): Command {
       number,
       0,
     )
+    .addOption(
+      new Option(
+        '--once <every>',
+        'run only if no other host has begun the present tick of this schedule: an interval such as 30s, 15m, 1h or 1d, or a cron expression',
+      ).conflicts(['shared', 'ifAvailable', 'holdAtLeast']),
+    )
+    .option('--time-zone <zone>', 'time zone of the cron expression of --once, such as Europe/Berlin (default: UTC)')
     .option('--max-hold <seconds>', 'stop the command when the lock has been held this long; 0: no limit', number, 0)
     .option(
       '--label <text>',
       'label shown by inspect, watch and ls; it has no other effect. Empty: none (default: host name and process id)',
     )
-    .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
+    .option(
+      '-E, --conflict-exit-code <number>',
+      'exit code if the lock or the tick is taken, or the timeout passes',
+      exitCode,
+    )
     .option('-v, --verbose', 'print each step on stderr')
     .addOption(new Option('-q, --quiet', 'print only errors and warnings, not who holds the lock').conflicts('verbose'))
     .addHelpText('after', ABOUT)
@@ -124,8 +147,8 @@ export function runCommand(): Command {
       ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while holding it'],
       ['etcd-v2-lock run backup --if-available -- backup /srv', 'do nothing if another machine already runs it'],
       [
-        'etcd-v2-lock run report --if-available --hold-at-least 60 -- ./report.sh',
-        'from cron on several hosts: exactly one of them runs the script',
+        'etcd-v2-lock run report --once 1h -- ./report.sh',
+        'from cron on several hosts: one of them runs the script each hour',
       ],
       [
         'etcd-v2-lock run index --shared --timeout 60 -- search "some words"',
@@ -139,9 +162,10 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const [name = '', ...job] = command.args;
   const flags = command.opts<Flags>();
   const request = requestOf(flags);
-  checked(() => {
+  const { label, schedule } = checked(() => {
     client.store.queue(name);
-    checkRequest({ ...request, maxHold: flags.maxHold }, {});
+    const checkedRequest = checkRequest({ ...request, maxHold: flags.maxHold }, {});
+    return { ...checkedRequest, schedule: scheduleFor(client, name, flags) };
   });
   check(job[0] ?? '');
   surviveHangUp();
@@ -151,16 +175,26 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const stopSteps = flags.verbose ? printSteps() : ignore;
   try {
     const locks = new LockManager(client);
-    const limited = { ...request, signal: relay.ending };
-    const held = await withProgress(locks, name, verbosityOf(flags), () => locks.acquire(name, limited));
-    if (held === null) return taken(name, flags);
-    const limits = { ttl: flags.ttl, maxHold: limitOf(flags.maxHold) };
-    try {
-      if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
-      return await runUnder(held, job, limits, { relay, starter, verbose: flags.verbose });
-    } finally {
-      await held.release();
+    const acquire = (limits: Partial<LockLimits> = {}) => {
+      const limited = { ...request, signal: relay.ending, ...limits };
+      return withProgress(locks, name, verbosityOf(flags), () => locks.acquire(name, limited));
+    };
+    const runHeld = (held: Held, tick?: Tick): Promise<number> => {
+      const limits = { ttl: flags.ttl, maxHold: limitOf(flags.maxHold) };
+      return runUnder(held, job, limits, { relay, starter, verbose: flags.verbose, tick });
+    };
+    if (schedule) {
+      const lock: TickJob['lock'] = async (limits, work) => {
+        const held = await acquire(limits);
+        if (held) await releasing(held, () => work(held));
+      };
+      const limits = { signal: relay.ending, timeout: flags.timeout };
+      const result = await runPresentTick({ store: client.store, name, label, schedule, lock }, limits, runHeld);
+      return 'taken' in result ? notRun(takenText(name, result.taken), flags, ExitCode.ok) : result.exitCode;
     }
+    const held = await acquire();
+    if (held === null) return notRun(`lock ${name} is taken`, flags, ExitCode.no);
+    return await releasing(held, async () => (relay.endedBy ? exitCodeOfSignal(relay.endedBy) : runHeld(held)));
   } catch (error) {
     if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
     if (flags.conflictExitCode === undefined || !(error instanceof EtcdWatchTimedOut)) throw error;
@@ -170,6 +204,25 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     relay.end();
     stopSteps();
   }
+}
+
+async function releasing<T>(held: OpenHeld, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } finally {
+    await held.release();
+  }
+}
+
+/**
+ * Returns the schedule of `--once`; undefined without it.
+ * @throws {TypeError | RangeError} if it is invalid, or with the stores of both APIs
+ */
+function scheduleFor(client: EtcdClient, name: string, { once, timeZone }: Flags): Schedule | undefined {
+  if (once === undefined && timeZone !== undefined) throw new TypeError('--time-zone needs --once');
+  if (once === undefined) return undefined;
+  client.store.marker(name);
+  return scheduleOf(once, timeZone);
 }
 
 /** @throws {CliError} if the command cannot be run; the message names the command unless it may be part of a password */
@@ -198,13 +251,21 @@ function requestOf({
 
 const verbosityOf = ({ verbose, quiet }: Flags): Verbosity => (quiet ? 'quiet' : verbose ? 'verbose' : 'normal');
 
+interface Running {
+  readonly relay: Relay;
+  readonly starter: Starter;
+  readonly verbose?: boolean | undefined;
+  /** The tick for which the command runs, if it runs once per tick. */
+  readonly tick: Tick | undefined;
+}
+
 async function runUnder(
-  held: OpenHeld,
+  held: Held,
   command: readonly string[],
   limits: GuardLimits,
-  { relay, starter, verbose = false }: { relay: Relay; starter: Starter; verbose?: boolean | undefined },
+  { relay, starter, verbose = false, tick }: Running,
 ): Promise<number> {
-  const job = await startJob(command, held, starter);
+  const job = await startJob(command, held, starter, tick && environmentOfTick(tick));
   relay.to(job.family);
   const say = verbose ? complain : ignore;
   say(`started the command as process ${job.pid}`);
@@ -215,9 +276,9 @@ async function runUnder(
   return ExitCode.lost;
 }
 
-/** Returns the exit code for a taken lock. Prints a message on a terminal or with --verbose; silent otherwise, like flock(1). */
-function taken(name: string, { conflictExitCode = ExitCode.no, verbose, quiet }: Flags): number {
+/** Returns the exit code if the command does not run. Prints why on a terminal or with --verbose; silent otherwise, like flock(1). */
+function notRun(why: string, { conflictExitCode, verbose, quiet }: Flags, otherwise: number): number {
   const print = verbose ? complain : quiet ? ignore : remark;
-  print(`lock ${name} is taken`);
-  return conflictExitCode;
+  print(why);
+  return conflictExitCode ?? otherwise;
 }

@@ -1,6 +1,6 @@
 import { ignore, pause, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdWatchTimedOut } from '../../errors.ts';
+import { EtcdException, EtcdWatchTimedOut } from '../../errors.ts';
 import { Attempt, limitOf } from '../../recipe/attempt.ts';
 import type { LockStore, MarkerStore } from '../../recipe/store.ts';
 import { Backoff, Deadline } from '../../time.ts';
@@ -36,7 +36,7 @@ export interface TickJob {
   readonly schedule: Schedule;
   readonly clock: WallClock;
   /** Waits for the lock, and runs the work while it is held. */
-  readonly lock: <T>(limits: LockLimits, work: (held: Held) => Promise<T>) => Promise<T>;
+  readonly lock: (limits: LockLimits, work: (held: Held) => Promise<void>) => Promise<void>;
 }
 
 export type TickWork = (held: Held, tick: Tick) => unknown;
@@ -44,7 +44,7 @@ export type TickWork = (held: Held, tick: Tick) => unknown;
 export interface TickLimits {
   /** Ends the wait for the lock. Has no effect on work under way. */
   readonly signal?: AbortSignal | undefined;
-  /** Maximum seconds of the wait, which also ends when the next tick is due. Default: no limit. */
+  /** Maximum seconds of the wait, which also ends when the next tick is due; 0: no limit. Default 0. */
   readonly timeout?: number;
 }
 
@@ -59,13 +59,16 @@ export class TickAttempt {
   readonly #path: string;
   readonly #markers: MarkerStore;
   readonly #signal: AbortSignal | undefined;
+  /** Maximum seconds of the wait for the lock. */
   readonly #timeout: number;
   readonly #attempt: Attempt;
+  /** Aborts when the next tick is due. */
+  readonly #over = new Scope();
   #begun: Begun | undefined;
   #taken: TickRecord | undefined;
 
   /** @param at the present tick by the clock of this host */
-  constructor(job: TickJob, at: number, { signal, timeout = Number.POSITIVE_INFINITY }: TickLimits = {}) {
+  constructor(job: TickJob, at: number, { signal, timeout = 0 }: TickLimits = {}) {
     const { store, name, schedule, clock } = job;
     this.#job = job;
     this.#at = at;
@@ -73,9 +76,11 @@ export class TickAttempt {
     this.#path = store.queue(name).path;
     this.#markers = store.marker(name);
     this.#signal = signal;
-    this.#timeout = Math.min(timeout, Math.max(1, schedule.next(at) - clock.now()) / 1000);
-    const deadline = limitOf(this.#timeout);
-    this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout: this.#timeout, signal, deadline });
+    const next = Math.max(1, schedule.next(at) - clock.now()) / 1000;
+    this.#timeout = timeout > 0 ? Math.min(timeout, next) : next;
+    // With a timeout, it would retry as long even if the cluster has never answered, perhaps because of a wrong address.
+    this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout, signal, deadline: limitOf(timeout) });
+    this.#attempt.abortWith(this.#over.abortAt(Deadline.after(next), () => this.#late()));
   }
 
   /**
@@ -93,14 +98,15 @@ export class TickAttempt {
       if (this.#taken) return this.#takenReport();
       this.#signal?.throwIfAborted();
       this.#job.store.pending.closing.throwIfAborted();
-      return this.#report('skipped', { error: this.#attempt.explain(error) });
+      return this.#report('skipped', { error: error instanceof EtcdException ? error : this.#attempt.explain(error) });
     } finally {
       this.#attempt.dispose();
+      this.#over.dispose();
     }
   }
 
-  #report(outcome: TickOutcome, rest: Pick<TickReport, 'tick' | 'recorded' | 'error'>): TickReport {
-    return { outcome, at: this.#due, ...rest };
+  #report(outcome: TickOutcome, rest: Partial<TickReport>): TickReport {
+    return { outcome, at: this.#due, tick: undefined, recorded: undefined, error: undefined, ...rest };
   }
 
   #takenReport(): TickReport {

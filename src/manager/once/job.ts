@@ -29,7 +29,7 @@ type Waiting = HoldOptions & { readonly ifAvailable?: never };
 export interface JobManager {
   readonly store: LockStore;
   readonly defaults: LockManagerOptions;
-  readonly request: <T>(name: string, options: Waiting, work: (held: Held) => Promise<T>) => Promise<T>;
+  readonly request: (name: string, options: Waiting, work: (held: Held) => Promise<void>) => Promise<void>;
 }
 
 /**

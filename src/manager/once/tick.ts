@@ -39,10 +39,10 @@ export interface TickReport {
   readonly outcome: TickOutcome;
   /** When the tick was due. */
   readonly at: Date;
-  /** The tick as the callback got it. Set if it ran or failed. */
-  readonly tick?: Tick;
-  /** The last tick that a host has begun: this one or a later one. Set if the tick was taken. */
-  readonly recorded?: RecordedTick;
-  /** Why the tick failed or was skipped. Set in these cases. If the lock was held for too long, the error names its holder. */
-  readonly error?: unknown;
+  /** The tick as the callback got it, if it ran or failed; else undefined. */
+  readonly tick: Tick | undefined;
+  /** If the tick was taken, the last tick that a host has begun: this one or a later one; else undefined. */
+  readonly recorded: RecordedTick | undefined;
+  /** Why the tick failed or was skipped; else undefined. If the lock was held until the next tick, the error names its holder. */
+  readonly error: unknown;
 }
