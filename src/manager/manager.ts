@@ -10,8 +10,9 @@ import type { HeldLocks, HoldOfSeveral, OpenHeldLocks } from './held-locks.ts';
 import { Hold } from './hold.ts';
 import { localQueue, type Turn } from './local-queue.ts';
 import type { TickWork } from './once/attempt.ts';
-import { type JobManager, type OnceJob, startOnce } from './once/job.ts';
+import type { OnceJob } from './once/job.ts';
 import type { OnceOptions } from './once/options.ts';
+import { type JobManager, startOnce } from './once/scheduler.ts';
 import type { Tick } from './once/tick.ts';
 import {
   type CheckedRequest,

@@ -20,7 +20,7 @@ export interface TickRun {
 /** A host with a clock of its own. Its callback prints a line before it does anything else, and then takes some time. */
 const HOST = `
   import { LockManager } from 'etcd-v2-lock';
-  import { startOnce } from './dist/manager/once/job.js';
+  import { startOnce } from './dist/manager/once/scheduler.js';
   import { V2Client } from './dist/v2/client.js';
   import { V3Client } from './dist/v3/client.js';
   const { ETCD, API, NAME, ORIGIN, RATE, EVERY, AHEAD } = process.env;

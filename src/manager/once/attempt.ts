@@ -170,16 +170,17 @@ export class TickAttempt {
     }
   }
 
-  /** Never rejects: if it fails, the next tick reports that no end was recorded. */
+  /** Retries for some seconds, and never rejects: if it fails, the next tick reports that no end was recorded. */
   async #recordEnd(begun: Begun, state: 'ran' | 'failed'): Promise<void> {
-    const markers = this.#markers;
+    const parts = { markers: this.#markers, schedule: this.#job.schedule };
     const over = new Scope().abortAt(Deadline.after(RECORD_WITHIN), () => new Error('no answer in time'));
-    await recordEnd({ markers, schedule: this.#job.schedule }, begun, state, { signal: over }).catch(
-      (error: unknown) => {
-        debug('%s: the end of a tick was not recorded: %s', markers.key, error);
-      },
-    );
-    over.dispose();
+    try {
+      await recordEnd(parts, begun, state, { signal: over });
+    } catch (error) {
+      debug('%s: the end of a tick was not recorded: %s', parts.markers.key, error);
+    } finally {
+      over.dispose();
+    }
   }
 
   get #isPresent(): boolean {

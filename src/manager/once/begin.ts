@@ -1,7 +1,10 @@
+import { sleep } from '../../cancellation.ts';
+import { isTransient } from '../../errors.ts';
 import type { Attempt } from '../../recipe/attempt.ts';
 import { freshUuid } from '../../recipe/entries/uuid.ts';
 import { LONGEST_TTL } from '../../recipe/option-checks.ts';
 import type { Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
+import { Backoff } from '../../time.ts';
 import { formatRecord, parseRecord, recordedTick, type TickRecord } from './record.ts';
 import type { Schedule } from './schedule.ts';
 import type { Tick } from './tick.ts';
@@ -69,17 +72,22 @@ export async function begin(
   }
 }
 
-/** Records how the tick has ended, unless a later one has begun. */
+/** Records how the tick has ended, unless a later one has begun. Retries until the signal aborts. */
 export async function recordEnd(
   { markers, schedule }: Pick<Beginning, 'markers' | 'schedule'>,
   { record, marker }: Begun,
   state: 'ran' | 'failed',
-  call: StoreCall,
+  { signal }: Required<StoreCall>,
 ): Promise<void> {
-  await markers.advance(
-    { from: marker, to: formatRecord({ ...record, state }), ttl: ttlFor(schedule, record.at) },
-    call,
-  );
+  const options = { from: marker, to: formatRecord({ ...record, state }), ttl: ttlFor(schedule, record.at) };
+  for (const backoff = new Backoff(); ; await sleep(backoff.next(), signal)) {
+    try {
+      await markers.advance(options, { signal });
+      return;
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+    }
+  }
 }
 
 /**

@@ -1,9 +1,11 @@
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { EtcdClientClosed, EtcdConnectionFailed, EtcdValueError, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
-import { type JobManager, type OnceJob, startOnce } from '../../../src/manager/once/job.ts';
+import type { OnceJob } from '../../../src/manager/once/job.ts';
 import type { OnceOptions } from '../../../src/manager/once/options.ts';
+import { type JobManager, startOnce } from '../../../src/manager/once/scheduler.ts';
 import type { Tick, TickReport } from '../../../src/manager/once/tick.ts';
+import { listenersOf } from '../../support/leaks.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import type { ManagerTest, Process } from '../manager/managers.ts';
@@ -378,6 +380,7 @@ export function ticks(test: ManagerTest): void {
         await host.job.stopped;
         expect(host.reports).toMatchObject([{ outcome: 'ran' }]);
         expect(clock.outstanding).toBe(0);
+        expect(listenersOf(abort.signal)).toBe(0);
         expect(await queue.entries()).toEqual([]);
       },
     );
