@@ -151,6 +151,7 @@ export default defineConfig({
             'test/manager/line.test.ts',
             'test/manager/local-queue.test.ts',
             'test/manager/options.test.ts',
+            'test/manager/once/{bound,options,schedule}.test.ts',
             'test/v2/locks/rules.test.ts',
             'test/v2/locks/enter-timeout.test.ts',
             'test/v2/locks/unclear.test.ts',
