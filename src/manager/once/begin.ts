@@ -24,7 +24,7 @@ export interface Begun {
   readonly marker: Marker;
 }
 
-export interface Found {
+interface Found {
   readonly record: TickRecord;
   readonly marker: Marker;
 }
@@ -93,8 +93,8 @@ export async function recordEnd(
 /**
  * Returns the TTL of a tick's record, in seconds: until ten more ticks are due, and a day longer.
  *
- * A host begins a tick only while its own clock is between this tick and the next one. The clock of the host that wrote the record was
- * past the tick. If the two clocks differ by less than the TTL minus the time between the two ticks, the record has therefore not
+ * A host begins a tick only while its own clock is between this tick and the next one. The clock of the host that wrote the record had
+ * reached the tick. If the two clocks differ by less than the TTL minus the time between the two ticks, the record has therefore not
  * expired when the last host could begin the tick. That bound is more than a day.
  */
 export function ttlFor(schedule: Schedule, at: number): number {

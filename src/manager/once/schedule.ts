@@ -8,9 +8,12 @@ export interface Schedule {
   present(time: number): number;
   /** Returns the first tick after this time. */
   next(time: number): number;
-  /** Returns the number of ticks after one time and before another. */
+  /** Returns the number of ticks after one time and before another, at most {@link MOST_COUNTED}. */
   between(from: number, to: number): number;
 }
+
+/** Counting the ticks of a cron expression takes about a second for so many, if a job with rare ticks got frequent ones. */
+const MOST_COUNTED = 10_000;
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const DURATION = /^([1-9]\d*)([smhd])$/;
@@ -43,7 +46,7 @@ export function scheduleOf(every: unknown, timeZone: unknown): Schedule {
 const intervals = (length: number): Schedule => ({
   present: (time) => Math.floor(time / length) * length,
   next: (time) => (Math.floor(time / length) + 1) * length,
-  between: (from, to) => Math.max(0, Math.ceil(to / length) - Math.floor(from / length) - 1),
+  between: (from, to) => Math.min(Math.max(0, Math.ceil(to / length) - Math.floor(from / length) - 1), MOST_COUNTED),
 });
 
 function cronSchedule(text: string, every: string, timeZone: unknown): Schedule {
@@ -52,12 +55,10 @@ function cronSchedule(text: string, every: string, timeZone: unknown): Schedule 
       `every must be a duration such as "30s", "15m", "1h" or "1d", or a cron expression of five fields, got ${show(every)}`,
     );
   const cron = parsed(text, every, checkTimeZone(timeZone));
-  /** @param after exclusive */
-  const following = (after: number): number | undefined => cron.nextRun(new Date(after))?.getTime();
   const next = (time: number): number => {
-    const tick = following(time);
-    if (tick === undefined) throw new RangeError(`every must have a next tick, got ${show(every)}`);
-    return tick;
+    const tick = cron.nextRun(new Date(time));
+    if (tick === null) throw new RangeError(`every must have a next tick, got ${show(every)}`);
+    return tick.getTime();
   };
   const present = (time: number): number => {
     // Without the tick at the reference itself.
@@ -67,7 +68,7 @@ function cronSchedule(text: string, every: string, timeZone: unknown): Schedule 
   };
   const between = (from: number, to: number): number => {
     let count = 0;
-    for (let tick = following(from); tick !== undefined && tick < to; tick = following(tick)) count += 1;
+    for (let tick = next(from); tick < to && count < MOST_COUNTED; tick = next(tick)) count += 1;
     return count;
   };
   next(present(Date.now()));

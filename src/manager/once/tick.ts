@@ -16,8 +16,8 @@ export interface Tick {
   /** When the tick was due by the schedule, which is the same on every host. The callback may run later. */
   readonly at: Date;
   /**
-   * Number of ticks between the previous one and this one that no host has begun. undefined if the previous one is not known: at
-   * the first tick, and after more than ten ticks and a day without any.
+   * Number of ticks between the previous one and this one that no host has begun, counted up to 10,000. undefined if the previous one
+   * is not known: at the first tick, and after more than ten ticks and a day without any.
    */
   readonly missed: number | undefined;
   /** The last tick before this one that a host has begun; undefined if it is not known. */

@@ -62,6 +62,11 @@ describe('a cron expression', () => {
     expect(schedule.between(at('2026-11-20T09:00:00Z'), at('2026-11-25T09:00:00Z'))).toBe(2);
   });
 
+  test('counts at most 10,000 ticks', () => {
+    const years = [at('2020-01-01T00:00:00Z'), at('2026-01-01T00:00:00Z')] as const;
+    for (const every of ['* * * * *', '1s']) expect(scheduleOf(every, undefined).between(...years)).toBe(10_000);
+  });
+
   test.each([
     ['30 2 * * *', 'Europe/Berlin'],
     ['*/15 * * * *', 'Europe/Berlin'],
