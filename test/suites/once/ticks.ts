@@ -9,7 +9,7 @@ import { listenersOf } from '../../support/leaks.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
 import type { ManagerTest, Process } from '../manager/managers.ts';
-import { duringNext, loseNextAnswer, requestsOf } from '../stores/interventions.ts';
+import { beforeNext, duringNext, loseNextAnswer, requestsOf } from '../stores/interventions.ts';
 import { cleanUp } from './markers.ts';
 
 const SECOND = 1000;
@@ -268,6 +268,27 @@ export function ticks(test: ManagerTest): void {
       expect(first.ticks).toHaveLength(2);
       expect(second.ticks).toEqual([]);
     });
+
+    onceTest(
+      'a host that is stopped before its write, and loses the lock, does not run what another one has run',
+      async ({ a, b, start, queue }) => {
+        const [clock, behind] = [clockOf(), clockOf(20 * SECOND)];
+        const other = start(b, { clock: behind });
+        beforeNext(a.client, 'overwrite', async () => {
+          for (const { key } of await queue.entries()) await queue.remove(key);
+          behind.advance(HOUR);
+          await other.reported(1);
+        });
+        const stopped = start(a, { clock });
+        clock.advance(HOUR);
+        expect(await stopped.reported(1)).toMatchObject({
+          outcome: 'taken',
+          recorded: { at: tickAt(0), state: 'ran' },
+        });
+        expect(stopped.ticks).toEqual([]);
+        expect(other.ticks).toMatchObject([{ at: tickAt(0) }]);
+      },
+    );
 
     onceTest(
       'an expired record is not known: the tick runs, and missed is undefined',
