@@ -39,6 +39,8 @@ const LONG = [
   'test/recipe/third-store.test.ts',
   'test/server/contract.test.ts',
   'test/manager/contract.test.ts',
+  'test/manager/once/processes.test.ts',
+  'test/v3/once-processes.test.ts',
 ];
 
 /** Begins with the long files, so that none of them is left alone at the end. Otherwise, larger files come first. */
@@ -151,6 +153,7 @@ export default defineConfig({
             'test/manager/line.test.ts',
             'test/manager/local-queue.test.ts',
             'test/manager/options.test.ts',
+            'test/manager/once/{bound,options,schedule}.test.ts',
             'test/v2/locks/rules.test.ts',
             'test/v2/locks/enter-timeout.test.ts',
             'test/v2/locks/unclear.test.ts',

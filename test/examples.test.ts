@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, inject, test } from 'vitest';
 import { Lock } from '../src/index.ts';
-import { queueOn, raw, untilQueued, useClient } from './support/locks.ts';
+import { escaped, queueOn, raw, untilQueued, useClient } from './support/locks.ts';
 import { type RunningScript, type ScriptResult, startNode } from './support/script.ts';
 import { until } from './support/until.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
@@ -154,6 +154,20 @@ test('shutdown.mjs exits with 1 when it loses the lock', async () => {
   const [[code]] = await Promise.all([once(worker.process, 'exit'), worker.result]);
   expect(code).toBe(1);
   await raw('DELETE', entry?.key ?? '');
+});
+
+test('once.mjs, on two hosts, runs each tick on one of them, and stops on SIGTERM', async () => {
+  const hosts = [start('once.mjs'), start('once.mjs')];
+  const printed = hosts.map(({ process }) => once(process.stdout, 'data'));
+  await Promise.all(printed);
+  for (const { process } of hosts) process.kill('SIGTERM');
+  const lines = (await Promise.all(hosts.map(({ result }) => linesOf(result)))).flat();
+  expect(lines.filter((line) => line === 'stopped')).toHaveLength(2);
+  const ticks = lines.flatMap((line) => /^report for (\S+), written with token \d+$/.exec(line)?.[1] ?? []);
+  expect(ticks.length).toBeGreaterThan(0);
+  expect(new Set(ticks).size).toBe(ticks.length);
+  expect(await queueOn('examples/once')).toEqual([]);
+  await raw('DELETE', escaped('/_locks_ticks:examples%2Fonce'));
 });
 
 test('try-finally.mjs holds the lock to the end and releases it in its finally block', async () => {

@@ -81,6 +81,8 @@ const forbidden: readonly Arrow[] = [
   ['src/manager/probe.ts', "export type * from '../python/lock.ts';"],
   ['src/manager/probe.ts', "import { channel } from 'node:diagnostics_channel';"],
   ['src/manager/trace.ts', "import { AsyncLocalStorage } from 'node:async_hooks';"],
+  ['src/manager/once/probe.ts', "import { Cron } from 'croner';"],
+  ['src/manager/once/probe.ts', "import type { V3Client } from '../../v3/client.ts';"],
   ['src/python/probe.ts', "import '../server/embedded.ts';"],
   ['src/python/probe.ts', "import { OwnEntry } from '../v2/locks/entry.ts';"],
   ['src/python/probe.ts', "import type {\n  LockManager,\n  Other,\n} from '../manager/manager.ts';"],
@@ -119,6 +121,8 @@ const allowed: readonly Arrow[] = [
   ['src/manager/election/probe.ts', "import { Hold } from '../hold.ts';\nimport { now } from '../../time.ts';"],
   ['src/manager/reentrance.ts', "import { AsyncLocalStorage } from 'node:async_hooks';"],
   ['src/manager/trace.ts', "import { channel } from 'node:diagnostics_channel';"],
+  ['src/manager/once/probe.ts', "import type { Held } from '../held.ts';\nimport { now } from '../../time.ts';"],
+  ['src/manager/once/schedule.ts', "import { Cron } from 'croner';"],
   ['src/python/lock.ts', "// import { Pool } from 'undici';\nimport { Lease } from '../recipe/lease.ts';"],
   [
     'src/server/front/probe.ts',

@@ -51,16 +51,22 @@ const TYPES = [
   'LockMode',
   'LockOptions',
   'ObserveOptions',
+  'OnceJob',
+  'OnceOptions',
   'OpenHeld',
   'OpenHeldLocks',
   'Pem',
   'Raise',
   'Renewal',
+  'RecordedTick',
   'ReleaseOptions',
   'RequestOptions',
   'RequestOutcome',
   'RequestTrace',
   'Term',
+  'Tick',
+  'TickOutcome',
+  'TickReport',
 ];
 
 /** The declarations that a user's editor shows, with their docstrings. */
@@ -92,7 +98,7 @@ test('signatures name AbortSignal, and none of the types behind it', () => {
 
 test('a client, a manager and a lock have exactly these public members', () => {
   expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix']);
-  expect(membersOf('LockManager')).toEqual(['acquire', 'elect', 'query', 'release', 'request']);
+  expect(membersOf('LockManager')).toEqual(['acquire', 'elect', 'once', 'query', 'release', 'request']);
   expect(membersOf('Lock')).toEqual([
     'acquire',
     'asyncDispose',

@@ -1,4 +1,5 @@
 import { addAbortListener } from '../cancellation.ts';
+import { show } from '../checks.ts';
 import { EtcdClientClosed } from '../errors.ts';
 import { PendingWork } from '../pending-work.ts';
 import { sharedIdOf } from '../recipe/entries/entry.ts';
@@ -49,6 +50,11 @@ export class BothStore implements LockStore {
   queue(lock: string): QueueStore {
     const { v2, v3 } = this.#stores;
     return new BothQueue(v2.queue(lock), v3.queue(lock), this.#twins);
+  }
+
+  /** @throws {TypeError} always: one marker for each store could not be changed in one step */
+  marker(lock: string): never {
+    throw new TypeError(`ticks need a client with api "v2" or "v3", got api "both" for the lock ${show(lock)}`);
   }
 
   async list(): Promise<ReadonlyMap<string, Queue>> {

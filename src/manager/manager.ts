@@ -11,6 +11,11 @@ import type { Held, OpenHeld } from './held.ts';
 import type { HeldLocks, HoldOfSeveral, OpenHeldLocks } from './held-locks.ts';
 import { Hold } from './hold.ts';
 import { localQueue, type Turn } from './local-queue.ts';
+import type { TickWork } from './once/attempt.ts';
+import type { OnceJob } from './once/job.ts';
+import type { OnceOptions } from './once/options.ts';
+import { type JobManager, startOnce } from './once/scheduler.ts';
+import type { Tick } from './once/tick.ts';
 import {
   type CheckedRequest,
   checkManagerOptions,
@@ -240,6 +245,29 @@ export class LockManager {
     } catch (error) {
       throw withCallersStack(error);
     }
+  }
+
+  /**
+   * Starts a job that runs once per tick in the cluster: call this with the same name and `every` on each host. Of all hosts, at most
+   * one runs the callback of each tick, while it holds the lock `name`. The hosts' clocks may differ by up to a day.
+   *
+   * Runs the ticks that become due from now on, until `stop()`; until then it keeps the process alive. Before the callback runs, the
+   * tick is recorded in etcd, in a key of its own that expires. So a tick whose host crashes in the callback is lost, and does not run
+   * again: `tick.previous` of the next one says so. A tick that no host could begin is missed, and `tick.missed` of the next one counts
+   * it. See docs/once.md.
+   *
+   * An error of the callback does not stop the job: see the option `report`.
+   * @example
+   * const job = locks.once('report', { every: '1h' }, async (held, tick) => write(tick.at, held.fencingToken));
+   * process.once('SIGTERM', () => job.stop());
+   * await job.stopped;
+   * @param name of the lock, and of the job
+   * @throws {TypeError | RangeError} for an invalid argument, before anything is sent; also with `api: 'both'`
+   */
+  once(name: string, options: OnceOptions, callback: (held: Held, tick: Tick) => unknown): OnceJob {
+    const request: JobManager['request'] = (lock, hold, work) => this.request(lock, hold, work);
+    const manager = { store: this.#store, defaults: this.#defaults, request };
+    return startOnce(manager, name, options, checkCallback(callback) as TickWork);
   }
 
   /** Checks a request for several locks. Returns the function that acquires them. */

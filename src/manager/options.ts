@@ -23,8 +23,8 @@ interface Common {
   /**
    * Seconds for which nobody else gets the lock, counted from when it was acquired, even if the callback ends or throws earlier.
    * The release then sets the TTL of the entry to the rest of the time, rounded up to whole seconds, and does not wait: the
-   * entry expires even if this process ends. Use it for a short job that several hosts start at about the same time. A process
-   * that crashes in the callback blocks others for its `ttl` only. Default 0.
+   * entry expires even if this process ends. Use it for a short job that several hosts start at about the same time; for a job
+   * with a schedule, see `LockManager.once`. A process that crashes in the callback blocks others for its `ttl` only. Default 0.
    * @example
    * await locks.request('nightly', { ifAvailable: true, holdAtLeast: 60 }, (held) => held && report());
    */

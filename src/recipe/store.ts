@@ -181,6 +181,37 @@ export interface QueueStore {
   evict(entry: Entry, options: StoreCall): Promise<void>;
 }
 
+/** The value of a {@link MarkerStore}, as one read or write showed it. */
+export interface Marker {
+  readonly value: string;
+  /** Changes with each write. */
+  readonly rank: bigint;
+}
+
+export interface AdvanceOptions {
+  /** The marker to replace; undefined: there is none. */
+  readonly from: Marker | undefined;
+  /** The new value. Must differ from every value that any client has written. */
+  readonly to: string;
+  /** Seconds for which the store keeps the new value at least, counted from this call. */
+  readonly ttl: number;
+}
+
+/**
+ * One small value beside the queue of a lock, which outlives the holds: which tick of a job was begun last. Not part of the queue,
+ * so it is in no listing of queues, and no client of the lock waits for it.
+ */
+export interface MarkerStore {
+  readonly key: string;
+  /** Reads the marker; undefined if there is none. The read sees every write that was confirmed before it began. */
+  read(call: StoreCall): Promise<Marker | undefined>;
+  /**
+   * Replaces the marker unless it has changed. Resolves to the marker that there is then: its value is `to` if this call has
+   * written it. After a call that rejects, the outcome may be unknown: repeat the call with the same options.
+   */
+  advance(options: AdvanceOptions, call: StoreCall): Promise<Marker | undefined>;
+}
+
 /** Where the queues of locks live. */
 export interface LockStore {
   /** The cluster that answered last; undefined before the first answer. */
@@ -194,6 +225,11 @@ export interface LockStore {
    * @throws {TypeError | RangeError} for a name that is invalid in this store; the message shows the name
    */
   queue(lock: string): QueueStore;
+  /**
+   * Returns the marker of a lock. Makes no request.
+   * @throws {TypeError | RangeError} for a name that is invalid in this store, or in a store that has no markers
+   */
+  marker(lock: string): MarkerStore;
   /** Reads all queues below the lock prefix. Resolves to a map from lock name to queue. */
   list(): Promise<ReadonlyMap<string, Queue>>;
 }

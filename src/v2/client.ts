@@ -3,7 +3,6 @@ import { type Attempt, type CloseOptions, Cluster, type ClusterCall, HEDGE_AFTER
 import type { Lane, PipelinedRequest } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
-import { warnOfMilliseconds } from '../milliseconds.ts';
 import type { PendingWork } from '../pending-work.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { Surveyor } from '../recipe/survey.ts';
@@ -71,8 +70,6 @@ export class V2Client implements KeysApi, LockClient {
 
   async set(key: string, value: string | undefined, options: SetOptions = {}): Promise<Change> {
     const request = wire.encodeSet(key, value, options);
-    // Warn only here: locks create and renew their keys with a TTL that was checked before.
-    warnOfMilliseconds('ttl', options.ttl ?? 0);
     const repeat = isConditional(options) ? 'safe' : 'never';
     return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);
   }

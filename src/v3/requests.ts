@@ -264,6 +264,18 @@ export class LockRequests {
     });
   }
 
+  /**
+   * Writes a marker if it is unchanged. Resolves to the marker that there is then. May be sent more than once.
+   * @throws {NotFound} if the lease is gone
+   */
+  write(key: string, target: transactions.Write, options: CallOptions): Promise<V3Entry | undefined> {
+    return this.#client.call('hedged', options, async (member) => {
+      const answer = await member.ask('/kv/txn', transactions.write(key, target));
+      const [last] = responsesIn(answer, answer.fields.flag('succeeded') ? 2 : 1).slice(-1) as [Fields];
+      return rangeIn(last)[0];
+    });
+  }
+
   /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once. */
   grant(id: string, ttl: number, options: CallOptions): Promise<{ granted: number; sentAt: number }> {
     let sent = 0;

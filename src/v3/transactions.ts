@@ -131,6 +131,22 @@ export const move = (key: string, { lease, modified, ...guard }: Move): Json => 
   failure: [read(key)],
 });
 
+/** How to write a marker, if it is unchanged. */
+export interface Write {
+  readonly value: string;
+  /** Id of the lease. */
+  readonly lease: string;
+  /** The revision of the marker's last write; 0: it must not exist. */
+  readonly modified: bigint;
+}
+
+/** Writes a marker if it is unchanged. Reads it in any case. */
+export const write = (key: string, { value, lease, modified }: Write): Json => ({
+  compare: [{ key: encodeBytes(key), target: 'MOD', result: 'EQUAL', mod_revision: String(modified) }],
+  success: [put(key, value, lease), read(key)],
+  failure: [read(key)],
+});
+
 /** The directory of a key, with the "/" at its end. */
 const prefixOf = (key: string): string => key.slice(0, key.lastIndexOf('/') + 1);
 

@@ -11,10 +11,13 @@ import {
   LockManager,
   type LockManagerSnapshot,
   type LockMode,
+  type OnceJob,
   type OpenHeld,
   type RequestOptions,
   type RequestTrace,
   type Term,
+  type Tick,
+  type TickReport,
 } from '../../src/index.ts';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -220,4 +223,24 @@ export async function confusing(lock: Lock, locks: LockManager): Promise<void> {
   await locks.acquire({ ttl: 30 });
   // @ts-expect-error release is a method of the hold, not of the manager
   await locks.release('x');
+}
+
+export async function runningOnce(locks: LockManager, signal: AbortSignal): Promise<void> {
+  is<OnceJob>()(locks.once('x', { every: '1h' }, () => {}));
+  locks.once('x', { every: '1h' }, (held, tick) => {
+    is<Held>()(held);
+    is<Tick>()(tick);
+    is<number | undefined>()(tick.missed);
+  });
+  const options = { every: '@daily', timeZone: 'UTC', ttl: 5, identity: 'a', label: '', maxHold: 9, signal };
+  await using job = locks.once('x', { ...options, report: (report) => is<TickReport>()(report) }, async () => 7);
+  is<void>()(await job.stopped);
+  // @ts-expect-error a job needs a schedule
+  locks.once('x', {}, () => {});
+  // @ts-expect-error
+  locks.once('x', () => {});
+  // @ts-expect-error an interval has a unit
+  locks.once('x', { every: 3600 }, () => {});
+  // @ts-expect-error each tick is for one host alone
+  locks.once('x', { every: '1h', mode: 'shared' }, () => {});
 }

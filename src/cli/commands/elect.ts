@@ -5,7 +5,7 @@ import { clientOptions } from '../connection.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
-import { type Holding, runUnderLock, verbosityOf } from '../job/under-lock.ts';
+import { byHolding, runUnderLock, verbosityOf } from '../job/under-lock.ts';
 import { withClient } from '../session.ts';
 
 interface Flags {
@@ -59,11 +59,11 @@ async function elect(client: EtcdClient, command: Command): Promise<number> {
   const { value, ttl, identity, label } = flags;
   const locks = new LockManager(client);
   const election = checked(() => locks.elect(name, { value, ttl, identity, label }));
-  const acquire = async (signal: AbortSignal): Promise<Holding | null> => {
+  const carryOut = byHolding(async (signal) => {
     const campaign = election.campaign({ signal });
     const { value: term } = await campaign.next();
     return term ? { held: term, release: () => campaign.return() } : null;
-  };
+  });
   const how = { subcommand: 'elect', ttl, maxHold: 0, verbosity: verbosityOf(flags) };
-  return (await runUnderLock({ locks, name, command: job, ...how, acquire })) ?? ExitCode.no;
+  return (await runUnderLock({ locks, name, command: job, ...how, carryOut })) ?? ExitCode.no;
 }

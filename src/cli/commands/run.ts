@@ -3,13 +3,16 @@ import { ignore } from '../../cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import { LockManager } from '../../manager/manager.ts';
+import type { LockLimits, TickJob } from '../../manager/once/attempt.ts';
+import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import { exitCode, number } from '../arguments.ts';
 import { clientOptions } from '../connection.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
-import { type Holding, runUnderLock, verbosityOf } from '../job/under-lock.ts';
+import { environmentOfTick, runPresentTick, takenText } from '../job/tick.ts';
+import { byHolding, type Means, releasing, runUnderLock, verbosityOf } from '../job/under-lock.ts';
 import { withClient } from '../session.ts';
 import { complain, remark } from '../streams.ts';
 
@@ -23,6 +26,8 @@ interface Flags {
   readonly holdAtLeast: number;
   readonly maxHold: number;
   readonly label?: string;
+  readonly once?: string;
+  readonly timeZone?: string;
   readonly conflictExitCode?: number;
   readonly verbose?: boolean;
   readonly quiet?: boolean;
@@ -58,12 +63,18 @@ Lost lock:
   have ended.
 
 Scheduled jobs:
+- With --once, cron starts "run" on each host, and at most one host runs the command per tick. The ticks of an interval such
+  as 15m or 1h are its multiples since 1970-01-01T00:00:00Z; those of a cron expression are in UTC, or in --time-zone. Give
+  the schedule by which cron starts "run". The clocks of the hosts may differ by up to a day.
+- The tick is recorded in etcd before the command starts. If the host crashes, the tick is lost, and does not run again.
+  The next tick prints a warning then, and also if ticks were missed because no host could begin them.
+- If another host has begun the tick, "run" exits with 0 at once, or with --conflict-exit-code. If the lock is held until
+  the next tick is due, it exits with 124.
+- ETCD_LOCK_TICK contains the time of the tick, and ETCD_LOCK_MISSED the number of missed ticks; it is empty if unknown.
 - With --if-available and --hold-at-least, exactly one of several hosts runs a job that all of them start at about the
   same time. Choose a time longer than the difference between the starts on the hosts, and shorter than the interval
-  between two runs.
-- "run" does not wait for the end of --hold-at-least. It leaves the entry in the queue, where it expires.
-- If "run" is killed, the entry expires when the TTL has passed since its last renewal, even if --hold-at-least
-  has not passed.
+  between two runs. "run" does not wait for its end: it leaves the entry in the queue, where it expires. If "run" is
+  killed, the entry expires when the TTL has passed since its last renewal.
 
 Waiting:
 - If the entry in the queue expires or is removed while "run" waits, for example because etcd was down for longer than
@@ -105,9 +116,20 @@ export function runCommand(): Command {
       number,
       0,
     )
+    .addOption(
+      new Option(
+        '--once <every>',
+        'run only if no other host has begun the present tick of this schedule: an interval such as 30s, 15m, 1h or 1d, or a cron expression',
+      ).conflicts(['shared', 'limit', 'ifAvailable', 'holdAtLeast']),
+    )
+    .option('--time-zone <zone>', 'time zone of the cron expression of --once, such as Europe/Berlin (default: UTC)')
     .option('--max-hold <seconds>', 'stop the command when the lock has been held this long; 0: no limit', number, 0)
     .option(...LABEL_FLAG)
-    .option('-E, --conflict-exit-code <number>', 'exit code if the lock is taken or the timeout passes', exitCode)
+    .option(
+      '-E, --conflict-exit-code <number>',
+      'exit code if the lock or the tick is taken, or the timeout passes',
+      exitCode,
+    )
     .option(...VERBOSE_FLAG)
     .addOption(quietOption())
     .addHelpText('after', ABOUT)
@@ -118,8 +140,8 @@ export function runCommand(): Command {
       ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while holding it'],
       ['etcd-v2-lock run backup --if-available -- backup /srv', 'do nothing if another machine already runs it'],
       [
-        'etcd-v2-lock run report --if-available --hold-at-least 60 -- ./report.sh',
-        'from cron on several hosts: exactly one of them runs the script',
+        'etcd-v2-lock run report --once 1h -- ./report.sh',
+        'from cron on several hosts: one of them runs the script each hour',
       ],
       [
         'etcd-v2-lock run index --shared --timeout 60 -- search "some words"',
@@ -135,18 +157,35 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
   const flags = command.opts<Flags>();
   const { ttl, maxHold, conflictExitCode } = flags;
   const request = requestOf(flags);
-  checked(() => {
+  const { label, schedule } = checked(() => {
     client.store.queue(name);
-    checkRequest({ ...request, maxHold }, {});
+    return { ...checkRequest({ ...request, maxHold }, {}), schedule: scheduleFor(client, name, flags) };
   });
   const locks = new LockManager(client);
-  const acquire = async (signal: AbortSignal): Promise<Holding | null> => {
-    const held = await locks.acquire(name, { ...request, signal });
+  const acquire = (signal: AbortSignal, limits: Partial<LockLimits> = {}) =>
+    locks.acquire(name, { ...request, signal, ...limits });
+  const onceHeld = byHolding(async (signal) => {
+    const held = await acquire(signal);
     return held && { held, release: () => held.release() };
+  });
+  const oncePerTick = async ({ signal, waiting, run }: Means, schedule: Schedule): Promise<number> => {
+    const lock: TickJob['lock'] = async (limits, work) => {
+      const held = await waiting(() => acquire(signal, limits));
+      if (held) await releasing(held, () => work(held));
+    };
+    const job = { store: client.store, name, label, schedule, lock };
+    const result = await runPresentTick(job, { signal, timeout: flags.timeout }, (held, tick) =>
+      run(held, environmentOfTick(tick)),
+    );
+    return 'taken' in result ? notRun(takenText(name, result.taken), flags, ExitCode.ok) : result.exitCode;
   };
+  const carryOut = schedule ? (means: Means) => oncePerTick(means, schedule) : onceHeld;
   const how = { subcommand: 'run', ttl, maxHold, verbosity: verbosityOf(flags) };
   try {
-    return (await runUnderLock({ locks, name, command: job, ...how, acquire })) ?? taken(name, flags);
+    return (
+      (await runUnderLock({ locks, name, command: job, ...how, carryOut })) ??
+      notRun(`lock ${name} is taken`, flags, ExitCode.no)
+    );
   } catch (error) {
     if (conflictExitCode === undefined || !(error instanceof EtcdWatchTimedOut)) throw error;
     complain(error.message);
@@ -168,9 +207,20 @@ function requestOf({
   return { mode: shared ? 'shared' : 'exclusive', limit, ttl, timeout, ifAvailable, identity, label, holdAtLeast };
 }
 
-/** Returns the exit code for a taken lock. Prints a message on a terminal or with --verbose; silent otherwise, like flock(1). */
-function taken(name: string, { conflictExitCode = ExitCode.no, verbose, quiet }: Flags): number {
+/**
+ * Returns the schedule of `--once`; undefined without it.
+ * @throws {TypeError | RangeError} if it is invalid, or with the stores of both APIs
+ */
+function scheduleFor(client: EtcdClient, name: string, { once, timeZone }: Flags): Schedule | undefined {
+  if (once === undefined && timeZone !== undefined) throw new TypeError('--time-zone needs --once');
+  if (once === undefined) return undefined;
+  client.store.marker(name);
+  return scheduleOf(once, timeZone);
+}
+
+/** Returns the exit code if the command does not run. Prints why on a terminal or with --verbose; silent otherwise, like flock(1). */
+function notRun(why: string, { conflictExitCode, verbose, quiet }: Flags, otherwise: number): number {
   const print = verbose ? complain : quiet ? ignore : remark;
-  print(`lock ${name} is taken`);
-  return conflictExitCode;
+  print(why);
+  return conflictExitCode ?? otherwise;
 }

@@ -15,11 +15,17 @@ export interface Job {
 /**
  * Starts a command under a lock, without a shell. The command shares stdin, stdout and stderr with this process. If there is a
  * controlling terminal, the command also shares the process group: only the foreground process group can use a terminal.
+ * @param variables further environment variables
  * @throws {CliError} if the command cannot be started
  */
-export async function startJob(command: readonly string[], held: Held, starter: Starter): Promise<Job> {
+export async function startJob(
+  command: readonly string[],
+  held: Held,
+  starter: Starter,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<Job> {
   const grouped = !hasTerminal();
-  const env = { ...process.env, ...environmentOf(held) };
+  const env = { ...process.env, ...environmentOf(held), ...variables };
   const { pid, ended } = await starter.start(command, { env, detached: grouped });
   return { pid, family: new Family({ leader: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
 }

@@ -33,8 +33,41 @@ export interface Undertaking {
   /** Seconds after which the command is stopped although the lock is held; 0: no limit. */
   readonly maxHold: number;
   readonly verbosity: Verbosity;
-  /** Waits for the lock, until the signal aborts. Resolves to null if the lock is taken and the wait is over. */
-  acquire(signal: AbortSignal): Promise<Holding | null>;
+  /** Waits for the lock and runs the command. Resolves to the exit code; to null if the lock was not acquired. */
+  readonly carryOut: (means: Means) => Promise<number | null>;
+}
+
+/** What {@link Undertaking.carryOut} uses. */
+export interface Means {
+  /** Aborts when the user ends the wait. */
+  readonly signal: AbortSignal;
+  /** Reports the progress of a wait for the lock, which resolves to null if the lock was not acquired. */
+  readonly waiting: <T>(wait: () => Promise<T | null>) => Promise<T | null>;
+  /**
+   * Runs the command under the lock. Resolves to the exit code.
+   * @param environment further environment variables of the command
+   */
+  readonly run: (held: Held, environment?: Readonly<Record<string, string>>) => Promise<number>;
+}
+
+/**
+ * Returns a {@link Undertaking.carryOut} that acquires the lock and runs the command once.
+ * @param acquire resolves to null if the lock is taken and the wait is over
+ */
+export const byHolding =
+  (acquire: (signal: AbortSignal) => Promise<Holding | null>): Undertaking['carryOut'] =>
+  async ({ signal, waiting, run }) => {
+    const holding = await waiting(() => acquire(signal));
+    return holding && releasing(holding, () => run(holding.held));
+  };
+
+/** Does the work, then releases the lock. */
+export async function releasing<T>(holding: Pick<Holding, 'release'>, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } finally {
+    await holding.release();
+  }
 }
 
 export const verbosityOf = ({ verbose, quiet }: { readonly verbose?: boolean; readonly quiet?: boolean }): Verbosity =>
@@ -43,10 +76,10 @@ export const verbosityOf = ({ verbose, quiet }: { readonly verbose?: boolean; re
 /**
  * Waits for the lock and runs the command while it is held. Resolves to the exit code; to null if the lock was not acquired.
  * @throws {CliError} if the command cannot be run
- * @throws what `acquire` throws
+ * @throws what `carryOut` throws
  */
 export async function runUnderLock(undertaking: Undertaking): Promise<number | null> {
-  const { locks, name, ttl, maxHold, verbosity, acquire } = undertaking;
+  const { locks, name, ttl, maxHold, verbosity, carryOut } = undertaking;
   check(undertaking);
   surviveHangUp();
   // Created before the relay: this blocks for some milliseconds, and a signal during that time must end this process at once.
@@ -54,15 +87,15 @@ export async function runUnderLock(undertaking: Undertaking): Promise<number | n
   const relay = new Relay();
   const stopSteps = verbosity === 'verbose' ? printSteps() : ignore;
   try {
-    const holding = await withProgress(locks, name, verbosity, () => acquire(relay.ending));
-    if (holding === null) return null;
-    const limits = { ttl, maxHold: limitOf(maxHold) };
-    try {
-      if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
-      return await runCommand(holding.held, undertaking, limits, { relay, starter });
-    } finally {
-      await holding.release();
-    }
+    return await carryOut({
+      signal: relay.ending,
+      waiting: (wait) => withProgress(locks, name, verbosity, wait),
+      run: async (held, environment) => {
+        if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
+        const limits = { ttl, maxHold: limitOf(maxHold) };
+        return runCommand(held, undertaking, limits, { relay, starter, environment });
+      },
+    });
   } catch (error) {
     if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
     throw error;
@@ -83,13 +116,19 @@ function check({ command: [file = ''], subcommand }: Undertaking): void {
   }
 }
 
+interface Running {
+  readonly relay: Relay;
+  readonly starter: Starter;
+  readonly environment: Readonly<Record<string, string>> | undefined;
+}
+
 async function runCommand(
   held: Held,
   { command, verbosity }: Undertaking,
   limits: GuardLimits,
-  { relay, starter }: { readonly relay: Relay; readonly starter: Starter },
+  { relay, starter, environment }: Running,
 ): Promise<number> {
-  const job = await startJob(command, held, starter);
+  const job = await startJob(command, held, starter, environment);
   relay.to(job.family);
   const say = verbosity === 'verbose' ? complain : ignore;
   say(`started the command as process ${job.pid}`);

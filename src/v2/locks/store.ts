@@ -1,8 +1,18 @@
 import type { PendingWork } from '../../pending-work.ts';
-import type { LockStore, Queue, QueueStore, StoreCall, Ticket, TicketOptions } from '../../recipe/store.ts';
+import { markerKey } from '../../recipe/entries/marker-key.ts';
+import type {
+  LockStore,
+  MarkerStore,
+  Queue,
+  QueueStore,
+  StoreCall,
+  Ticket,
+  TicketOptions,
+} from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
 import { remove } from './entry.ts';
+import { V2Marker } from './marker.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { readQueues } from './survey.ts';
 import { V2Surveyor } from './surveyor.ts';
@@ -29,6 +39,11 @@ export class V2LockStore implements LockStore {
   queue(lock: string): QueueStore {
     checkLockName(lock);
     return new V2QueueStore(this.#keys, `${this.#keys.lockPrefix}/${lock}`);
+  }
+
+  marker(lock: string): MarkerStore {
+    checkLockName(lock);
+    return new V2Marker(this.#keys, markerKey(this.#keys.lockPrefix, lock));
   }
 
   async list(): Promise<ReadonlyMap<string, Queue>> {

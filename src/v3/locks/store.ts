@@ -1,8 +1,10 @@
 import type { PendingWork } from '../../pending-work.ts';
+import { markerKey } from '../../recipe/entries/marker-key.ts';
 import { checkName } from '../../recipe/option-checks.ts';
 import type {
   Entry,
   LockStore,
+  MarkerStore,
   Queue,
   QueueStore,
   ReadOptions,
@@ -11,6 +13,7 @@ import type {
   TicketOptions,
 } from '../../recipe/store.ts';
 import type { V3Client } from '../client.ts';
+import { V3MarkerStore } from './marker.ts';
 import { isDirectly, queueOf, queuesAmong, startOf } from './reading.ts';
 import { V3Surveyor } from './surveyor.ts';
 import { V3Ticket } from './ticket.ts';
@@ -40,9 +43,13 @@ export class V3LockStore implements LockStore {
   }
 
   queue(lock: string): QueueStore {
-    // Names are not normalised: other programs choose them, too.
-    checkName('lock name', lock, MAX_NAME_LENGTH);
+    checkLockName(lock);
     return new V3QueueStore(this.#client, startOf(this.#client.lockPrefix) + lock);
+  }
+
+  marker(lock: string): MarkerStore {
+    checkLockName(lock);
+    return new V3MarkerStore(this.#client, markerKey(this.#client.lockPrefix, lock));
   }
 
   async list(): Promise<ReadonlyMap<string, Queue>> {
@@ -53,6 +60,9 @@ export class V3LockStore implements LockStore {
     return new Map([...queues].map(([name, entries]) => [name, queueOf(entries)]));
   }
 }
+
+/** Names are not normalised: other programs choose them, too. */
+const checkLockName = (lock: string): void => checkName('lock name', lock, MAX_NAME_LENGTH);
 
 class V3QueueStore implements QueueStore {
   readonly path: string;

@@ -3,7 +3,7 @@ import { pause, Scope } from '../../../src/cancellation.ts';
 import { EtcdClientClosed, EtcdKeysLeft } from '../../../src/errors.ts';
 import { PendingWork } from '../../../src/pending-work.ts';
 import type { LockClient } from '../../../src/recipe/client.ts';
-import type { Entry, LockStore, StoreCall } from '../../../src/recipe/store.ts';
+import type { AdvanceOptions, Entry, LockStore, Marker, StoreCall } from '../../../src/recipe/store.ts';
 import { Deadline } from '../../../src/time.ts';
 import { MemoryLockStore } from './memory-lock-store.ts';
 
@@ -38,9 +38,9 @@ export class SharedMemory {
     return present.map((entry) => ({ ...entry, ttl: secondsUntil(entry.expiry) }));
   }
 
-  append(path: string, value: string, ttl: Ttl): Entry {
+  append(path: string, value: string, ttl: Ttl, name?: string): Entry {
     this.#lastRank += 1n;
-    return this.write({ path, key: `${path}/${this.#lastRank}`, value, rank: this.#lastRank }, ttl);
+    return this.write({ path, key: name ?? `${path}/${this.#lastRank}`, value, rank: this.#lastRank }, ttl);
   }
 
   /** Adds an entry, or replaces the one with the same key. */
@@ -127,6 +127,15 @@ export class MemoryClient implements LockClient {
     return this.#request({ signal, ending: this.closed }, () => {
       for (const entry of this.#entries(path))
         if (entry.value === value && entry.key === (key ?? entry.key)) this.#memory.remove(entry.key);
+    });
+  }
+
+  /** Writes a marker unless it has changed. Resolves to the marker that there is then. */
+  advance(key: string, { from, to, ttl }: AdvanceOptions, call: StoreCall): Promise<Marker | undefined> {
+    return this.#request(call, () => {
+      const [present] = this.#entries(key);
+      if (present?.rank !== from?.rank) return present;
+      return this.#memory.append(key, to, ttl, key);
     });
   }
 

@@ -8,6 +8,7 @@ import type {
   Entry,
   LeaveOptions,
   LockStore,
+  MarkerStore,
   OwnEntry,
   Queue,
   QueueStore,
@@ -47,8 +48,15 @@ export class MemoryLockStore implements LockStore {
     };
   }
 
+  marker(lock: string): MarkerStore {
+    checkName('lock name', lock, 750);
+    const key = `ticks:${lock}`;
+    const read = async (call: StoreCall) => (await this.#client.read(key, call))[0];
+    return { key, read, advance: (options, call) => this.#client.advance(key, options, call) };
+  }
+
   async list(): Promise<ReadonlyMap<string, Queue>> {
-    const entries = await this.#client.read(undefined, {});
+    const entries = (await this.#client.read(undefined, {})).filter(({ path }) => path.startsWith('/'));
     const queueAt = (path: string): Queue => queueOf(entries.filter((entry) => entry.path === path));
     return new Map(entries.map(({ path }) => [path.slice(1), queueAt(path)]));
   }

@@ -14,6 +14,7 @@ export function memoryStoreClient(memory: SharedMemory): StoreClient {
     intercept: interceptable(client, {
       read: 'read',
       append: 'append',
+      advance: 'overwrite',
       renew: 'renew',
       remove: 'remove',
       changed: 'wait',

@@ -21,6 +21,7 @@ export function v3StoreClient(etcd: string, client = new V3Client({ endpoints: e
       glance: 'read',
       append: 'append',
       move: 'renew',
+      write: 'overwrite',
       renew: 'renew',
       delete: 'remove',
       remove: 'remove',

@@ -1,0 +1,196 @@
+import { ignore, pause, Scope, type Source } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import { EtcdException, EtcdWatchTimedOut } from '../../errors.ts';
+import { Attempt, limitOf } from '../../recipe/attempt.ts';
+import type { LockStore, MarkerStore } from '../../recipe/store.ts';
+import { Backoff, Deadline } from '../../time.ts';
+import type { Held } from '../held.ts';
+import { type Begun, begin, readRecord, recordEnd } from './begin.ts';
+import type { WallClock } from './clock.ts';
+import { recordedTick, type TickRecord } from './record.ts';
+import type { Schedule } from './schedule.ts';
+import type { Tick, TickOutcome, TickReport } from './tick.ts';
+
+const debug = createDebug('once');
+
+/** Milliseconds between two reads of the marker during the wait for the lock: the holder may have begun the tick. */
+const READ_EVERY = { first: 500, most: 5000 };
+
+/** Seconds to record the end of a tick. The release of the lock waits for this. */
+const RECORD_WITHIN = 3;
+
+/** What ends the wait for the lock. */
+export interface LockLimits {
+  /** Seconds. */
+  readonly timeout: number;
+  readonly signal: AbortSignal;
+}
+
+/** A job whose ticks are attempted. */
+export interface TickJob {
+  readonly store: LockStore;
+  /** Name of the lock. */
+  readonly name: string;
+  /** Says who begins a tick, for people. */
+  readonly label: string | undefined;
+  readonly schedule: Schedule;
+  readonly clock: WallClock;
+  /** Waits for the lock, and runs the work while it is held. */
+  readonly lock: (limits: LockLimits, work: (held: Held) => Promise<void>) => Promise<void>;
+}
+
+export type TickWork = (held: Held, tick: Tick) => unknown;
+
+export interface TickLimits {
+  /** Ends the wait for the lock. Has no effect on work under way. */
+  readonly signal?: AbortSignal | undefined;
+  /** Maximum seconds of the wait, which also ends when the next tick is due; 0: no limit. Default 0. */
+  readonly timeout?: number;
+}
+
+/** Abort reason of a wait or a read that is no longer needed. */
+const BEGUN = new Error('the tick has been begun');
+
+/** One attempt of this host at one tick. */
+export class TickAttempt {
+  readonly #job: TickJob;
+  readonly #at: number;
+  readonly #due: Date;
+  readonly #path: string;
+  readonly #markers: MarkerStore;
+  readonly #signal: AbortSignal | undefined;
+  /** Maximum seconds of the wait for the lock. */
+  readonly #timeout: number;
+  readonly #attempt: Attempt;
+  /** Aborts when the next tick is due. */
+  readonly #over = new Scope();
+  #begun: Begun | undefined;
+  #taken: TickRecord | undefined;
+
+  /** @param at the present tick by the clock of this host */
+  constructor(job: TickJob, at: number, { signal, timeout = 0 }: TickLimits = {}) {
+    const { store, name, schedule, clock } = job;
+    this.#job = job;
+    this.#at = at;
+    this.#due = new Date(at);
+    this.#path = store.queue(name).path;
+    this.#markers = store.marker(name);
+    this.#signal = signal;
+    const next = Math.max(1, schedule.next(at) - clock.now()) / 1000;
+    this.#timeout = timeout > 0 ? Math.min(timeout, next) : next;
+    // With a timeout, it would retry as long even if the cluster has never answered, perhaps because of a wrong address.
+    this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout, signal, deadline: limitOf(timeout) });
+    this.#attempt.abortWith(this.#over.abortAt(Deadline.after(next), () => this.#late()));
+  }
+
+  /**
+   * Runs the work under the lock, unless a host has begun this tick or a later one. Resolves to what became of the tick on this host.
+   * @throws the reason of the signal, if it ends the wait
+   * @throws {EtcdClientClosed} if the client is closed during the wait
+   */
+  async run(work: TickWork): Promise<TickReport> {
+    try {
+      const { retry, signal } = this.#attempt;
+      if (!(await retry(() => this.#readTaken(signal)))) await this.#lock(work);
+      return this.#begun ? this.#report('ran', { tick: this.#begun.tick }) : this.#takenReport();
+    } catch (error) {
+      if (this.#begun) return this.#report('failed', { tick: this.#begun.tick, error });
+      if (this.#taken) return this.#takenReport();
+      this.#signal?.throwIfAborted();
+      this.#job.store.pending.closing.throwIfAborted();
+      return this.#report('skipped', { error: error instanceof EtcdException ? error : this.#attempt.explain(error) });
+    } finally {
+      this.#attempt.dispose();
+      this.#over.dispose();
+    }
+  }
+
+  #report(outcome: TickOutcome, rest: Partial<TickReport>): TickReport {
+    return { outcome, at: this.#due, tick: undefined, recorded: undefined, error: undefined, ...rest };
+  }
+
+  #takenReport(): TickReport {
+    return this.#report('taken', this.#taken ? { recorded: recordedTick(this.#taken) } : {});
+  }
+
+  /** Reads whether a host has begun this tick or a later one. */
+  async #readTaken(signal: Source): Promise<boolean> {
+    const found = await readRecord(this.#markers, { signal });
+    if (found && found.record.at >= this.#at) this.#taken = found.record;
+    return this.#taken !== undefined;
+  }
+
+  async #lock(work: TickWork): Promise<void> {
+    const waiting = new Scope(this.#signal);
+    const reading = new Scope(waiting);
+    void this.#endWait(waiting, reading);
+    try {
+      await this.#job.lock({ timeout: this.#timeout, signal: waiting.signal }, (held) => {
+        reading.abort(BEGUN);
+        return this.#underLock(held, work);
+      });
+    } finally {
+      reading.abort(BEGUN);
+      for (const scope of [reading, waiting]) scope.dispose();
+    }
+  }
+
+  /** Ends the wait for the lock when its holder has begun the tick, or when the next tick is due. */
+  async #endWait(waiting: Scope, reading: Scope): Promise<void> {
+    const backoff = new Backoff(READ_EVERY);
+    for (;;) {
+      await pause(backoff.next(), reading);
+      if (reading.aborted) return;
+      if (await this.#readTaken(reading).catch(ignore)) waiting.abort(BEGUN);
+      else if (!this.#isPresent) waiting.abort(this.#late());
+    }
+  }
+
+  async #underLock(held: Held, work: TickWork): Promise<void> {
+    const { label, schedule } = this.#job;
+    const assertPresent = (): void => {
+      if (!this.#isPresent) throw this.#late();
+    };
+    const result = await begin({ markers: this.#markers, schedule, label, assertPresent }, this.#at, this.#attempt);
+    if ('tick' in result) await this.#work(held, result, work);
+    else this.#taken = result;
+  }
+
+  /** Runs the work, then records whether it has succeeded. */
+  async #work(held: Held, begun: Begun, work: TickWork): Promise<void> {
+    this.#begun = begun;
+    let state: 'ran' | 'failed' = 'failed';
+    try {
+      held.assertHeld();
+      await work(held, begun.tick);
+      held.assertHeld();
+      state = 'ran';
+    } finally {
+      await this.#recordEnd(begun, state);
+    }
+  }
+
+  /** Retries for some seconds, and never rejects: if it fails, the next tick reports that no end was recorded. */
+  async #recordEnd(begun: Begun, state: 'ran' | 'failed'): Promise<void> {
+    const parts = { markers: this.#markers, schedule: this.#job.schedule };
+    const over = new Scope().abortAt(Deadline.after(RECORD_WITHIN), () => new Error('no answer in time'));
+    try {
+      await recordEnd(parts, begun, state, { signal: over });
+    } catch (error) {
+      debug('%s: the end of a tick was not recorded: %s', parts.markers.key, error);
+    } finally {
+      over.dispose();
+    }
+  }
+
+  get #isPresent(): boolean {
+    const { schedule, clock } = this.#job;
+    return schedule.present(clock.now()) === this.#at;
+  }
+
+  #late(): EtcdWatchTimedOut {
+    return new EtcdWatchTimedOut(
+      `${this.#path}: the tick ${this.#due.toISOString()} was not begun before the next one`,
+    );
+  }
+}

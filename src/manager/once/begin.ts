@@ -1,0 +1,104 @@
+import { sleep } from '../../cancellation.ts';
+import { isTransient } from '../../errors.ts';
+import type { Attempt } from '../../recipe/attempt.ts';
+import { freshUuid } from '../../recipe/entries/uuid.ts';
+import { LONGEST_TTL } from '../../recipe/option-checks.ts';
+import type { Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
+import { Backoff } from '../../time.ts';
+import { formatRecord, parseRecord, recordedTick, type TickRecord } from './record.ts';
+import type { Schedule } from './schedule.ts';
+import type { Tick } from './tick.ts';
+
+/** Number of ticks after which a record may expire: this is how many missed ticks are counted at least. */
+const KEPT_TICKS = 10;
+/**
+ * Seconds that a record is kept in addition. While the clocks of hosts differ by less than this, no host takes a tick for the present
+ * one whose record has expired.
+ */
+const KEPT_FOR = 86_400;
+
+/** A tick that this host has begun, and its record in the store. */
+export interface Begun {
+  readonly tick: Tick;
+  readonly record: TickRecord;
+  readonly marker: Marker;
+}
+
+interface Found {
+  readonly record: TickRecord;
+  readonly marker: Marker;
+}
+
+/** Reads the last tick that a host has begun; undefined if it is not known. */
+export async function readRecord(markers: MarkerStore, call: StoreCall): Promise<Found | undefined> {
+  const marker = await markers.read(call);
+  return marker && { marker, record: parseRecord(markers.key, marker) };
+}
+
+interface Beginning {
+  readonly markers: MarkerStore;
+  readonly schedule: Schedule;
+  readonly label: string | undefined;
+  /** Throws unless the tick is the present one by the clock of this host. */
+  readonly assertPresent: () => void;
+}
+
+/**
+ * Records that this host begins a tick, unless a host has begun it or a later one: then resolves to the record of that. Call this while
+ * the lock is held.
+ *
+ * The record is replaced only if it is unchanged, and only by a later tick. So no tick is begun twice while a record of it, or of a
+ * later tick, exists. {@link ttlFor} says why it does.
+ */
+export async function begin(
+  { markers, schedule, label, assertPresent }: Beginning,
+  at: number,
+  { retry, signal }: Attempt,
+): Promise<Begun | TickRecord> {
+  const record: TickRecord = { at, state: 'begun', uuid: freshUuid(), label };
+  const to = formatRecord(record);
+  const ttl = ttlFor(schedule, at);
+  for (;;) {
+    const found = await retry(() => readRecord(markers, { signal }));
+    if (found && found.record.at >= at) return found.record;
+    assertPresent();
+    const marker = await retry(() => markers.advance({ from: found?.marker, to, ttl }, { signal }));
+    if (marker?.value !== to) continue;
+    // The answer may be late: a record that expired meanwhile would not have stopped this write.
+    assertPresent();
+    const previous = found && recordedTick(found.record);
+    const missed = found && schedule.between(found.record.at, at);
+    return { tick: { at: new Date(at), missed, previous }, record, marker };
+  }
+}
+
+/** Records how the tick has ended, unless a later one has begun. Retries until the signal aborts. */
+export async function recordEnd(
+  { markers, schedule }: Pick<Beginning, 'markers' | 'schedule'>,
+  { record, marker }: Begun,
+  state: 'ran' | 'failed',
+  { signal }: Required<StoreCall>,
+): Promise<void> {
+  const options = { from: marker, to: formatRecord({ ...record, state }), ttl: ttlFor(schedule, record.at) };
+  for (const backoff = new Backoff(); ; await sleep(backoff.next(), signal)) {
+    try {
+      await markers.advance(options, { signal });
+      return;
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+    }
+  }
+}
+
+/**
+ * Returns the TTL of a tick's record, in seconds: until ten more ticks are due, and a day longer.
+ *
+ * A host begins a tick only while its own clock is between this tick and the next one. The clock of the host that wrote the record had
+ * reached the tick. If the two clocks differ by less than the TTL minus the time between the two ticks, the record has therefore not
+ * expired when the last host could begin the tick. That bound is more than a day.
+ */
+export function ttlFor(schedule: Schedule, at: number): number {
+  let end = at;
+  for (let tick = 0; tick < KEPT_TICKS; tick += 1) end = schedule.next(end);
+  return Math.min(Math.ceil((end - at) / 1000) + KEPT_FOR, LONGEST_TTL);
+}

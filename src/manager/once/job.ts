@@ -1,0 +1,12 @@
+/** A job that runs once per tick in the cluster, as `LockManager.once` returns it. */
+export interface OnceJob {
+  /** Begins no further tick on this host. A callback under way continues. */
+  stop(): void;
+  /**
+   * Resolves when no further tick begins on this host and its callback has ended: after `stop()`, when the option `signal` aborts, or
+   * when the client is closed. Rejects if the option `report` has thrown.
+   */
+  readonly stopped: Promise<void>;
+  /** Stops the job at the end of an `await using` block, and waits for its callback. */
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,39 @@
+import { EtcdAlreadyExist, EtcdCompareFailed, EtcdKeyNotFound } from '../../errors.ts';
+import type { AdvanceOptions, Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
+import type { KeysApi, Node } from '../keys-api.ts';
+
+/** A {@link MarkerStore} on etcd v2: a file whose TTL is set by each write. */
+export class V2Marker implements MarkerStore {
+  readonly key: string;
+  readonly #keys: KeysApi;
+
+  constructor(keys: KeysApi, key: string) {
+    this.#keys = keys;
+    this.key = key;
+  }
+
+  async read({ signal }: StoreCall): Promise<Marker | undefined> {
+    try {
+      return markerOf((await this.#keys.get(this.key, { quorum: true, signal })).node);
+    } catch (error) {
+      if (error instanceof EtcdKeyNotFound) return undefined;
+      throw error;
+    }
+  }
+
+  async advance({ from, to, ttl }: AdvanceOptions, { signal }: StoreCall): Promise<Marker | undefined> {
+    const condition = from ? { prevIndex: Number(from.rank) } : { prevExist: false };
+    try {
+      return markerOf((await this.#keys.set(this.key, to, { ...condition, ttl, signal })).node);
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      // Perhaps refused because an earlier request of this call, or of an earlier call, was carried out.
+      return this.read({ signal });
+    }
+  }
+}
+
+const isRefused = (error: unknown): boolean =>
+  error instanceof EtcdCompareFailed || error instanceof EtcdAlreadyExist || error instanceof EtcdKeyNotFound;
+
+const markerOf = ({ value = '', modifiedIndex }: Node): Marker => ({ value, rank: BigInt(modifiedIndex) });

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { createDebug } from '../../debug.ts';
+import type { AdvanceOptions, Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
+import type { V3Entry } from '../answers.ts';
+import type { V3Client } from '../client.ts';
+import { FailedPrecondition, NotFound } from '../errors.ts';
+
+const debug = createDebug('lease');
+
+/** A marker on etcd v3. Its rank is the revision of its last write. */
+interface V3Marker extends Marker {
+  /** Id of its lease; undefined if it has none. */
+  readonly lease: string | undefined;
+}
+
+/**
+ * A {@link MarkerStore} on etcd v3. The marker has a lease of its own, which outlives the client. Each write renews that lease, so
+ * that a process that is killed leaves no lease without a key. A longer TTL needs another lease; then the old one is revoked.
+ */
+export class V3MarkerStore implements MarkerStore {
+  readonly key: string;
+  readonly #client: V3Client;
+
+  constructor(client: V3Client, key: string) {
+    this.#client = client;
+    this.key = key;
+  }
+
+  async read({ signal }: StoreCall): Promise<V3Marker | undefined> {
+    const { own } = await this.#client.requests.get(this.key, { signal });
+    return markerOf(own);
+  }
+
+  async advance({ from, to, ttl }: AdvanceOptions, { signal }: StoreCall): Promise<Marker | undefined> {
+    const present = (from as V3Marker | undefined)?.lease;
+    const lease = (await this.#renewed(present, ttl, { signal })) ?? (await this.#granted(to, ttl, { signal }));
+    const written = await this.#write({ value: to, lease, modified: from?.rank ?? 0n }, { signal });
+    // The lease that the marker does not have, or no longer has, has no key.
+    for (const id of new Set([present, lease])) if (id !== undefined && id !== written?.lease) await this.#revoke(id);
+    return written;
+  }
+
+  /**
+   * Renews the lease of the marker. Resolves to its id; undefined if there is none, or if its TTL is too short. Reads the key too: only
+   * then is a renewal by a leader that was replaced noticed.
+   */
+  async #renewed(lease: string | undefined, ttl: number, { signal }: StoreCall): Promise<string | undefined> {
+    if (lease === undefined) return undefined;
+    try {
+      const { granted } = await this.#client.requests.renew(lease, [this.key], { signal });
+      return granted >= ttl ? lease : undefined;
+    } catch (error) {
+      if (error instanceof NotFound) return undefined;
+      throw error;
+    }
+  }
+
+  async #granted(value: string, ttl: number, { signal }: StoreCall): Promise<string> {
+    const id = leaseFor(value);
+    try {
+      await this.#client.requests.grant(id, ttl, { signal });
+    } catch (error) {
+      // An earlier call with this value has created the lease.
+      if (!(error instanceof FailedPrecondition)) throw error;
+      await this.#client.requests.renew(id, [], { signal });
+    }
+    return id;
+  }
+
+  async #write(target: Parameters<V3Client['requests']['write']>[1], call: StoreCall): Promise<V3Marker | undefined> {
+    try {
+      return markerOf(await this.#client.requests.write(this.key, target, call));
+    } catch (error) {
+      // The lease has ended, and with it the marker that was to be replaced.
+      if (!(error instanceof NotFound)) throw error;
+      return this.read(call);
+    }
+  }
+
+  /** Revokes a lease without a key. If that fails, the lease expires. */
+  async #revoke(id: string): Promise<void> {
+    await this.#client.requests.revoke(id, { background: true }).catch((error: unknown) => {
+      debug('lease %s of %s not revoked: %s', id, this.key, error);
+    });
+  }
+}
+
+/** Returns the id of a lease for this value: a repeated call must not create a second lease. Positive, like all ids of this package. */
+const leaseFor = (value: string): string =>
+  String((createHash('sha256').update(value).digest().readBigUInt64BE() >> 1n) | (1n << 62n));
+
+const markerOf = (entry: V3Entry | undefined): V3Marker | undefined =>
+  entry && { value: entry.value, rank: entry.modified, lease: entry.lease };
