@@ -40,15 +40,20 @@ export interface CommandResult {
 /**
  * Runs Node in a new project that has this package, Vitest and TypeScript installed: once with each list of arguments, until a
  * run fails. Returns the result of the last run.
+ * @param packages further packages of the project
  */
 export async function runInUserProject(
   files: Readonly<Record<string, string>>,
   runs: readonly (readonly string[])[],
   env: Readonly<Record<string, string>> = {},
+  packages: readonly string[] = [],
 ): Promise<CommandResult> {
   const dir = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-user-'));
   try {
-    const linked = { 'etcd-v2-lock': ROOT, ...Object.fromEntries(PACKAGES.map((name) => [name, packageOf(name)])) };
+    const linked = {
+      'etcd-v2-lock': ROOT,
+      ...Object.fromEntries([...PACKAGES, ...packages].map((name) => [name, packageOf(name)])),
+    };
     for (const [name, target] of Object.entries(linked)) {
       const link = join(dir, 'node_modules', name);
       mkdirSync(dirname(link), { recursive: true });

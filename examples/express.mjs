@@ -1,0 +1,30 @@
+// Writes at most one report of a customer at a time, in all instances of the service. A client that goes away no longer waits.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EtcdClient, EtcdWatchTimedOut, LockManager } from 'etcd-v2-lock';
+import express from 'express';
+
+const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379' });
+const locks = new LockManager(client, { timeout: 2 });
+const app = express();
+
+app.post('/reports/:customer', async ({ params }, response) => {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  try {
+    const token = await locks.request(`examples/reports/${params.customer}`, { signal: gone.signal }, async (held) => {
+      await sleep(100); // writes the report
+      held.assertHeld();
+      return String(held.fencingToken); // JSON has no bigint
+    });
+    response.json({ token });
+  } catch (error) {
+    if (gone.signal.aborted) return;
+    if (!(error instanceof EtcdWatchTimedOut)) throw error; // Express answers 500
+    response.status(409).json({ error: `the report is being written by ${error.holder?.label}` });
+  }
+});
+
+const server = app.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => {
+  console.log(`http://127.0.0.1:${server.address().port}`);
+});
+process.once('SIGTERM', () => server.close(() => client.close()));

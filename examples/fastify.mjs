@@ -1,0 +1,23 @@
+// Converts at most two files at a time, in all instances of the service. Further requests are told to come again.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EtcdClient, LockManager } from 'etcd-v2-lock';
+import Fastify from 'fastify';
+
+const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379' });
+const locks = new LockManager(client);
+const app = Fastify();
+
+app.post('/convert/:file', async (request, reply) => {
+  const { file } = /** @type {{ file: string }} */ (request.params);
+  const converted = await locks.request('examples/conversions', { limit: 2, ifAvailable: true }, async (held) => {
+    if (held === null) return null;
+    await sleep(300, undefined, { signal: held.signal }); // converts the file
+    return file;
+  });
+  if (converted !== null) return { converted };
+  return reply.code(503).header('retry-after', '1').send({ error: 'two files are being converted' });
+});
+
+app.addHook('onClose', () => client.close());
+console.log(await app.listen({ port: Number(process.env.PORT ?? 3000), host: '127.0.0.1' }));
+process.once('SIGTERM', () => app.close());
