@@ -7,10 +7,8 @@ import { type Cause, hedgeReadAfter, longestSilence, pollCap } from './timing.ts
 
 const debug = createDebug('watch');
 
-/** Why a wait ended. `isRemoval`: whether the key was removed, and not written. */
-export type WakeUp =
-  | { readonly by: 'event'; readonly index: number; readonly isRemoval: boolean }
-  | { readonly by: Exclude<Cause, 'event'> };
+/** Why a wait ended. */
+export type WakeUp = { readonly by: 'event'; readonly index: number } | { readonly by: Exclude<Cause, 'event'> };
 
 /** What a wait watches. */
 export interface Watched {
@@ -109,10 +107,9 @@ async function poll(
       const left = end.remaining / 1000;
       const event = await keys.watch(key, { after: from, timeout: left, signal, recursive: among !== undefined });
       if (!event) return end.passed ? undefined : { by: 'failure' };
-      const isRemoval = event.node.value === undefined;
       // The removal of the directory, or of one above it, is reported with the key of that directory.
-      const concerns = isRemoval && (among?.has(event.node.key) || key.startsWith(event.node.key));
-      if (!among || concerns) return { by: 'event', index: event.index, isRemoval };
+      const concerns = event.node.value === undefined && (among?.has(event.node.key) || key.startsWith(event.node.key));
+      if (!among || concerns) return { by: 'event', index: event.index };
       from = event.index;
     }
   } catch (error) {

@@ -81,20 +81,17 @@ export class Standings {
   }
 
   /**
-   * Waits until the own entry may hold the lock. If only one of several entries must be gone, watches all of them. If more must be
-   * gone, waits for the nearest: its client writes it again once it holds the lock, and then only one must be gone.
+   * Waits until the own entry may hold the lock, or until it is known better when it may. If only one of several entries must be gone,
+   * watches all of them. If more must be gone, watches the nearest: its client writes it again once it holds the lock, and then one
+   * fewer must be gone.
    */
-  async #vacated({ key }: Entry, signal: Source | undefined): Promise<WakeUp> {
+  #vacated({ key }: Entry, signal: Source | undefined): Promise<WakeUp> {
     const { among = [], count = 1 } = this.#obstacle ?? {};
-    const ttl = this.#ticket.own().granted;
-    let after = this.#index;
-    if (among.length <= 1 || count > 1) {
-      const woken = await this.#wait.changed({ key }, { after, ttl, signal });
-      if (count === 1 || woken.by !== 'event' || woken.isRemoval) return woken;
-      after = woken.index;
-    }
-    const keys = new Set(among.map((entry) => entry.key));
-    return this.#wait.changed({ key: this.#ticket.path, among: keys }, { after, ttl, signal });
+    const isFirstWaiter = count === 1 && among.length > 1;
+    const watched = isFirstWaiter
+      ? { key: this.#ticket.path, among: new Set(among.map((entry) => entry.key)) }
+      : { key };
+    return this.#wait.changed(watched, { after: this.#index, ttl: this.#ticket.own().granted, signal });
   }
 
   /** Makes all reads before the next wait quorum reads. */

@@ -2,6 +2,7 @@ import { describe, expect } from 'vitest';
 import { EtcdLockLimitDiffers, EtcdLockLost } from '../../../src/errors.ts';
 import type { OpenHeld } from '../../../src/manager/held.ts';
 import { rejection } from '../../support/clients.ts';
+import { elapsed, moment } from '../../support/stalls/stalls.mjs';
 import { until } from '../../support/until.ts';
 import { requestsOf } from '../stores/interventions.ts';
 import { crowdTest, THREE } from './crowd.ts';
@@ -70,8 +71,11 @@ export function limit(test: ManagerTest): void {
 
     crowd('goes to several waiters when several holders release it at once', async ({ queueUp, queue }) => {
       const [holders, waiters] = [await queueUp(3), await queueUp(4)];
+      const from = moment();
       await Promise.all(holders.map(async ({ holding }) => (await holding).release()));
       const next = await Promise.all(waiters.slice(0, 3).map(({ holding }) => holding));
+      // A waiter that missed a release would read the queue only after 18 seconds.
+      expect(elapsed(from)).toBeLessThan(10_000);
       expect(await settled(waiters[3]?.holding)).toBe(false);
       await next[1]?.release();
       await (await waiters[3]?.holding)?.release();
