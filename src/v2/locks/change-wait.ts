@@ -103,8 +103,7 @@ async function poll(
 ): Promise<WakeUp | undefined> {
   const end = Deadline.after(timeout);
   try {
-    for (let from = after; ; ) {
-      const left = end.remaining / 1000;
+    for (let [from, left] = [after, timeout]; ; left = end.remaining / 1000) {
       const event = await keys.watch(key, { after: from, timeout: left, signal, recursive: among !== undefined });
       if (!event) return end.passed ? undefined : { by: 'failure' };
       // The removal of the directory, or of one above it, is reported with the key of that directory.
