@@ -107,7 +107,7 @@ test.each([
   [
     'locks.request',
     'margin',
-    'the options are ttl, timeout, identity, label, holdAtLeast, maxHold, mode, ifAvailable,',
+    'the options are ttl, timeout, identity, label, holdAtLeast, maxHold, mode, limit, ifAvailable,',
   ],
   ['locks.acquire', 'ifavailable', 'did you mean "ifAvailable"?'],
   ['locks.acquire', 'steal', 'a holder cannot be forced to stop'],
