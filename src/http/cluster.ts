@@ -60,8 +60,11 @@ export interface Attempt {
   /** Seconds. */
   readonly timeout: number;
   readonly ending: Scope;
-  /** Call this before each request of an attempt that may send several: an outage's rate limit has admitted only the first. */
-  readonly onRequest: () => void;
+  /**
+   * Call this before each request of an attempt that may send several, and wait for the promise that it returns, if any: an outage's
+   * rate limit has admitted only the first request. `ending` ends that wait when it aborts.
+   */
+  readonly onRequest: (ending: Source) => Promise<void> | undefined;
 }
 
 /** Calls the members of one cluster with failover, checks the cluster id, and ends all work when the client is closed. */
@@ -114,9 +117,10 @@ export class Cluster {
       const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
       return await this.endpoints.call(round, (endpoint) => {
         let isAdmitted = true;
-        const onRequest = (): void => {
-          if (!isAdmitted) this.endpoints.rateLimit.count();
+        const onRequest: Attempt['onRequest'] = (waitEnding) => {
+          const isNext = !isAdmitted;
           isAdmitted = false;
+          return isNext ? this.endpoints.rateLimit.admitNext(waitEnding, !background) : undefined;
         };
         return attempt({ endpoint, lane, timeout: Math.min(timeout, limit.remaining / 1000), ending, onRequest });
       });

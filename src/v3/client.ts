@@ -192,7 +192,8 @@ export class V3Client implements LockClient {
     request: WireRequest,
     onData?: (chunk: Buffer) => void,
   ): Promise<WireAnswer> {
-    onRequest();
+    const turn = onRequest(ending);
+    if (turn) await turn;
     const answer = await endpoint.send(request, { ending, lane, timeout, onData }).catch((error: unknown) => {
       throw withHint(error);
     });

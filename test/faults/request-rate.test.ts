@@ -20,7 +20,7 @@ const MOST = 5;
 /** Seconds, for an acquire that fails. */
 const TIMEOUT = 3;
 /** Seconds by which that acquire may end late. */
-const LATE = 0.5;
+const LATE = 0.8;
 
 describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
   const cluster = useCluster();

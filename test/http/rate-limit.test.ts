@@ -95,6 +95,23 @@ describe('a rate limit', () => {
     expect(admitted).toEqual([1000]);
   });
 
+  test('admits a further request of an attempt before the requests that wait, within the same limit', async () => {
+    const rateLimit = new RateLimit();
+    expect(rateLimit.admitNext(never, true)).toBeUndefined();
+    rateLimit.startOutage(1);
+    for (let i = 0; i < 4; i += 1) rateLimit.count();
+    const order: string[] = [];
+    void rateLimit.admit(never, true).then(() => order.push('another attempt'));
+    void rateLimit.admitNext(never, true)?.then(() => order.push('the same attempt'));
+    await vi.advanceTimersByTimeAsync(999);
+    expect(order).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(order).toEqual(['the same attempt']);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(order).toEqual(['the same attempt', 'another attempt']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   test('admits all requests at once when a member answers again', async () => {
     const rateLimit = new RateLimit();
     rateLimit.startOutage(1);

@@ -18,6 +18,8 @@ export class RateLimit {
   readonly #recent: number[] = [];
   /** Functions that admit the waiting requests, in order of arrival. */
   readonly #queue = new Set<() => void>();
+  /** The same for requests of attempts that have sent a request before. These come first. */
+  readonly #nextQueue = new Set<() => void>();
   /** How many of the waiting requests keep the process alive. */
   #refs = 0;
   #isOutage = false;
@@ -35,6 +37,20 @@ export class RateLimit {
    * @throws {EtcdConnectionFailed} after 1.5 seconds without a turn
    */
   admit(ending: Source, ref: boolean): Promise<void> {
+    return this.#admit(this.#queue, ending, ref);
+  }
+
+  /**
+   * Like {@link RateLimit.admit}, for a further request of an attempt that has been admitted: it goes before all others, so that few
+   * attempts are under way at a time. Returns undefined if the request need not wait.
+   */
+  admitNext(ending: Source, ref: boolean): Promise<void> | undefined {
+    if (this.#isOutage) return this.#admit(this.#nextQueue, ending, ref);
+    this.count();
+    return undefined;
+  }
+
+  #admit(queue: Set<() => void>, ending: Source, ref: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       if (ending.aborted) return reject(ending.reason);
       const go = (): void => {
@@ -45,7 +61,7 @@ export class RateLimit {
       const leave = (): void => {
         removeAbortListener(ending, giveUp);
         cancel();
-        this.#queue.delete(take);
+        queue.delete(take);
         if (ref) this.#refs -= 1;
       };
       const take = (): void => {
@@ -60,7 +76,7 @@ export class RateLimit {
       const tooLate = (): void => giveUp(new EtcdConnectionFailed('no member of the cluster answers'));
       const cancel = atDeadline(Deadline.after(MAX_WAIT), tooLate, { ref });
       addAbortListener(ending, giveUp);
-      this.#queue.add(take);
+      queue.add(take);
       if (ref) this.#refs += 1;
       this.#arm();
     });
@@ -85,14 +101,14 @@ export class RateLimit {
   /** Stops rate-limiting: a member has answered. */
   endOutage(): void {
     this.#isOutage = false;
-    for (const take of this.#queue) take();
+    for (const take of [...this.#nextQueue, ...this.#queue]) take();
     this.#arm();
   }
 
   /** Sets the timer that admits the first waiting request. */
   #arm(): void {
     clearTimeout(this.#timer);
-    const [take] = this.#queue;
+    const [take = first(this.#queue)] = this.#nextQueue;
     if (!take) return;
     this.#timer = setTimeout(
       () => {
@@ -111,3 +127,5 @@ export class RateLimit {
     return Math.max(last + INTERVAL * (1 + Math.random()), oldest + 1000);
   }
 }
+
+const first = <T>(set: ReadonlySet<T>): T | undefined => set.values().next().value;
