@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
 import { type RunningScript, startScript } from './script.ts';
+import { until } from './until.ts';
 
 /** Seconds between two ticks by the clocks of the hosts. */
 const EVERY = 10;
@@ -57,16 +58,22 @@ interface HostsOptions {
   readonly ahead: readonly number[];
   /** How many times a host is killed in its callback and started again. */
   readonly kills: number;
+  /** How many callbacks must begin at least. On a busy machine, this takes longer than the ticks. */
+  readonly least: number;
 }
 
 /** Lets hosts run the ticks of a job, and kills some of them meanwhile. Returns the callbacks that have begun. */
-export async function runOnHosts({ etcd, api, name, ticks, ahead, kills }: HostsOptions): Promise<TickRun[]> {
+export async function runOnHosts({ etcd, api, name, ticks, ahead, kills, least }: HostsOptions): Promise<TickRun[]> {
   const origin = Date.now();
   const printed: Promise<string>[] = [];
+  let count = 0;
   const start = (seconds: number): RunningScript => {
     const clock = { ORIGIN: String(origin), RATE: String(RATE), EVERY: String(EVERY), AHEAD: String(seconds) };
     const script = startScript(HOST, { ETCD: etcd, API: api, NAME: name, ...clock });
     onTestFinished(() => void script.process.kill('SIGKILL'));
+    script.process.stdout.on('data', (chunk) => {
+      count += String(chunk).split('\n').length - 1;
+    });
     printed.push(
       script.result.then(({ stdout, stderr }) => {
         expect(stderr).toBe('');
@@ -85,6 +92,11 @@ export async function runOnHosts({ etcd, api, name, ticks, ahead, kills }: Hosts
     hosts[index] = start(ahead[index] ?? 0);
   }
   await sleep(whole / (kills + 1));
+  await until(
+    () => count,
+    (runs) => runs >= least,
+    { timeout: 120_000 },
+  );
   for (const { process: child } of hosts) child.kill('SIGTERM');
   const lines = (await Promise.all(printed)).flatMap((text) => text.split('\n').filter((line) => line.endsWith('}')));
   return lines.map((line) => {

@@ -11,11 +11,19 @@ test(`${TICKS} ticks on five hosts, whose clocks differ and which are killed: ea
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const { url } = etcd;
-  const runs = await runOnHosts({ etcd: url, api: 'v3', name: 'report', ticks: TICKS, ahead: AHEAD, kills: 8 });
+  const runs = await runOnHosts({
+    etcd: url,
+    api: 'v3',
+    name: 'report',
+    ticks: TICKS,
+    ahead: AHEAD,
+    kills: 8,
+    least: TICKS / 2,
+  });
   const { unfinished } = expectOncePerTick(runs);
   expect(unfinished).toBeGreaterThan(0);
-  expect(runs.length).toBeGreaterThan(TICKS / 4);
-  expect(runs.filter(({ previous }) => previous?.state === 'ran').length).toBeGreaterThan(TICKS / 8);
+  expect(runs.length).toBeGreaterThanOrEqual(TICKS / 2);
+  expect(runs.some(({ previous }) => previous?.state === 'ran')).toBe(true);
   const leases = async () => (await gateway('/lease/leases', {}, url)).leases ?? [];
   // Those of killed hosts expire.
   const [lease] = await until(leases, ({ length }) => length <= 1);

@@ -9,11 +9,11 @@ test(`${TICKS} ticks on five hosts, whose clocks differ and which are killed: ea
   const name = freshName();
   const etcd = inject('etcd');
   const ahead = [0, 20, -20, 7, -13];
-  const runs = await runOnHosts({ etcd, api: 'v2', name, ticks: TICKS, ahead, kills: 8 });
+  const runs = await runOnHosts({ etcd, api: 'v2', name, ticks: TICKS, ahead, kills: 8, least: TICKS / 2 });
   const { unfinished } = expectOncePerTick(runs);
   expect(unfinished).toBeGreaterThan(0);
-  expect(runs.length).toBeGreaterThan(TICKS / 4);
-  expect(runs.filter(({ previous }) => previous?.state === 'ran').length).toBeGreaterThan(TICKS / 8);
+  expect(runs.length).toBeGreaterThanOrEqual(TICKS / 2);
+  expect(runs.some(({ previous }) => previous?.state === 'ran')).toBe(true);
   await until(
     () => queueOn(name),
     ({ length }) => length === 0,
