@@ -18,7 +18,7 @@ export interface TickRun {
   readonly token: bigint;
 }
 
-/** A host with a clock of its own. Its callback prints a line before it does anything else, and then takes some time. */
+/** A host with a clock of its own. Its callback prints a line, takes some time, and prints another line. */
 const HOST = `
   import { LockManager } from 'etcd-v2-lock';
   import { startOnce } from './dist/manager/once/scheduler.js';
@@ -41,6 +41,7 @@ const HOST = `
     const before = previous ? { at: previous.at.getTime(), state: previous.state } : null;
     console.log(JSON.stringify({ at: at.getTime(), missed, previous: before, token: String(fencingToken) }));
     await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 60));
+    console.log('end');
   };
   const job = startOnce(manager, NAME, { every: EVERY + 's', ttl: 2, report }, run, clock);
   process.once('SIGTERM', () => job.stop());
@@ -62,33 +63,39 @@ interface HostsOptions {
   readonly least: number;
 }
 
+interface Host extends Pick<RunningScript, 'process'> {
+  /** What it has printed, once it has ended. */
+  readonly output: Promise<string>;
+}
+
 /** Lets hosts run the ticks of a job, and kills some of them meanwhile. Returns the callbacks that have begun. */
 export async function runOnHosts({ etcd, api, name, ticks, ahead, kills, least }: HostsOptions): Promise<TickRun[]> {
   const origin = Date.now();
   const printed: Promise<string>[] = [];
   let count = 0;
-  const start = (seconds: number): RunningScript => {
+  const start = (seconds: number): Host => {
     const clock = { ORIGIN: String(origin), RATE: String(RATE), EVERY: String(EVERY), AHEAD: String(seconds) };
     const script = startScript(HOST, { ETCD: etcd, API: api, NAME: name, ...clock });
     onTestFinished(() => void script.process.kill('SIGKILL'));
     script.process.stdout.on('data', (chunk) => {
-      count += String(chunk).split('\n').length - 1;
+      count += String(chunk).split('}\n').length - 1;
     });
-    printed.push(
-      script.result.then(({ stdout, stderr }) => {
-        expect(stderr).toBe('');
-        return stdout;
-      }),
-    );
-    return script;
+    const output = script.result.then(({ stdout, stderr }) => {
+      expect(stderr).toBe('');
+      return stdout;
+    });
+    printed.push(output);
+    return { process: script.process, output };
   };
   const hosts = ahead.map(start);
   const whole = (ticks * EVERY * 1000) / RATE;
-  for (let kill = 0; kill < kills; kill += 1) {
+  for (let killed = 0; killed < kills; ) {
     await sleep(whole / (kills + 1));
     const index = await Promise.race(hosts.map((host, i) => once(host.process.stdout, 'data').then(() => i)));
-    const victim = hosts[index]?.process;
-    if (victim?.kill('SIGKILL')) await once(victim, 'exit');
+    const victim = hosts[index];
+    victim?.process.kill('SIGKILL');
+    // On a busy machine, the callback may have ended in the meantime.
+    if (!(await victim?.output)?.endsWith('end\n')) killed += 1;
     hosts[index] = start(ahead[index] ?? 0);
   }
   await sleep(whole / (kills + 1));
