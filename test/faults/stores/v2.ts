@@ -107,7 +107,8 @@ async function watchQueues(urls: readonly string[]): Promise<QueueLog> {
     while (!signal.aborted) {
       try {
         const response = await fetch(`${url}/v2/keys/_locks?wait=true&recursive=true&waitIndex=${waitIndex}`, {
-          signal,
+          // A signal of its own, because `fetch` keeps its listeners until they are garbage.
+          signal: AbortSignal.any([signal]),
         });
         const answer = (await response.json()) as WatchAnswer;
         const at = now();
