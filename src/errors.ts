@@ -9,7 +9,7 @@ export interface LockHolder {
    * `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>[@<published>]]`.
    */
   readonly value: string;
-  /** Whether the holder shares the lock. */
+  /** Whether the holder shares the lock. `'exclusive'` with a `limit`. */
   readonly mode: 'exclusive' | 'shared';
   /** The holder's `limit` option; undefined if it has none. */
   readonly limit: number | undefined;

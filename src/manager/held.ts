@@ -5,7 +5,7 @@ import type { FencingTokens } from '../recipe/store.ts';
 export interface Held {
   /** Name of the lock. */
   readonly name: string;
-  /** Whether the lock is held alone or together with other shared holders. */
+  /** Whether the lock is held alone or together with other shared holders. `'exclusive'` with a `limit`. */
   readonly mode: LockMode;
   /** Key of the own entry in the queue. */
   readonly key: string;

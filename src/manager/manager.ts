@@ -88,6 +88,7 @@ export class LockManager {
    * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting; the error names the holder
    * @throws {EtcdLockExpired} when the own entry was lost and the request may not queue up again: it has `ifAvailable`, or an
    * `identity` and the entry was removed before it could expire, perhaps by another process with that identity
+   * @throws {EtcdLockLimitDiffers} when the request has a `limit`, and an entry before its own has another one
    * @throws {EtcdClusterIdChanged} when another cluster answers while waiting
    * @throws {EtcdConnectionFailed} when no member answers in three tries, and either `ifAvailable` is set, or there is no
    * `timeout` and the cluster has never answered

@@ -41,22 +41,19 @@ export function obstacleOf<E extends Entry>(
   const { mode, limit } = claimOf(own.value);
   if (limit === undefined) {
     const blocks = (entry: E): boolean => isBefore(entry, own) && (mode === 'exclusive' || !isShared(entry.value));
-    return onlyBehind(nearestOf(entries, isBefore, blocks));
+    const blocking = nearestOf(entries, isBefore, blocks);
+    return blocking && onlyBehind(blocking);
   }
   const before = entries.filter((entry) => isBefore(entry, own));
   const whole = nearestOf(before, isBefore, isUnlimited);
   const beside = whole ? before.filter((entry) => isBefore(whole, entry)) : before;
-  if (beside.length < limit) return onlyBehind(whole);
+  if (beside.length < limit) return whole && onlyBehind(whole);
   const nearest = nearestOf(before, isBefore, () => true);
   return nearest && { among: before, count: before.length - limit + 1, nearest };
 }
 
-/** Returns the obstacle of an entry that waits for this one; undefined if it waits for none. */
-export function onlyBehind<E extends Entry>(entry: E): Obstacle<E>;
-export function onlyBehind<E extends Entry>(entry: E | undefined): Obstacle<E> | undefined;
-export function onlyBehind<E extends Entry>(entry: E | undefined): Obstacle<E> | undefined {
-  return entry && { among: [entry], count: 1, nearest: entry };
-}
+/** Returns the obstacle of an entry that waits for this one only. */
+export const onlyBehind = <E extends Entry>(entry: E): Obstacle<E> => ({ among: [entry], count: 1, nearest: entry });
 
 /** Whether a new entry at the end of the queue would have to wait. */
 export const wouldWait = (entries: readonly Entry[], { mode, limit }: Claim): boolean =>

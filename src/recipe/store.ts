@@ -130,8 +130,9 @@ export interface Ticket {
    */
   standing(options: StandingOptions): Promise<Standing>;
   /**
-   * Waits until the entry `on` may have changed since the last `standing`, and resolves to true. Resolves to false if the wait
-   * failed: the caller should then pause before the next read.
+   * Waits until the entry `on` may have changed since the last `standing`, and resolves to true. If the own entry has a limit, and
+   * others may end its wait as well, waits for these too. Resolves to false if the wait failed: the caller should then pause before
+   * the next read.
    */
   changed(on: Entry, options: StoreCall): Promise<boolean>;
   /**

@@ -47,13 +47,11 @@ export interface ChangeOptions extends CallOptions {
   readonly from: bigint;
 }
 
-export interface VacateOptions extends CallOptions {
+export interface VacateOptions extends Omit<ChangeOptions, 'rawKey'> {
   /** The keys to watch. */
   readonly keys: readonly string[];
   /** How many of them must be deleted. */
   readonly count: number;
-  /** The watch reports changes from this revision on. */
-  readonly from: bigint;
 }
 
 export interface WatchOptions extends CallOptions {
