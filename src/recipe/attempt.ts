@@ -10,7 +10,7 @@ import {
 } from '../errors.ts';
 import { Backoff, Deadline } from '../time.ts';
 import { describeHolder, holderOf } from './entries/holder.ts';
-import type { Entry, LockStore } from './store.ts';
+import type { Entry, LockStore, Standing } from './store.ts';
 
 /** Abort reason of the requests of an attempt that ended early. */
 const ENDED = new Error('the attempt to acquire the lock has ended');
@@ -72,6 +72,8 @@ export class Attempt {
   #ended = new Scope();
   /** The first entry of the queue when it was last read, if that is not the own entry. */
   #first: Entry | undefined;
+  /** What the queue showed last. */
+  #saw: Standing['first'];
   /** Error of the last failed request, preferably one that names members; undefined after a request that succeeded. */
   #trouble: Error | undefined;
 
@@ -116,9 +118,14 @@ export class Attempt {
     this.#causes.throwIfAborted();
   }
 
-  /** Sets the holder to the first entry of the queue, or to undefined if that is the own entry. */
-  saw(first: Entry | undefined, ownKey: string): void {
-    this.#first = first?.key === ownKey ? undefined : first;
+  /**
+   * Sets the holder to the first entry of the queue, or to undefined if that is the own entry. If that entry must be read, the
+   * holder changes later, and only if the attempt may wait.
+   */
+  saw(first: Standing['first'], ownKey: string): void {
+    this.#saw = first;
+    if (typeof first !== 'function') this.#first = first?.key === ownKey ? undefined : first;
+    else if (this.blocking) void this.#read(first);
   }
 
   /** Why requests fail at the moment, if they do. */
@@ -170,6 +177,13 @@ export class Attempt {
 
   dispose(): void {
     this.#causes.dispose();
+  }
+
+  async #read(first: () => Promise<Entry | undefined>): Promise<void> {
+    const entry = await first();
+    if (this.#saw !== first) return;
+    this.#saw = undefined;
+    this.#first = entry;
   }
 
   #begin(): Scope {

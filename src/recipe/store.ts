@@ -39,8 +39,11 @@ export interface Standing {
   readonly behind: Entry | undefined;
   /** The fencing token, valid if the lock is held: greater than the token of every earlier hold of this lock. */
   readonly fencingToken: bigint;
-  /** The entry that is served first, if known. */
-  readonly first: Entry | undefined;
+  /**
+   * The entry that is served first, if known. Only messages need it, so it may be a function, which reads that entry and never
+   * rejects: do not make the wait depend on it.
+   */
+  readonly first: Entry | undefined | (() => Promise<Entry | undefined>);
   /** Position of the own entry in the queue, from 1, if that is known without `ahead`. */
   readonly position?: number | undefined;
   /**

@@ -90,7 +90,7 @@ export class LockRequests {
 
   /** Reads the key that was created first below the path of a queue, with its remaining TTL. */
   first(path: string, options: CallOptions): Promise<V3Entry | undefined> {
-    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
+    return this.#client.call('safe', { lane: 'read', ...options }, async (member) => {
       const { fields } = await member.ask('/kv/range', transactions.firstBelow(`${path}/`));
       const [first] = decodeRange(fields).map(entryOf);
       return first && { ...first, ttl: await timeToLive(member, first.lease) };

@@ -33,3 +33,22 @@ test('a waiter acquires a released lock within a poll cap although its member an
   expect(elapsed(released) / 1000).toBeLessThanOrEqual(TTL / 3);
   await held.release();
 });
+
+test('a waiter does not wait for an answer about the holder', async () => {
+  const proxy = await startTcpProxy(inject('etcd'));
+  onTestFinished(() => proxy.stop());
+  const name = freshName();
+  const holder = await useLocks(inject('etcd')).acquire(name);
+  const asksAboutHolder = ({ path }: { readonly path: string }): boolean => path.endsWith('/lease/timetolive');
+  const unanswered = proxy.swallow(asksAboutHolder);
+  const waiting = useLocks(proxy.url).acquire(name);
+  await unanswered;
+  await until(
+    () => proxy.requests.some(({ path }) => path.endsWith('/watch')),
+    (watching) => watching,
+  );
+  // A further one would show that the watch had to wait for the answer.
+  expect(proxy.requests.filter(asksAboutHolder)).toHaveLength(1);
+  await holder.release();
+  await (await waiting).release();
+});

@@ -8,7 +8,7 @@ import type { Appended, Glance, Listing, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { untilVacated } from './deletion.ts';
 import { inOrder, isDirectly } from './reading.ts';
-import { hedgeReadAfter } from './timing.ts';
+import { HOLDER_WITHIN, hedgeReadAfter } from './timing.ts';
 
 const debug = createDebug('lock');
 
@@ -97,8 +97,7 @@ export class Standings {
     const { before } = glance;
     if (!before) return this.#stand(own, undefined, glance, { first: undefined, position: 1 });
     if (!isDirectly(this.#path, before.key)) return undefined;
-    const first = await this.#first(call);
-    return this.#stand(own, onlyBehind(before), glance, { first, position: known?.count });
+    return this.#stand(own, onlyBehind(before), glance, { first: this.#firstBy(call.signal), position: known?.count });
   }
 
   async #inQueue(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing> {
@@ -108,7 +107,7 @@ export class Standings {
     const present = entries.find(({ key }) => key === own.key);
     checkPresent(own, { clusterId: listing.clusterId, own: present });
     const obstacle = present && obstacleOf(entries, present);
-    const first = obstacle ? await this.#first(call) : inOrder(entries)[0];
+    const first = obstacle ? this.#firstBy(call.signal) : inOrder(entries)[0];
     return this.#stand(own, obstacle, listing, { first, ahead: () => entriesBefore(entries, present ?? own) });
   }
 
@@ -124,15 +123,15 @@ export class Standings {
     return { behind: undefined, fencingToken: this.#token.token, ...about };
   }
 
-  /** Returns the entry that is served first, for messages: undefined if it cannot be read. */
-  async #first(call: CallOptions): Promise<Entry | undefined> {
+  /** Returns a function that reads the entry that is served first. It resolves to undefined if that entry cannot be read. */
+  readonly #firstBy = (signal: Source | undefined) => async (): Promise<Entry | undefined> => {
     try {
+      const call = { signal, attemptTimeout: HOLDER_WITHIN, timeout: HOLDER_WITHIN };
       const first = await this.#client.requests.first(this.#path, call);
       return first && isDirectly(this.#path, first.key) ? first : undefined;
     } catch (error) {
-      if (call.signal?.aborted) throw error;
       debug('%s: the holder could not be read: %s', this.#path, error);
       return undefined;
     }
-  }
+  };
 }

@@ -21,6 +21,9 @@ export const hedgeReadAfter = (ttl: number | null, afterSilence: boolean): Secon
 /** Maximum time that a waiter waits for an event before it reads the queue again: a silent member may be down. */
 export const longestSilence = (ttl: number | null): Seconds => pollCap(ttl) - MEMBERS_ASKED * hedgeReadAfter(ttl, true);
 
+/** Maximum time to read the holder, for messages. Also the time that each member has for it. */
+export const HOLDER_WITHIN: Seconds = 1;
+
 /** Time until a renewal is also sent to another member. A member that lost its leader answers after seven seconds. */
 export const hedgeRenewalAfter = (ttl: number): Seconds => Math.min(ttl / 12, 1);
 
