@@ -1,4 +1,4 @@
-import { Scope } from '../cancellation.ts';
+import { ignore, orAborted, Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
 import { Deadline } from '../time.ts';
 import type { Attempt } from './attempt.ts';
@@ -65,7 +65,7 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
   } catch (error) {
     const reason = attempt.explain(error);
     lease?.lose(reason);
-    await giveUp(ticket, { why: reason });
+    await giveUp(ticket, { deadline: attempt.deadline });
     throw reason;
   }
 }
@@ -102,7 +102,8 @@ async function replace(
     return undefined;
   } finally {
     scope.dispose();
-    await leaving.settle();
+    // An attempt that has ended enters no more, so it need not wait.
+    await orAborted(leaving.settle(), signal).catch(ignore);
   }
 }
 

@@ -108,6 +108,11 @@ export class Attempt {
     return this.#limits.blocking;
   }
 
+  /** When the timeout has passed. */
+  get deadline(): Deadline {
+    return this.#limits.deadline;
+  }
+
   /** Makes the attempt end early when `source` aborts, for the reason of `source`. */
   abortWith(source: Source): void {
     this.#causes.abortWith(source);

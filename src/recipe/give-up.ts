@@ -1,6 +1,5 @@
 import { Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import { EtcdWatchTimedOut } from '../errors.ts';
 import { Deadline } from '../time.ts';
 import { unregisterOwn } from './entries/own-entries.ts';
 import type { LeaveOptions, Ticket } from './store.ts';
@@ -9,20 +8,24 @@ const debug = createDebug('lock');
 
 /** Seconds to wait for the release of an entry; after that, the release continues in the background. */
 const GRACE = 1;
-/** Like {@link GRACE}, but after the caller's timeout has passed: the caller should not have to wait much longer. */
+/** Maximum seconds to wait after the caller's timeout has passed: the caller should not have to wait much longer. */
 const GRACE_AFTER_TIMEOUT = 0.3;
 
 interface GiveUpOptions extends Pick<LeaveOptions, 'until'> {
-  /** The error because of which the entry is removed, if any. After a timeout the wait is shorter. */
-  readonly why?: unknown;
+  /** When the caller's timeout has passed. Default: never. */
+  readonly deadline?: Deadline;
 }
 
 /**
- * Removes the own entry, or leaves it to expire at `until`. Waits at most {@link GRACE} seconds. Resolves to undefined if that is
- * done, otherwise to the error that prevented it; the work then continues in the background.
+ * Removes the own entry, or leaves it to expire at `until`. Waits at most {@link GRACE} seconds, and at most
+ * {@link GRACE_AFTER_TIMEOUT} seconds after the caller's deadline. Resolves to undefined if that is done, otherwise to the error that
+ * prevented it; the work then continues in the background.
  */
-export async function giveUp(ticket: Ticket, { why, until }: GiveUpOptions = {}): Promise<unknown> {
-  const grace = why instanceof EtcdWatchTimedOut ? GRACE_AFTER_TIMEOUT : GRACE;
+export async function giveUp(
+  ticket: Ticket,
+  { deadline = Deadline.never, until }: GiveUpOptions = {},
+): Promise<unknown> {
+  const grace = Math.min(GRACE, deadline.remaining / 1000 + GRACE_AFTER_TIMEOUT);
   const scope = new Scope().abortAt(
     Deadline.after(grace),
     () => new Error(`the entry in ${ticket.path} was not released within ${grace} s`),
