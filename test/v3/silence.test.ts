@@ -43,12 +43,12 @@ test('a waiter does not wait for an answer about the holder', async () => {
   const unanswered = proxy.swallow(asksAboutHolder);
   const waiting = useLocks(proxy.url).acquire(name);
   await unanswered;
-  await until(
-    () => proxy.requests.some(({ path }) => path.endsWith('/watch')),
-    (watching) => watching,
+  const watched = await until(
+    () => proxy.requests.findIndex(({ path }) => path.endsWith('/watch')),
+    (index) => index >= 0,
   );
   // A further one would show that the watch had to wait for the answer.
-  expect(proxy.requests.filter(asksAboutHolder)).toHaveLength(1);
+  expect(proxy.requests.slice(0, watched).filter(asksAboutHolder).length).toBeLessThanOrEqual(1);
   await holder.release();
   await (await waiting).release();
 });
