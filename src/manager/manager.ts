@@ -143,7 +143,7 @@ export class LockManager {
     const checked = checkRequest(options, this.#defaults);
     const run = checkCallback(callback) as Callback<Held | null, T>;
     checked.signal?.throwIfAborted();
-    const trace = new Trace(name, checked.mode, checked.identity);
+    const trace = new Trace(name, checked);
     return trace.around(checked.signal, async () => {
       const outer = checked.reentrant ? enclosingFrame(this.#store, name)?.hold : undefined;
       if (outer)
@@ -186,7 +186,7 @@ export class LockManager {
     const checked = checkRequest(options, this.#defaults);
     checkNotReentrant(checked, 'in acquire(), which has no callback: use request() instead');
     checked.signal?.throwIfAborted();
-    const trace = new Trace(name, checked.mode, checked.identity);
+    const trace = new Trace(name, checked);
     return trace.around(checked.signal, async () => {
       const hold = await this.#take(name, queue, checked, trace);
       if (hold) return hold.begin(checked).opened();
@@ -286,7 +286,7 @@ export class LockManager {
 
   /** Acquires a lock. Publishes the events of a separate request for it, which resolves once the lock is held. */
   async #takeTraced({ name, queue }: Part, request: CheckedRequest): Promise<Hold | undefined> {
-    const trace = new Trace(name, request.mode, request.identity);
+    const trace = new Trace(name, request);
     let hold: Hold | undefined;
     await trace.around(request.signal, async () => {
       hold = await this.#take(name, queue, request, trace);

@@ -56,6 +56,8 @@ export interface RequestTrace {
   readonly name: string;
   /** The request's option `mode`. */
   readonly mode: LockMode;
+  /** The request's option `limit`. */
+  readonly limit: number | undefined;
   /** The request's option `identity`. */
   readonly identity: string | undefined;
   /** Key of the request's entry; undefined while there is none, for example while the request waits inside the process. */
@@ -90,6 +92,7 @@ export interface RequestTrace {
 export class Trace implements RequestTrace, RenewalObserver {
   readonly name: string;
   readonly mode: LockMode;
+  readonly limit: number | undefined;
   readonly identity: string | undefined;
   key: string | undefined;
   uuid: string | undefined;
@@ -106,9 +109,10 @@ export class Trace implements RequestTrace, RenewalObserver {
   readonly #begin = now();
   #heldSince = 0;
 
-  constructor(name: string, mode: LockMode, identity: string | undefined) {
+  constructor(name: string, { mode, limit, identity }: Pick<RequestTrace, 'mode' | 'limit' | 'identity'>) {
     this.name = name;
     this.mode = mode;
+    this.limit = limit;
     this.identity = identity;
   }
 

@@ -35,7 +35,7 @@ test('a renewal names the member that answered, and a failed one the member that
 });
 
 test('without subscribers, no position and no latency is computed', () => {
-  const trace = new Trace('name', 'exclusive', undefined);
+  const trace = new Trace('name', { mode: 'exclusive', limit: undefined, identity: undefined });
   const own: OwnEntry = { key: 'k', value: 'v', rank: 1n, clusterId: undefined, granted: 1, sentAt: 0 };
   trace.queues({ behind: undefined, fencingToken: 1n, first: undefined, ahead: () => expect.unreachable() });
   trace.renewed(own, 0);

@@ -73,6 +73,12 @@ export function tracing(test: ManagerTest): void {
       expect(at('asyncEnd')?.result).toBe(held);
     });
 
+    test('receives the limit of a semaphore', async ({ lockName, a }) => {
+      const events = follow(lockName);
+      await a.locks.request(lockName, { limit: 2 }, () => {});
+      expect(events.find(({ step }) => step === 'held')?.copy).toMatchObject({ mode: 'exclusive', limit: 2 });
+    });
+
     test('receives the error of a failed request', async ({ lockName, queue, a }) => {
       await queue.put('holder');
       const events = follow(lockName);
