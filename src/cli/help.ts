@@ -4,6 +4,8 @@ import { codeOf, type Ending, endings } from './exit-codes.ts';
 export interface Explanation {
   /** Exit codes of this command, in addition to those of every command. */
   readonly endings?: readonly Ending[];
+  /** What some of its exit codes mean for this command. Default: what they mean for all commands. */
+  readonly meanings?: Partial<Record<Ending, string>>;
   /** Command lines, each with its purpose. */
   readonly examples?: readonly (readonly [line: string, purpose: string])[];
 }
@@ -14,9 +16,9 @@ export const ASKING: readonly Ending[] = ['unreachable', 'refused'];
 const ALWAYS: readonly Ending[] = ['ok', 'usage', 'failed'];
 
 /** Adds exit codes and examples to the help of a command, from which `docs/cli.md` takes them. */
-export function explain(command: Command, { endings: own = [], examples = [] }: Explanation): Command {
+export function explain(command: Command, { endings: own = [], meanings = {}, examples = [] }: Explanation): Command {
   const possible = (Object.keys(endings) as Ending[]).filter((ending) => [...ALWAYS, ...own].includes(ending));
-  const codes = possible.map((ending) => `  ${codeOf(ending).padEnd(5)}  ${endings[ending]}`);
+  const codes = possible.map((ending) => `  ${codeOf(ending).padEnd(5)}  ${meanings[ending] ?? endings[ending]}`);
   command.addHelpText('after', ['\nExit codes:', ...codes].join('\n'));
   const lines = examples.flatMap(([line, purpose]) => [`  ${line}`, `      ${purpose}`]);
   return lines.length === 0 ? command : command.addHelpText('after', ['\nExamples:', ...lines].join('\n'));

@@ -228,7 +228,7 @@ export class LockManager {
 
   /**
    * Removes entries of a lock that their owners have left behind, such as those of a crashed process with a long TTL. Resolves to
-   * the entries that are then gone; to an empty array if nobody holds the lock, or no entry has the `uuid`. An entry whose value
+   * the entries that are then gone; to an empty array if nobody holds the lock, or no entry has the `key` or `uuid`. An entry whose value
    * has changed since it was read is not removed.
    *
    * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to work until
@@ -237,8 +237,8 @@ export class LockManager {
    * this package that is still alive queues up again at the end.
    * @example
    * const removed = await locks.release('nightly-report', { force: true });
-   * @throws {EtcdLockHeld} if an entry with that `uuid` holds the lock and `force` is not set; then nothing is removed
-   * @throws {TypeError | RangeError} for an invalid argument, or if neither `uuid` nor `force` is set, before anything is sent
+   * @throws {EtcdLockHeld} if a selected entry holds the lock and `force` is not set; then nothing is removed
+   * @throws {TypeError | RangeError} for an invalid argument, or if none of `key`, `uuid` and `force` is set, before anything is sent
    */
   async release(name: string, options: ReleaseOptions): Promise<LockInfo[]> {
     try {

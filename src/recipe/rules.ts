@@ -15,8 +15,8 @@ export const positionIn = ({ ahead, position }: Standing): number | undefined =>
   position ?? (ahead && ahead().length + 1);
 
 /**
- * Why an entry does not hold the lock: it can hold the lock at the earliest once `count` of the entries `among` are gone. All of them
- * are before it in the queue.
+ * The entries before an entry that keep it from holding the lock. Once `count` of the entries `among` are gone, it may hold the lock:
+ * read the queue again then.
  */
 export interface Obstacle<E extends Entry = Entry> {
   readonly among: readonly E[];
@@ -45,9 +45,9 @@ export function obstacleOf<E extends Entry>(
     return blocking && onlyBehind(blocking);
   }
   const before = entries.filter((entry) => isBefore(entry, own));
-  const whole = nearestOf(before, isBefore, isUnlimited);
-  const beside = whole ? before.filter((entry) => isBefore(whole, entry)) : before;
-  if (beside.length < limit) return whole && onlyBehind(whole);
+  const unlimited = nearestOf(before, isBefore, isUnlimited);
+  const beside = unlimited ? before.filter((entry) => isBefore(unlimited, entry)) : before;
+  if (beside.length < limit) return unlimited && onlyBehind(unlimited);
   const nearest = nearestOf(before, isBefore, () => true);
   return nearest && { among: before, count: before.length - limit + 1, nearest };
 }
@@ -62,9 +62,8 @@ export const wouldWait = (entries: readonly Entry[], { mode, limit }: Claim): bo
     : entries.length >= limit || entries.some(isUnlimited);
 
 /**
- * Returns the holders: the first entry, and the entries behind it that hold the lock together with it. With a shared entry, these are
- * the shared ones before the first that is not; with an entry that has a limit, as many as its limit allows before the first
- * without one.
+ * Returns the holders. If the first entry is exclusive, it holds the lock alone. If it is shared, all entries before the first exclusive
+ * one hold the lock. If it has a limit, at most that many entries hold it, all before the first entry without a limit.
  */
 export function holdersAmong<E extends Claim>(inOrder: readonly E[]): readonly E[] {
   const [first] = inOrder;

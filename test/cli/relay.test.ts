@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { Family } from '../../src/cli/job/family.ts';
+import type { ProcessTree } from '../../src/cli/job/process-tree.ts';
 import { Relay } from '../../src/cli/job/relay.ts';
 
 test('a signal that arrives while the command is being started is relayed', () => {
@@ -7,7 +7,7 @@ test('a signal that arrives while the command is being started is relayed', () =
   onTestFinished(() => relay.end());
   process.emit('SIGHUP', 'SIGHUP');
   const sent: string[][] = [];
-  const family = { send: (...signals: string[]) => void sent.push(signals) };
-  relay.to(family as unknown as Family);
+  const tree = { send: (...signals: string[]) => void sent.push(signals) };
+  relay.to(tree as unknown as ProcessTree);
   expect(sent).toEqual([['SIGHUP', 'SIGCONT']]);
 });

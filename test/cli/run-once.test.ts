@@ -44,7 +44,7 @@ describe('run --once', () => {
     await run(name, '--once', LONG, '--label', 'web-1', '--', 'true');
     const { code, stderr } = await run(name, '--once', LONG, '-E', '9', '--verbose', '--', 'false');
     expect(code).toBe(9);
-    expect(stderr).toMatch(/^etcd-v2-lock: the tick \S+ of \S+ was begun by web-1\n$/);
+    expect(stderr).toMatch(/^etcd-v2-lock: the command was not run: web-1 has already begun the tick \S+ of \S+\n$/);
   });
 
   test('exits with the code of the command, and does not run a failed tick again', async () => {
@@ -65,8 +65,8 @@ describe('run --once', () => {
     );
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${today.toISOString()} 3\n` });
     expect(stderr).toBe(
-      `etcd-v2-lock: missed ticks of ${name} before ${today.toISOString()}, which no host has begun: 3\n` +
-        `etcd-v2-lock: the tick ${earlier} of ${name}, begun by web-1:7, has no recorded end\n`,
+      `etcd-v2-lock: no host began 3 ticks of ${name} before ${today.toISOString()}\n` +
+        `etcd-v2-lock: the tick ${earlier} of ${name} has no recorded end: web-1:7 began it, then crashed or could not reach etcd\n`,
     );
   });
 
@@ -120,7 +120,7 @@ describe('run --once', () => {
   test.each([
     [['--once', 'hourly'], 'got "hourly"'],
     [['--once', '@daily', '--time-zone', 'Mars'], 'got "Mars"'],
-    [['--once', '1h', '--time-zone', 'UTC'], 'timeZone is for a cron expression, got "UTC" with every "1h"'],
+    [['--once', '1h', '--time-zone', 'UTC'], '--time-zone is for a cron expression, got "UTC" with --once "1h"'],
     [['--time-zone', 'UTC'], '--time-zone needs --once'],
     [['--once', '1h', '--shared'], "option '--once <every>' cannot be used with option '--shared'"],
     [['--once', '1h', '--if-available'], "option '--once <every>' cannot be used with option '--if-available'"],

@@ -65,6 +65,7 @@ export function doctorCommand(): Command {
     });
   return explain(command, {
     endings: ['no', 'unreachable'],
+    meanings: { no: 'failure found' },
     examples: [
       ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'check a cluster of three members'],
       ['etcd-v2-lock doctor --api v3', 'check the v3 gateway of the local etcd'],

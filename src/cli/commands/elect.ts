@@ -44,6 +44,7 @@ export function electCommand(): Command {
     .action(withClient(elect, clientOptions));
   return explain(command, {
     endings: [...ASKING, 'lost', 'cannotRun', 'notFound', 'signalled'],
+    meanings: { lost: 'lock lost or about to be lost' },
     examples: [
       [
         'etcd-v2-lock elect scheduler --value http://10.0.0.7:8080 -- ./scheduler',
@@ -59,11 +60,11 @@ async function elect(client: EtcdClient, command: Command): Promise<number> {
   const { value, ttl, identity, label } = flags;
   const locks = new LockManager(client);
   const election = checked(() => locks.elect(name, { value, ttl, identity, label }));
-  const carryOut = byHolding(async (signal) => {
+  const acquireAndRun = byHolding(async (signal) => {
     const campaign = election.campaign({ signal });
     const { value: term } = await campaign.next();
     return term ? { held: term, release: () => campaign.return() } : null;
   });
   const how = { subcommand: 'elect', ttl, maxHold: 0, verbosity: verbosityOf(flags) };
-  return (await runUnderLock({ locks, name, command: job, ...how, carryOut })) ?? ExitCode.no;
+  return (await runUnderLock({ locks, name, command: job, ...how, acquireAndRun })) ?? ExitCode.no;
 }

@@ -9,11 +9,12 @@ import { JSON_FLAG, withClient } from '../session.ts';
 import { complain, print, printJson } from '../streams.ts';
 
 const ABOUT = `
-Prints the entry, then removes it, unless its value has changed in between.
+Select the entry with --uuid or --key, as shown by "inspect". "release" prints it, then removes it, unless its value has
+changed in between. On etcd v3, the last part of a key is not a number but a random id.
 
 An entry that holds the lock is removed only with --force. The next waiter then gets the lock at once, but the removed
 holder continues to work until it notices the loss. Clients of this package notice it at their next renewal, within a
-third of the TTL; python-etcd never does. Stop the holder first. Otherwise the removed holder and the next one work at
+third of the TTL, and on etcd v3 usually within a second; python-etcd never does. Stop the holder first. Otherwise the removed holder and the next one work at
 the same time, unless a fencing token stops the removed one.
 
 A removed waiter that is still alive queues up again at the end of the queue. To end its wait, stop its process.
@@ -50,6 +51,7 @@ export function releaseCommand(): Command {
     .action(withClient((client, command) => release(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
     endings: ['no', ...ASKING],
+    meanings: { no: 'entry not removed' },
     examples: [
       ['etcd-v2-lock release backup --key 00000000000000000042', 'remove a waiter from the queue'],
       ['etcd-v2-lock release backup --uuid 9c2e… --force', 'release the lock of a holder that has crashed'],

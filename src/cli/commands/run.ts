@@ -11,8 +11,8 @@ import { clientOptions } from '../connection.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
-import { environmentOfTick, runPresentTick, takenText } from '../job/tick.ts';
-import { byHolding, type Means, releasing, runUnderLock, verbosityOf } from '../job/under-lock.ts';
+import { environmentOfTick, runCurrentTick, takenText } from '../job/tick.ts';
+import { byHolding, type RunContext, releasing, runUnderLock, verbosityOf } from '../job/under-lock.ts';
 import { withClient } from '../session.ts';
 import { complain, remark } from '../streams.ts';
 
@@ -57,22 +57,23 @@ Signals:
 Lost lock:
 - If the lock cannot be renewed, the command gets SIGTERM when a sixth of the TTL is left. The command and its children
   get SIGKILL when a thirtieth is left, before anyone else can get the lock.
-- If someone removes the entry, the next renewal detects that. Then the command and its children get SIGKILL at once.
+- If someone removes the entry, the next renewal detects that, on etcd v3 usually within a second. Then the command and its children get SIGKILL at once.
 - When --max-hold has passed, the command gets SIGTERM. It may then run for the time left on the lease at that moment,
   minus a thirtieth of the TTL. After that, the command and its children get SIGKILL. The lock is released when they
   have ended.
 
 Scheduled jobs:
 - With --once, cron starts "run" on each host, and at most one host runs the command per tick. The ticks of an interval such
-  as 15m or 1h are its multiples since 1970-01-01T00:00:00Z; those of a cron expression are in UTC, or in --time-zone. Give
-  the schedule by which cron starts "run". The clocks of the hosts may differ by up to a day.
+  as 15m or 1h are its multiples since 1970-01-01T00:00:00Z; those of a cron expression are in UTC, or in --time-zone. Use
+  the schedule of the crontab. As cron uses local time, set --time-zone to the time zone of cron for a cron expression.
+  The clocks of the hosts may differ by up to a day.
 - The tick is recorded in etcd before the command starts. If the host crashes, the tick is lost, and does not run again.
   The next tick prints a warning then, and also if ticks were missed because no host could begin them.
-- If another host has begun the tick, "run" exits with 0 at once, or with --conflict-exit-code. If the lock is held until
+- If the tick has already been begun, "run" exits with 0 at once, or with --conflict-exit-code. If the lock is held until
   the next tick is due, it exits with 124.
 - ETCD_LOCK_TICK contains the time of the tick, and ETCD_LOCK_MISSED the number of missed ticks; it is empty if unknown.
-- With --if-available and --hold-at-least, exactly one of several hosts runs a job that all of them start at about the
-  same time. Choose a time longer than the difference between the starts on the hosts, and shorter than the interval
+- With --if-available and --hold-at-least, only one of several hosts runs a job that all of them start at about the
+  same time, unless that host crashes. Choose a time longer than the difference between the starts on the hosts, and shorter than the interval
   between two runs. "run" does not wait for its end: it leaves the entry in the queue, where it expires. If "run" is
   killed, the entry expires when the TTL has passed since its last renewal.
 
@@ -101,7 +102,7 @@ export function runCommand(): Command {
     .addOption(
       new Option(
         '-n, --limit <count>',
-        'how many may hold the lock at the same time. All must use the same limit; others without it hold the lock alone',
+        'maximum number of holders, from 1 to 1000. All clients must use the same number; one without --limit holds the lock alone',
       )
         .argParser(number)
         .conflicts('shared'),
@@ -119,7 +120,7 @@ export function runCommand(): Command {
     .addOption(
       new Option(
         '--once <every>',
-        'run only if no other host has begun the present tick of this schedule: an interval such as 30s, 15m, 1h or 1d, or a cron expression',
+        'run only if no host, this one included, has begun the current tick of this schedule: an interval such as 30s, 15m, 1h or 1d, or a cron expression',
       ).conflicts(['shared', 'limit', 'ifAvailable', 'holdAtLeast']),
     )
     .option('--time-zone <zone>', 'time zone of the cron expression of --once, such as Europe/Berlin (default: UTC)')
@@ -136,6 +137,7 @@ export function runCommand(): Command {
     .action(withClient(run, clientOptions));
   return explain(command, {
     endings: ['no', ...ASKING, 'lost', 'timedOut', 'cannotRun', 'notFound', 'signalled'],
+    meanings: { no: 'lock taken, with --if-available' },
     examples: [
       ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while holding it'],
       ['etcd-v2-lock run backup --if-available -- backup /srv', 'do nothing if another machine already runs it'],
@@ -168,22 +170,22 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     const held = await acquire(signal);
     return held && { held, release: () => held.release() };
   });
-  const oncePerTick = async ({ signal, waiting, run }: Means, schedule: Schedule): Promise<number> => {
+  const oncePerTick = async ({ signal, waiting, run }: RunContext, schedule: Schedule): Promise<number> => {
     const lock: TickJob['lock'] = async (limits, work) => {
       const held = await waiting(() => acquire(signal, limits));
       if (held) await releasing(held, () => work(held));
     };
     const job = { store: client.store, name, label, schedule, lock };
-    const result = await runPresentTick(job, { signal, timeout: flags.timeout }, (held, tick) =>
+    const result = await runCurrentTick(job, { signal, timeout: flags.timeout }, (held, tick) =>
       run(held, environmentOfTick(tick)),
     );
     return 'taken' in result ? notRun(takenText(name, result.taken), flags, ExitCode.ok) : result.exitCode;
   };
-  const carryOut = schedule ? (means: Means) => oncePerTick(means, schedule) : onceHeld;
+  const acquireAndRun = schedule ? (context: RunContext) => oncePerTick(context, schedule) : onceHeld;
   const how = { subcommand: 'run', ttl, maxHold, verbosity: verbosityOf(flags) };
   try {
     return (
-      (await runUnderLock({ locks, name, command: job, ...how, carryOut })) ??
+      (await runUnderLock({ locks, name, command: job, ...how, acquireAndRun })) ??
       notRun(`lock ${name} is taken`, flags, ExitCode.no)
     );
   } catch (error) {
@@ -215,7 +217,7 @@ function scheduleFor(client: EtcdClient, name: string, { once, timeZone }: Flags
   if (once === undefined && timeZone !== undefined) throw new TypeError('--time-zone needs --once');
   if (once === undefined) return undefined;
   client.store.marker(name);
-  return scheduleOf(once, timeZone);
+  return scheduleOf(once, timeZone, { every: '--once', timeZone: '--time-zone' });
 }
 
 /** Returns the exit code if the command does not run. Prints why on a terminal or with --verbose; silent otherwise, like flock(1). */

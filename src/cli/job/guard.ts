@@ -39,14 +39,14 @@ export async function guard(job: Job, held: Held, { ttl, maxHold }: GuardLimits)
   const isOverdue = maxHold.passed;
   const end = Deadline.after(Math.max(0, held.expiresIn() - ttl * KILL_AT));
   // A stopped job handles SIGTERM only after SIGCONT.
-  job.family.send('SIGTERM', 'SIGCONT');
+  job.tree.send('SIGTERM', 'SIGCONT');
   for (let alive = true; alive && !end.passed && !held.signal.aborted; ) {
     // Not `pause`, which does not keep this process alive: the command may have ended before its children.
     await sleep(Math.min(CHECK_EVERY, end.remaining), held.signal).catch(ignore);
     // There is no check just before the deadline, because a check takes time.
-    alive = end.remaining < CHECK_EVERY || job.family.alive;
+    alive = end.remaining < CHECK_EVERY || job.tree.alive;
   }
-  job.family.kill();
+  job.tree.kill();
   return { code: await job.ended, stopped: reasonOf(held, isOverdue) };
 }
 

@@ -1,5 +1,5 @@
 import type { Held } from '../../manager/held.ts';
-import { Family } from './family.ts';
+import { ProcessTree } from './process-tree.ts';
 import type { Starter } from './starter.ts';
 import { hasTerminal } from './terminal.ts';
 
@@ -7,7 +7,7 @@ import { hasTerminal } from './terminal.ts';
 export interface Job {
   /** Process ID of the command. */
   readonly pid: number;
-  readonly family: Family;
+  readonly tree: ProcessTree;
   /** Resolves to the exit code of the command; 128 + n if signal n ended the command. */
   readonly ended: Promise<number>;
 }
@@ -27,7 +27,7 @@ export async function startJob(
   const grouped = !hasTerminal();
   const env = { ...process.env, ...environmentOf(held), ...variables };
   const { pid, ended } = await starter.start(command, { env, detached: grouped });
-  return { pid, family: new Family({ leader: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
+  return { pid, tree: new ProcessTree({ root: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
 }
 
 /** Returns the environment variables that describe the lock. */

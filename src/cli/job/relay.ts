@@ -1,5 +1,5 @@
 import { isEnding } from '../signals.ts';
-import type { Family } from './family.ts';
+import type { ProcessTree } from './process-tree.ts';
 
 const RELAYED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
 
@@ -16,12 +16,12 @@ const KEYS: readonly Relayed[] = ['SIGINT', 'SIGQUIT'];
 export class Relay {
   readonly #ending = new AbortController();
   #endedBy: Relayed | undefined;
-  #family: Family | undefined;
+  #tree: ProcessTree | undefined;
 
   readonly #onSignal = (signal: Relayed): void => {
-    const family = this.#family;
-    if (family) {
-      if (!(KEYS.includes(signal) && family.inForeground)) relay(signal, family);
+    const tree = this.#tree;
+    if (tree) {
+      if (!(KEYS.includes(signal) && tree.inForeground)) relay(signal, tree);
     } else if (isEnding(signal)) {
       this.#endedBy ??= signal;
       this.#ending.abort();
@@ -43,10 +43,10 @@ export class Relay {
   }
 
   /** Relays signals to this job from now on. */
-  to(family: Family): void {
-    this.#family = family;
+  to(tree: ProcessTree): void {
+    this.#tree = tree;
     // The job may have missed a signal that arrived while it was being started.
-    if (this.#endedBy) relay(this.#endedBy, family);
+    if (this.#endedBy) relay(this.#endedBy, tree);
   }
 
   /** Stops handling signals. */
@@ -55,8 +55,8 @@ export class Relay {
   }
 }
 
-function relay(signal: Relayed, family: Family): void {
+function relay(signal: Relayed, tree: ProcessTree): void {
   // SIGCONT, like timeout(1): a stopped job handles the signal only after that.
-  if (isEnding(signal)) family.send(signal, 'SIGCONT');
-  else family.send(signal);
+  if (isEnding(signal)) tree.send(signal, 'SIGCONT');
+  else tree.send(signal);
 }

@@ -8,7 +8,7 @@ const seconds = (value = 0): string => `${value.toFixed(1)} s`;
 export const acquiredText = (name: string, waited: number | undefined): string =>
   `acquired ${name} after ${seconds(waited)}`;
 
-/** The line for each event of a request. A loss is not among them: it is always printed why the command was stopped. */
+/** The line for each event of a request. A loss is not among them: the reason why the command was stopped is always printed. */
 const LINES: Readonly<Record<string, (trace: RequestTrace) => string>> = {
   held: ({ name, waited, key, fencingToken }) => `${acquiredText(name, waited)}: ${key}, fencing token ${fencingToken}`,
   released: ({ name, held, key, cleanupError }) =>

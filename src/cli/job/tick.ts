@@ -14,21 +14,21 @@ class CommandFailed extends Error {
   }
 }
 
-/** The exit code of the command, or the record of the present tick or a later one, if another host has begun that. */
+/** The exit code of the command, or the record of the current tick or a later one, if a host had already begun that. */
 export type TickResult = { readonly exitCode: number } | { readonly taken: RecordedTick };
 
 /**
- * Runs a command for the present tick by the clock of this host, unless another host has begun it. Prints a warning about ticks that
+ * Runs a command for the current tick by the clock of this host, unless a host has already begun it. Prints a warning about ticks that
  * were missed or did not end.
  * @param run starts the command and resolves to its exit code
  * @throws the reason why the tick could not be begun
  */
-export async function runPresentTick(
+export async function runCurrentTick(
   job: Omit<TickJob, 'clock'>,
   limits: TickLimits,
   run: (held: Held, tick: Tick) => Promise<number>,
 ): Promise<TickResult> {
-  const attempt = new TickAttempt({ ...job, clock: hostClock }, job.schedule.present(hostClock.now()), limits);
+  const attempt = new TickAttempt({ ...job, clock: hostClock }, job.schedule.current(hostClock.now()), limits);
   const { outcome, recorded, error } = await attempt.run(async (held, tick) => {
     warn(job.name, tick);
     const exitCode = await run(held, tick);
@@ -46,14 +46,18 @@ export const environmentOfTick = ({ at, missed }: Tick): Record<string, string> 
   ETCD_LOCK_MISSED: missed === undefined ? '' : String(missed),
 });
 
-/** Returns a line about a tick that another host has begun. */
+/** Returns a line about a tick that a host had already begun. */
 export const takenText = (name: string, recorded: RecordedTick): string =>
-  `the tick ${recorded.at.toISOString()} of ${name} was begun by ${hostOf(recorded)}`;
+  `the command was not run: ${hostOf(recorded)} has already begun the tick ${recorded.at.toISOString()} of ${name}`;
 
 function warn(name: string, { at, missed = 0, previous }: Tick): void {
-  if (missed > 0) complain(`missed ticks of ${name} before ${at.toISOString()}, which no host has begun: ${missed}`);
+  const ticks = missed === 1 ? 'a tick' : `${missed} ticks`;
+  if (missed > 0) complain(`no host began ${ticks} of ${name} before ${at.toISOString()}`);
   if (previous?.state !== 'begun') return;
-  complain(`the tick ${previous.at.toISOString()} of ${name}, begun by ${hostOf(previous)}, has no recorded end`);
+  complain(
+    `the tick ${previous.at.toISOString()} of ${name} has no recorded end: ` +
+      `${hostOf(previous)} began it, then crashed or could not reach etcd`,
+  );
 }
 
 const hostOf = ({ by = 'a host without a label' }: RecordedTick): string => by;

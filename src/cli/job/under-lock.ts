@@ -21,7 +21,7 @@ export interface Holding {
 }
 
 /** A command to run under a lock. */
-export interface Undertaking {
+export interface LockedCommand {
   readonly locks: LockManager;
   /** Name of the lock. */
   readonly name: string;
@@ -34,11 +34,11 @@ export interface Undertaking {
   readonly maxHold: number;
   readonly verbosity: Verbosity;
   /** Waits for the lock and runs the command. Resolves to the exit code; to null if the lock was not acquired. */
-  readonly carryOut: (means: Means) => Promise<number | null>;
+  readonly acquireAndRun: (context: RunContext) => Promise<number | null>;
 }
 
-/** What {@link Undertaking.carryOut} uses. */
-export interface Means {
+/** What {@link LockedCommand.acquireAndRun} uses. */
+export interface RunContext {
   /** Aborts when the user ends the wait. */
   readonly signal: AbortSignal;
   /** Reports the progress of a wait for the lock, which resolves to null if the lock was not acquired. */
@@ -51,11 +51,11 @@ export interface Means {
 }
 
 /**
- * Returns a {@link Undertaking.carryOut} that acquires the lock and runs the command once.
+ * Returns a {@link LockedCommand.acquireAndRun} that acquires the lock and runs the command once.
  * @param acquire resolves to null if the lock is taken and the wait is over
  */
 export const byHolding =
-  (acquire: (signal: AbortSignal) => Promise<Holding | null>): Undertaking['carryOut'] =>
+  (acquire: (signal: AbortSignal) => Promise<Holding | null>): LockedCommand['acquireAndRun'] =>
   async ({ signal, waiting, run }) => {
     const holding = await waiting(() => acquire(signal));
     return holding && releasing(holding, () => run(holding.held));
@@ -76,24 +76,24 @@ export const verbosityOf = ({ verbose, quiet }: { readonly verbose?: boolean; re
 /**
  * Waits for the lock and runs the command while it is held. Resolves to the exit code; to null if the lock was not acquired.
  * @throws {CliError} if the command cannot be run
- * @throws what `carryOut` throws
+ * @throws what `acquireAndRun` throws
  */
-export async function runUnderLock(undertaking: Undertaking): Promise<number | null> {
-  const { locks, name, ttl, maxHold, verbosity, carryOut } = undertaking;
-  check(undertaking);
+export async function runUnderLock(lockedCommand: LockedCommand): Promise<number | null> {
+  const { locks, name, ttl, maxHold, verbosity, acquireAndRun } = lockedCommand;
+  check(lockedCommand);
   surviveHangUp();
   // Created before the relay: this blocks for some milliseconds, and a signal during that time must end this process at once.
   const starter = new Starter();
   const relay = new Relay();
   const stopSteps = verbosity === 'verbose' ? printSteps() : ignore;
   try {
-    return await carryOut({
+    return await acquireAndRun({
       signal: relay.ending,
       waiting: (wait) => withProgress(locks, name, verbosity, wait),
       run: async (held, environment) => {
         if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
         const limits = { ttl, maxHold: limitOf(maxHold) };
-        return runCommand(held, undertaking, limits, { relay, starter, environment });
+        return runCommand(held, lockedCommand, limits, { relay, starter, environment });
       },
     });
   } catch (error) {
@@ -106,7 +106,7 @@ export async function runUnderLock(undertaking: Undertaking): Promise<number | n
 }
 
 /** @throws {CliError} if the command cannot be run; the message names the command unless it may be part of a password */
-function check({ command: [file = ''], subcommand }: Undertaking): void {
+function check({ command: [file = ''], subcommand }: LockedCommand): void {
   try {
     checkCommand(file);
   } catch (error) {
@@ -124,12 +124,12 @@ interface Running {
 
 async function runCommand(
   held: Held,
-  { command, verbosity }: Undertaking,
+  { command, verbosity }: LockedCommand,
   limits: GuardLimits,
   { relay, starter, environment }: Running,
 ): Promise<number> {
   const job = await startJob(command, held, starter, environment);
-  relay.to(job.family);
+  relay.to(job.tree);
   const say = verbosity === 'verbose' ? complain : ignore;
   say(`started the command as process ${job.pid}`);
   const { code, stopped } = await guard(job, held, limits);

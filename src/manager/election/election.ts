@@ -11,8 +11,8 @@ import { type Term, termOf } from './term.ts';
  * An election: the candidates wait in the queue of a lock, and the holder of the lock is the leader. So entries of python-etcd's
  * `Lock`, of Go's `Mutex` and of `request()` in the same queue lead too, with no value.
  *
- * After Go's `concurrency.Election` (a value for observers, `leader`, `observe`, `resign`) and Curator's `LeaderSelector` with
- * `autoRequeue()` (one term after the other).
+ * Modelled on Go's `concurrency.Election` (a value for observers, `leader`, `observe`, `resign`) and on Curator's `LeaderSelector`
+ * with `autoRequeue()` (one term after the other).
  * @example
  * const election = locks.elect('scheduler', { value: 'http://10.0.0.7:8080' });
  * for await (const term of election.campaign({ signal })) await schedule(term.signal, term.fencingToken);
@@ -51,8 +51,8 @@ export class Election {
    * }
    * @throws the signal's reason when it aborts the wait, or has aborted by the end of a term
    * @throws {EtcdClientClosed} when the client is closed, at the end of a term or while waiting
-   * @throws {EtcdLockLost} at the end of a term that was lost because another cluster answers, or whose entry was removed before it
-   * could expire although the election has an `identity`: perhaps another process has the same one
+   * @throws {EtcdLockLost} at the end of a lost term, if campaigning again is unsafe: another cluster answers, or the election has an
+   * `identity` and the entry was removed before it could expire, perhaps by another process with the same identity
    * @throws {EtcdLockExpired | EtcdClusterIdChanged | EtcdConnectionFailed} as a request without `timeout`
    * @throws {TypeError} for an unknown or invalid option, at the call
    */
@@ -61,14 +61,14 @@ export class Election {
   }
 
   /**
-   * Yields the present leader, then each next one as soon as it leads. Yields undefined while nobody leads: also at the start,
+   * Yields the current leader, then each next one as soon as it leads. Yields undefined while nobody leads: also at the start,
    * between two leaders if the queue was empty, and while requests with `mode: 'shared'` or a `limit` have the lock. Waits for changes by a watch
    * or a long poll.
    *
-   * Continues after an outage, then with the present leader. A leader of a short term may be missed in an outage, and with
+   * Continues after an outage, then with the current leader. A leader of a short term may be missed in an outage, and with
    * `api: 'both'`. A slow loop gets later leaders late, but in order.
    *
-   * A candidate that reads that it leads may have lost the leadership since. Only its `Term` knows: never lead by what this yields.
+   * The leader may have changed since the read. So act as the leader only while you hold a `Term`, never because `own` is true here.
    * @example
    * for await (const leader of election.observe({ signal })) proxy.target = leader?.value;
    * @throws the signal's reason when it aborts
@@ -81,7 +81,7 @@ export class Election {
   }
 
   /**
-   * Reads the present leader, by quorum; undefined if nobody leads.
+   * Reads the current leader, by quorum; undefined if nobody leads.
    * @throws {EtcdConnectionFailed} when no member answers
    */
   async leader(): Promise<Leader | undefined> {

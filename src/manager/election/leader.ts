@@ -23,15 +23,15 @@ export interface Leader {
    */
   readonly uuid: string;
   /**
-   * Whether the entry was made by this process. It may have lost the leadership in the meantime: before work, ask `assertHeld()` of
-   * the term.
+   * Whether the entry was made by this process, which may have lost the leadership since the read: before work, call `assertHeld()`
+   * of the term.
    */
   readonly own: boolean;
 }
 
 /**
- * Returns the leader of an election: whose entry is the first in the queue. Undefined if the queue is empty, or if several requests
- * may hold the lock together.
+ * Returns the leader of an election: the client whose entry is the first in the queue. Undefined if the queue is empty, or if several
+ * requests may hold the lock together.
  * @param path directory of the queue
  */
 export function leaderAmong(name: string, path: string, [first]: readonly Entry[]): Leader | undefined {
@@ -42,7 +42,7 @@ export function leaderAmong(name: string, path: string, [first]: readonly Entry[
   return { name, key, ...names, value: publishedIn(value), own: isOwn({ path, value }) };
 }
 
-/** Yields the present leader, then each change of it, until the signal aborts or the client is closed. */
+/** Yields the current leader, then each change of it, until the signal aborts or the client is closed. */
 export async function* observeLeaders(
   store: LockStore,
   name: string,

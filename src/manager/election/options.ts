@@ -3,7 +3,7 @@ import { checkOptionNames, type OptionNames } from '../../option-names.ts';
 import { checkSignal } from '../../recipe/option-checks.ts';
 import { type CheckedRequest, checkRequest, type LockManagerOptions } from '../options.ts';
 
-/** Options of an election. `ttl`, `identity` and `label` default to the manager's; its other options are for requests. */
+/** Options of an election. The manager's `margin` applies too, but its `timeout`, `holdAtLeast` and `maxHold` do not. */
 export interface ElectionOptions {
   /**
    * What this process publishes while it leads, such as its URL: observers and `leader()` get it. At most 1000 bytes when
@@ -13,15 +13,15 @@ export interface ElectionOptions {
   readonly value?: string | undefined;
   /**
    * Lease in seconds, an integer ≥ 1: after how long without a renewal another candidate replaces a crashed leader. Renewed every
-   * TTL/3, while waiting and while leading. Default 30.
+   * TTL/3, while waiting and while leading. Default: the manager's `ttl`, which is 30 by default.
    */
   readonly ttl?: number | undefined;
   /**
    * A name that **only one live process can have**, at most 200 bytes. A restarted process evicts the entries of its crashed
-   * predecessor instead of waiting for them to expire. Default: none.
+   * predecessor instead of waiting for them to expire. Default: the manager's `identity`, if any.
    */
   readonly identity?: string | undefined;
-  /** Who the candidate is, for people. At most 100 bytes; `''`: none. Default `hostname:pid`. */
+  /** Who the candidate is, for people. At most 100 bytes; `''`: none. Default: the manager's, `hostname:pid` by default. */
   readonly label?: string | undefined;
 }
 

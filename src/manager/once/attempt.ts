@@ -1,6 +1,6 @@
 import { ignore, pause, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdException, EtcdWatchTimedOut } from '../../errors.ts';
+import { EtcdException, EtcdWatchTimedOut, failuresOf } from '../../errors.ts';
 import { Attempt, limitOf } from '../../recipe/attempt.ts';
 import type { LockStore, MarkerStore } from '../../recipe/store.ts';
 import { Backoff, Deadline } from '../../time.ts';
@@ -13,7 +13,7 @@ import type { Tick, TickOutcome, TickReport } from './tick.ts';
 
 const debug = createDebug('once');
 
-/** Milliseconds between two reads of the marker during the wait for the lock: the holder may have begun the tick. */
+/** Milliseconds between two reads of the record during the wait for the lock: the holder may have begun the tick. */
 const READ_EVERY = { first: 500, most: 5000 };
 
 /** Seconds to record the end of a tick. The release of the lock waits for this. */
@@ -67,7 +67,7 @@ export class TickAttempt {
   #begun: Begun | undefined;
   #taken: TickRecord | undefined;
 
-  /** @param at the present tick by the clock of this host */
+  /** @param at the current tick by the clock of this host */
   constructor(job: TickJob, at: number, { signal, timeout = 0 }: TickLimits = {}) {
     const { store, name, schedule, clock } = job;
     this.#job = job;
@@ -78,7 +78,7 @@ export class TickAttempt {
     this.#signal = signal;
     const next = Math.max(1, schedule.next(at) - clock.now()) / 1000;
     this.#timeout = timeout > 0 ? Math.min(timeout, next) : next;
-    // With a timeout, it would retry as long even if the cluster has never answered, perhaps because of a wrong address.
+    // Without a limit, a cluster that has never answered is tried three times only: the address may be wrong. So `next` is no limit here.
     this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout, signal, deadline: limitOf(timeout) });
     this.#attempt.abortWith(this.#over.abortAt(Deadline.after(next), () => this.#late()));
   }
@@ -142,16 +142,16 @@ export class TickAttempt {
       await pause(backoff.next(), reading);
       if (reading.aborted) return;
       if (await this.#readTaken(reading).catch(ignore)) waiting.abort(BEGUN);
-      else if (!this.#isPresent) waiting.abort(this.#late());
+      else if (!this.#isCurrent) waiting.abort(this.#late());
     }
   }
 
   async #underLock(held: Held, work: TickWork): Promise<void> {
     const { label, schedule } = this.#job;
-    const assertPresent = (): void => {
-      if (!this.#isPresent) throw this.#late();
+    const assertCurrent = (): void => {
+      if (!this.#isCurrent) throw this.#late();
     };
-    const result = await begin({ markers: this.#markers, schedule, label, assertPresent }, this.#at, this.#attempt);
+    const result = await begin({ markers: this.#markers, schedule, label, assertCurrent }, this.#at, this.#attempt);
     if ('tick' in result) await this.#work(held, result, work);
     else this.#taken = result;
   }
@@ -183,14 +183,17 @@ export class TickAttempt {
     }
   }
 
-  get #isPresent(): boolean {
+  get #isCurrent(): boolean {
     const { schedule, clock } = this.#job;
-    return schedule.present(clock.now()) === this.#at;
+    return schedule.current(clock.now()) === this.#at;
   }
 
+  /** Returns the error for a tick that was not begun in time. It has the last error of a request, if requests fail. */
   #late(): EtcdWatchTimedOut {
-    return new EtcdWatchTimedOut(
-      `${this.#path}: the tick ${this.#due.toISOString()} was not begun before the next one`,
-    );
+    const { trouble } = this.#attempt;
+    const why = trouble ? `; ${trouble.message}` : '';
+    return new EtcdWatchTimedOut(`${this.#path}: the next tick was due before this one could be begun${why}`, {
+      failures: failuresOf(trouble),
+    });
   }
 }

@@ -12,8 +12,8 @@ import type { Tick } from './tick.ts';
 /** Number of ticks after which a record may expire: this is how many missed ticks are counted at least. */
 const KEPT_TICKS = 10;
 /**
- * Seconds that a record is kept in addition. While the clocks of hosts differ by less than this, no host takes a tick for the present
- * one whose record has expired.
+ * Seconds that a record is kept in addition. So while the clocks of hosts differ by less than this, the record of a tick exists as
+ * long as that tick is the current one on any host.
  */
 const KEPT_FOR = 86_400;
 
@@ -39,8 +39,8 @@ interface Beginning {
   readonly markers: MarkerStore;
   readonly schedule: Schedule;
   readonly label: string | undefined;
-  /** Throws unless the tick is the present one by the clock of this host. */
-  readonly assertPresent: () => void;
+  /** Throws unless the tick is the current one by the clock of this host. */
+  readonly assertCurrent: () => void;
 }
 
 /**
@@ -51,7 +51,7 @@ interface Beginning {
  * later tick, exists. {@link ttlFor} says why it does.
  */
 export async function begin(
-  { markers, schedule, label, assertPresent }: Beginning,
+  { markers, schedule, label, assertCurrent }: Beginning,
   at: number,
   { retry, signal }: Attempt,
 ): Promise<Begun | TickRecord> {
@@ -61,11 +61,11 @@ export async function begin(
   for (;;) {
     const found = await retry(() => readRecord(markers, { signal }));
     if (found && found.record.at >= at) return found.record;
-    assertPresent();
+    assertCurrent();
     const marker = await retry(() => markers.advance({ from: found?.marker, to, ttl }, { signal }));
     if (marker?.value !== to) continue;
-    // The answer may be late: a record that expired meanwhile would not have stopped this write.
-    assertPresent();
+    // The write may have been carried out late, when an earlier record of this tick had expired and could not stop it.
+    assertCurrent();
     const previous = found && recordedTick(found.record);
     const missed = found && schedule.between(found.record.at, at);
     return { tick: { at: new Date(at), missed, previous }, record, marker };

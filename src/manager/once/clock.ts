@@ -1,6 +1,6 @@
 import { atDeadline, Deadline } from '../../time.ts';
 
-/** The clock that says which tick is the present one. Tests pass one whose time they control. */
+/** The clock that says which tick is the current one. Tests pass one whose time they control. */
 export interface WallClock {
   /** Milliseconds since the epoch. */
   now(): number;

@@ -10,7 +10,7 @@ import type { TickReport } from './tick.ts';
 export interface OnceOptions extends Pick<HoldOptions, 'ttl' | 'identity' | 'maxHold' | 'label' | 'signal'> {
   /**
    * When the ticks are due: the same text on every host.
-   * - A duration: `'30s'`, `'15m'`, `'1h'`, `'1d'`, at most `'366d'`. The ticks are its multiples since 1970-01-01T00:00:00Z.
+   * - An interval: `'30s'`, `'15m'`, `'1h'`, `'1d'`, at most `'366d'`. The ticks are its multiples since 1970-01-01T00:00:00Z.
    * - A cron expression of five fields, such as `'0 3 * * 1-5'`, or a nickname, such as `'@daily'`
    */
   readonly every: string;
@@ -53,7 +53,7 @@ export function checkOnce(name: string, options: OnceOptions, defaults: LockMana
   return { schedule, report, signal, label, hold: { ...hold, ...ALWAYS } };
 }
 
-/** Replaces defaults of the manager: the next tick ends the wait, and the marker keeps other hosts from running the same tick. */
+/** Replaces defaults of the manager: the next tick ends the wait, and the record keeps other hosts from running the same tick. */
 const ALWAYS = { timeout: 0, holdAtLeast: 0 } satisfies HoldOptions;
 
 /** Returns the default of `report`. */
@@ -63,6 +63,6 @@ const warnings =
     if (outcome === 'ran' || outcome === 'taken') return;
     const how = outcome === 'failed' ? 'failed' : 'was skipped';
     process.emitWarning(`the tick ${at.toISOString()} of ${show(name)} ${how}: ${printable(errorText(error))}`, {
-      code: 'ETCD_LOCK_TICK',
+      code: 'ETCD_LOCK_TICK_NOT_DONE',
     });
   };

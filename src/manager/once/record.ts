@@ -1,9 +1,10 @@
+import { show } from '../../checks.ts';
 import { EtcdValueError } from '../../errors.ts';
 import { formatValue, parseValue } from '../../recipe/entries/entry-value.ts';
 import type { Marker } from '../../recipe/store.ts';
 import type { RecordedTick } from './tick.ts';
 
-/** The parts of a marker's value: `<time of the tick> <state> <uuid>[@<label>]`. */
+/** A record, as the parts of its marker's value: `<time of the tick> <state> <uuid>[@<label>]`. */
 export interface TickRecord {
   /** When the tick was due: milliseconds since the epoch. */
   readonly at: number;
@@ -22,7 +23,10 @@ export const formatRecord = ({ at, state, uuid, label }: TickRecord): string =>
 export function parseRecord(key: string, { value }: Marker): TickRecord {
   const [, at = '', state, who = ''] = VALUE.exec(value) ?? [];
   if (state === undefined || Number.isNaN(Date.parse(at)))
-    throw new EtcdValueError(`${key} must have a value such as "2026-01-01T00:00:00.000Z ran <uuid>", got "${value}"`);
+    throw new EtcdValueError(
+      `${key} must have a value such as "2026-01-01T00:00:00.000Z ran <uuid>", got ${show(value)}. ` +
+        'Delete this key: then the next tick runs',
+    );
   const { uuid, label } = parseValue(who);
   return { at: Date.parse(at), state: state as TickRecord['state'], uuid, label };
 }

@@ -7,8 +7,8 @@ import { hostClock, type WallClock } from './clock.ts';
 import type { OnceJob } from './job.ts';
 import { type CheckedOnce, checkOnce, type OnceOptions } from './options.ts';
 
-/** Milliseconds between two looks at the clock: it may be set, or the host may be suspended. */
-const LOOK_EVERY = 60_000;
+/** Milliseconds between two checks of the clock: it may be set, or the host may be suspended. */
+const CHECK_EVERY = 60_000;
 
 /** Options of a request that waits for the lock. */
 type Waiting = HoldOptions & { readonly ifAvailable?: never };
@@ -56,16 +56,16 @@ const STOPPED = new Error('the job was stopped');
 /** Attempts each tick that becomes due from now on, one after the other. Of several that become due during one attempt, only the last. */
 async function runTicks(job: TickJob, { report }: CheckedOnce, work: TickWork, stop: Scope): Promise<void> {
   const { schedule, clock } = job;
-  let seen = schedule.present(clock.now());
+  let seen = schedule.current(clock.now());
   while (!stop.aborted) {
     const time = clock.now();
-    const present = schedule.present(time);
-    const isDue = present > seen;
+    const current = schedule.current(time);
+    const isDue = current > seen;
     // Also after the clock was set back: the store knows which ticks have been begun.
-    seen = present;
-    if (!isDue) await wait(clock, Math.min(schedule.next(time) - time, LOOK_EVERY), stop);
+    seen = current;
+    if (!isDue) await wait(clock, Math.min(schedule.next(time) - time, CHECK_EVERY), stop);
     else {
-      const attempt = new TickAttempt(job, present, { signal: stop.signal });
+      const attempt = new TickAttempt(job, current, { signal: stop.signal });
       const outcome = await attempt.run(work).catch((error) => {
         if (!stop.aborted) throw error;
       });

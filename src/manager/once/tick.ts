@@ -28,8 +28,8 @@ export interface Tick {
  * What became of a tick on this host:
  * - `ran`: its callback ran here, and returned
  * - `failed`: it was begun here, but the callback threw, or the lock was lost
- * - `taken`: another host has begun this tick or a later one
- * - `skipped`: this host could not begin it before the next one was due, or failed in another way before the callback
+ * - `taken`: a host has already begun this tick or a later one. It may be this host, in another process.
+ * - `skipped`: this host could not begin it, for example because somebody held the lock until the next tick was due
  */
 export type TickOutcome = 'ran' | 'failed' | 'taken' | 'skipped';
 

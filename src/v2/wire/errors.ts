@@ -94,7 +94,9 @@ function asEtcdError(error: unknown): EtcdException {
 export function unusable(answer: WireAnswer, why: string): EtcdUnusableAnswer {
   const { status } = answer;
   const isDisabled = status === 404 && /404 page not found/.test(answer.body);
-  const hint = isDisabled ? ' (etcd 3.4 and 3.5 serve /v2 only when started with --enable-v2; 3.6 dropped it)' : '';
+  const hint = isDisabled
+    ? ' (etcd 3.4 and 3.5 serve /v2 only when started with --enable-v2; 3.6 dropped it: use api "v3")'
+    : '';
   return new EtcdUnusableAnswer(`the answer ${why}${hint}: ${status} ${snippet(answer)}`, {
     httpStatus: status,
     outcomeUnknown: status < 300 || status >= 500,

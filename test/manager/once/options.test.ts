@@ -75,7 +75,7 @@ describe('the TTL of a record', () => {
     ['366d', 3661 * DAY],
   ])('for every %s is ten intervals and a day: %i s', (every, ttl) => {
     const schedule = scheduleOf(every, undefined);
-    expect(ttlFor(schedule, schedule.present(Date.now()))).toBe(ttl);
+    expect(ttlFor(schedule, schedule.current(Date.now()))).toBe(ttl);
   });
 
   test('is a day longer than the time between two ticks, however these are distributed', () => {

@@ -15,14 +15,14 @@ describe('a duration', () => {
   ])('%s has its ticks at multiples since the epoch', (every, present, next) => {
     const schedule = scheduleOf(every, undefined);
     const now = at('2026-11-24T13:07:59.999Z');
-    expect([schedule.present(now), schedule.next(now)].map(shown)).toEqual([present, next]);
+    expect([schedule.current(now), schedule.next(now)].map(shown)).toEqual([present, next]);
   });
 
   test('has its tick at the first millisecond', () => {
     const schedule = scheduleOf('1h', undefined);
     const tick = at('2026-11-24T13:00:00Z');
-    expect(shown(schedule.present(tick))).toBe(shown(tick));
-    expect(shown(schedule.present(tick - 1))).toBe(shown(tick - HOUR));
+    expect(shown(schedule.current(tick))).toBe(shown(tick));
+    expect(shown(schedule.current(tick - 1))).toBe(shown(tick - HOUR));
     expect(shown(schedule.next(tick))).toBe(shown(tick + HOUR));
   });
 
@@ -78,13 +78,13 @@ describe('a cron expression', () => {
     const schedule = scheduleOf(every, timeZone);
     for (const change of ['2026-03-28', '2026-04-04', '2026-10-24', '2026-10-31', '2026-11-01'])
       for (let now = at(`${change}T20:00:00Z`); now < at(`${change}T20:00:00Z`) + 12 * HOUR; now += 601_001) {
-        const [present, next] = [schedule.present(now), schedule.next(now)];
+        const [present, next] = [schedule.current(now), schedule.next(now)];
         expect(present <= now && now < next).toBe(true);
         const seen = [
           schedule.next(present),
-          schedule.present(next),
-          schedule.present(next - 1),
-          schedule.present(present),
+          schedule.current(next),
+          schedule.current(next - 1),
+          schedule.current(present),
         ];
         expect(seen.map(shown)).toEqual([next, next, present, present].map(shown));
         expect(schedule.between(present, next)).toBe(0);

@@ -460,7 +460,7 @@ export function ticks(test: ManagerTest): void {
         ({ length }) => length > 0,
       );
       expect(warned.mock.calls).toEqual([
-        [`the tick 2026-11-24T13:00:00.000Z of "${lockName}" failed: no paper`, { code: 'ETCD_LOCK_TICK' }],
+        [`the tick 2026-11-24T13:00:00.000Z of "${lockName}" failed: no paper`, { code: 'ETCD_LOCK_TICK_NOT_DONE' }],
       ]);
       expect(host.ticks).toHaveLength(1);
     });

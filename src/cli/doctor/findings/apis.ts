@@ -42,7 +42,12 @@ function withoutV2(
 ): Finding {
   const [major, minor] = numbersOf(version);
   if (absent && (major > 3 || (major === 3 && minor >= 6)))
-    return finding('fail', 'v2', 'no v2 API: etcd 3.6 removed it', 'use etcd 3.5, started with --enable-v2');
+    return finding(
+      'fail',
+      'v2',
+      'no v2 API: etcd 3.6 removed it',
+      'use --api v3, or etcd 3.5 started with --enable-v2 if python-etcd uses these locks',
+    );
   if (absent && major === 3 && minor >= 4)
     return finding('fail', 'v2', 'the v2 API is disabled', 'start etcd with --enable-v2');
   return finding('fail', 'v2', `no v2 API: ${message}`, CHECK_SERVER);

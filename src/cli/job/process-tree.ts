@@ -1,34 +1,34 @@
 import { complain } from '../streams.ts';
 import { hasInEnvironment, isInForeground, type Process, processes } from './processes.ts';
 
-export interface FamilyOptions {
+export interface ProcessTreeOptions {
   /** The process that was started; all others descend from it. */
-  readonly leader: number;
-  /** Whether the leader has a process group of its own. */
+  readonly root: number;
+  /** Whether the root has a process group of its own. */
   readonly grouped: boolean;
   /** `NAME=value` in the environment of these processes and of no others. */
   readonly mark: string;
 }
 
-/** The processes of a job: the one that was started, and its descendants. */
-export class Family {
-  readonly #options: FamilyOptions;
+/** The processes of a job: the root, which was started, and its descendants. */
+export class ProcessTree {
+  readonly #options: ProcessTreeOptions;
   /** Start time of each process found so far. */
   readonly #known = new Map<number, number>();
   /** The processes found by the last search. */
   #present: readonly number[] = [];
 
-  constructor(options: FamilyOptions) {
+  constructor(options: ProcessTreeOptions) {
     this.#options = options;
   }
 
   /** Sends each of the signals once to each process. */
   send(...signals: readonly NodeJS.Signals[]): void {
-    const { leader, grouped } = this.#options;
+    const { root, grouped } = this.#options;
     // Search first, even for a group: after the signal has ended a parent, its children can no longer be found through it.
     const members = this.#members();
     // A signal for the group also reaches a process that is being forked.
-    for (const pid of grouped ? [-leader] : members) for (const signal of signals) kill(pid, signal);
+    for (const pid of grouped ? [-root] : members) for (const signal of signals) kill(pid, signal);
   }
 
   /**
@@ -36,8 +36,8 @@ export class Family {
    * fork, and its children can still be found through it.
    */
   kill(): void {
-    const { leader, grouped } = this.#options;
-    if (grouped) kill(-leader, 'SIGSTOP');
+    const { root, grouped } = this.#options;
+    if (grouped) kill(-root, 'SIGSTOP');
     // Known processes are stopped before the search, because the search takes time.
     for (const pid of this.#present) kill(pid, 'SIGSTOP');
     const stopped = new Set(this.#present);
@@ -49,7 +49,7 @@ export class Family {
         kill(pid, 'SIGSTOP');
       }
     }
-    if (grouped) kill(-leader, 'SIGKILL');
+    if (grouped) kill(-root, 'SIGKILL');
     for (const pid of stopped) kill(pid, 'SIGKILL');
   }
 
@@ -58,17 +58,17 @@ export class Family {
     return this.#members().length > 0;
   }
 
-  /** Whether a terminal sends ^C and ^\ to the leader. */
+  /** Whether a terminal sends ^C and ^\ to the root. */
   get inForeground(): boolean {
-    return isInForeground(this.#options.leader);
+    return isInForeground(this.#options.root);
   }
 
   /** Returns the pids, parents first. A process whose parent has ended is found by the mark, or was found earlier. */
   #members(): readonly number[] {
-    const { leader, mark } = this.#options;
+    const { root, mark } = this.#options;
     const all = processes();
-    // A process that is older than the leader is not its descendant.
-    const born = this.#known.get(leader) ?? all.find(({ pid }) => pid === leader)?.started ?? 0;
+    // A process that is older than the root is not its descendant.
+    const born = this.#known.get(root) ?? all.find(({ pid }) => pid === root)?.started ?? 0;
     const found = new Set<number>();
     const collect = ({ pid, started }: Process): void => {
       if (found.has(pid)) return;
@@ -79,7 +79,7 @@ export class Family {
     for (const process of all) {
       const { pid, started } = process;
       if (started < born) continue;
-      if (pid === leader || this.#known.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
+      if (pid === root || this.#known.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
     }
     this.#present = [...found];
     return this.#present;
