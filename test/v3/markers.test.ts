@@ -61,6 +61,22 @@ test('a refused write leaves no lease', async () => {
   expect(await leases()).toEqual([await leaseOf(marker.key)]);
 });
 
+test('the lease of a refused write is never used again: its revocation may be carried out late', async () => {
+  const { marker, client } = useMarker();
+  await marker.advance({ from: undefined, to: 'tick', ttl: 600 }, {});
+  const revoked: string[] = [];
+  const { revoke } = client.requests;
+  client.requests.revoke = (id, options) => {
+    revoked.push(id);
+    return revoke.call(client.requests, id, options);
+  };
+  const other = await marker.advance({ from: undefined, to: 'next tick', ttl: 900 }, {});
+  expect(revoked).toHaveLength(1);
+  expect(await marker.advance({ from: other, to: 'next tick', ttl: 900 }, {})).toMatchObject({ value: 'next tick' });
+  await gateway('/lease/revoke', { ID: revoked[0] }, etcd.url).catch(() => {});
+  expect(await marker.read({})).toMatchObject({ value: 'next tick' });
+});
+
 test('a marker whose lease has ended is not written, and leaves no lease', async () => {
   const { marker } = useMarker();
   const first = await marker.advance({ from: undefined, to: 'gone', ttl: 600 }, {});

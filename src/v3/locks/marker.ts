@@ -33,7 +33,8 @@ export class V3MarkerStore implements MarkerStore {
 
   async advance({ from, to, ttl }: AdvanceOptions, { signal }: StoreCall): Promise<Marker | undefined> {
     const present = (from as V3Marker | undefined)?.lease;
-    const lease = (await this.#renewed(present, ttl, { signal })) ?? (await this.#granted(to, ttl, { signal }));
+    const lease =
+      (await this.#renewed(present, ttl, { signal })) ?? (await this.#granted(leaseFor(from, to), ttl, { signal }));
     const written = await this.#write({ value: to, lease, modified: from?.rank ?? 0n }, { signal });
     // The lease that the marker does not have, or no longer has, has no key.
     for (const id of new Set([present, lease])) if (id !== undefined && id !== written?.lease) await this.#revoke(id);
@@ -55,12 +56,11 @@ export class V3MarkerStore implements MarkerStore {
     }
   }
 
-  async #granted(value: string, ttl: number, { signal }: StoreCall): Promise<string> {
-    const id = leaseFor(value);
+  async #granted(id: string, ttl: number, { signal }: StoreCall): Promise<string> {
     try {
       await this.#client.requests.grant(id, ttl, { signal });
     } catch (error) {
-      // An earlier call with this value has created the lease.
+      // An earlier try of this call has created the lease.
       if (!(error instanceof FailedPrecondition)) throw error;
       await this.#client.requests.renew(id, [], { signal });
     }
@@ -85,9 +85,20 @@ export class V3MarkerStore implements MarkerStore {
   }
 }
 
-/** Returns the id of a lease for this value: a repeated call must not create a second lease. Positive, like all ids of this package. */
-const leaseFor = (value: string): string =>
-  String((createHash('sha256').update(value).digest().readBigUInt64BE() >> 1n) | (1n << 62n));
+/**
+ * Returns the id of the lease for a change of the marker. A repeated call must not create a second lease. But once a change was
+ * refused, the next one must have another lease: a late revocation of the first would remove the marker. Positive, like all ids of
+ * this package.
+ */
+const leaseFor = (from: Marker | undefined, to: string): string =>
+  String(
+    (createHash('sha256')
+      .update(`${from?.rank ?? 0n} ${to}`)
+      .digest()
+      .readBigUInt64BE() >>
+      1n) |
+      (1n << 62n),
+  );
 
 const markerOf = (entry: V3Entry | undefined): V3Marker | undefined =>
   entry && { value: entry.value, rank: entry.modified, lease: entry.lease };
