@@ -1,4 +1,5 @@
 import { addAbortListener, Scope, type Source, sleep } from '../cancellation.ts';
+import { createDebug } from '../debug.ts';
 import {
   EtcdAlreadyExist,
   type EtcdException,
@@ -14,6 +15,8 @@ import type { Entry, LockStore, Standing } from './store.ts';
 
 /** Abort reason of the requests of an attempt that ended early. */
 const ENDED = new Error('the attempt to acquire the lock has ended');
+
+const debug = createDebug('lock');
 
 /** Maximum tries of one request, in the cases that {@link Attempt.retry} limits. */
 const MOST_TRIES = 3;
@@ -129,8 +132,8 @@ export class Attempt {
    */
   saw(first: Standing['first'], ownKey: string): void {
     this.#saw = first;
-    if (typeof first !== 'function') this.#first = first?.key === ownKey ? undefined : first;
-    else if (this.blocking) void this.#read(first);
+    if (typeof first !== 'function') this.#setFirst(first, ownKey);
+    else if (this.blocking) void this.#read(first, ownKey);
   }
 
   /** Why requests fail at the moment, if they do. */
@@ -184,11 +187,19 @@ export class Attempt {
     this.#causes.dispose();
   }
 
-  async #read(first: () => Promise<Entry | undefined>): Promise<void> {
-    const entry = await first();
-    if (this.#saw !== first) return;
+  /** Leaves the holder as it is if the read fails, or if the queue has been read again by then. */
+  async #read(first: () => Promise<Entry | undefined>, ownKey: string): Promise<void> {
+    try {
+      const entry = await first();
+      if (this.#saw === first) this.#setFirst(entry, ownKey);
+    } catch (error) {
+      debug('%s: the holder could not be read: %s', this.#path, error);
+    }
+  }
+
+  #setFirst(first: Entry | undefined, ownKey: string): void {
     this.#saw = undefined;
-    this.#first = entry;
+    this.#first = first?.key === ownKey ? undefined : first;
   }
 
   #begin(): Scope {

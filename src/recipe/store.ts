@@ -40,8 +40,8 @@ export interface Standing {
   /** The fencing token, valid if the lock is held: greater than the token of every earlier hold of this lock. */
   readonly fencingToken: bigint;
   /**
-   * The entry that is served first, if known. Only messages need it, so it may be a function, which reads that entry and never
-   * rejects: do not make the wait depend on it.
+   * The entry that is served first, if known. Only messages need it, so it may be a function that reads it: do not make the wait
+   * depend on that read, which may fail.
    */
   readonly first: Entry | undefined | (() => Promise<Entry | undefined>);
   /** Position of the own entry in the queue, from 1, if that is known without `ahead`. */

@@ -1,5 +1,4 @@
 import type { Source } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import { entriesBefore, type Obstacle, obstacleOf, onlyBehind } from '../../recipe/rules.ts';
@@ -9,8 +8,6 @@ import type { CallOptions, V3Client } from '../client.ts';
 import { untilVacated } from './deletion.ts';
 import { inOrder, isDirectly } from './reading.ts';
 import { HOLDER_WITHIN, hedgeReadAfter } from './timing.ts';
-
-const debug = createDebug('lock');
 
 /** Returns the error that says why the own entry is lost, if the answer shows that. */
 export function whyLost(
@@ -123,15 +120,10 @@ export class Standings {
     return { behind: undefined, fencingToken: this.#token.token, ...about };
   }
 
-  /** Returns a function that reads the entry that is served first. It resolves to undefined if that entry cannot be read. */
+  /** Returns a function that reads the entry that is served first. It resolves to undefined if that belongs to another lock. */
   readonly #firstBy = (signal: Source | undefined) => async (): Promise<Entry | undefined> => {
-    try {
-      const call = { signal, attemptTimeout: HOLDER_WITHIN, timeout: HOLDER_WITHIN };
-      const first = await this.#client.requests.first(this.#path, call);
-      return first && isDirectly(this.#path, first.key) ? first : undefined;
-    } catch (error) {
-      debug('%s: the holder could not be read: %s', this.#path, error);
-      return undefined;
-    }
+    const call = { signal, attemptTimeout: HOLDER_WITHIN, timeout: HOLDER_WITHIN };
+    const first = await this.#client.requests.first(this.#path, call);
+    return first && isDirectly(this.#path, first.key) ? first : undefined;
   };
 }
