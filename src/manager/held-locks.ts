@@ -1,6 +1,7 @@
 import { withCallersStack } from '../callers-stack.ts';
 import { Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
+import type { Deadline } from '../time.ts';
 import { type Ending, endAfter } from './ending.ts';
 import type { Held } from './held.ts';
 import type { Hold } from './hold.ts';
@@ -85,12 +86,15 @@ export class HoldOfSeveral {
   }
 }
 
-/** Ends all holds at once. Resolves to their first loss and their first cleanup error, if any. */
-export async function endAll(holds: readonly Hold[]): Promise<Ending> {
+/**
+ * Ends all holds at once. Resolves to their first loss and their first cleanup error, if any.
+ * @param deadline see {@link Hold.end}
+ */
+export async function endAll(holds: readonly Hold[], deadline?: Deadline): Promise<Ending> {
   // No lock is released while a reentrant request runs under another one: it may request the released lock again, and would wait
   // for others who wait for the locks that are still held.
   while (holds.some((hold) => hold.isJoined)) await Promise.all(holds.map((hold) => hold.whileJoined()));
-  const endings = await Promise.all(holds.map((hold) => hold.end()));
+  const endings = await Promise.all(holds.map((hold) => hold.end(deadline)));
   const first = (what: keyof Ending): unknown => endings.map((ending) => ending[what]).find((one) => one !== undefined);
   return { lost: first('lost'), cleanupError: first('cleanupError') };
 }

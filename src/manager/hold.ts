@@ -146,9 +146,12 @@ export class Hold implements Enclosing {
     }
   }
 
-  /** Waits for the reentrant requests inside, then releases the lock. Never rejects. Further calls have no effect. */
-  end(): Promise<Ending> {
-    this.#ending ??= this.#end();
+  /**
+   * Waits for the reentrant requests inside, then releases the lock. Never rejects. Further calls have no effect.
+   * @param deadline when the timeout of the caller has passed, if this is part of a request
+   */
+  end(deadline?: Deadline): Promise<Ending> {
+    this.#ending ??= this.#end(deadline);
     return this.#ending;
   }
 
@@ -187,11 +190,11 @@ export class Hold implements Enclosing {
     throw new EtcdLockReleased(`${this.entry.key} was released`);
   };
 
-  async #end(): Promise<Ending> {
+  async #end(deadline: Deadline | undefined): Promise<Ending> {
     if (this.isJoined) await this.whileJoined();
     const lost = this.#lost;
     this.frame.hold = undefined;
-    this.#removal = this.#remove();
+    this.#removal = this.#remove(deadline);
     const cleanupError = await this.#removal;
     this.#turn.end();
     this.#trace.releases(cleanupError);
@@ -199,7 +202,7 @@ export class Hold implements Enclosing {
   }
 
   /** Removes the key, or leaves it to expire. Resolves to undefined if that is done, otherwise to the error that prevented it. */
-  async #remove(): Promise<unknown> {
+  async #remove(deadline: Deadline | undefined): Promise<unknown> {
     removeAbortListener(this.store.pending.closing, this.#onClosing);
     this.#cancelLimit();
     this.#lease.stop();
@@ -212,7 +215,7 @@ export class Hold implements Enclosing {
     else atDeadline(until, forget, { ref: false });
     const leaving = new Leaving(ticket);
     const isHandedOver = !until && ticket.isReplaceable && this.#turn.handOver(leaving);
-    const trouble = await (isHandedOver ? leaving.left : giveUp(ticket, { until }));
+    const trouble = await (isHandedOver ? leaving.left : giveUp(ticket, { until, deadline }));
     this.#onRemoved();
     return trouble;
   }

@@ -52,7 +52,7 @@ export async function takeSeveral(
   { store, parts, request }: Several,
   takeOne: TakeOne,
 ): Promise<HoldOfSeveral | undefined> {
-  const { signal } = request;
+  const { signal, deadline } = request;
   const { closing } = store.pending;
   const inOrder = parts
     .map((part) => ({ part, bytes: Buffer.from(part.queue.path) }))
@@ -60,8 +60,9 @@ export async function takeSeveral(
     .map(({ part }) => part);
   const backoff = new Backoff(REQUEUE_AFTER);
   for (;;) {
+    let loss: unknown;
     const holds = new Map<Part, Hold>();
-    const end = () => endAll([...holds.values()]);
+    const end = () => endAll([...holds.values()], deadline);
     /** Aborts when a lock is lost. Created with the first hold, because very many requests may wait for that. */
     let scope: Scope | undefined;
     try {
@@ -77,6 +78,7 @@ export async function takeSeveral(
       return allOf(parts.flatMap((part) => holds.get(part) ?? []));
     } catch (error) {
       const ending = await end();
+      loss = ending.lost;
       if (signal?.aborted) throw signal.reason;
       if (closing.aborted) throw withCallersStack(closing.reason);
       const changed = [error, causeOf(ending.lost)].find((one) => one instanceof EtcdClusterIdChanged);
@@ -84,15 +86,21 @@ export async function takeSeveral(
     } finally {
       scope?.dispose();
     }
-    await pauseOf({ store, parts: inOrder, request }, backoff.next());
+    await pauseOf({ store, parts: inOrder, request }, backoff.next(), loss);
   }
 }
 
-/** Sleeps before the request begins again. @throws the reason why the request ended, if it ends in this time */
-async function pauseOf({ store, parts, request }: Several, milliseconds: number): Promise<void> {
+/**
+ * Sleeps before the request begins again.
+ * @param loss why it must begin again
+ * @throws the reason why the request ended, if it ends in this time
+ */
+async function pauseOf({ store, parts, request }: Several, milliseconds: number, loss: unknown): Promise<void> {
   const { signal, deadline } = request;
   const paths = parts.map(({ queue }) => queue.path).join(', ');
-  const over = new Scope(signal, store.pending.closing).abortAt(deadline, () => timedOut(paths, request));
+  const trouble = loss instanceof Error ? loss : undefined;
+  const late = () => timedOut(paths, request, undefined, trouble);
+  const over = new Scope(signal, store.pending.closing).abortAt(deadline, late);
   try {
     await sleep(milliseconds, over);
   } catch (error) {

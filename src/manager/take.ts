@@ -94,7 +94,7 @@ async function takeOnce(
     if (fencingToken !== undefined) taken = { lease, fencingToken, uuid };
     else {
       lease.stop();
-      await giveUp(ticket);
+      await giveUp(ticket, { deadline: attempt.deadline });
     }
     return taken;
   } finally {

@@ -1,6 +1,6 @@
 import { Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
-import { Deadline } from '../time.ts';
+import { Deadline, now } from '../time.ts';
 import { unregisterOwn } from './entries/own-entries.ts';
 import type { LeaveOptions, Ticket } from './store.ts';
 
@@ -10,14 +10,16 @@ const debug = createDebug('lock');
 const GRACE = 1;
 /** Maximum seconds to wait after the caller's timeout has passed: the caller should not have to wait much longer. */
 const GRACE_AFTER_TIMEOUT = 0.3;
+/** Minimum seconds to wait. Enough for one request, if the removal begins later than that. */
+const SHORTEST_GRACE = 0.1;
 
 interface GiveUpOptions extends Pick<LeaveOptions, 'until'> {
   /** When the caller's timeout has passed. Default: never. */
-  readonly deadline?: Deadline;
+  readonly deadline?: Deadline | undefined;
 }
 
 /**
- * Removes the own entry, or leaves it to expire at `until`. Waits at most {@link GRACE} seconds, and at most
+ * Removes the own entry, or leaves it to expire at `until`. Waits at most {@link GRACE} seconds, and normally at most until
  * {@link GRACE_AFTER_TIMEOUT} seconds after the caller's deadline. Resolves to undefined if that is done, otherwise to the error that
  * prevented it; the work then continues in the background.
  */
@@ -25,7 +27,8 @@ export async function giveUp(
   ticket: Ticket,
   { deadline = Deadline.never, until }: GiveUpOptions = {},
 ): Promise<unknown> {
-  const grace = Math.min(GRACE, deadline.remaining / 1000 + GRACE_AFTER_TIMEOUT);
+  const left = (deadline.at - now()) / 1000 + GRACE_AFTER_TIMEOUT;
+  const grace = Math.min(GRACE, Math.max(SHORTEST_GRACE, left));
   const scope = new Scope().abortAt(
     Deadline.after(grace),
     () => new Error(`the entry in ${ticket.path} was not released within ${grace} s`),
