@@ -1,6 +1,8 @@
 import { ignore, pause, Scope } from '../cancellation.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import { isTwin } from '../recipe/entries/bridged-value.ts';
+import { claimOf } from '../recipe/entries/entry-value.ts';
+import { checkLimits } from '../recipe/entries/limits.ts';
 import { positionIn } from '../recipe/rules.ts';
 import type {
   EnterOptions,
@@ -119,7 +121,11 @@ export class BothTicket implements Ticket {
     this.#waiting = this.#v3;
     const own = this.#own();
     const position = positionIn(inner);
-    if (inner.behind) return { ...inner, own, ahead: undefined, position };
+    if (inner.behind) {
+      // The recipe would check the entries `ahead`, but also evict them, which it can do on v2 only.
+      if (inner.ahead) checkLimits(this.path, inner.ahead(), claimOf(this.value).limit);
+      return { ...inner, own, ahead: undefined, position };
+    }
     return { ...outer, own, ahead: () => [inner, outer].flatMap(({ ahead }) => ahead?.() ?? []), position };
   }
 

@@ -4,14 +4,18 @@ import { claimOf } from './entry-value.ts';
 import { describeHolder, holderOf } from './holder.ts';
 
 /**
- * Checks that an entry with this limit may be in a queue together with these entries. Entries without a limit may be.
+ * Checks that an entry with this limit may be in a queue behind these entries. The first of them that has a limit sets it for all: any
+ * later one with another limit is about to be refused itself.
  * @param path directory of the queue
- * @throws {EtcdLockLimitDiffers} if one of the entries has another limit
+ * @param entries in any order
+ * @throws {EtcdLockLimitDiffers} if the first entry that has a limit has another one
  */
 export function checkLimits(path: string, entries: readonly Entry[], limit: number | undefined): void {
   if (limit === undefined) return;
-  const other = entries.find(({ value }) => (claimOf(value).limit ?? limit) !== limit);
-  if (!other) return;
+  let other: Entry | undefined;
+  for (const entry of entries)
+    if (claimOf(entry.value).limit !== undefined && (!other || entry.rank < other.rank)) other = entry;
+  if (!other || claimOf(other.value).limit === limit) return;
   const holder = holderOf(path, other);
   throw new EtcdLockLimitDiffers(
     `limit must be ${holder.limit}, as for ${describeHolder(holder)} in ${path}, got ${limit}`,
