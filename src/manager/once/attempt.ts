@@ -48,6 +48,9 @@ export interface TickLimits {
   readonly timeout?: number;
 }
 
+/** Limits of the requests that begin a tick while the lock is held. */
+const UNLIMITED = { blocking: true, timeout: 0, signal: undefined, deadline: Deadline.never } as const;
+
 /** Abort reason of a wait or a read that is no longer needed. */
 const BEGUN = new Error('the tick has been begun');
 
@@ -64,7 +67,11 @@ export class TickAttempt {
   readonly #attempt: Attempt;
   /** Aborts when the next tick is due. */
   readonly #over = new Scope();
+  /** The requests that begin the tick. */
+  #beginning: Attempt | undefined;
   #begun: Begun | undefined;
+  /** Whether the work has returned while the lock was held. */
+  #isDone = false;
   #taken: TickRecord | undefined;
 
   /** @param at the current tick by the clock of this host */
@@ -94,6 +101,8 @@ export class TickAttempt {
       if (!(await retry(() => this.#readTaken(signal)))) await this.#lock(work);
       return this.#begun ? this.#report('ran', { tick: this.#begun.tick }) : this.#takenReport();
     } catch (error) {
+      // The lock may be lost while the end of the tick is recorded: that does not concern the work.
+      if (this.#begun && this.#isDone) return this.#report('ran', { tick: this.#begun.tick });
       if (this.#begun) return this.#report('failed', { tick: this.#begun.tick, error });
       if (this.#taken) return this.#takenReport();
       this.#signal?.throwIfAborted();
@@ -151,9 +160,30 @@ export class TickAttempt {
     const assertCurrent = (): void => {
       if (!this.#isCurrent) throw this.#late();
     };
-    const result = await begin({ markers: this.#markers, schedule, label, assertCurrent }, this.#at, this.#attempt);
+    const assertWanted = (): void => {
+      this.#signal?.throwIfAborted();
+      assertCurrent();
+    };
+    const result = await this.#begin({ markers: this.#markers, schedule, label, assertWanted, assertCurrent });
     if ('tick' in result) await this.#work(held, result, work);
     else this.#taken = result;
+  }
+
+  /**
+   * Begins the tick. Once the write may have been sent, only the next tick ends this: if it were carried out and nobody learned of it,
+   * the tick would be lost.
+   */
+  async #begin(parts: Parameters<typeof begin>[0]): Promise<Begun | TickRecord> {
+    const attempt = new Attempt(this.#job.store, this.#path, UNLIMITED);
+    attempt.abortWith(this.#over);
+    this.#beginning = attempt;
+    try {
+      return await begin(parts, this.#at, attempt);
+    } catch (error) {
+      throw attempt.explain(error);
+    } finally {
+      attempt.dispose();
+    }
   }
 
   /** Runs the work, then records whether it has succeeded. */
@@ -165,6 +195,7 @@ export class TickAttempt {
       await work(held, begun.tick);
       held.assertHeld();
       state = 'ran';
+      this.#isDone = true;
     } finally {
       await this.#recordEnd(begun, state);
     }
@@ -190,7 +221,7 @@ export class TickAttempt {
 
   /** Returns the error for a tick that was not begun in time. It has the last error of a request, if requests fail. */
   #late(): EtcdWatchTimedOut {
-    const { trouble } = this.#attempt;
+    const { trouble } = this.#beginning ?? this.#attempt;
     const why = trouble ? `; ${trouble.message}` : '';
     return new EtcdWatchTimedOut(`${this.#path}: the next tick was due before this one could be begun${why}`, {
       failures: failuresOf(trouble),

@@ -39,6 +39,8 @@ interface Beginning {
   readonly markers: MarkerStore;
   readonly schedule: Schedule;
   readonly label: string | undefined;
+  /** Throws if the tick must not be begun any more. Called before the record is written. */
+  readonly assertWanted: () => void;
   /** Throws unless the tick is the current one by the clock of this host. */
   readonly assertCurrent: () => void;
 }
@@ -51,7 +53,7 @@ interface Beginning {
  * later tick, exists. {@link ttlFor} says why it does.
  */
 export async function begin(
-  { markers, schedule, label, assertCurrent }: Beginning,
+  { markers, schedule, label, assertWanted, assertCurrent }: Beginning,
   at: number,
   { retry, signal }: Attempt,
 ): Promise<Begun | TickRecord> {
@@ -61,7 +63,7 @@ export async function begin(
   for (;;) {
     const found = await retry(() => readRecord(markers, { signal }));
     if (found && found.record.at >= at) return found.record;
-    assertCurrent();
+    assertWanted();
     const marker = await retry(() => markers.advance({ from: found?.marker, to, ttl }, { signal }));
     if (marker?.value !== to) continue;
     // The write may have been carried out late, when an earlier record of this tick had expired and could not stop it.

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, vi } from 'vitest';
+import { Scope } from '../../../src/cancellation.ts';
 import { EtcdClientClosed, EtcdConnectionFailed, EtcdValueError, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
 import type { OnceJob } from '../../../src/manager/once/job.ts';
@@ -8,6 +10,7 @@ import type { Tick, TickReport } from '../../../src/manager/once/tick.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
+import { aborted } from '../lock/locks.ts';
 import type { ManagerTest, Process } from '../manager/managers.ts';
 import { beforeNext, duringNext, loseNextAnswer, requestsOf } from '../stores/interventions.ts';
 import { cleanUp } from './markers.ts';
@@ -97,6 +100,38 @@ export function ticks(test: ManagerTest): void {
       await second.reported(1);
       const previous = { at: tickAt(0), by: 'web-1', state: 'ran' };
       expect(second.ticks).toEqual([{ at: tickAt(1), missed: 0, previous }]);
+    });
+
+    onceTest('a stop while the tick is being recorded does not lose it', async ({ a, start }) => {
+      const clock = clockOf();
+      const host = start(a, { clock });
+      let stopped = false;
+      a.client.intercept(async ({ kind, signal, send }) => {
+        const answer = await send();
+        if (kind !== 'overwrite' || stopped) return answer;
+        stopped = true;
+        // The answer takes so long that an abort would come first.
+        setImmediate(() => host.job.stop());
+        await sleep(50, undefined, { signal: signal instanceof Scope ? signal.signal : signal });
+        return answer;
+      });
+      clock.advance(HOUR);
+      expect(await host.reported(1)).toMatchObject({ outcome: 'ran', at: tickAt(0) });
+      expect(host.ticks).toHaveLength(1);
+      await host.job.stopped;
+    });
+
+    onceTest('a loss after the callback does not make the tick fail', async ({ a, start }) => {
+      const clock = clockOf();
+      let held: Held | undefined;
+      const host = start(a, { clock, maxHold: 1, work: (lock) => (held = lock) });
+      a.client.intercept(async ({ kind, send }) => {
+        if (kind === 'overwrite' && held && !held.signal.aborted) await aborted(held.signal);
+        return send();
+      });
+      clock.advance(HOUR);
+      expect(await host.reported(1)).toMatchObject({ outcome: 'ran', error: undefined });
+      expect(held?.signal.aborted).toBe(true);
     });
 
     onceTest('runs no tick that was due before the start', async ({ a, start }) => {
