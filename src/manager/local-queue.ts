@@ -128,8 +128,8 @@ export class LocalQueue {
   #leaving: Leaving | undefined;
   /** Number of turns of requests with a limit. */
   #limited = 0;
-  /** Whether one of these has no entry in the store's queue yet. */
-  #hasLimitedArriving = false;
+  /** Number of these whose entry is not in the store's queue yet. */
+  #limitedArriving = 0;
   /** Number of turns whose entry is not in the store's queue yet. */
   #arriving = 0;
 
@@ -144,9 +144,9 @@ export class LocalQueue {
     this.#onIdle = onIdle;
   }
 
-  /** Whether {@link LocalQueue.enter} would resolve at once. */
-  admits(claim: Claim): boolean {
-    return !this.#waiting.first && this.#mayEnter(claim);
+  /** Whether {@link LocalQueue.enter} would resolve at once for a request with this claim. */
+  admits(claim: Claim, { blocking }: Pick<AttemptLimits, 'blocking'>): boolean {
+    return !this.#waiting.first && this.#mayEnter(claim, blocking);
   }
 
   /** Returns the holder of the lock, if the request with the earliest turn knows it. */
@@ -170,7 +170,7 @@ export class LocalQueue {
         reject(ended.reason);
         return this.#admit();
       }
-      if (this.admits(claim)) return resolve(this.#turnOf(claim));
+      if (this.admits(claim, limits)) return resolve(this.#turnOf(claim));
       const waiter = new Waiter<Turn>(claim, limits, this.#closing, {
         enter: resolve,
         leave: (reason) => {
@@ -185,7 +185,7 @@ export class LocalQueue {
   }
 
   #admit(): void {
-    for (let { first } = this.#waiting; first && this.#mayEnter(first.claim); first = this.#waiting.first) {
+    for (let { first } = this.#waiting; first && this.#mayEnter(first.claim, true); first = this.#waiting.first) {
       this.#waiting.remove(first);
       first.enter(this.#turnOf(first.claim));
     }
@@ -194,12 +194,15 @@ export class LocalQueue {
 
   /**
    * An exclusive request enters as soon as the shared requests before it are in the store's queue. It does not wait for their
-   * release: until then, shared requests of other processes would overtake it. The same applies to requests with a limit.
+   * release: until then, shared requests of other processes would overtake it. The same applies to requests with a limit. But such a
+   * request that must not wait also enters together with others like it: they may get the lock together.
    */
-  #mayEnter({ mode, limit }: Claim): boolean {
+  #mayEnter({ mode, limit }: Claim, blocking: boolean): boolean {
     if (this.#hasWriter) return false;
-    if (mode === 'shared') return !this.#hasLimitedArriving;
-    return this.#arriving === 0 && (limit === undefined || this.#limited < limit);
+    if (mode === 'shared') return this.#limitedArriving === 0;
+    if (limit === undefined) return this.#arriving === 0;
+    const before = blocking ? this.#arriving : this.#arriving - this.#limitedArriving;
+    return before === 0 && this.#limited < limit;
   }
 
   #turnOf(claim: Claim): Turn {
@@ -208,12 +211,12 @@ export class LocalQueue {
     if (isWriter) this.#hasWriter = true;
     const isLimited = claim.limit !== undefined;
     if (isLimited) this.#limited += 1;
-    if (isLimited) this.#hasLimitedArriving = true;
+    if (isLimited) this.#limitedArriving += 1;
     this.#arriving += 1;
     const queued = () => {
       if (!arriving) return;
       arriving = false;
-      if (isLimited) this.#hasLimitedArriving = false;
+      if (isLimited) this.#limitedArriving -= 1;
       this.#arriving -= 1;
       this.#admit();
     };

@@ -301,7 +301,7 @@ export class LockManager {
     const { mode, limit, blocking } = request;
     const claim = { mode, limit };
     const waiting = localQueue(this.#store, queue.path);
-    if (!blocking && !waiting.admits(claim)) return Promise.resolve(undefined);
+    if (!blocking && !waiting.admits(claim, request)) return Promise.resolve(undefined);
     trace.waits();
     const frame = enclosingFrame(this.#store, name);
     const limited = frame ? { ...request, isInsideHold: () => frame.hold !== undefined } : request;

@@ -10,8 +10,8 @@ import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 
 /** Limits of a wait that only its signal ends. */
-const limits = (signal?: AbortSignal): AttemptLimits => ({
-  blocking: true,
+const limits = (signal?: AbortSignal, blocking = true): AttemptLimits => ({
+  blocking,
   timeout: 0,
   deadline: Deadline.never,
   signal,
@@ -47,11 +47,11 @@ class Driven {
     this.isIdle = true;
   });
 
-  async enter(claim: Claim, abort = false): Promise<Request> {
+  async enter(claim: Claim, { abort = false, blocking = true } = {}): Promise<Request> {
     const request = new Request(claim);
     this.requests.push(request);
     if (abort) request.abort.abort('reason');
-    void this.queue.enter(claim, limits(request.abort.signal)).then(
+    void this.queue.enter(claim, limits(request.abort.signal, blocking)).then(
       (turn) => {
         this.isIdle = false;
         request.turn = turn;
@@ -112,7 +112,11 @@ function check({ requests, queue, closing, isIdle }: Driven): void {
     expect(inside.filter((request) => requests.indexOf(request) > requests.indexOf(first))).toEqual([]);
     expect(mustWait(first.claim)).toBe(true);
   }
-  for (const claim of [ALONE, SHARED, TWO]) expect(queue.admits(claim)).toBe(!first && !mustWait(claim));
+  for (const claim of [ALONE, SHARED, TWO])
+    expect(queue.admits(claim, { blocking: true })).toBe(!first && !mustWait(claim));
+  // One that must not wait may arrive together with others that have a limit.
+  const free = !writer && limited.length < 2 && arriving.every((request) => request.claim.limit !== undefined);
+  expect(queue.admits(TWO, { blocking: false })).toBe(!first && free);
 
   for (const { state, abort } of requests) expect(listenersOf(abort.signal)).toBe(state === 'waiting' ? 1 : 0);
   expect(listenersOf(closing.signal)).toBe(first ? 1 : 0);
@@ -120,11 +124,16 @@ function check({ requests, queue, closing, isIdle }: Driven): void {
 }
 
 type Step =
-  | { readonly kind: 'enter'; readonly claim: Claim; readonly aborted: boolean }
+  | { readonly kind: 'enter'; readonly claim: Claim; readonly aborted: boolean; readonly blocking: boolean }
   | { readonly kind: 'queued' | 'end' | 'abort'; readonly which: number };
 
 const claim = fc.constantFrom(ALONE, SHARED, TWO);
-const entering = fc.record({ kind: fc.constant('enter' as const), claim, aborted: fc.boolean() });
+const entering = fc.record({
+  kind: fc.constant('enter' as const),
+  claim,
+  aborted: fc.boolean(),
+  blocking: fc.boolean(),
+});
 const going = fc.record({
   kind: fc.constantFrom('queued' as const, 'end' as const, 'abort' as const),
   which: fc.nat(),
@@ -133,8 +142,10 @@ const sequences = fc.array(fc.oneof<[fc.Arbitrary<Step>, fc.Arbitrary<Step>]>(en
 
 async function take(driven: Driven, step: Step): Promise<void> {
   if (step.kind === 'enter') {
-    const admits = driven.queue.admits(step.claim);
-    const request = await driven.enter(step.claim, step.aborted);
+    // One that must not wait enters only if it is admitted.
+    const blocking = step.blocking || !driven.queue.admits(step.claim, { blocking: false });
+    const admits = driven.queue.admits(step.claim, { blocking });
+    const request = await driven.enter(step.claim, { abort: step.aborted, blocking });
     if (!step.aborted) expect(request.isInside).toBe(admits);
     return;
   }
