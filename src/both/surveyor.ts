@@ -1,6 +1,13 @@
 import { Scope, type Source } from '../cancellation.ts';
-import type { Queue, StoreCall } from '../recipe/store.ts';
-import { afterChange, type ParsedEntry, parsed, type QueueSurvey, type QueueSurveyor } from '../recipe/survey.ts';
+import type { Queue } from '../recipe/store.ts';
+import {
+  afterChange,
+  type ParsedEntry,
+  parsed,
+  type QueueSurvey,
+  type QueueSurveyor,
+  type SurveyOptions,
+} from '../recipe/survey.ts';
 import { merged } from './queue.ts';
 
 /** A survey of the queue in each store. */
@@ -22,7 +29,7 @@ export class BothSurveyor implements QueueSurveyor {
     this.#surveyors = surveyors;
   }
 
-  async lock(name: string, options?: StoreCall): Promise<MergedSurvey> {
+  async lock(name: string, options?: SurveyOptions): Promise<MergedSurvey> {
     const [v2, v3] = await Promise.all([
       this.#surveyors.v2.lock(name, options),
       this.#surveyors.v3.lock(name, options),
@@ -31,12 +38,12 @@ export class BothSurveyor implements QueueSurveyor {
   }
 
   /** Resolves to undefined once the merged queue has changed: only a new read shows both queues at the same time. */
-  async next(survey: QueueSurvey, { signal }: { readonly signal: Source }): Promise<undefined> {
+  async next(survey: QueueSurvey, { signal, ttls }: SurveyOptions & { readonly signal: Source }): Promise<undefined> {
     let { surveys } = survey as MergedSurvey;
     const before = idsIn(surveys);
     const ending = new Scope(signal);
     const wait = async (api: keyof Surveys) => {
-      const changes = await this.#surveyors[api].next(surveys[api], { signal: ending });
+      const changes = await this.#surveyors[api].next(surveys[api], { signal: ending, ttls });
       return { api, changes };
     };
     const waits = { v2: wait('v2'), v3: wait('v3') };

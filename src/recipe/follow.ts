@@ -12,6 +12,8 @@ export interface QueueState {
 
 export interface FollowOptions {
   readonly signal: Source;
+  /** Whether the TTLs of the entries are needed. Default true. */
+  readonly ttls?: boolean;
   /** Called once per outage of etcd. */
   readonly onOutage?: (error: Error) => void;
   readonly onRecovery?: () => void;
@@ -28,7 +30,8 @@ export async function* followQueue(
   options: FollowOptions,
 ): AsyncGenerator<QueueState, never> {
   const backoff = new Backoff({ first: 100, most: 2000 });
-  let survey = await surveyor.lock(name, { signal: options.signal });
+  const { signal, ttls } = options;
+  let survey = await surveyor.lock(name, { signal, ttls });
   yield { survey, change: undefined };
   for (;;) {
     const changes = await nextChanges(surveyor, survey, { ...options, backoff });
@@ -50,10 +53,10 @@ interface RetryOptions extends FollowOptions {
 async function nextChanges(
   surveyor: QueueSurveyor,
   survey: QueueSurvey,
-  { signal, backoff }: RetryOptions,
+  { signal, ttls, backoff }: RetryOptions,
 ): Promise<readonly QueueChange[] | undefined> {
   try {
-    const changes = await surveyor.next(survey, { signal });
+    const changes = await surveyor.next(survey, { signal, ttls });
     backoff.reset();
     return changes;
   } catch (error) {
@@ -67,11 +70,11 @@ async function nextChanges(
 async function readQueue(
   surveyor: QueueSurveyor,
   name: string,
-  { signal, backoff, onOutage, onRecovery }: RetryOptions,
+  { signal, ttls, backoff, onOutage, onRecovery }: RetryOptions,
 ): Promise<QueueSurvey> {
   for (let outage = false; ; outage = true) {
     try {
-      const survey = await surveyor.lock(name, { signal });
+      const survey = await surveyor.lock(name, { signal, ttls });
       if (outage) onRecovery?.();
       return survey;
     } catch (error) {

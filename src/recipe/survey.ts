@@ -53,15 +53,24 @@ export interface PruneOptions {
   readonly dryRun: boolean;
 }
 
+/** Options of a read of a queue. */
+export interface SurveyOptions extends StoreCall {
+  /** Whether the TTLs of the entries are needed. On etcd v3 these take further requests, which need the leader. Default true. */
+  readonly ttls?: boolean | undefined;
+}
+
 /** Reads the queue of one lock, as of the last confirmed write, and waits for its changes. Each store has one. */
 export interface QueueSurveyor {
   /** @throws {TypeError | RangeError} if the name is invalid in this store; the message shows it */
-  lock(name: string, options?: StoreCall): Promise<QueueSurvey>;
+  lock(name: string, options?: SurveyOptions): Promise<QueueSurvey>;
   /**
    * Waits for the next changes after a survey. Resolves to undefined if the queue must be read again: after a long silence, if
    * changes were missed, or if another cluster answered.
    */
-  next(survey: QueueSurvey, options: { readonly signal: Source }): Promise<readonly QueueChange[] | undefined>;
+  next(
+    survey: QueueSurvey,
+    options: SurveyOptions & { readonly signal: Source },
+  ): Promise<readonly QueueChange[] | undefined>;
 }
 
 /** Reads and repairs queues for the command line. */

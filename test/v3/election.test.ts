@@ -3,6 +3,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import type { Election } from '../../src/manager/election/election.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { V3Client } from '../../src/v3/client.ts';
+import { startTcpProxy } from '../faults/tcp-proxy.ts';
 import { lockByEtcdctl } from '../support/etcdctl.mjs';
 import { entriesBelow } from '../support/gateway.ts';
 import { next, untilFinished } from '../support/iterators.ts';
@@ -43,6 +44,23 @@ test('a holder by `etcdctl lock`, which is Go’s Mutex, is a leader without a v
   expect((await next(leaders)) ?? (await next(leaders))).toMatchObject({ value: 'node', own: true });
   await campaign.return();
   expect(await election.leader()).toBeUndefined();
+});
+
+test('observers and `leader()` do not wait for answers about leases', async () => {
+  const name = freshName();
+  const proxy = await startTcpProxy(inject('etcd'));
+  onTestFinished(() => proxy.stop());
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close());
+  const election = new LockManager(client).elect(name);
+  const leaders = election.observe({ signal: untilFinished() });
+  expect(await next(leaders)).toBeUndefined();
+  const campaign = useElection(name).campaign();
+  await next(campaign);
+  expect(await next(leaders)).toMatchObject({ value: 'node' });
+  expect(await election.leader()).toMatchObject({ value: 'node' });
+  expect(proxy.requests.filter(({ path }) => path.endsWith('/lease/timetolive'))).toEqual([]);
+  await campaign.return();
 });
 
 test('`etcdctl elect`, which is Go’s Election, takes turns with a candidate, and each shows the other’s value', async () => {

@@ -53,7 +53,7 @@ export async function* observeLeaders(
   let last: string | undefined;
   try {
     ending.throwIfAborted();
-    for await (const { survey } of followQueue(store.surveyor, name, { signal: ending })) {
+    for await (const { survey } of followQueue(store.surveyor, name, { signal: ending, ttls: false })) {
       ending.throwIfAborted();
       const leader = leaderAmong(name, path, survey.queue.entries);
       const id = JSON.stringify([leader?.key, leader?.uuid, leader?.value]);

@@ -7,7 +7,6 @@ import {
   EtcdException,
   EtcdKeyNotFound,
 } from '../../errors.ts';
-import type { StoreCall } from '../../recipe/store.ts';
 import type {
   ParsedEntry,
   PruneOptions,
@@ -15,6 +14,7 @@ import type {
   QueueSurvey,
   QueuesSurvey,
   Removal,
+  SurveyOptions,
   Surveyor,
 } from '../../recipe/survey.ts';
 import { now } from '../../time.ts';
@@ -50,8 +50,9 @@ export class V2Surveyor implements Surveyor {
     checkPrefix(prefix);
   }
 
-  lock(name: string, options: StoreCall = {}): Promise<QueueSurvey> {
-    return surveyLock(this.#keys, name, options);
+  /** Always with TTLs, which a listing on etcd v2 contains. */
+  lock(name: string, { signal }: SurveyOptions = {}): Promise<QueueSurvey> {
+    return surveyLock(this.#keys, name, { signal });
   }
 
   locks(prefix: string): Promise<QueuesSurvey> {

@@ -1,6 +1,5 @@
 import { Scope, type Source } from '../../cancellation.ts';
 import { EtcdException } from '../../errors.ts';
-import type { StoreCall } from '../../recipe/store.ts';
 import {
   type LockQueue,
   type ParsedEntry,
@@ -9,6 +8,7 @@ import {
   type QueueSurvey,
   type QueuesSurvey,
   type Removal,
+  type SurveyOptions,
   type Surveyor,
 } from '../../recipe/survey.ts';
 import { Deadline } from '../../time.ts';
@@ -36,11 +36,11 @@ export class V3Surveyor implements Surveyor {
   /** Accepts any prefix: on etcd v3, a lock name may begin with any text. */
   checkPrefix(): void {}
 
-  async lock(name: string, options: StoreCall = {}): Promise<QueueSurvey> {
+  async lock(name: string, { ttls = true, signal }: SurveyOptions = {}): Promise<QueueSurvey> {
     const { path } = this.#client.store.queue(name);
-    const listing = await this.#client.requests.read(path, options);
+    const listing = await this.#client.requests.read(path, { signal });
     const direct = listing.entries.filter(({ key }) => isDirectly(path, key));
-    const entries = await this.#client.requests.withTtls(direct, options);
+    const entries = ttls ? await this.#client.requests.withTtls(direct, { signal }) : direct;
     return { queue: queueOf(name, path, entries), ...readAt(listing) };
   }
 
@@ -55,7 +55,7 @@ export class V3Surveyor implements Surveyor {
 
   async next(
     survey: QueueSurvey,
-    { signal }: { readonly signal: Source },
+    { ttls = true, signal }: SurveyOptions & { readonly signal: Source },
   ): Promise<readonly QueueChange[] | undefined> {
     const { path } = survey.queue;
     const ending = new Scope(signal).abortAt(Deadline.after(longestSilence(null)), () => SILENT);
@@ -63,7 +63,7 @@ export class V3Surveyor implements Surveyor {
       const from = BigInt(survey.index) + 1n;
       const events = await this.#client.requests.events(`${path}/`, from, { signal: ending });
       if (!events || this.#client.clusterId !== survey.clusterId) return undefined;
-      return await this.#changesBy(events, survey, signal);
+      return await this.#changesBy(events, survey, { ttls, signal });
     } catch (error) {
       if (error === SILENT) return undefined;
       throw error;
@@ -91,14 +91,19 @@ export class V3Surveyor implements Surveyor {
   async *prune(): AsyncIterable<string> {}
 
   /** Returns the queue after each event. Events of locks whose names begin with this one's leave the entries as they are. */
-  async #changesBy(events: readonly StoreEvent[], survey: QueueSurvey, signal: Source): Promise<QueueChange[]> {
+  async #changesBy(
+    events: readonly StoreEvent[],
+    survey: QueueSurvey,
+    { ttls, signal }: SurveyOptions,
+  ): Promise<QueueChange[]> {
     const { name, path } = survey.queue;
     let { entries } = survey.queue;
     const changes: QueueChange[] = [];
     for (const { key: changed, revision, written } of events) {
       if (isDirectly(path, changed)) {
         const others = entries.filter(({ key }) => key !== changed);
-        const added = written ? await this.#client.requests.withTtls([written], { signal }) : [];
+        const changedTo = written ? [written] : [];
+        const added = ttls ? await this.#client.requests.withTtls(changedTo, { signal }) : changedTo;
         entries = inOrder([...others, ...added.map((entry) => parsed(name, entry))]);
       }
       changes.push({ how: written ? 'written' : 'removed', entries, index: Number(revision) });
