@@ -249,8 +249,9 @@ export class LockManager {
   }
 
   /**
-   * Starts a job that runs once per tick in the cluster: call this with the same name and `every` on each host. Of all hosts, at most
-   * one runs the callback of each tick, while it holds the lock `name`. The hosts' clocks may differ by up to a day.
+   * Starts a job that runs once per tick in the cluster: call this with the same name and `every` on each host. A tick is one time of
+   * the schedule, such as 10:00. Of all hosts, at most one runs the callback of each tick, while it holds the lock `name`. The hosts'
+   * clocks may differ by up to a day.
    *
    * Runs the ticks that become due from now on, until `stop()`; until then it keeps the process alive. Before the callback runs, the
    * tick is recorded in etcd, in a key of its own that expires. So a tick whose host crashes in the callback is lost, and does not run

@@ -1,4 +1,4 @@
-import { ignore, pause, Scope, type Source } from '../../cancellation.ts';
+import { addAbortListener, ignore, pause, removeAbortListener, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdException, EtcdWatchTimedOut, failuresOf } from '../../errors.ts';
 import { Attempt, limitOf } from '../../recipe/attempt.ts';
@@ -16,7 +16,7 @@ const debug = createDebug('once');
 /** Milliseconds between two reads of the record during the wait for the lock: the holder may have begun the tick. */
 const READ_EVERY = { first: 500, most: 5000 };
 
-/** Seconds to record the end of a tick. The release of the lock waits for this. */
+/** Seconds to record the end of a tick, or the begin of one after a stop. The release of the lock waits for this. */
 const RECORD_WITHIN = 3;
 
 /** What ends the wait for the lock. */
@@ -48,7 +48,7 @@ export interface TickLimits {
   readonly timeout?: number;
 }
 
-/** Limits of the requests that begin a tick while the lock is held. */
+/** Limits of the requests that write the record while the lock is held. */
 const UNLIMITED = { blocking: true, timeout: 0, signal: undefined, deadline: Deadline.never } as const;
 
 /** Abort reason of a wait or a read that is no longer needed. */
@@ -67,8 +67,8 @@ export class TickAttempt {
   readonly #attempt: Attempt;
   /** Aborts when the next tick is due. */
   readonly #over = new Scope();
-  /** The requests that begin the tick. */
-  #beginning: Attempt | undefined;
+  /** The requests that write the record. */
+  #writing: Attempt | undefined;
   #begun: Begun | undefined;
   /** Whether the work has returned while the lock was held. */
   #isDone = false;
@@ -170,19 +170,24 @@ export class TickAttempt {
   }
 
   /**
-   * Begins the tick. Once the write may have been sent, only the next tick ends this: if it were carried out and nobody learned of it,
-   * the tick would be lost.
+   * Begins the tick. Once the write may have been sent, the signal ends this only some seconds later, and the timeout never: if the write
+   * were carried out and nobody learned of it, the tick would be lost.
    */
   async #begin(parts: Parameters<typeof begin>[0]): Promise<Begun | TickRecord> {
-    const attempt = new Attempt(this.#job.store, this.#path, UNLIMITED);
-    attempt.abortWith(this.#over);
-    this.#beginning = attempt;
+    const stopped = new Scope();
+    const onStop = (reason: unknown) => void stopped.abortAt(Deadline.after(RECORD_WITHIN), () => reason);
+    if (this.#signal) addAbortListener(this.#signal, onStop);
+    const writing = new Attempt(this.#job.store, this.#path, UNLIMITED);
+    for (const source of [this.#over, stopped]) writing.abortWith(source);
+    this.#writing = writing;
     try {
-      return await begin(parts, this.#at, attempt);
+      return await begin(parts, this.#at, { reading: this.#attempt, writing });
     } catch (error) {
-      throw attempt.explain(error);
+      throw writing.explain(error);
     } finally {
-      attempt.dispose();
+      if (this.#signal) removeAbortListener(this.#signal, onStop);
+      stopped.dispose();
+      writing.dispose();
     }
   }
 
@@ -221,7 +226,7 @@ export class TickAttempt {
 
   /** Returns the error for a tick that was not begun in time. It has the last error of a request, if requests fail. */
   #late(): EtcdWatchTimedOut {
-    const { trouble } = this.#beginning ?? this.#attempt;
+    const trouble = this.#writing?.trouble ?? this.#attempt.trouble;
     const why = trouble ? `; ${trouble.message}` : '';
     return new EtcdWatchTimedOut(`${this.#path}: the next tick was due before this one could be begun${why}`, {
       failures: failuresOf(trouble),

@@ -55,16 +55,17 @@ interface Beginning {
 export async function begin(
   { markers, schedule, label, assertWanted, assertCurrent }: Beginning,
   at: number,
-  { retry, signal }: Attempt,
+  { reading, writing }: Readonly<Record<'reading' | 'writing', Attempt>>,
 ): Promise<Begun | TickRecord> {
   const record: TickRecord = { at, state: 'begun', uuid: freshUuid(), label };
   const to = formatRecord(record);
   const ttl = ttlFor(schedule, at);
   for (;;) {
-    const found = await retry(() => readRecord(markers, { signal }));
+    const found = await reading.retry(() => readRecord(markers, { signal: reading.signal }));
     if (found && found.record.at >= at) return found.record;
     assertWanted();
-    const marker = await retry(() => markers.advance({ from: found?.marker, to, ttl }, { signal }));
+    const change = { from: found?.marker, to, ttl };
+    const marker = await writing.retry(() => markers.advance(change, { signal: writing.signal }));
     if (marker?.value !== to) continue;
     // The write may have been carried out late, when an earlier record of this tick had expired and could not stop it.
     assertCurrent();

@@ -121,6 +121,19 @@ export function ticks(test: ManagerTest): void {
       await host.job.stopped;
     });
 
+    onceTest('a stop ends a job whose tick cannot be recorded', async ({ a, start }) => {
+      const clock = clockOf();
+      const host = start(a, { clock });
+      a.client.intercept(async ({ kind, send }) => {
+        if (kind !== 'overwrite') return send();
+        host.job.stop();
+        throw new EtcdConnectionFailed('etcd is down');
+      });
+      clock.advance(HOUR);
+      await host.job.stopped;
+      expect([host.ticks, host.reports]).toEqual([[], []]);
+    });
+
     onceTest('a loss after the callback does not make the tick fail', async ({ a, start }) => {
       const clock = clockOf();
       let held: Held | undefined;
