@@ -55,7 +55,7 @@ describe('an etcd of another version', () => {
     ]);
   });
 
-  test('3.6 has no v2 API, so the advice is etcd 3.5', async () => {
+  test('3.6 has no v2 API, so the advice is the v3 API, or etcd 3.5 for python-etcd', async () => {
     const url = await useAlteredMember((asked) => {
       if (asked.endsWith(' /version')) return version('3.6.1');
       return asked.includes(' /v2/') ? noPage : undefined;
@@ -63,7 +63,7 @@ describe('an etcd of another version', () => {
     const diagnosis = await diagnose(url, PATIENT);
     expect(diagnosis.code).toBe(1);
     expect(troubles(diagnosis)).toMatchObject([
-      { about: 'v2', text: 'no v2 API: etcd 3.6 removed it', advice: matching(/use etcd 3\.5/) },
+      { about: 'v2', text: 'no v2 API: etcd 3.6 removed it', advice: matching(/^use --api v3, or etcd 3\.5 .* python-etcd/) },
     ]);
   });
 });
