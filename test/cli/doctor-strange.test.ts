@@ -63,7 +63,11 @@ describe('an etcd of another version', () => {
     const diagnosis = await diagnose(url, PATIENT);
     expect(diagnosis.code).toBe(1);
     expect(troubles(diagnosis)).toMatchObject([
-      { about: 'v2', text: 'no v2 API: etcd 3.6 removed it', advice: matching(/^use --api v3, or etcd 3\.5 .* python-etcd/) },
+      {
+        about: 'v2',
+        text: 'no v2 API: etcd 3.6 removed it',
+        advice: matching(/^use --api v3, or etcd 3\.5 .* python-etcd/),
+      },
     ]);
   });
 });
