@@ -27,8 +27,8 @@ const request = (at: number, path: string, message: object, result?: object): Re
 
 const renewed = (at: number, result?: object, id = '77') => request(at, '/lease/keepalive', { ID: id }, result);
 const there = { ID: '77', TTL: '5' };
-const removal = (rank: string) =>
-  request(8900, '/kv/txn', {
+const removal = (rank: string, at = 8900) =>
+  request(at, '/kv/txn', {
     compare: [{ key: base64(KEY), target: 'CREATE', result: 'EQUAL', create_revision: rank }],
     success: [{ request_delete_range: { key: base64(KEY) } }],
   });
@@ -36,6 +36,7 @@ const removal = (rank: string) =>
 test('an entry that is gone within the TTL of its last renewal, without a request, was removed by etcd', () => {
   expect(revokedByEtcd([gone], [renewed(8000, there)], TTL)).toEqual([gone]);
   expect(revokedByEtcd([gone], [renewed(8000, there), removal('6')], TTL)).toEqual([gone]);
+  expect(revokedByEtcd([gone], [removal('7', 9200), renewed(8000, there)], TTL)).toEqual([gone]);
 });
 
 test.each<[string, Request[]]>([
@@ -43,6 +44,10 @@ test.each<[string, Request[]]>([
   ['its renewal was not answered', [renewed(8000)]],
   ['its renewal was answered without a TTL', [renewed(8000, { ID: '77' })]],
   ['only another lease was renewed', [renewed(8000, there, '78')]],
+  [
+    'a leader that was replaced answered the renewal',
+    [renewed(7900, { header: { raft_term: '4' } }, '78'), renewed(8000, { header: { raft_term: '3' }, ...there })],
+  ],
   ['a client removed it', [renewed(8000, there), removal('7')]],
   ['a client ended its lease', [renewed(8000, there), request(8900, '/kv/lease/revoke', { ID: '77' })]],
 ])('etcd made no mistake if %s', (_, requests) => {

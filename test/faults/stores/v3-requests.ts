@@ -69,6 +69,9 @@ export function renewedLease(request: Request): string | undefined {
   return isAnswered && /\/lease\/(keepalive|grant)$/.test(request.path) ? messageOf(request).ID : undefined;
 }
 
+/** Returns the term of the leader by which a request was answered; 0 if the answer has none. */
+export const termOf = ({ answer = '' }: Request): number => Number(/"raft_term":"(\d+)"/.exec(answer)?.[1] ?? 0);
+
 /** Whether the request removes the entry with this key and create revision, or ends its lease. */
 export function asksToRemove(request: Request, key: string, created: bigint, lease: string | undefined): boolean {
   const { ID: id, compare = [], success = [] } = messageOf(request);
