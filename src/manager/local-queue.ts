@@ -80,13 +80,9 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
   readonly #cancelTimer: () => void;
 
   /** @param closing aborts when the client is closed */
-  constructor(
-    claim: Claim,
-    { signal, deadline }: Pick<AttemptLimits, 'signal' | 'deadline'>,
-    closing: Source,
-    outcomes: Outcomes<Turn>,
-  ) {
-    this.claim = claim;
+  constructor(request: Claim & Pick<AttemptLimits, 'signal' | 'deadline'>, closing: Source, outcomes: Outcomes<Turn>) {
+    const { signal, deadline } = request;
+    this.claim = request;
     this.#signal = signal;
     this.#closing = closing;
     this.#outcomes = outcomes;
@@ -144,9 +140,9 @@ export class LocalQueue {
     this.#onIdle = onIdle;
   }
 
-  /** Whether {@link LocalQueue.enter} would resolve at once for a request with this claim. */
-  admits(claim: Claim, { blocking }: Pick<AttemptLimits, 'blocking'>): boolean {
-    return !this.#waiting.first && this.#mayEnter(claim, blocking);
+  /** Whether {@link LocalQueue.enter} would resolve at once for this request. */
+  admits(request: Claim & Pick<AttemptLimits, 'blocking'>): boolean {
+    return !this.#waiting.first && this.#mayEnter(request, request.blocking);
   }
 
   /** Returns the holder of the lock, if the request with the earliest turn knows it. */
@@ -163,22 +159,22 @@ export class LocalQueue {
    * @throws {EtcdClientClosed} when the client is closed
    * @throws the signal's reason when the signal aborts
    */
-  enter(claim: Claim, limits: AttemptLimits): Promise<Turn> {
+  enter(request: Claim & AttemptLimits): Promise<Turn> {
     return new Promise((resolve, reject) => {
-      const ended = [limits.signal, this.#closing].find((signal) => signal?.aborted);
+      const ended = [request.signal, this.#closing].find((signal) => signal?.aborted);
       if (ended) {
         reject(ended.reason);
         return this.#admit();
       }
-      if (this.admits(claim, limits)) return resolve(this.#turnOf(claim));
-      const waiter = new Waiter<Turn>(claim, limits, this.#closing, {
+      if (this.admits(request)) return resolve(this.#turnOf(request));
+      const waiter = new Waiter<Turn>(request, this.#closing, {
         enter: resolve,
         leave: (reason) => {
           this.#waiting.remove(waiter);
           reject(reason);
           this.#admit();
         },
-        timedOut: () => timedOut(this.#path, limits, this.holder(), this.#earliest?.trouble()),
+        timedOut: () => timedOut(this.#path, request, this.holder(), this.#earliest?.trouble()),
       });
       this.#waiting.add(waiter);
     });

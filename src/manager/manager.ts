@@ -299,14 +299,12 @@ export class LockManager {
 
   /** Not `async`: an async function keeps half a kilobyte per call, and very many requests may wait here for their turns. */
   #take(name: string, queue: QueueStore, request: CheckedRequest, trace: Trace): Promise<Hold | undefined> {
-    const { mode, limit, blocking } = request;
-    const claim = { mode, limit };
     const waiting = localQueue(this.#store, queue.path);
-    if (!blocking && !waiting.admits(claim, request)) return Promise.resolve(undefined);
+    if (!request.blocking && !waiting.admits(request)) return Promise.resolve(undefined);
     trace.waits();
     const frame = enclosingFrame(this.#store, name);
     const limited = frame ? { ...request, isInsideHold: () => frame.hold !== undefined } : request;
-    return waiting.enter(claim, limited).then(
+    return waiting.enter(limited).then(
       (turn) => this.#hold({ name, queue, request: limited, trace, turn }),
       (error) => {
         throw withCallersStack(error, request.signal);

@@ -1,7 +1,7 @@
 import { checkBoolean, checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
-import type { LockMode } from '../recipe/entries/entry-value.ts';
+import type { CandidateValue, LockMode } from '../recipe/entries/entry-value.ts';
 import { checkMargin, checkName, checkSignal, checkTtl, LONGEST_TTL } from '../recipe/option-checks.ts';
 import { checkLabel, DEFAULT_LABEL } from './label.ts';
 
@@ -99,15 +99,10 @@ const REQUEST_OPTIONS = {
   signal: true,
 } satisfies OptionNames<RequestOptions>;
 
-export interface CheckedRequest extends AttemptLimits {
-  readonly mode: LockMode;
-  readonly limit: number | undefined;
+/** A checked request: its limits, and all of its entry's value but the uuid. */
+export interface CheckedRequest extends AttemptLimits, Omit<CandidateValue, 'uuid'> {
   readonly ttl: number;
   readonly margin: number | undefined;
-  readonly identity: string | undefined;
-  readonly label: string | undefined;
-  /** What a candidate in an election publishes. */
-  readonly published?: string | undefined;
   readonly reentrant: boolean;
   readonly holdAtLeast: number;
   readonly maxHold: number;

@@ -73,16 +73,17 @@ const mayRequeue = ({ blocking, identity }: CheckedRequest, { expired }: Lease):
 async function takeOnce(
   queue: QueueStore,
   attempt: Attempt,
-  { mode, limit, identity, label, published, ttl, margin, blocking }: CheckedRequest,
+  request: CheckedRequest,
   {
     onEntered,
     ...hooks
   }: Pick<Acquisition, 'onQueued' | 'renewals' | 'leaving'> & { onEntered(lease: Lease, uuid: string): void },
 ): Promise<Taken | undefined> {
+  const { mode, limit, identity, label, published, ttl, margin, blocking } = request;
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
-  if (!blocking && (await isTaken(queue, attempt, { mode, limit }, isLeftover))) return undefined;
+  if (!blocking && (await isTaken(queue, attempt, request, isLeftover))) return undefined;
   const uuid = freshUuid();
   const value = formatValue({ mode, limit, identity, label, uuid, published });
   const ticket = queue.ticket(value, { isSingleUse: true });

@@ -51,7 +51,7 @@ class Driven {
     const request = new Request(claim);
     this.requests.push(request);
     if (abort) request.abort.abort('reason');
-    void this.queue.enter(claim, limits(request.abort.signal, blocking)).then(
+    void this.queue.enter({ ...claim, ...limits(request.abort.signal, blocking) }).then(
       (turn) => {
         this.isIdle = false;
         request.turn = turn;
@@ -113,10 +113,10 @@ function check({ requests, queue, closing, isIdle }: Driven): void {
     expect(mustWait(first.claim)).toBe(true);
   }
   for (const claim of [ALONE, SHARED, TWO])
-    expect(queue.admits(claim, { blocking: true })).toBe(!first && !mustWait(claim));
+    expect(queue.admits({ ...claim, blocking: true })).toBe(!first && !mustWait(claim));
   // One that must not wait may arrive together with others that have a limit.
   const free = !writer && limited.length < 2 && arriving.every((request) => request.claim.limit !== undefined);
-  expect(queue.admits(TWO, { blocking: false })).toBe(!first && free);
+  expect(queue.admits({ ...TWO, blocking: false })).toBe(!first && free);
 
   for (const { state, abort } of requests) expect(listenersOf(abort.signal)).toBe(state === 'waiting' ? 1 : 0);
   expect(listenersOf(closing.signal)).toBe(first ? 1 : 0);
@@ -143,8 +143,8 @@ const sequences = fc.array(fc.oneof<[fc.Arbitrary<Step>, fc.Arbitrary<Step>]>(en
 async function take(driven: Driven, step: Step): Promise<void> {
   if (step.kind === 'enter') {
     // One that must not wait enters only if it is admitted.
-    const blocking = step.blocking || !driven.queue.admits(step.claim, { blocking: false });
-    const admits = driven.queue.admits(step.claim, { blocking });
+    const blocking = step.blocking || !driven.queue.admits({ ...step.claim, blocking: false });
+    const admits = driven.queue.admits({ ...step.claim, blocking });
     const request = await driven.enter(step.claim, { abort: step.aborted, blocking });
     if (!step.aborted) expect(request.isInside).toBe(admits);
     return;
@@ -238,13 +238,13 @@ describe('a client that is closed', () => {
     await driven.enter(ALONE);
     const reasons: string[] = [];
     const ended = [1, 2, 3].map((which) =>
-      queue.enter(ALONE, limits()).catch((reason) => reasons.push(which + reason)),
+      queue.enter({ ...ALONE, ...limits() }).catch((reason) => reasons.push(which + reason)),
     );
     closing.abort(' closed');
     await Promise.all(ended);
     expect(reasons).toEqual(['1 closed', '2 closed', '3 closed']);
     expect(listenersOf(closing.signal)).toBe(0);
-    await expect(queue.enter(SHARED, limits())).rejects.toBe(' closed');
+    await expect(queue.enter({ ...SHARED, ...limits() })).rejects.toBe(' closed');
   });
 });
 
@@ -260,8 +260,8 @@ describe('the local queue of a lock', () => {
   test('is kept while a request has a turn, and dropped after the last one', async () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
-    const first = await queue.enter(ALONE, limits());
-    const waiting = queue.enter(ALONE, limits());
+    const first = await queue.enter({ ...ALONE, ...limits() });
+    const waiting = queue.enter({ ...ALONE, ...limits() });
     first.end();
     const second = await waiting;
     expect(localQueue(keys.store, '/a')).toBe(queue);
@@ -273,7 +273,7 @@ describe('the local queue of a lock', () => {
     const keys = new MemoryStore();
     const queue = localQueue(keys.store, '/a');
     const signal = AbortSignal.abort('reason');
-    await expect(queue.enter(ALONE, limits(signal))).rejects.toBe('reason');
+    await expect(queue.enter({ ...ALONE, ...limits(signal) })).rejects.toBe('reason');
     expect(localQueue(keys.store, '/a')).not.toBe(queue);
   });
 });

@@ -17,8 +17,7 @@ function setUp() {
   const ways: string[] = [];
   const { signal } = caller;
   const waiter = new Waiter<string>(
-    { mode: 'exclusive', limit: undefined },
-    { signal, deadline: Deadline.after(1) },
+    { mode: 'exclusive', limit: undefined, signal, deadline: Deadline.after(1) },
     client.signal,
     {
       timedOut: () => 'out of time',

@@ -33,7 +33,7 @@ export interface EntryValue extends Claim {
 }
 
 /** The parts of the value of an entry that may be a candidate in an election. */
-interface Candidate extends EntryValue {
+export interface CandidateValue extends EntryValue {
   /** What the candidate publishes while it leads. */
   readonly published?: string | undefined;
 }
@@ -68,7 +68,7 @@ export function parseValue(value: string): EntryValue {
 /** Returns what the candidate that made the entry publishes while it leads; undefined if that is nothing. */
 export const publishedIn = (value: string): string | undefined => parsed(value).published;
 
-function parsed(value: string): Candidate {
+function parsed(value: string): CandidateValue {
   const claim = claimOf(value);
   const rest = value.slice(prefixOf(claim).length);
   const [, identity, last = rest] = IDENTIFIED.exec(rest) ?? [];
@@ -81,7 +81,7 @@ function parsed(value: string): Candidate {
 }
 
 /** @param value its identity, label and published text are well-formed Unicode and not empty */
-export function formatValue({ identity, label, uuid, published, ...claim }: Candidate): string {
+export function formatValue({ identity, label, uuid, published, ...claim }: CandidateValue): string {
   const own = `${prefixOf(claim)}${identity === undefined ? '' : `id:${identity}:`}${uuid}`;
   if (published !== undefined) return `${own}@${encodeURIComponent(label ?? '')}@${encodeURIComponent(published)}`;
   return label === undefined ? own : `${own}@${encodeURIComponent(label)}`;
