@@ -17,18 +17,8 @@ import type { Held, OpenHeld } from './held.ts';
 import type { Turn } from './local-queue.ts';
 import type { CheckedRequest } from './options.ts';
 import { type Enclosing, type Frame, runInside } from './reentrance.ts';
+import type { Admitted, Taken } from './take.ts';
 import type { Trace } from './trace.ts';
-
-export interface HoldParts {
-  readonly store: LockStore;
-  readonly name: string;
-  readonly lease: Lease;
-  readonly fencingToken: bigint;
-  readonly uuid: string;
-  readonly turn: Turn;
-  readonly trace: Trace;
-  readonly request: Pick<CheckedRequest, 'mode' | 'identity'>;
-}
 
 type Work<T> = (held: Held) => T | PromiseLike<T>;
 
@@ -59,7 +49,7 @@ export class Hold implements Enclosing {
   #onRemoved: () => void = ignore;
   #ending: Promise<Ending> | undefined;
 
-  constructor({ store, name, lease, fencingToken, uuid, turn, trace, request }: HoldParts) {
+  constructor(store: LockStore, { name, turn, trace, request }: Admitted, { lease, fencingToken, uuid }: Taken) {
     const { mode, identity } = request;
     this.store = store;
     this.#lease = lease;

@@ -10,7 +10,7 @@ import { checkElection, type ElectionOptions } from './election/options.ts';
 import type { Held, OpenHeld } from './held.ts';
 import type { HeldLocks, HoldOfSeveral, OpenHeldLocks } from './held-locks.ts';
 import { Hold } from './hold.ts';
-import { localQueue, type Turn } from './local-queue.ts';
+import { localQueue } from './local-queue.ts';
 import type { TickWork } from './once/attempt.ts';
 import type { OnceJob } from './once/job.ts';
 import type { OnceOptions } from './once/options.ts';
@@ -28,17 +28,8 @@ import { type LockInfo, type LockManagerSnapshot, queryLocks } from './query.ts'
 import { enclosingFrame } from './reentrance.ts';
 import { type ReleaseOptions, releaseLock } from './release.ts';
 import { type Part, partsOf, takeSeveral } from './several.ts';
-import { type Taken, take } from './take.ts';
+import { type Admitted, type Taken, take } from './take.ts';
 import { Trace } from './trace.ts';
-
-/** A request that has its turn in this process. */
-interface Admitted {
-  readonly name: string;
-  readonly queue: QueueStore;
-  readonly request: CheckedRequest;
-  readonly trace: Trace;
-  readonly turn: Turn;
-}
 
 type Callback<H, T> = (held: H) => T | PromiseLike<T>;
 
@@ -312,17 +303,18 @@ export class LockManager {
     );
   }
 
-  async #hold({ name, queue, request, trace, turn }: Admitted): Promise<Hold | undefined> {
+  async #hold(admitted: Admitted): Promise<Hold | undefined> {
+    const { queue, request, turn } = admitted;
     const store = this.#store;
     const attempt = new Attempt(store, queue.path, request);
     turn.holder = () => attempt.holder;
     turn.trouble = () => attempt.trouble;
     let taken: Taken | undefined;
     try {
-      const taking = take(queue, attempt, request, { trace, turn });
+      const taking = take(admitted, attempt);
       store.pending.add(queue.path, taking.then(ignore, ignore));
       taken = await taking;
-      return taken && new Hold({ store, name, ...taken, turn, trace, request });
+      return taken && new Hold(store, admitted, taken);
     } catch (error) {
       throw withCallersStack(error, request.signal);
     } finally {

@@ -22,8 +22,12 @@ export const REQUEUE_AFTER = { first: 100, most: 5_000 };
 /** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */
 export type Taken = Pick<Acquired, 'lease'> & { readonly fencingToken: bigint; readonly uuid: string };
 
-/** The objects that {@link take} notifies. */
-export interface Reports {
+/** A request that has its turn in this process. */
+export interface Admitted {
+  /** Name of the lock. */
+  readonly name: string;
+  readonly queue: QueueStore;
+  readonly request: CheckedRequest;
   readonly trace: Trace;
   readonly turn: Turn;
 }
@@ -32,12 +36,7 @@ export interface Reports {
  * Acquires the lock with a fresh entry. If the entry is lost while waiting, queues up again at the end with another fresh entry.
  * Resolves to undefined if the lock is taken and the request must not wait. Removes its entries unless the lock was acquired.
  */
-export async function take(
-  queue: QueueStore,
-  attempt: Attempt,
-  request: CheckedRequest,
-  { trace, turn }: Reports,
-): Promise<Taken | undefined> {
+export async function take({ queue, request, trace, turn }: Admitted, attempt: Attempt): Promise<Taken | undefined> {
   const backoff = new Backoff(REQUEUE_AFTER);
   let lease: Lease | undefined;
   const onEntered = (entered: Lease, uuid: string): void => {
