@@ -55,7 +55,7 @@ test('when the database is full, acquire says so at once, and holds are renewed 
   expect(await next.release()).toBe(true);
   expect(await entriesBelow(`/_locks/${owner.name}/`, etcd.url)).toEqual([]);
 
-  // `physical`: otherwise etcd answers before it has freed the space, and a defragmentation at once gives back nothing.
+  // `physical`: otherwise etcd may answer before it has freed the space, and the defragmentation may then give back nothing.
   await gateway('/kv/compaction', { revision: String(next.fencingToken), physical: true }, etcd.url);
   await gateway('/maintenance/defragment', {}, etcd.url);
   const { alarms = [] } = (await gateway('/maintenance/alarm', {}, etcd.url)) as { alarms?: object[] };

@@ -6,7 +6,7 @@ import { freshName } from '../support/locks.ts';
 import { elapsed, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 
-/** Seconds. The poll cap is a third of it. Long, so that an answer may come late on a busy machine: by an eighth of the poll cap. */
+/** Seconds. The poll cap is a third of it, and the last answer may take an eighth of the poll cap: long enough on a busy machine. */
 const TTL = 15;
 
 function useLocks(...endpoints: readonly string[]): LockManager {
