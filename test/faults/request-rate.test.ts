@@ -11,10 +11,14 @@ import { useCluster } from './use-cluster.ts';
 /** Seconds. A hold lasts for nine tenths of it after a write, so holder and waiter send requests until the fault ends. */
 const TTL = 15;
 const LASTS = TTL * 900;
-/** Milliseconds from a write to the worst moment for a fault: right before the renewal that is due after TTL/3. */
-const UNTIL_DUE = (TTL / 3) * 1000 - 100;
-/** Milliseconds. */
-const OUTAGE = 8000;
+/**
+ * Milliseconds from a write to the start of the fault: a second before the renewal that is due after TTL/3. Until then the client knows
+ * of the fault, by its poll, even if the machine stands still for a while. Else the poll and both renewals would fail at once, each
+ * after a request, and the limit begins when every member has failed.
+ */
+const UNTIL_FAULT = (TTL / 3) * 1000 - 1000;
+/** Milliseconds. The hold nearly ends in that time. */
+const OUTAGE = 8900;
 /** Requests in any second. */
 const MOST = 5;
 /** Seconds, for an acquire that fails. */
@@ -38,7 +42,7 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
     const held = await locks.acquire(name);
     const giveUp = new AbortController();
     const waiting = rejection(new Lock(client, name).acquire({ lockTtl: TTL, keepAlive: true, signal: giveUp.signal }));
-    await sleep(UNTIL_DUE);
+    await sleep(UNTIL_FAULT);
     await outage.begin();
     // Not before: on a busy machine, requests may be sent and answered until the outage has begun.
     const began = now();
