@@ -9,7 +9,7 @@ import { countLongQueue } from './sections/long-queue.mjs';
 import { countCycles, countRaftWrites, uncontended } from './sections/uncontended.mjs';
 
 export const FULL_V3 = {
-  cycles: { rounds: 28, times: 25 },
+  cycles: { rounds: 84, times: 50 },
   atOnce: { rounds: 28, times: 10 },
   handOvers: { rounds: 14, times: 15 },
   sizes: [10, 100, 1000],
