@@ -78,13 +78,13 @@ async function takeOnce(
     ...hooks
   }: Pick<Acquisition, 'onQueued' | 'renewals' | 'leaving'> & { onEntered(lease: Lease, uuid: string): void },
 ): Promise<Taken | undefined> {
-  const { mode, limit, identity, label, published, ttl, margin, blocking } = request;
+  const { identity, ttl, margin, blocking } = request;
   attempt.assertActive();
   const isLeftover = leftoversOf(identity);
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, request, isLeftover))) return undefined;
   const uuid = freshUuid();
-  const value = formatValue({ mode, limit, identity, label, uuid, published });
+  const value = formatValue(request, uuid);
   const ticket = queue.ticket(value, { isSingleUse: true });
   alive.add(ticket.value);
   let taken: Taken | undefined;

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bridgedValue } from '../../src/recipe/entries/bridged-value.ts';
-import { formatValue, isShared, namesOf, parseValue, publishedIn } from '../../src/recipe/entries/entry-value.ts';
+import {
+  type CandidateValue,
+  formatValue,
+  isShared,
+  namesOf,
+  parseValue,
+  publishedIn,
+} from '../../src/recipe/entries/entry-value.ts';
 
 const UUID = '0123456789abcdef0123456789abcdef';
 const text = fc.string({ minLength: 1, unit: 'binary' });
@@ -31,6 +38,9 @@ const parts = fc.record({
 
 const values = fc.tuple(claims, parts).map(([claim, rest]) => ({ ...claim, ...rest }));
 
+/** The whole value of an entry. */
+const format = (value: CandidateValue): string => formatValue(value, value.uuid);
+
 /** Values that versions without limits know. */
 const earlierValues = values.map((value) => ({ ...value, limit: undefined }));
 
@@ -44,7 +54,7 @@ function parsedWithoutLabels(value: string) {
 test('the value of an entry survives formatting and parsing', () => {
   fc.assert(
     fc.property(values, ({ published, ...parts }) => {
-      const formatted = formatValue({ ...parts, published });
+      const formatted = format({ ...parts, published });
       expect(parseValue(formatted)).toEqual(parts);
       expect(publishedIn(formatted)).toBe(published);
       expect(isShared(formatted)).toBe(parts.mode === 'shared');
@@ -55,7 +65,7 @@ test('the value of an entry survives formatting and parsing', () => {
 test('what a bridge adds to a value is the end of its label, and no part of what is published', () => {
   fc.assert(
     fc.property(values, ({ published, label, ...parts }) => {
-      const bridged = bridgedValue(formatValue({ ...parts, label, published }));
+      const bridged = bridgedValue(format({ ...parts, label, published }));
       const shown = label === undefined && published === undefined ? 'via bridge' : `${label ?? ''}@via bridge`;
       expect(parseValue(bridged)).toEqual({ ...parts, label: shown });
       expect(publishedIn(bridged)).toBe(published);
@@ -67,7 +77,7 @@ test('a label and a published text do not change the mode and the identity that 
   fc.assert(
     fc.property(earlierValues, (value) => {
       const { mode, identity } = value;
-      expect(parsedWithoutLabels(formatValue(value))).toEqual({ mode, identity });
+      expect(parsedWithoutLabels(format(value))).toEqual({ mode, identity });
     }),
   );
 });
@@ -75,7 +85,7 @@ test('a label and a published text do not change the mode and the identity that 
 test('any value is parsed into the mode and identity that versions without labels find', () => {
   fc.assert(
     fc.property(
-      fc.oneof(text, earlierValues.map(formatValue)),
+      fc.oneof(text, earlierValues.map(format)),
       fc.constantFrom('', '@', ':', `@${UUID}`, '@%'),
       (value, end) => {
         const { mode, identity } = parseValue(value + end);
@@ -88,7 +98,7 @@ test('any value is parsed into the mode and identity that versions without label
 test('an entry with a limit is exclusive for versions without limits', () => {
   fc.assert(
     fc.property(values, ({ limit = 1, ...value }) => {
-      const formatted = formatValue({ ...value, mode: 'exclusive', limit });
+      const formatted = format({ ...value, mode: 'exclusive', limit });
       expect(parsedWithoutLabels(formatted).mode).toBe('exclusive');
     }),
   );

@@ -17,7 +17,7 @@ export interface TickRecord {
 const VALUE = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (begun|ran|failed) ([0-9a-f]{32}(?:@.+)?)$/;
 
 export const formatRecord = ({ at, state, uuid, label }: TickRecord): string =>
-  `${new Date(at).toISOString()} ${state} ${formatValue({ mode: 'exclusive', limit: undefined, identity: undefined, uuid, label })}`;
+  `${new Date(at).toISOString()} ${state} ${formatValue({ mode: 'exclusive', limit: undefined, identity: undefined, label }, uuid)}`;
 
 /** @throws {EtcdValueError} for a value that this package has not written: then it is not known which ticks have run */
 export function parseRecord(key: string, { value }: Marker): TickRecord {

@@ -80,9 +80,10 @@ function parsed(value: string): CandidateValue {
   return { ...claim, identity, label: decoded(shown), uuid, published: decoded(published) };
 }
 
-/** @param value its identity, label and published text are well-formed Unicode and not empty */
-export function formatValue({ identity, label, uuid, published, ...claim }: CandidateValue): string {
-  const own = `${prefixOf(claim)}${identity === undefined ? '' : `id:${identity}:`}${uuid}`;
+/** @param parts the identity, the label and the published text are well-formed Unicode and not empty */
+export function formatValue(parts: Omit<CandidateValue, 'uuid'>, uuid: string): string {
+  const { identity, label, published } = parts;
+  const own = `${prefixOf(parts)}${identity === undefined ? '' : `id:${identity}:`}${uuid}`;
   if (published !== undefined) return `${own}@${encodeURIComponent(label ?? '')}@${encodeURIComponent(published)}`;
   return label === undefined ? own : `${own}@${encodeURIComponent(label)}`;
 }
