@@ -49,8 +49,9 @@ export function hedge<T>(
         (error) => {
           running -= 1;
           if (settled) return;
-          if (mayRetry(error) && started < attempts) start();
-          else if (!mayRetry(error) || running === 0 || isTimedOut()) settle(() => reject(error));
+          if (!mayRetry(error) || isTimedOut()) settle(() => reject(error));
+          else if (started < attempts) start();
+          else if (running === 0) settle(() => reject(error));
         },
       );
     };

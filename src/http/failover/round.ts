@@ -12,7 +12,7 @@ import type { RateLimit } from './rate-limit.ts';
  * When a request may be sent again:
  * - `hedged`: also while another member is slow to answer. For reads, and for writes that can take effect only once.
  * - `safe`: to another member after a failure, even if the first member may have carried it out
- * - `poll`: only to the same member, on another connection
+ * - `poll`: as `never`, and to the same member again if a reused connection was closed before the answer began
  * - `never`: only if it certainly was not carried out
  */
 export type Repeat = 'hedged' | 'safe' | 'poll' | 'never';
@@ -57,8 +57,8 @@ export class Round<T> {
   }
 
   /**
-   * Asks the members, the preferred one first, until one answers. Asks each member once; a hedged call asks again as long as its
-   * time allows. During an outage, each attempt is rate-limited.
+   * Asks the members, the preferred one first, until one answers. Asks each member once, apart from retries on a stale connection. A
+   * hedged call asks members again while one of its attempts is unanswered. During an outage, each attempt is rate-limited.
    * @throws the first error that is not the fault of a member; else one error with the failures of all members asked
    */
   async run(): Promise<T> {
@@ -108,7 +108,7 @@ export class Round<T> {
     try {
       const result = await this.#askUnlessStale(attempt);
       // A poll that ends without an event proves nothing about the member.
-      if (result !== undefined) members.answered(attempt);
+      if (result !== undefined || repeat !== 'poll') members.answered(attempt);
       return result;
     } catch (error) {
       if (!ending.aborted) this.#note(attempt, error);
