@@ -6,7 +6,10 @@ import { checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-
 
 /** Options of a `Lock`. */
 export interface LockOptions {
-  /** Value of the lock's entry, at most 250 bytes. No two lock objects may use the same uuid at a time. Default: a new uuid. */
+  /**
+   * Value of the lock's entry, at most 250 bytes. If an entry with this uuid exists, `acquire` takes it over, as after
+   * {@link Lock.setUuid}. No two lock objects may use the same uuid at a time. Default: a new uuid.
+   */
   readonly uuid?: string | undefined;
   /**
    * Seconds by which the clocks of etcd's members may differ. A hold ends this long before its TTL has passed.
@@ -65,15 +68,15 @@ export function checkLockOptions(options: LockOptions): void {
 }
 
 /**
- * @throws {TypeError | RangeError} unless the uuid is a well-formed string of 1 to {@link LONGEST_UUID} bytes, without a mode or
- * an identity before it; the message shows the value
+ * @throws {TypeError | RangeError} unless the uuid is a well-formed string of 1 to {@link LONGEST_UUID} bytes, without a mode, a limit
+ * or an identity before it; the message shows the value
  */
 export function checkUuid(uuid: unknown): asserts uuid is string {
   checkName('uuid', uuid, LONGEST_UUID);
-  const { mode, identity } = parseValue(uuid);
-  if (mode === 'shared' || identity !== undefined)
+  const { mode, limit, identity } = parseValue(uuid);
+  if (mode === 'shared' || limit !== undefined || identity !== undefined)
     throw new RangeError(
-      `uuid must not start with "shared:" or have the form "id:<identity>:<uuid>", got ${show(uuid)}`,
+      `uuid must not start with "shared:" or "limit:<limit>:", or have the form "id:<identity>:<uuid>", got ${show(uuid)}`,
     );
 }
 

@@ -28,6 +28,7 @@ test.each([
   [{ uuid: 'a\ud800' }, RangeError, 'uuid must be well-formed Unicode'],
   [{ uuid: 'shared:a' }, RangeError, '"shared:a"'],
   [{ uuid: 'id:node-1:a' }, RangeError, '"id:node-1:a"'],
+  [{ uuid: 'limit:2:a' }, RangeError, '"limit:2:a"'],
   [{ uuid: 5 as unknown as string }, TypeError, '5'],
   [{ margin: -1 }, RangeError, '-1'],
   [{ margin: Number.NaN }, RangeError, 'NaN'],
@@ -37,7 +38,7 @@ test.each([
 });
 
 test.each([
-  [{ lockTtl: 0 }, 'lockTtl must be an integer from 1 to 2147483648 or null, got 0'],
+  [{ lockTtl: 0 }, 'lockTtl must be an integer number of seconds from 1 to 2147483648 or null, got 0'],
   [{ lockTtl: -5 }, 'got -5'],
   [{ lockTtl: 1.5 }, 'got 1.5'],
   [{ lockTtl: Number.NaN }, 'got NaN'],
