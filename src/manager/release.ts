@@ -9,9 +9,9 @@ import { type LockInfo, lockInfo } from './query.ts';
 
 /** Options of `LockManager.release`. */
 export interface ReleaseOptions {
-  /** The key of the entry to remove, as `query()` shows it. Default: all entries that hold the lock. */
+  /** The key of the entry to remove, as `query()` shows it. If neither `key` nor `uuid` is set: all entries that hold the lock. */
   readonly key?: string | undefined;
-  /** Removes all entries with this uuid, instead of one by its key. python-etcd may have several. Entries of Go and Java have none. */
+  /** The uuid of the entries to remove. python-etcd may have left several. Entries of Go's and Java's locks have none: use `key`. */
   readonly uuid?: string | undefined;
   /**
    * Whether to remove an entry that holds the lock. The next waiter then gets the lock at once, but the removed holder
@@ -42,7 +42,7 @@ export async function releaseLock(store: LockStore, name: string, options: Relea
     throw new TypeError(
       `force must be true to remove the entries of the holders of ${show(name)}. To release a lock that you hold, call held.release()`,
     );
-  const entries = (await queue.read({}))
+  const entries = (await queue.read({ ttls: true }))
     .inOrder()
     .map((entry) => ({ entry, key: entry.key, ...parseValue(entry.value) }));
   const holders = holdersAmong(entries);

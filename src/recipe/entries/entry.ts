@@ -7,9 +7,9 @@ export interface Entry {
    * and label of its owner.
    */
   readonly value: string;
-  /** Position in the queue: a lower rank is served first. On etcd v2: the number in the key. */
+  /** Order in the queue: a lower rank is served first. On etcd v2 the number in the key, on etcd v3 the revision that created it. */
   readonly rank: bigint;
-  /** Whole seconds left when the entry was read, rounded up; undefined if it never expires. */
+  /** Whole seconds left when the entry was read, rounded up; undefined if it never expires, or if the TTL was not read. */
   readonly ttl: number | undefined;
 }
 

@@ -18,12 +18,17 @@ export const holderOf = (path: string, { key, value, ttl }: Pick<Entry, 'key' | 
   own: isOwn({ path, value }),
 });
 
-/** Returns who holds the lock and for how long, as text for a message. */
-export function describeHolder(holder: LockHolder): string {
-  const { mode, limit, key, ttl, own } = holder;
+/** Returns who holds the lock, and when its entry expires unless renewed, as text for a message. Its TTL must have been read. */
+export const describeHolder = (holder: LockHolder): string =>
+  described(holder, holder.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`);
+
+/** Returns whose an entry is, as text for a message. */
+export const describeOwner = (holder: LockHolder): string => described(holder);
+
+function described(holder: LockHolder, ...more: readonly string[]): string {
+  const { mode, limit, key, own } = holder;
   const [name, ...others] = [...(own ? ['this process'] : []), ...namesOf(holder).map(shortened)];
-  const left = ttl === undefined ? 'no expiry' : `${ttl} s left`;
-  return `${name} (${[...others, ...describeClaim({ mode, limit }), key, left].join(', ')})`;
+  return `${name} (${[...others, ...describeClaim({ mode, limit }), key, ...more].join(', ')})`;
 }
 
 const describeClaim = (claim: Claim): string[] => (isAlone(claim) ? [] : [claimText(claim)]);

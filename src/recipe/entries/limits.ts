@@ -1,7 +1,7 @@
 import { EtcdLockLimitDiffers } from '../../errors.ts';
 import type { Entry } from '../store.ts';
 import { claimOf } from './entry-value.ts';
-import { describeHolder, holderOf } from './holder.ts';
+import { describeOwner, holderOf } from './holder.ts';
 
 /**
  * Checks that an entry with this limit may be in a queue behind these entries. The first of them that has a limit sets it for all: any
@@ -18,7 +18,7 @@ export function checkLimits(path: string, entries: readonly Entry[], limit: numb
   if (!other || claimOf(other.value).limit === limit) return;
   const holder = holderOf(path, other);
   throw new EtcdLockLimitDiffers(
-    `limit must be ${holder.limit}, as for ${describeHolder(holder)} in ${path}, got ${limit}`,
+    `limit must be ${holder.limit}, as for ${describeOwner(holder)} in ${path}, got ${limit}`,
     {
       holder,
     },

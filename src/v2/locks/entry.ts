@@ -58,8 +58,8 @@ export const announce = (keys: KeysApi, own: V2OwnEntry, options: CallOptions): 
   rewrite(keys, own, own.granted, options, (key, write) => keys.set(key, write.prevValue, write));
 
 /**
- * Renews an entry, without an event if the member supports that; never creates one. Each attempt expects the last known index, so that an attempt that the store carries out
- * late cannot undo a newer one.
+ * Renews an entry, without an event if the member supports that; never creates one. Each attempt expects the last known index, so that
+ * an attempt that the store carries out late cannot undo a newer one.
  * @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value
  * @throws {EtcdClusterIdChanged} if another cluster answers
  */
@@ -132,7 +132,9 @@ export async function remove(
   while (prevIndex !== undefined) {
     try {
       const { signal, background, attemptTimeout = HEDGE_REMOVAL_AFTER } = options;
-      await keys.delete(key, { signal, background, attemptTimeout, prevValue: value, prevIndex });
+      // etcd takes an empty value for none.
+      const prevValue = value === '' ? undefined : value;
+      await keys.delete(key, { signal, background, attemptTimeout, prevValue, prevIndex });
       debug('removed %s', key);
       return;
     } catch (error) {

@@ -178,6 +178,7 @@ export function limit(test: ManagerTest): void {
         const error = await rejection(a.locks.acquire(lockName, { limit: 5, ifAvailable }), EtcdLockLimitDiffers);
         expect(error.message).toContain('limit must be 3, as for this process');
         expect(error.message).toMatch(/, got 5$/);
+        expect(error.message).not.toContain('no expiry');
         expect(error.holder).toMatchObject({ uuid: held.uuid, limit: 3, mode: 'exclusive' });
       }
       expect(await queue.entries()).toHaveLength(1);

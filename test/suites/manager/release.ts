@@ -68,6 +68,14 @@ export function release(test: ManagerTest): void {
       await held.release();
     });
 
+    test('with a key and force removes an entry with an empty value', async ({ lockName, queue, a }) => {
+      await queue.put('');
+      const [holder] = (await a.locks.query(lockName)).held;
+      const key = holder?.key ?? '';
+      expect(await a.locks.release(lockName, { key, force: true })).toMatchObject([{ key, uuid: '' }]);
+      expect(await queue.entries()).toEqual([]);
+    });
+
     test('rejects with the holder if the uuid is the one of a holder and force is not set', async ({
       lockName,
       a,
@@ -78,8 +86,10 @@ export function release(test: ManagerTest): void {
       expect(error.holder).toMatchObject({ key: held.key, uuid: held.uuid, label: 'web-1' });
       expect(error.message).toContain('web-1');
       expect(error.message).toContain(lockName);
+      expect(error.message).toContain(`${error.holder?.ttl} s left`);
       expect((await b.locks.query(lockName)).held).toMatchObject([{ key: held.key }]);
-      await b.locks.release(lockName, { uuid: held.uuid, force: true });
+      const [removed] = await b.locks.release(lockName, { uuid: held.uuid, force: true });
+      expect(removed?.ttl).toBeGreaterThan(0);
       expect(await b.locks.query(lockName)).toEqual({ held: [], pending: [] });
       await held.release();
     });
