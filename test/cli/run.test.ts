@@ -167,6 +167,13 @@ describe('run does not start the command', () => {
     });
   });
 
+  test('if the timeout passes in an outage: exit code 124, even with --conflict-exit-code', async () => {
+    const env = { ETCD_ENDPOINTS: 'http://127.0.0.1:1' };
+    const { code, stdout, stderr } = await runCli(['run', 'x', '--timeout', '1', '-E', '0', '--', 'echo', 'ran'], env);
+    expect({ code, stdout }).toEqual({ code: 124, stdout: '' });
+    expect(stderr).toContain('127.0.0.1:1');
+  });
+
   test('if its entry with an identity is removed while it waits: exit code 125, and the message asks why', async () => {
     const name = freshName();
     const holder = await enqueue(name, 'holder');
@@ -196,7 +203,7 @@ describe('run does not start the command', () => {
     ],
     ['a name with an empty part', ['a//b', '--', 'true'], /lock name must have no empty.*"a\/\/b"/],
     ['a TTL that is not a number', ['x', '--ttl', 'soon', '--', 'true'], /It must be a number, got "soon"/],
-    ['a TTL that is too small', ['x', '--ttl', '0', '--', 'true'], /ttl must be an integer from 1 .* got 0/],
+    ['a TTL that is too small', ['x', '--ttl', '0', '--', 'true'], /ttl must be an integer number of seconds from 1 .* got 0/],
     ['a timeout below 0', ['x', '--timeout', '-1', '--', 'true'], /timeout must be .* got -1/],
     [
       'both --if-available and --timeout',

@@ -55,18 +55,18 @@ Signals:
 - Set KillMode=mixed in a systemd unit. Otherwise systemd also sends its signals to the command.
 
 Lost lock:
-- If the lock cannot be renewed, the command gets SIGTERM when a sixth of the TTL is left. The command and its children
-  get SIGKILL when a thirtieth is left, before anyone else can get the lock.
-- If someone removes the entry, the next renewal detects that, on etcd v3 usually within a second. Then the command and its children get SIGKILL at once.
-- When --max-hold has passed, the command gets SIGTERM. It may then run for the time left on the lease at that moment,
-  minus a thirtieth of the TTL. After that, the command and its children get SIGKILL. The lock is released when they
-  have ended.
+- If the lock cannot be renewed, the command and its children get SIGTERM when 4/15 of the TTL is left (8 of 30 seconds),
+  and SIGKILL when 2/15 is left (4 of 30 seconds), before anyone else can get the lock.
+- If someone removes the entry, "run" notices it at the next renewal; on etcd v3 usually within a second. Then the command
+  and its children get SIGKILL at once.
+- When --max-hold has passed, the command and its children get SIGTERM. They may then run for the part of the TTL that is
+  left at that moment, minus 2/15 of the TTL. After that, they get SIGKILL. The lock is released when they have ended.
 
 Scheduled jobs:
 - With --once, cron starts "run" on each host, and at most one host runs the command per tick. The ticks of an interval such
   as 15m or 1h are its multiples since 1970-01-01T00:00:00Z; those of a cron expression are in UTC, or in --time-zone. Use
   the schedule of the crontab. As cron uses local time, set --time-zone to the time zone of cron for a cron expression.
-  The clocks of the hosts may differ by up to a day.
+  The clocks of the hosts must differ by less than a day.
 - The tick is recorded in etcd before the command starts. If the host crashes, the tick is lost, and does not run again.
   The next tick prints a warning then, and also if ticks were missed because no host could begin them.
 - If the tick has already been begun, "run" exits with 0 at once, or with --conflict-exit-code. If the lock is held until
@@ -120,7 +120,7 @@ export function runCommand(): Command {
     .addOption(
       new Option(
         '--once <every>',
-        'run only if no host, this one included, has begun the current tick of this schedule: an interval such as 30s, 15m, 1h or 1d, or a cron expression',
+        'run only if no host, this one included, has begun the current tick of this schedule: an interval such as 30s, 15m, 1h or 1d, or a cron expression. Not with --shared, --limit, --if-available or --hold-at-least',
       ).conflicts(['shared', 'limit', 'ifAvailable', 'holdAtLeast']),
     )
     .option('--time-zone <zone>', 'time zone of the cron expression of --once, such as Europe/Berlin (default: UTC)')
@@ -128,7 +128,7 @@ export function runCommand(): Command {
     .option(...LABEL_FLAG)
     .option(
       '-E, --conflict-exit-code <number>',
-      'exit code if the lock or the tick is taken, or the timeout passes',
+      'exit code if the lock or the tick is taken, or the timeout passes while another holds the lock',
       exitCode,
     )
     .option(...VERBOSE_FLAG)
@@ -143,13 +143,16 @@ export function runCommand(): Command {
       ['etcd-v2-lock run backup --if-available -- backup /srv', 'do nothing if another machine already runs it'],
       [
         'etcd-v2-lock run report --once 1h -- ./report.sh',
-        'from cron on several hosts: one of them runs the script each hour',
+        'from cron on several hosts: at most one of them runs the script each hour',
       ],
       [
         'etcd-v2-lock run index --shared --timeout 60 -- search "some words"',
         'run at the same time as others that use --shared',
       ],
-      ['etcd-v2-lock run encoder --limit 3 -- ./encode.sh video.mov', 'run on at most three hosts at the same time'],
+      [
+        'etcd-v2-lock run encoder --limit 3 -- ./encode.sh video.mov',
+        'run at most three of them at the same time, on all hosts together',
+      ],
     ],
   });
 }
@@ -189,7 +192,10 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
       notRun(`lock ${name} is taken`, flags, ExitCode.no)
     );
   } catch (error) {
-    if (conflictExitCode === undefined || !(error instanceof EtcdWatchTimedOut)) throw error;
+    // Not in an outage: cron must not take a job for done that no host could run.
+    const isConflict =
+      error instanceof EtcdWatchTimedOut && (error.holder !== undefined || error.failures.length === 0);
+    if (conflictExitCode === undefined || !isConflict) throw error;
     complain(error.message);
     return conflictExitCode;
   }
