@@ -1,4 +1,4 @@
-// Converts at most two files at a time, in all instances of the service. Further requests are told to come again.
+// Converts at most two files at a time, in all instances of the service. Further requests get status 503 with Retry-After.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EtcdClient, LockManager } from 'etcd-v2-lock';
 import Fastify from 'fastify';

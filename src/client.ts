@@ -94,8 +94,8 @@ export class EtcdClient implements LockClient {
    * 2. Waits until these calls have ended and pending removals of keys are done, up to the timeout.
    * 3. Closes every connection.
    *
-   * Do not await this inside a callback that holds a `LockManager`'s lock: each would wait for the other. Release a held `Lock`
-   * first, or its key stays until the TTL has passed.
+   * Do not await this inside a callback that holds a `LockManager`'s lock: it would wait for the callback, up to the timeout. Release a
+   * held `Lock` first, or its key stays until the TTL has passed.
    * @param options how long to wait
    * @throws {EtcdKeysLeft} if keys could not be removed in time; the message names them. The client is closed all the same.
    * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0

@@ -19,7 +19,10 @@ export interface LockHolder {
   readonly label: string | undefined;
   /** Identifies the hold. */
   readonly uuid: string;
-  /** Seconds until the key expires, counted from when the queue was last read; undefined if the key never expires. */
+  /**
+   * Seconds until the key expires unless it is renewed, counted from when the queue was last read. Undefined if the key never expires; on
+   * etcd v3 also in an `EtcdLockLimitDiffers`.
+   */
   readonly ttl: number | undefined;
   /**
    * Whether the entry was made by this process (in a worker thread: by this thread). If the holder then waits for the request
@@ -52,7 +55,7 @@ export interface EndpointFailure {
 }
 
 /**
- * Base class of all errors of this package. Class names are python-etcd's; `code` is stable across versions.
+ * Base class of all errors of this package. Errors that python-etcd also has keep its class names; `code` is stable across versions.
  *
  * `message` is one line that is safe to log: unprintable characters are escaped as `\uXXXX`. All other fields keep
  * the text as received, such as etcd's `cause` and a holder's `value`.
@@ -125,7 +128,10 @@ export class EtcdRootReadOnly extends EtcdKeyError {
   override readonly code = 'ETCD_ROOT_READ_ONLY';
 }
 
-/** Codes 200 to 212: etcd rejected a parameter of the request. Also thrown by a `Lock` without an entry, or for an unknown uuid. */
+/**
+ * Codes 200 to 212: etcd rejected a parameter of the request. Also thrown by a `Lock` without an entry or for an unknown uuid, by a job
+ * once per tick whose record another program wrote, and on v3 for a key that another program uses.
+ */
 export class EtcdValueError extends EtcdException {
   override readonly code: string = 'ETCD_VALUE_ERROR';
 }
@@ -186,10 +192,13 @@ export class EtcdUnusableAnswer extends EtcdException {
 export class EtcdClusterIdChanged extends EtcdException {
   override readonly code = 'ETCD_CLUSTER_ID_CHANGED';
 }
-/** `close()` timed out: the entries in `keys` could not be removed, and may block others until their TTL has passed. */
+/** `close()` timed out: what `keys` names could not be removed, and may block others until its TTL has passed. */
 export class EtcdKeysLeft extends EtcdException {
   override readonly code = 'ETCD_KEYS_LEFT';
-  /** The keys that could not be removed. */
+  /**
+   * What may be left: the keys of entries. Also the directory of a queue, if a call was still under way in it, and `lease <id>` for a lease
+   * of etcd v3.
+   */
   readonly keys: readonly string[];
   /** @internal */
   constructor(message: string, keys: readonly string[]) {
@@ -239,8 +248,8 @@ export class EtcdLockHeld extends EtcdException {
   }
 }
 /**
- * A request has the option `limit`, and another entry in the queue has another limit. All requests for a lock must have the same limit,
- * or none.
+ * A request has the option `limit`, and another entry in the queue has another limit. Requests for a lock may have no limit, but all
+ * that have one must have the same.
  */
 export class EtcdLockLimitDiffers extends EtcdException {
   override readonly code = 'ETCD_LOCK_LIMIT_DIFFERS';
@@ -266,7 +275,10 @@ export interface StaleTokenFields {
   readonly highest: bigint;
 }
 
-/** A write had a lower fencing token than an earlier write: the sender has lost the lock. */
+/**
+ * A write had a lower fencing token than an earlier one: the sender has lost the lock, unless it is a shared holder or one with a `limit`,
+ * whose writes must not be fenced.
+ */
 export class EtcdStaleToken extends EtcdException {
   override readonly code = 'ETCD_STALE_TOKEN';
   /** The token of the refused write. */

@@ -84,7 +84,7 @@ test('long-job.mjs stops when it loses the lock', async () => {
 test('the database in fencing.mjs rejects a holder that has not noticed the loss of its lock', async () => {
   const [refusal = '', ...result] = await run('fencing.mjs');
   const [, highest, token] =
-    /^refused: report was already written with token (\d+), got the lower token (\d+)$/.exec(refusal) ?? [];
+    /^refused: report has already accepted token (\d+), got the lower token (\d+)$/.exec(refusal) ?? [];
   expect(Number(highest)).toBeGreaterThan(Number(token));
   expect(result).toEqual(['the report was written by the next holder']);
 });

@@ -8,10 +8,10 @@ import type { Entry, Queue } from '../recipe/store.ts';
  */
 export function merged(v2: Queue | undefined, v3: Queue | undefined): Queue {
   const [onV2, onV3] = [v2?.inOrder() ?? [], v3?.inOrder() ?? []];
-  const twins = new Map(onV2.map((entry) => [sharedIdOf(entry), entry]));
-  const entered = new Set(onV3.map((entry) => twins.get(sharedIdOf(entry))));
+  const onV2ById = new Map(onV2.map((entry) => [sharedIdOf(entry), entry]));
+  const entered = new Set(onV3.map((entry) => onV2ById.get(sharedIdOf(entry))));
   const waiting = onV2.filter((entry) => !entered.has(entry));
-  const ahead = onV3.map((entry) => twins.get(sharedIdOf(entry)) ?? entry);
+  const ahead = onV3.map((entry) => onV2ById.get(sharedIdOf(entry)) ?? entry);
   const entries = [...readersInOrder(ahead, new Map(onV2.map((entry, index) => [entry, index]))), ...waiting];
   return { entries, inOrder: () => entries };
 }

@@ -32,7 +32,7 @@ export class BothStore implements LockStore {
   readonly surveyor: BothSurveyor;
   readonly #stores: Stores;
   /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
-  readonly #twins = new Map<string, string>();
+  readonly #keysOnV3 = new Map<string, string>();
 
   constructor(stores: Stores) {
     this.#stores = stores;
@@ -49,7 +49,7 @@ export class BothStore implements LockStore {
 
   queue(lock: string): QueueStore {
     const { v2, v3 } = this.#stores;
-    return new BothQueue(v2.queue(lock), v3.queue(lock), this.#twins);
+    return new BothQueue(v2.queue(lock), v3.queue(lock), this.#keysOnV3);
   }
 
   /** @throws {TypeError} always: one marker for each store could not be changed in one step */
@@ -66,8 +66,8 @@ export class BothStore implements LockStore {
 
   /** Returns a key on v2 and, if its ticket also has an entry on v3, the key of that entry. */
   keysOf(key: string): readonly string[] {
-    const twin = this.#twins.get(key);
-    return twin === undefined ? [key] : [key, twin];
+    const keyOnV3 = this.#keysOnV3.get(key);
+    return keyOnV3 === undefined ? [key] : [key, keyOnV3];
   }
 }
 
@@ -75,17 +75,17 @@ class BothQueue implements QueueStore {
   readonly path: string;
   readonly #v2: QueueStore;
   readonly #v3: QueueStore;
-  readonly #twins: Map<string, string>;
+  readonly #keysOnV3: Map<string, string>;
 
-  constructor(v2: QueueStore, v3: QueueStore, twins: Map<string, string>) {
+  constructor(v2: QueueStore, v3: QueueStore, keysOnV3: Map<string, string>) {
     this.path = v2.path;
     this.#v2 = v2;
     this.#v3 = v3;
-    this.#twins = twins;
+    this.#keysOnV3 = keysOnV3;
   }
 
   ticket(value: string, options?: TicketOptions): Ticket {
-    return new BothTicket({ v2: this.#v2, v3: this.#v3 }, value, this.#twins, options);
+    return new BothTicket({ v2: this.#v2, v3: this.#v3 }, value, this.#keysOnV3, options);
   }
 
   async read(options?: ReadOptions): Promise<Queue> {

@@ -37,7 +37,10 @@ export class BothSurveyor implements QueueSurveyor {
     return { ...v2, queue: { ...v2.queue, entries: entriesOf({ v2, v3 }) }, surveys: { v2, v3 } };
   }
 
-  /** Resolves to undefined once the merged queue has changed: only a new read shows both queues at the same time. */
+  /**
+   * Resolves to undefined when the merged queue has changed, or when the queue of one store must be read again. Never resolves to the
+   * changes: only a new read shows both queues at the same time.
+   */
   async next(survey: QueueSurvey, { signal, ttls }: SurveyOptions & { readonly signal: Source }): Promise<undefined> {
     let { surveys } = survey as MergedSurvey;
     const before = idsIn(surveys);

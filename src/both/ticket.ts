@@ -49,7 +49,7 @@ export class BothTicket implements Ticket {
   readonly #v2: Ticket;
   readonly #v3: Ticket;
   /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
-  readonly #twins: Map<string, string>;
+  readonly #keysOnV3: Map<string, string>;
   #terms: Terms = { ttl: null, keepAlive: false };
   /** Whether the own entry is in the queue on v2. */
   #isOnV2 = false;
@@ -64,7 +64,7 @@ export class BothTicket implements Ticket {
   /** The ticket of the queue that the last standing was read from. {@link changed} waits there. */
   #waiting: Ticket;
 
-  constructor(queues: Queues, value: string, twins: Map<string, string>, options: TicketOptions = {}) {
+  constructor(queues: Queues, value: string, keysOnV3: Map<string, string>, options: TicketOptions = {}) {
     const { mayExist = false } = options;
     this.#queues = queues;
     this.#v2 = queues.v2.ticket(value, options);
@@ -72,7 +72,7 @@ export class BothTicket implements Ticket {
     this.path = this.#v2.path;
     this.value = value;
     this.#mayBeLeft = mayExist;
-    this.#twins = twins;
+    this.#keysOnV3 = keysOnV3;
     this.#waiting = this.#v2;
   }
 
@@ -209,7 +209,7 @@ export class BothTicket implements Ticket {
       const own = await this.#v3.enter(ttl, { signal, keepAlive, failed: this.#failed });
       this.#failed = 0;
       this.#isOnV3 = own !== undefined;
-      if (own && this.last) this.#twins.set(this.last.key, own.key);
+      if (own && this.last) this.#keysOnV3.set(this.last.key, own.key);
       return this.#isOnV3;
     } catch (error) {
       this.#failed += 1;
@@ -219,7 +219,7 @@ export class BothTicket implements Ticket {
 
   async #leaveV3(options: LeaveOptions): Promise<void> {
     this.#isOnV3 = false;
-    if (this.last) this.#twins.delete(this.last.key);
+    if (this.last) this.#keysOnV3.delete(this.last.key);
     await this.#v3.leave(options);
     this.#mayBeOnV3 = false;
   }

@@ -39,8 +39,8 @@ export const connectionSettings: readonly Setting[] = [
     name: 'api',
     flags: '--api <version>',
     description:
-      'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2). ' +
-      'During a move from v2 to v3, "run", "elect" and "bridge" also accept both: locks are then held in both stores',
+      'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2; of "bridge": v3). ' +
+      'During a move from v2 to v3, "run", "elect" and "bridge" also accept both: locks are then held in both stores. ETCDCTL_API has no effect',
     // Not ETCDCTL_API: it chooses what etcdctl shows, and must not decide where locks are.
     env: ['ETCD_LOCK_API'],
   },
@@ -53,7 +53,8 @@ export const connectionSettings: readonly Setting[] = [
   {
     name: 'discoverySrv',
     flags: '-D, --discovery-srv <domain>',
-    description: 'discover members by the SRV records of _etcd._tcp.<domain>',
+    description:
+      'discover members by the SRV records of _etcd._tcp.<domain>. The variable takes precedence over the variables of --endpoints',
     env: ['ETCDCTL_DISCOVERY_SRV'],
   },
   {

@@ -133,7 +133,7 @@ export class Cluster {
   }
 
   /**
-   * Ends calls under way, waits for pending work, and closes every connection.
+   * Refuses new calls, waits for pending work, then ends the calls that are still under way and closes every connection.
    * @param finish work to do after the pending work, before the connections are closed; gets the deadline of the whole close
    * @throws {EtcdKeysLeft} if keys could not be removed in time; the message names them
    * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0

@@ -46,10 +46,10 @@ export interface PipelinedRequest extends AttemptOptions {
 
 /** Maximum number of simultaneous requests in the lane `call`. */
 const MAX_CALLS = 64;
-/** Milliseconds. Shorter than the timeout for an answer: a member that does not even accept a connection is probably down. */
+/** Milliseconds. Shorter than the default `readTimeout`: a member that does not even accept a connection is probably down. */
 const CONNECT_TIMEOUT = 2000;
 
-/** One member of the cluster. Sends each request once. */
+/** One member of the cluster. Does not retry. Only undici may send a pipelined read again, after its connection was closed. */
 export class Endpoint {
   readonly url: string;
   readonly #settings: HttpSettings;

@@ -10,7 +10,7 @@ export type Pem = string | Buffer | readonly (string | Buffer)[];
 export interface HttpOptions {
   /**
    * The members: `http://host:port`, `https://host:port`, or `host:port`, which means https if a TLS option is given, else http.
-   * A list, or one text with commas between them. Default `http://127.0.0.1:2379`.
+   * A list, or one string, separated by commas. Default `http://127.0.0.1:2379`.
    */
   readonly endpoints?: string | readonly string[];
   /**

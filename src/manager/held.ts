@@ -13,7 +13,10 @@ export interface Held {
   readonly uuid: string;
   /**
    * Greater than the token of every earlier hold of this lock. Let a resource refuse every token lower than the highest it has
-   * seen: then a holder that lost the lock without noticing does no harm. Each shared holder has its own token.
+   * seen: then a holder that lost the lock without noticing does no harm.
+   *
+   * That does not apply among shared holders, nor among holders with a `limit`: they hold the lock at the same time, an earlier hold may
+   * have the greater token, and on etcd v3 tokens may be equal. So do not fence the writes of such holders with one `Fence`.
    *
    * `JSON.stringify` throws for a bigint, so convert the token before you put it into JSON.
    * @example
@@ -29,16 +32,21 @@ export interface Held {
    */
   readonly fencingTokens: FencingTokens;
   /**
-   * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when the client is
-   * closed, after `maxHold` seconds, or TTL − margin after the last successful renewal was sent. A release does not abort it.
+   * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when another cluster
+   * answers, when a renewal fails in a way that retries cannot fix, such as for lack of permissions, when the client is closed,
+   * after `maxHold` seconds, or TTL − margin after the last successful renewal was sent. A release does not abort it.
    * With `api: 'v3'`, a deletion of the entry is normally noticed within a second, for about 150 holds per client.
    */
   readonly signal: AbortSignal;
-  /** Returns the seconds for which the lock is certain to be held, even if no renewal succeeds; 0 once lost or released. */
+  /**
+   * Returns the seconds until the lease ends by the local clock if no renewal succeeds; 0 once this process knows that the lock was
+   * lost or released. Makes no request.
+   */
   expiresIn(): number;
   /**
-   * Throws unless the lock is held. Call it right before work that must not happen without the lock. Also notices a
-   * loss that no timer has reported yet, such as after the process was suspended.
+   * Throws if this process knows that the lock was lost or released. Call it right before work that must not happen without the
+   * lock. Also notices an expiry that no timer has reported yet, such as after the process was suspended. Makes no request, so it
+   * does not notice that the entry was just removed.
    * @throws {EtcdLockLost} when the lock was lost
    * @throws {EtcdLockReleased} when it was released
    */

@@ -115,7 +115,7 @@ export class Hold implements Enclosing {
 
   /**
    * Runs the work of a reentrant request under this hold. The hold does not end before the work has ended.
-   * @throws {RangeError} if this hold is not exclusive, and the request has another mode or limit
+   * @throws {RangeError} if this hold is shared or has a limit, and the request has another mode or limit
    * @throws {EtcdLockLost} if the lock is lost before the work starts or returns
    */
   async join<T>(claim: Claim, work: Work<T>): Promise<T> {

@@ -38,8 +38,9 @@ type NotReentrant = HoldOptions & { readonly reentrant?: never };
 
 /**
  * Acquires locks with an API like Web Locks (`navigator.locks`). Entries are renewed while waiting and while holding. Waits can
- * be cancelled, and each hold has a fencing token. You are notified of a loss before anyone else can get the lock. Shares its
- * queues with python-etcd's locks and with `Lock`.
+ * be cancelled, and each hold has a fencing token. `held.signal` aborts before the lease can expire in etcd, unless the process is
+ * suspended or its event loop is blocked. If another client removes the entry, it aborts only after that. Uses the same queues as `Lock`,
+ * and on etcd v2 as python-etcd's locks.
  *
  * Requests of one process for one lock are served in the order they were made. Exclusive requests enter etcd's queue one at a
  * time, so other processes get the lock between them. This works only among requests of one client, so share the client
@@ -69,7 +70,7 @@ export class LockManager {
    * With `ifAvailable`, the callback gets null if the lock is taken.
    *
    * If the callback throws, the call rejects with the same error, and an error of the lock is attached as `lockError`. If the
-   * key cannot be removed within a second, the removal is retried in the background, without effect on the result. A lost
+   * key cannot be removed in time, the removal is retried in the background, without effect on the result. A lost
    * lock is not acquired again. With `holdAtLeast`, the call resolves as soon as the key has its final TTL. Temporary failures,
    * such as an outage, are retried as by `Lock.acquire`. If the own entry expires or is removed while waiting, the request queues
    * up again at the end, until its `timeout` has passed.
@@ -205,8 +206,8 @@ export class LockManager {
    * Returns the holders and waiters of one lock, in the order they are served. Without a name, returns those of all locks below the
    * client's lock prefix. Reads by quorum. Includes the entries of all clients, python-etcd's too.
    *
-   * Omits requests that wait inside a process and have no entry yet. Without a name, also omits locks with a "_" at the start
-   * of their name or after a "/": etcd v2 hides them.
+   * Omits requests that wait inside a process and have no entry yet. On etcd v2, a query without a name also omits locks with a "_" at
+   * the start of their name or after a "/": etcd hides them.
    * @throws {TypeError | RangeError} for an invalid name, before anything is sent
    */
   async query(name?: string): Promise<LockManagerSnapshot> {
@@ -223,9 +224,10 @@ export class LockManager {
    * has changed since it was read is not removed.
    *
    * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to work until
-   * it notices the loss**: in this package within a third of its TTL, on etcd v3 within a second; with python-etcd never. So stop
-   * the holder first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed waiter of
-   * this package that is still alive queues up again at the end.
+   * it notices the loss**: a `LockManager` at its next renewal, normally within a third of its TTL, and on etcd v3 normally within a
+   * second; on etcd v2 a `Lock` without `keepAlive` only TTL − margin after its last renewal; python-etcd never. So stop
+   * the holder first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed request of a
+   * `LockManager` queues up again at the end, unless it has an `identity`; `Lock.acquire` rejects.
    * @example
    * const removed = await locks.release('nightly-report', { force: true });
    * @throws {EtcdLockHeld} if a selected entry holds the lock and `force` is not set; then nothing is removed
@@ -242,9 +244,10 @@ export class LockManager {
   /**
    * Starts a job that runs once per tick in the cluster: call this with the same name and `every` on each host. A tick is one time of
    * the schedule, such as 10:00. Of all hosts, at most one runs the callback of each tick, while it holds the lock `name`. The hosts'
-   * clocks may differ by up to a day.
+   * clocks must differ by less than a day.
    *
-   * Runs the ticks that become due from now on, until `stop()`; until then it keeps the process alive. Before the callback runs, the
+   * Runs the ticks that become due from now on, until `stop()`, an abort of the `signal`, an error thrown by `report`, or the close of the
+   * client; until then it keeps the process alive. Before the callback runs, the
    * tick is recorded in etcd, in a key of its own that expires. So a tick whose host crashes in the callback is lost, and does not run
    * again: `tick.previous` of the next one says so. A tick that no host could begin is missed, and `tick.missed` of the next one counts
    * it. See docs/once.md.

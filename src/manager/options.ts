@@ -21,7 +21,8 @@ interface Common {
    */
   readonly identity?: string | undefined;
   /**
-   * Seconds for which nobody else gets the lock, counted from when it was acquired, even if the callback ends or throws earlier.
+   * Minimum seconds for which the entry stays in the queue, counted from when the lock was acquired, even if the callback ends or throws
+   * earlier. Until then no other client gets an exclusive lock, unless the lock is lost, or etcd cannot be reached at the release.
    * The release then sets the TTL of the entry to the rest of the time, rounded up to whole seconds, and does not wait: the
    * entry expires even if this process ends. Use it for a short job that several hosts start at about the same time; for a job
    * with a schedule, see `LockManager.once`. A process that crashes in the callback blocks others for its `ttl` only. Default 0.
@@ -65,11 +66,12 @@ const MANAGER_OPTIONS = { ...COMMON_OPTIONS, margin: true } satisfies OptionName
 
 /** Options of one request. Those that a manager also has default to the manager's. */
 export interface HoldOptions extends Common {
-  /** `'exclusive'`: hold the lock alone. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
+  /** `'exclusive'`: hold the lock alone, or with a `limit` together with others that have it. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
   readonly mode?: LockMode | undefined;
   /**
-   * How many may hold the lock at the same time, an integer from 1 to 1000: the lock is then a semaphore. All requests for this lock
-   * must have the same limit. A request without `limit`, python-etcd, and Go's locks hold it alone. Not with `mode: 'shared'`.
+   * How many may hold the lock at the same time, an integer from 1 to 1000: the lock is then a semaphore. All requests for this lock that
+   * have a `limit` must have the same. Requests without one, python-etcd's and Go's locks included, never hold it together with them.
+   * Not with `mode: 'shared'`.
    * Default: none.
    * @example
    * await locks.request('encoder', { limit: 3 }, () => encode(video));

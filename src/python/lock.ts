@@ -96,7 +96,8 @@ export class Lock {
   /**
    * The fencing token: greater than the token of every earlier hold. On etcd v2 it is the number in the key of the own entry; on
    * etcd v3 the revision of the store when the lock was acquired. Send the token with each write, and let the resource refuse every
-   * token lower than the highest it has seen. Then a holder that lost the lock without noticing does no harm.
+   * token lower than the highest it has seen. Then a holder that lost the lock without noticing does no harm. Read it only while the lock
+   * is held.
    * @throws {EtcdValueError} "No sequence present." before the first entry
    */
   get fencingToken(): bigint {
@@ -114,7 +115,8 @@ export class Lock {
   /**
    * Aborts when the present hold is lost; each new hold has a new signal. The reason is an `EtcdLockExpired`, an
    * `EtcdClusterIdChanged`, or the error that makes renewals impossible. Aborts no later than TTL − margin after the last renewal
-   * was sent; without `keepAlive`, after the last `acquire` sent its write. A release does not abort the signal.
+   * was sent; without `keepAlive`, after the last `acquire` sent its write. A release does not abort the signal. Read it after
+   * `acquire`: without an own entry, it is a signal that never aborts.
    */
   get signal(): AbortSignal {
     return this.#lease?.loss.signal ?? new AbortController().signal;
@@ -130,7 +132,7 @@ export class Lock {
    * Retries after a lost connection, a missing leader or a cleared event history: until the timeout, or forever without one.
    * Rejects after three tries if `blocking` is false, or if there is no timeout and the cluster has never answered.
    * @throws {EtcdWatchTimedOut} after `timeout` seconds; names the holder
-   * @throws {EtcdLockExpired} when the own entry expired while waiting
+   * @throws {EtcdLockExpired} when the own entry is lost while waiting: it expired, was removed, or has another value
    * @throws {EtcdClusterIdChanged} when another cluster answers
    * @throws {EtcdLockReleased} when `release` was called before the call ended
    * @throws {EtcdConnectionFailed} when no member answers and no try is left
@@ -183,7 +185,7 @@ export class Lock {
     }
   }
 
-  /** Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false after TTL − margin. */
+  /** Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false, without a request, once TTL − margin has passed since the last renewal. */
   async isAcquired(): Promise<boolean> {
     const lease = this.#lease;
     if (!this.isTaken || !lease) return false;
@@ -194,8 +196,8 @@ export class Lock {
 
   /**
    * Takes over the entry of a process that is gone, by the uuid of its lock. `acquire` then renews the entry, and resolves to
-   * true if it is the first. The entry keeps its key, and so its fencing token: **never take over the entry of a process that may
-   * still be alive**, because both would hold the lock with the same token. If this lock has another entry, that one is removed.
+   * true if it is the first. The entry keeps its key: **never take over the entry of a process that may still be alive**, because both
+   * would hold the lock, on etcd v2 even with the same fencing token. If this lock has another entry, that one is removed.
    * @throws {EtcdValueError} "Inexistent UUID" when no entry has this uuid; nothing is changed then
    * @throws {TypeError | RangeError} for an invalid uuid
    */

@@ -11,6 +11,9 @@ export type Raise = (resource: string, token: bigint) => bigint | Promise<bigint
  * Protects a resource: accepts a write only if its fencing token is not lower than the highest seen. So a holder that was
  * suspended and lost its lock without noticing cannot overwrite newer data (Kleppmann, "How to do distributed locking").
  *
+ * Use it where the resource is written, not in the holders of the lock. The default protects only the writes that pass through this
+ * object; if several processes write, pass `raise`.
+ *
  * Tokens of two etcd clusters cannot be compared: when the cluster changes, delete the stored tokens.
  * @example
  * const fence = new Fence();
@@ -39,7 +42,7 @@ export class Fence {
     const highest = await this.#raise(resource, token);
     if (typeof highest !== 'bigint') throw new TypeError(`raise must resolve to a bigint, got ${show(highest)}`);
     if (token >= highest) return;
-    throw new EtcdStaleToken(`${resource} was already written with token ${highest}, got the lower token ${token}`, {
+    throw new EtcdStaleToken(`${resource} has already accepted token ${highest}, got the lower token ${token}`, {
       token,
       highest,
     });

@@ -33,7 +33,9 @@ export function checkName(what: string, value: unknown, longest: number): assert
  */
 export function checkTtl(what: string, ttl: unknown, orElse = ''): void {
   if (!Number.isInteger(ttl) || (ttl as number) < 1 || (ttl as number) > LONGEST_TTL)
-    throw new RangeError(`${what} must be an integer from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`);
+    throw new RangeError(
+      `${what} must be an integer number of seconds from 1 to ${LONGEST_TTL}${orElse}, got ${show(ttl)}`,
+    );
   warnOfMilliseconds(what, ttl as number);
 }
 

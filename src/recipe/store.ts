@@ -37,7 +37,7 @@ export interface Queue {
 export interface Standing {
   /** The entry to wait for; undefined when the lock is held. */
   readonly behind: Entry | undefined;
-  /** The fencing token, valid if the lock is held: greater than the token of every earlier hold of this lock. */
+  /** The fencing token, valid if the lock is held: greater than the token of every earlier hold that this one excludes. */
   readonly fencingToken: bigint;
   /**
    * The entry that is served first, if known. Only messages need it, so it may be a function that reads it: do not make the wait
@@ -56,8 +56,8 @@ export interface Standing {
 }
 
 /**
- * The fencing tokens of one hold: one for each store of etcd that it uses, so two with `api: 'both'`. Tokens of one store grow with
- * every hold; tokens of different stores cannot be compared.
+ * The fencing tokens of one hold: one for each store of etcd that it uses, so two with `api: 'both'`. In one store, each exclusive hold
+ * has a greater token than all holds before it; tokens of different stores cannot be compared.
  */
 export interface FencingTokens {
   /** The number in the key of the entry on etcd v2. */

@@ -34,7 +34,7 @@ export interface QueuesSurvey extends ReadAt {
   readonly queues: readonly LockQueue[];
 }
 
-/** A change of a queue. `re-created`: an entry was created again under its old key. */
+/** A change of a queue. `re-created`: an entry was created again under its old key. On etcd v3, an expiry is `removed` too. */
 export interface QueueChange {
   readonly how: 'written' | 're-created' | 'removed' | 'expired';
   /** The entries after the change, in the order of the queue. */

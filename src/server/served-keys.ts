@@ -18,7 +18,10 @@ export interface ServedKeys extends Pick<KeysApi, 'clusterId' | 'get' | 'watch'>
   set(key: string, value: string | undefined, options?: Exact<SetOptions>): Promise<Change>;
   createInOrder(dir: string, value: string | undefined, options?: Exact<CreateOptions>): Promise<Append>;
   delete(key: string, options?: Exact<DeleteOptions>): Promise<Change>;
-  /** Yields every event on the key until `signal` aborts. Ignores `timeout`. */
+  /**
+   * Yields events on the key until `signal` aborts. Ignores `timeout`. May end earlier: a bridge reports one event of an entry, and a
+   * bridge to etcd v3 ends when etcd has compacted events.
+   */
   stream(key: string, options?: WatchOptions): AsyncIterable<KeyEvent>;
 }
 

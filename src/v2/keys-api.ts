@@ -93,7 +93,7 @@ export interface Conditions {
 }
 
 export interface SetOptions extends CallOptions, Conditions {
-  /** Seconds, an integer ≥ 0. null removes the expiry; absent sets none. */
+  /** Seconds, an integer ≥ 0. null or absent: never expires, also if the key had a TTL. */
   readonly ttl?: number | null | undefined;
   readonly prevExist?: boolean;
   /** Sets only the TTL: keeps the value and wakes no watcher. Requires a `ttl` and no value. */
@@ -116,7 +116,10 @@ export interface RenewOptions extends CallOptions {
   readonly prevIndex: number;
   /** Seconds, an integer ≥ 1. null removes the expiry. */
   readonly ttl: number | null;
-  /** Maximum seconds of the whole call. After that, it rejects with the failures of all members asked. Default: no limit. */
+  /**
+   * Maximum seconds of the whole call, apart from waits for the rate limit. After that, it rejects with the failures of all members
+   * asked. Default: long enough that each member gets its full time for an answer.
+   */
   readonly timeout?: number | undefined;
 }
 
@@ -141,11 +144,13 @@ export interface WatchOptions extends CallOptions {
 /**
  * The calls of etcd's v2 keys API: a tree of keys with TTLs, one growing index, and events. Locks on etcd v2 are built on it.
  *
- * Calls reject with the classes of `errors.ts`. A call asks each member at most once; further retries are up to the caller.
- * Exception: a hedged call (a read, a renewal, or a removal with `prevIndex`) asks members again while none has answered.
+ * Calls reject with the classes of `errors.ts`. A call asks each member once, apart from retries on a stale connection; further
+ * retries are up to the caller. A hedged call (a read, a renewal, or a removal with `prevIndex`) asks members again while one of its
+ * attempts is still unanswered.
  *
  * A read, a conditional write and a removal may be sent to a second member if the first one gave no clear answer. An append
- * ({@link KeysApi.createInOrder}) and an unconditional {@link KeysApi.set} never are: they reject with `outcomeUnknown`.
+ * ({@link KeysApi.createInOrder}), and a {@link KeysApi.set} without `prevValue` and `prevIndex`, never are: they reject with
+ * `outcomeUnknown`. `prevExist` does not count as a condition here.
  */
 export interface KeysApi {
   /** Directory of the lock queues: an absolute key such as `/_locks`. */

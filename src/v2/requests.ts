@@ -39,7 +39,7 @@ const WATCH = {
 /** Default timeout of a watch, in seconds. Without a timeout, a watch on a half-open connection would never end. */
 export const LONGEST_WAIT = 20;
 
-/** Whether a write or removal is conditional. */
+/** Whether a write or removal has `prevValue` or `prevIndex`. `prevExist` does not count. */
 export const isConditional = ({
   prevValue,
   prevIndex,

@@ -34,7 +34,7 @@ const MOST_LOG_INS = 3;
 
 const NO_TOKEN: Token = { text: undefined };
 
-/** Header that makes a member without a leader refuse a request at once, instead of after 7 s without an answer. */
+/** Header that makes a member that knows of no leader refuse a request at once, instead of after 7 s. */
 const NEEDS_LEADER = ['grpc-metadata-hasleader', 'true'];
 
 /** Options of one call. */
@@ -59,7 +59,10 @@ export interface Member {
   readonly url: string;
   /** Sends a message to a path below the gateway's prefix, such as `/kv/txn`. */
   ask(path: string, message: Json): Promise<Answer>;
-  /** Like `ask`, for messages whose answer has no end. Resolves when the stream has ended; `over` ends it. */
+  /**
+   * Like `ask`, for messages whose answer has no end. Resolves when the member ends the stream. Rejects with the reason of `over` when
+   * that aborts.
+   */
   stream(path: string, messages: readonly Json[], onData: (chunk: Buffer) => void, over: Scope): Promise<void>;
 }
 
@@ -112,7 +115,10 @@ export class V3Client implements LockClient {
     );
   }
 
-  /** Makes one attempt. A token is valid only on one member and for some minutes: logs in again when the token is refused. */
+  /**
+   * Makes one attempt. Caches a token for each member: a member forgets a token that is not used there for some minutes. Logs in
+   * again when the token is refused.
+   */
   async #attempt<T>(one: Attempt, attempt: (member: Member) => Promise<T>): Promise<T> {
     const { endpoint } = one;
     const prefix = this.#prefixes.known(endpoint) ?? (await this.#prefixes.get(one, () => this.#findPrefix(one)));

@@ -81,7 +81,7 @@ export class Fields {
   text(name: string): string {
     const value = this.#value(name, '');
     if (typeof value === 'string') return value;
-    throw this.#wrong(name, 'a text');
+    throw this.#wrong(name, 'a string');
   }
 
   flag(name: string): boolean {
@@ -106,7 +106,7 @@ export class Fields {
   texts(name: string): string[] {
     const value = this.#fields[name] ?? [];
     if (Array.isArray(value) && value.every((text) => typeof text === 'string')) return value;
-    throw this.#wrong(name, 'a list of texts');
+    throw this.#wrong(name, 'a list of strings');
   }
 
   /** Returns the message in this field; undefined if the field is omitted. */

@@ -26,7 +26,7 @@ const OVER = new Error('the watch has shown a change');
 const OUT_OF_RANGE = 11;
 
 /** Seconds to wait for the answer to an append or a grant before the next member is asked. */
-const HEDGE_AFTER = 1;
+const ATTEMPT_TIMEOUT = 1;
 
 export interface AppendOptions extends CallOptions {
   readonly value: string;
@@ -187,7 +187,7 @@ export class LockRequests {
       const all = whole ? entries : undefined;
       return { ...madeOf(answer), own: present, before, existed, replaced: isReplaced, count, all };
     };
-    return this.#client.call('safe', { attemptTimeout: HEDGE_AFTER, ...options }, async (member) => {
+    return this.#client.call('safe', { attemptTimeout: ATTEMPT_TIMEOUT, ...options }, async (member) => {
       const replaced = replacing && (await ask(member, transactions.replacing(replacing, plain), true));
       return replaced ?? ((await ask(member, plain, false)) as Appended);
     });
@@ -277,7 +277,7 @@ export class LockRequests {
   /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once. */
   grant(id: string, ttl: number, options: CallOptions): Promise<{ granted: number; sentAt: number }> {
     let sent = 0;
-    return this.#client.call('safe', { attemptTimeout: HEDGE_AFTER, ...options }, async (member) => {
+    return this.#client.call('safe', { attemptTimeout: ATTEMPT_TIMEOUT, ...options }, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });
@@ -315,7 +315,8 @@ export class LockRequests {
   }
 
   /**
-   * Waits until some of the keys below the path of a queue are deleted. Also resolves if etcd no longer has all events since `from`.
+   * Waits until `count` of the keys `keys`, all below the path of a queue, are deleted. Also resolves if etcd no longer has all events
+   * since `from`.
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
   vacated(path: string, { keys, count, from, ...options }: VacateOptions): Promise<void> {

@@ -9,8 +9,8 @@ export const VERSION: WireRequest = { method: 'GET', path: '/version', query: ''
 
 /**
  * Returns the path prefix of the member's JSON gateway.
- * @throws {EtcdUnusableAnswer} for a server before etcd 3.3: etcd 3.2 treats each condition on a range as true. Two clients
- * could then hold the same lock
+ * @throws {EtcdUnusableAnswer} for a server before etcd 3.3. A renewal of many entries needs nested transactions: etcd 3.2 refuses
+ * them, and etcd 3.1 crashes
  */
 export function gatewayPrefix(answer: WireAnswer): string {
   const { status } = answer;

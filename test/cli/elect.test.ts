@@ -90,7 +90,7 @@ test.each(['v3', 'both'] as const)('elect with --api %s publishes the value ther
 test.each([
   [['x', '--value', 'v'.repeat(1001), '--', 'true'], 64, 'value must have at most 1000 bytes'],
   [['x'.repeat(301), '--value', 'v', '--', 'true'], 64, 'the name of an election with a value must have at most 300'],
-  [['x', '--ttl', '0', '--', 'true'], 64, 'ttl must be an integer from 1'],
+  [['x', '--ttl', '0', '--', 'true'], 64, 'ttl must be an integer number of seconds from 1'],
   [['a//b', '--', 'true'], 64, 'a//b'],
   [['x', '--timeout', '5', '--', 'true'], 64, "unknown option '--timeout'"],
   [['x', '--', 'nosuch-command'], 127, 'command not found: "nosuch-command"'],

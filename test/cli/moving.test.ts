@@ -77,11 +77,11 @@ test('in step 2, doctor --moving says that it has begun', async () => {
   expect(stdout).toMatch(/warn {2}step 2, from both to v3, has begun\. v2 is still used\n/);
 });
 
-test('after step 2, doctor --moving says that nobody uses v2', async () => {
+test('after step 2, doctor --moving says that no lock has an entry on v2', async () => {
   await hold(useLocks('v3'), freshName());
   const { code, stdout } = await doctor();
   expect(code).toBe(0);
-  expect(stdout).toContain('ok    nobody uses v2 at the moment');
+  expect(stdout).toContain('ok    no lock has an entry on v2 at the moment');
 });
 
 test('doctor --moving fails if clients of v2 and of v3 use the same lock', async () => {

@@ -16,13 +16,13 @@ type Bad = readonly [options: object, ErrorClass: typeof RangeError | typeof Typ
 
 /** Invalid options of both managers and requests. */
 const COMMON: readonly Bad[] = [
-  [{ ttl: 0 }, RangeError, 'ttl must be an integer from 1 to 2147483648, got 0'],
+  [{ ttl: 0 }, RangeError, 'ttl must be an integer number of seconds from 1 to 2147483648, got 0'],
   [{ ttl: -5 }, RangeError, 'got -5'],
   [{ ttl: 1.5 }, RangeError, 'got 1.5'],
   [{ ttl: Number.NaN }, RangeError, 'got NaN'],
   [{ ttl: Number.POSITIVE_INFINITY }, RangeError, 'got Infinity'],
   [{ ttl: 2 ** 31 + 1 }, RangeError, 'got 2147483649'],
-  [{ ttl: '60' }, RangeError, 'ttl must be an integer from 1 to 2147483648, got "60"'],
+  [{ ttl: '60' }, RangeError, 'ttl must be an integer number of seconds from 1 to 2147483648, got "60"'],
   [{ ttl: 60n }, RangeError, 'got 60n'],
   // `Lock` accepts null, but a lock that is always renewed needs a TTL.
   [{ ttl: null }, RangeError, 'got null'],

@@ -29,7 +29,7 @@ describe('a fence', () => {
     await fence.accept('row', 20n);
     const error = await rejection(fence.accept('row', 19n), EtcdStaleToken);
     expect(error).toMatchObject({ code: 'ETCD_STALE_TOKEN', token: 19n, highest: 20n });
-    expect(error.message).toBe('row was already written with token 20, got the lower token 19');
+    expect(error.message).toBe('row has already accepted token 20, got the lower token 19');
   });
 
   test('accepts repeated writes of the same holder', async () => {

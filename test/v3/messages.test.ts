@@ -42,12 +42,12 @@ describe('the fields of an answer', () => {
     ['an integer', { a: null }, (fields: Fields) => fields.integer('a')],
     ['an integer greater than 0', {}, (fields: Fields) => fields.positive('a')],
     ['an integer greater than 0', { a: '-1' }, (fields: Fields) => fields.positive('a')],
-    ['a text', { a: 1 }, (fields: Fields) => fields.text('a')],
+    ['a string', { a: 1 }, (fields: Fields) => fields.text('a')],
     ['a boolean', { a: 'true' }, (fields: Fields) => fields.flag('a')],
     ['base64', { a: 'a$==' }, (fields: Fields) => fields.raw('a')],
     ['a list', { a: {} }, (fields: Fields) => fields.list('a')],
     ['a list', { a: null }, (fields: Fields) => fields.list('a')],
-    ['a list of texts', { a: ['a', 1] }, (fields: Fields) => fields.texts('a')],
+    ['a list of strings', { a: ['a', 1] }, (fields: Fields) => fields.texts('a')],
     ['a message', {}, (fields: Fields) => fields.message('a')],
   ])('are refused unless they are %s: %j', (expected, body, read) => {
     expect(() => read(fieldsOf(body))).toThrow(EtcdUnusableAnswer);

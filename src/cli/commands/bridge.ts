@@ -25,6 +25,9 @@ interface Flags {
   readonly json?: boolean;
 }
 
+const ABOUT = `
+The default of --api is v3 here. The only other value is both, for a move from v2 to v3.`;
+
 /** `etcd-v2-lock bridge`: serves locks on etcd v3 to clients of etcd v2 until a signal ends it. */
 export function bridgeCommand(): Command {
   const command = new Command('bridge')
@@ -57,6 +60,7 @@ export function bridgeCommand(): Command {
       ).choices(['changes', 'requests']),
     )
     .option('--json', 'print JSON: one line with the URL and the process ID')
+    .addHelpText('after', ABOUT)
     .action(async (flags: Flags, self: Command) => {
       process.exitCode = await outcome(() => serve(optionsOf(flags, self), flags));
     });

@@ -18,7 +18,7 @@ import { probe as probeV2 } from '../doctor/v2/probe.ts';
 import { findWithoutGateway } from '../doctor/v3/advertised.ts';
 import { probe as probeV3 } from '../doctor/v3/probe.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
-import { explain } from '../help.ts';
+import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, outcome } from '../session.ts';
 import { print, printJson } from '../streams.ts';
 
@@ -36,7 +36,11 @@ With v2 also: the order of key names, and clock differences.
 With v3 also: keys without a lease, and members that advertise a URL without the gateway.
 Reports for information: which APIs each member has, and which locks are in which of the two stores.
 
-Exit code 0 means that locks are safe to use. Exit code 1 means that they are unsafe or impossible.`;
+With v2, doctor creates a test key below /_etcd-v2-lock-doctor and removes it. With v3, it changes nothing.
+
+Exit code 0 means that no failure was found. Read the warnings: one of them can mean that two clients hold a lock at the
+same time. Exit code 1 means that locks are unsafe or impossible. With --moving, exit code 0 does not mean that the next
+step is safe: read the output.`;
 
 /** `etcd-v2-lock doctor`: checks each member on its own, and the cluster as a whole. */
 export function doctorCommand(): Command {
@@ -44,7 +48,7 @@ export function doctorCommand(): Command {
     .description('Check each etcd member and the cluster, and report problems with advice.')
     .option(
       '--ttl <seconds>',
-      'TTL of your locks, to assess clocks and response times (default: the shortest known TTL of an entry, or 30)',
+      'TTL of your locks, to assess clocks and response times (default: on v2 the shortest remaining TTL of an entry, on v3 the shortest TTL of a lease; 30 if there are no entries)',
       number,
     )
     .addOption(
@@ -64,7 +68,7 @@ export function doctorCommand(): Command {
       );
     });
   return explain(command, {
-    endings: ['no', 'unreachable'],
+    endings: ['no', ...ASKING],
     meanings: { no: 'failure found' },
     examples: [
       ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'check a cluster of three members'],

@@ -13,12 +13,13 @@ Select the entry with --uuid or --key, as shown by "inspect". "release" prints i
 changed in between. On etcd v3, the last part of a key is not a number but a random id.
 
 An entry that holds the lock is removed only with --force. The next waiter then gets the lock at once, but the removed
-holder continues to work until it notices the loss. Clients of this package notice it at their next renewal, within a
-third of the TTL, and on etcd v3 usually within a second; python-etcd never does. Stop the holder first. Otherwise the removed holder and the next one work at
-the same time, unless a fencing token stops the removed one.
+holder continues to work until it notices the loss. A client of this package notices it at its next renewal, usually
+within a third of the TTL; on etcd v3 usually within a second. python-etcd, Go's Mutex and "etcdctl lock" never notice it.
+Stop the holder first. Otherwise the removed holder and the next one work at the same time, unless a fencing token stops
+the removed one.
 
-A removed waiter that is still alive queues up again at the end of the queue. To end its wait, stop its process.
-A waiter with an identity, and a waiting Lock object of this package, do not queue up again: they fail.
+To end the wait of a waiter, stop its process. A removed waiter of a LockManager, such as "run", queues up again at the
+end, unless it has an identity. A Lock and python-etcd's waiters fail.
 
 ${ABOUT_PYTHON_ETCD}
 
@@ -87,7 +88,8 @@ function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
   const next = successors.length > 0 ? `the lock passes to ${successors.join(', ')} at once` : rest;
   return (
     `${entry.key} holds ${name}. After its removal, ${next}. ${ownerOf(entry)} continues to work until it notices ` +
-    'the loss (this package: within a third of the TTL; python-etcd: never). ' +
+    'the loss (this package: usually within a third of the TTL, on etcd v3 within a second; ' +
+    "python-etcd, Go's Mutex and etcdctl lock: never). " +
     'The removed holder and the next one may work at the same time, unless a fencing token stops the removed one.'
   );
 }

@@ -20,6 +20,9 @@ ${aboutColumns(eventColumns)}
 
 ${ABOUT_PYTHON_ETCD}
 
+etcd v3 reports an expired entry as deleted. So on etcd v3, watch prints "released" or "left" for it, never "expired". With
+--json, the event "cluster-changed" has the ID of the new cluster and no entry. The queue of the new cluster follows.
+
 Events:
   queued      the entry was added to the queue
   acquired    the entry now holds the lock

@@ -92,7 +92,11 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
       `step 2, from both to v3, ${v3.length > 0 ? 'has begun' : 'is safe if no client of kind v2 is left'}. v2 is still used`,
       'an idle client has no entry: also check in your process manager that all processes were restarted',
     );
-  return finding('ok', 'moving', 'nobody uses v2 at the moment. You can switch it off when no idle client needs it');
+  return finding(
+    'ok',
+    'moving',
+    'no lock has an entry on v2 at the moment. You can switch v2 off when no idle client needs it',
+  );
 }
 
 const listOf = (clients: readonly Client[]): string =>

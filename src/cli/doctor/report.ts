@@ -27,7 +27,9 @@ function summary(findings: readonly Finding[]): Line {
   const suffix = warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`;
   if (!hasNoFailure(findings))
     return [styled('red', `Locks are unsafe or impossible: ${counted(count('fail'), 'failure')}${suffix}.`)];
-  return [styled(warnings === 0 ? 'green' : 'yellow', `Locks are safe to use${suffix}.`)];
+  return warnings === 0
+    ? [styled('green', 'Locks are safe to use.')]
+    : [styled('yellow', `No failure found${suffix}.`)];
 }
 
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -26,10 +26,11 @@ export interface JobEnding {
 }
 
 /**
- * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: SIGTERM when a sixth of the TTL
- * is left on the lease, and SIGKILL when a thirtieth is left. If the entry is gone, someone else may already hold the lock, and
- * the job gets SIGKILL at once. When `maxHold` has passed, the job gets SIGTERM. It may then run for the time left on the lease at
- * that moment, minus a thirtieth of the TTL. After that, it gets SIGKILL.
+ * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: all its processes get SIGTERM when a
+ * sixth of the TTL is left on the lease, and SIGKILL when a thirtieth is left. The lease ends a margin of TTL/10 before the TTL has
+ * passed, so 4/15 and then 2/15 of the TTL is left. If the entry is gone, someone else may already hold the lock, and the job gets
+ * SIGKILL at once. When `maxHold` has passed, the job gets SIGTERM. It may then run for the time left on the lease at that moment,
+ * minus a thirtieth of the TTL. After that, it gets SIGKILL.
  */
 export async function guard(job: Job, held: Held, { ttl, maxHold }: GuardLimits): Promise<JobEnding> {
   const ended = new AbortController();

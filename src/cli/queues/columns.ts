@@ -83,7 +83,12 @@ export const entryColumns: readonly Column<EntryRow>[] = [
     cell: ({ entry }) => entry.label ?? '-',
     yields: 4,
   },
-  { heading: 'UUID', about: 'uuid of the entry', cell: ({ entry }) => entry.uuid || '(no value)', yields: 3 },
+  {
+    heading: 'UUID',
+    about: 'uuid of the entry; "(no value)" for an entry of Go or Java',
+    cell: ({ entry }) => entry.uuid || '(no value)',
+    yields: 3,
+  },
   { ...TTL, cell: ({ entry }) => ttlCell(entry.ttl) },
   { ...CHANGES_AGO, cell: ({ entry, index }) => changesCell(entry, index), yields: 1 },
   { heading: 'KEY', about: 'etcd key of the entry', cell: ({ entry }) => entry.key, yields: 2, keeps: 'end' },
@@ -115,7 +120,8 @@ export const eventColumns: readonly Column<EventRow>[] = [
   { ...MODE, cell: ({ entry }) => claimText(entry), yields: 2 },
   {
     heading: 'CLIENT',
-    about: 'identity and label of the client that added the entry, if it has them, and uuid',
+    about:
+      'identity and label of the client that added the entry, if it has them, and uuid; "(no value)" for an entry of Go or Java',
     cell: ({ entry }) => fullOwnerOf(entry),
     yields: 4,
   },

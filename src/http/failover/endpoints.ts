@@ -1,5 +1,6 @@
 import { resolveSrv } from 'node:dns/promises';
 import { orAborted } from '../../cancellation.ts';
+import { errorText } from '../../error-text.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import { Endpoint } from '../endpoint.ts';
 import type { HttpSettings } from '../options.ts';
@@ -61,7 +62,7 @@ export async function discover(
 ): Promise<readonly string[]> {
   const name = `_etcd._tcp.${domain}`;
   const records = await resolve(name).catch((error) => {
-    throw new EtcdConnectionFailed(`SRV lookup of ${name} failed`, { cause: error });
+    throw new EtcdConnectionFailed(`SRV lookup of ${name} failed: ${errorText(error)}`, { cause: error });
   });
   if (records.length === 0) throw new EtcdConnectionFailed(`SRV lookup of ${name} found no records`);
   records.sort((a, b) => a.priority - b.priority || b.weight - a.weight);

@@ -65,8 +65,8 @@ export class Election {
    * between two leaders if the queue was empty, and while requests with `mode: 'shared'` or a `limit` have the lock. Waits for changes by a watch
    * or a long poll.
    *
-   * Continues after an outage, then with the current leader. A leader of a short term may be missed in an outage, and with
-   * `api: 'both'`. A slow loop gets later leaders late, but in order.
+   * Continues after an outage, then with the current leader. A leader of a short term may be missed whenever the queue is read again: after
+   * an outage or a long silence, if the loop is so slow that etcd no longer has the changes, and with `api: 'both'`.
    *
    * The leader may have changed since the read. So act as the leader only while you hold a `Term`, never because `own` is true here.
    * @example

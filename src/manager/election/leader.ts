@@ -15,10 +15,10 @@ export interface Leader {
   readonly label: string | undefined;
   /** The leader's `identity` option; undefined if it has none. */
   readonly identity: string | undefined;
-  /** Key of the leader's entry. Differs for each term. */
+  /** Key of the leader's entry. For candidates of this package, differs for each term. */
   readonly key: string;
   /**
-   * Identifies the term: the same as the `uuid` of the leader's `Term`. Empty for the locks of Go and Java. For Go's `Election`, the
+   * Identifies the term of a candidate of this package: the same as the `uuid` of the leader's `Term`. Empty for the locks of Go and Java. For Go's `Election`, the
    * value of the leader.
    */
   readonly uuid: string;

@@ -53,7 +53,7 @@ const LONGEST_NAME = 300;
 export interface Candidacy {
   readonly name: string;
   readonly value: string | undefined;
-  /** The request for the lock, which waits without a limit. */
+  /** The request for the lock, which has no timeout. */
   readonly request: CheckedRequest;
 }
 

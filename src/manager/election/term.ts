@@ -8,7 +8,7 @@ export interface Term extends Held {
   /**
    * Ends the term: removes the entry, so that the next candidate leads. Resolves to true if this process led until this call, to
    * false if it had lost the leadership before. Never rejects. If the key cannot be removed within a second, the removal is
-   * retried in the background. {@link Held.signal} does not abort.
+   * retried in the background. Does not abort {@link Held.signal}.
    */
   resign(): Promise<boolean>;
 }

@@ -1,6 +1,6 @@
 /** A job that runs once per tick in the cluster, as `LockManager.once` returns it. */
 export interface OnceJob {
-  /** Begins no further tick on this host. A callback under way continues. */
+  /** Begins no further tick, except one whose record is being written at the moment. A callback under way continues. */
   stop(): void;
   /**
    * Resolves when no further tick begins on this host and its callback has ended: after `stop()`, when the option `signal` aborts, or

@@ -30,7 +30,7 @@ export interface OptionNamesOfSchedule {
 
 const OPTIONS: OptionNamesOfSchedule = { every: 'every', timeZone: 'timeZone' };
 
-/** In a cron expression it means the time at which the schedule was created, which differs between hosts. */
+/** In a cron expression, "?" means the time at which the schedule was created, which differs between hosts. */
 const START_TIME = '?';
 
 /**
@@ -64,7 +64,7 @@ const intervals = (length: number): Schedule => ({
 function cronSchedule(text: string, every: string, timeZone: unknown, names: OptionNamesOfSchedule): Schedule {
   if (!CRON.test(text) || text.includes(START_TIME))
     throw new RangeError(
-      `${names.every} must be an interval such as "30s", "15m", "1h" or "1d", or a cron expression of five fields, got ${show(every)}`,
+      `${names.every} must be an interval such as "30s", "15m", "1h" or "1d", a cron expression of five fields without "?", or a nickname such as "@daily", got ${show(every)}`,
     );
   const cron = parsed(text, every, checkTimeZone(timeZone, names), names);
   const next = (time: number): number => {

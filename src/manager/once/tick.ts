@@ -6,7 +6,8 @@ export interface RecordedTick {
   readonly by: string | undefined;
   /**
    * `ran`: the callback returned. `failed`: it threw, or lost its lock. `begun`: no end was recorded. In {@link Tick.previous} that
-   * means that the process has ended in the callback, or could not reach etcd at its end.
+   * means that the process has ended, could not record the end, or wrote the record too late to run the callback; or the callback lost
+   * its lock and still runs.
    */
   readonly state: 'begun' | 'ran' | 'failed';
 }
@@ -25,17 +26,17 @@ export interface Tick {
 }
 
 /**
- * What became of a tick on this host:
+ * The outcome of a tick for one job:
  * - `ran`: its callback ran here, and returned
  * - `failed`: it was begun here, but the callback threw, or the lock was lost
- * - `taken`: a host has already begun this tick or a later one. It may be this host, in another process.
- * - `skipped`: this host could not begin it, for example because somebody held the lock until the next tick was due
+ * - `taken`: this tick or a later one has already been begun, by another job on any host
+ * - `skipped`: the job could not begin it, for example because somebody held the lock until the next tick was due
  */
 export type TickOutcome = 'ran' | 'failed' | 'taken' | 'skipped';
 
 /** The outcome of a tick on this host, as the option `report` gets it. */
 export interface TickReport {
-  /** What became of the tick. */
+  /** How it ended. */
   readonly outcome: TickOutcome;
   /** When the tick was due. */
   readonly at: Date;

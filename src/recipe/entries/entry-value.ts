@@ -1,6 +1,9 @@
 import { clientValue } from './bridged-value.ts';
 
-/** How a lock is held: alone, or beside others that share it. */
+/**
+ * How a lock is held. `'exclusive'`: alone, or with a `limit` together with others that have the same limit. `'shared'`: together with all
+ * other shared holders.
+ */
 export type LockMode = 'exclusive' | 'shared';
 
 /** With which other entries an entry may hold the lock. */

@@ -1,5 +1,7 @@
-/** Numbers of leases that the bridge has created and ended so far. A lease that was not ended is in use, or has expired. */
+/** Numbers of leases since the bridge was started. */
 export interface LeaseCounts {
+  /** Leases that this bridge has created. */
   granted: number;
+  /** Leases that this bridge has begun to revoke, including those that other bridges have created. */
   ended: number;
 }

@@ -68,7 +68,7 @@ export class Metrics {
       ...family('connections', 'gauge', 'Connections of clients.', gauges.connections),
       ...family('etcd_reachable', 'gauge', '1 if etcd has answered the last request.', Number(gauges.isReachable)),
       ...family('leases_granted_total', 'counter', 'Leases created for entries.', gauges.leases.granted),
-      ...family('leases_ended_total', 'counter', 'Leases ended before they expired.', gauges.leases.ended),
+      ...family('leases_ended_total', 'counter', 'Leases that the bridge has begun to revoke.', gauges.leases.ended),
       '',
     ].join('\n');
   }

@@ -6,8 +6,8 @@ import type { Served } from '../front/front.ts';
 export interface BridgeRecord {
   /**
    * `listening`: the bridge accepts connections. `etcd reachable`: etcd answers, for the first time or again. `etcd unreachable`:
-   * no member answers. `request`: a request was answered, or its client has hung up. `stopping`: polls end, and no connections are
-   * accepted any more. `stopped`: all connections are closed.
+   * no member could serve the last request or health check. `request`: a request was answered, or its client has hung up. `stopping`:
+   * polls end, and no connections are accepted any more. `stopped`: all connections are closed.
    */
   readonly event: 'listening' | 'etcd reachable' | 'etcd unreachable' | 'request' | 'stopping' | 'stopped';
   /** Of `listening`: the URL for clients. */

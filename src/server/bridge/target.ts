@@ -37,4 +37,4 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
 }
 
 /** Returns the error for a request that no lock needs. Code 107 is etcd's only code for a write that is never permitted. */
-export const refused = (why: string): Error => etcdError(107, `${why}: the bridge to etcd v3 serves only locks`, 0);
+export const refused = (why: string): Error => etcdError(107, `${why}: a bridge serves only locks`, 0);

@@ -17,12 +17,12 @@ export const actionOf = (options: Exact<SetOptions>): string => {
 
 /**
  * Returns a TTL in seconds; null if there is none.
- * @throws {EtcdValueError} if etcd v3 does not allow the TTL
+ * @throws {EtcdValueError} if the bridge does not allow the TTL
  */
 export function secondsOf(ttl: number | bigint | null | undefined): number | null {
   if (ttl === undefined || ttl === null) return null;
   if (ttl >= 1 && ttl <= LONGEST_TTL) return Number(ttl);
-  throw etcdError(202, `TTL must be from 1 to ${LONGEST_TTL} seconds on etcd v3, got ${ttl}`, 0);
+  throw etcdError(202, `TTL must be from 1 to ${LONGEST_TTL} seconds on a bridge, got ${ttl}`, 0);
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Refuses requests that a browser sends for a web page. A page can send a form to any address that its browser can reach,
- * and this server has no passwords. Other clients do not send the headers that identify a page.
+ * Refuses requests that a browser sends for a web page. A page can send a form to any address that its browser can reach, and
+ * requests without a password have the server's own rights. Other clients do not send the headers that identify a page.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
@@ -20,7 +20,7 @@ export function refusalOf(headers: IncomingHttpHeaders, ownHosts: readonly strin
   const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;
   // DNS rebinding: a page's own host name resolves to this machine, so that the page has the same origin as the server.
   if (!isAllowed(nameIn(host), ownHosts))
-    return `host ${show(host)} is not allowed; use an IP address, localhost or the host that the server was started with`;
+    return `host ${show(host)} is not allowed; use an IP address, localhost, or a host name that the server knows`;
   if (origin !== undefined && origin.replace(/^https?:\/\//, '') !== host.toLowerCase())
     return `web pages may not use this server, but the request has the origin ${show(origin)}`;
   if (!OWN_SITES.includes(`${site}`))

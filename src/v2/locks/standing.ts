@@ -18,8 +18,8 @@ export interface TicketHooks {
   fresh(): Promise<V2Queue | undefined>;
   /** Writes the own entry again, with an event for those who watch it. Resolves to undefined if that has failed, for now. */
   announce(signal: Source | undefined): Promise<V2OwnEntry | undefined>;
-  /** Removes all other entries with the own value from the queue. */
-  removeLeftovers(queue: V2Queue, signal: Source | undefined): Promise<void>;
+  /** Removes extra keys from the queue: all other entries with the own value. */
+  removeExtras(queue: V2Queue, signal: Source | undefined): Promise<void>;
 }
 
 /** Reads where the entry of one ticket stands in its queue. Decides which reads are by quorum, and which answers are stale. */
@@ -81,9 +81,9 @@ export class Standings {
   }
 
   /**
-   * Waits until the own entry may hold the lock, or until it is known better when it may. If only one of several entries must be gone,
-   * watches all of them. If more must be gone, watches the nearest: its client writes it again once it holds the lock, and then one
-   * fewer must be gone.
+   * Waits until the queue must be read again: the own entry may then hold the lock, or wait for fewer entries. If only one of several
+   * entries must be gone, watches all of them. If more must be gone, watches the nearest: its client writes it again once it holds
+   * the lock, and then one fewer must be gone.
    */
   #vacated({ key }: Entry, signal: Source | undefined): Promise<WakeUp> {
     const { among = [], count = 1 } = this.#obstacle ?? {};
@@ -99,7 +99,10 @@ export class Standings {
     this.#cause = 'failure';
   }
 
-  /** Wakes the waiter right behind the own entry, which holds the lock now. Only a waiter with a limit needs that. */
+  /**
+   * Writes the own entry again once it holds the lock, so that waiters behind it get an event. Does so only once, and only if the own
+   * entry and a later one have a limit.
+   */
   async #announce(
     entries: readonly V2Entry[],
     own: V2OwnEntry,
@@ -120,7 +123,7 @@ export class Standings {
     const fresh = await (signal ? orAborted(this.#ticket.fresh(), signal) : this.#ticket.fresh());
     const attemptTimeout = hedgeReadAfter(this.#ticket.own().granted, this.#cause);
     const queue = fresh ?? (await readQueue(this.#keys, this.#ticket.path, { quorum, signal, attemptTimeout }));
-    await this.#ticket.removeLeftovers(queue, signal);
+    await this.#ticket.removeExtras(queue, signal);
     return queue;
   }
 }

@@ -72,7 +72,7 @@ export class V2Surveyor implements Surveyor {
       throw error;
     }
     if (now() - startedAt >= LONGEST_WAIT * 1000) return undefined;
-    throw new EtcdConnectionFailed('the long poll ended without an event');
+    throw new EtcdConnectionFailed(`the long poll of ${survey.queue.path} ended without an event`);
   }
 
   async remove({ key, value, modifiedIndex }: V2Entry & ParsedEntry): Promise<Removal> {

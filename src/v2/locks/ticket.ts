@@ -44,11 +44,13 @@ const TOO_LATE = new Error('the announcement was not answered in time');
 const unsettled = new Map<string, V2Ticket>();
 
 /**
- * A {@link Ticket} on etcd v2. It has at most one entry, finds that entry by its value, and leaves no key behind.
+ * A {@link Ticket} on etcd v2. It has at most one entry, finds that entry by its value, and leaves no key behind, with the exception
+ * below.
  *
  * An append whose answer is lost may be committed at any later time. So the ticket counts each such append until its key has been
  * seen. It reads the queue before the next append, and removes extra keys with its value after each listing. Once the entry has
- * been given up, background reads do the same. An entry that is left to expire stays the own one, so they do not remove it.
+ * been given up, background reads do the same for {@link SEARCH_APPEND_FOR}, or until the client is closed. A key that appears later
+ * stays until its TTL has passed. An entry that is left to expire stays the own one, so these reads do not remove it.
  */
 export class V2Ticket implements Ticket {
   readonly path: string;
@@ -111,7 +113,7 @@ export class V2Ticket implements Ticket {
       own: () => this.#own(),
       fresh: () => this.#takeFresh(),
       announce: (ending) => this.#announce(ending),
-      removeLeftovers: (queue, ending) => this.#removeLeftovers(queue, { signal: ending }),
+      removeExtras: (queue, ending) => this.#removeExtras(queue, { signal: ending }),
     });
     if (latest) this.#standings.doubt();
     return this.#standings.read(signal);
@@ -186,7 +188,7 @@ export class V2Ticket implements Ticket {
   }
 
   /** Removes extra keys with the own value: of appends with an unknown outcome, or of an append that a proxy sent twice. */
-  async #removeLeftovers({ entries }: V2Queue, options: CallOptions): Promise<void> {
+  async #removeExtras({ entries }: V2Queue, options: CallOptions): Promise<void> {
     for (const entry of entries)
       if (entry.value === this.value && entry.key !== this.#entry?.key) await this.#removeExtra(entry, options);
   }
@@ -274,7 +276,7 @@ export class V2Ticket implements Ticket {
       this.#toRemove = this.#toRemove.filter((other) => other !== entry);
     }
     if (this.#unclear.any)
-      await this.#removeLeftovers(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
+      await this.#removeExtras(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
   }
 
   /** Sets the TTL of the own entry to the whole seconds left. A lost entry is not created again. */

@@ -9,7 +9,7 @@ export type Cause =
   | 'event'
   /** No event on the entry ahead for so long that the member may be down or stale. */
   | 'silence'
-  /** The wait failed. */
+  /** The wait failed, the last read was stale, or the caller asks for the latest state. */
   | 'failure';
 
 /** Number of members that a read tries within one poll cap: in a cluster of three, a single working member is among them. */

@@ -6,7 +6,10 @@ import { REMOVE_EVERY } from './timing.ts';
 
 const debug = createDebug('lease');
 
-/** Revokes a lease, which removes its entries. Retries until that succeeds or the deadline has passed. Never rejects. */
+/**
+ * Revokes a lease, which removes its entries. Retries until that succeeds, the deadline has passed, or the client is closed. Never
+ * rejects.
+ */
 export async function endLease(client: V3Client, id: string, until: Deadline): Promise<void> {
   const { pending, requests, destroyed } = client;
   let isDone = false;

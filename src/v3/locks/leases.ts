@@ -136,8 +136,9 @@ export class EtcdLease {
   }
 
   /**
-   * Renews the lease and reads its entries. Tickets that call this at the same time share one renewal. Sends no request if the last
-   * renewal has read the tenant's entry and is newer than `since`: resolves to that renewal.
+   * Renews the lease and reads its entries. Tickets that call this at the same time share one renewal: the timeout of the first of
+   * them applies. Sends no request if the last renewal has read the tenant's entry and is newer than `since`: resolves to that
+   * renewal.
    * @param since the `sentAt` of the last renewal that the caller knows. Default: ignore the last renewal
    * @throws {NotFound} if the lease is gone
    */
@@ -161,7 +162,7 @@ export class EtcdLease {
   }
 
   /**
-   * Revokes the lease in the background. Retries until that succeeds or the lease has expired.
+   * Revokes the lease in the background. Retries until that succeeds, the lease has expired, or the client is closed.
    * @param matters whether a late request may still create an entry with this lease. Closing the client then waits for this work,
    * and reports the lease if it was not revoked
    */

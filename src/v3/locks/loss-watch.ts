@@ -7,8 +7,8 @@ import { WATCH_HOLDS_AFTER } from './timing.ts';
 const MAX_STREAMS = 4;
 
 /**
- * Watches the held entries of one client, so that the deletion of one is noticed at once. Each key is watched by itself: a watch of
- * the prefix would report the deletions of all clients.
+ * Watches the held entries of one client, so that the deletion of one is noticed before its next renewal. Watches as many entries as
+ * the streams have room for. Each key is watched by itself: a watch of the prefix would report the deletions of all clients.
  */
 export class LossWatch {
   readonly #client: V3Client;

@@ -14,8 +14,9 @@ interface V3Marker extends Marker {
 }
 
 /**
- * A {@link MarkerStore} on etcd v3. The marker has a lease of its own, which outlives the client. Each write renews that lease, so
- * that a process that is killed leaves no lease without a key. A longer TTL needs another lease; then the old one is revoked.
+ * A {@link MarkerStore} on etcd v3. The marker has a lease of its own, which outlives the client. Each write renews that lease. Only
+ * the first write, or one with a longer TTL, creates a lease; the old one is then revoked. A process killed right after that leaves a
+ * lease without a key until its TTL has passed.
  */
 export class V3MarkerStore implements MarkerStore {
   readonly key: string;

@@ -84,6 +84,7 @@ class V3QueueStore implements QueueStore {
     return queueOf(ttls ? await requests.withTtls(entries, { signal }) : entries);
   }
 
+  /** Also compares the rank: a key that was re-created with the same value stays. */
   async evict({ key, value, rank }: Entry, { signal }: StoreCall): Promise<void> {
     await this.#client.requests.remove(key, { value, rank }, { signal });
   }

@@ -24,7 +24,10 @@ export const longestSilence = (ttl: number | null): Seconds => pollCap(ttl) - ME
 /** Maximum time to read the holder, for messages. Also the time that each member has for it. */
 export const HOLDER_WITHIN: Seconds = 1;
 
-/** Time until a renewal is also sent to another member. A member that lost its leader answers after seven seconds. */
+/**
+ * Time until a renewal is also sent to another member. A follower that does not know yet that its leader hangs answers only after
+ * 7 s.
+ */
 export const hedgeRenewalAfter = (ttl: number): Seconds => Math.min(ttl / 12, 1);
 
 /** Time until a removal is also sent to another member. Short, because waiters may wait for the removal. */

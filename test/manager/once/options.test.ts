@@ -27,7 +27,7 @@ describe.each(['v2', 'v3'] as const)('with api %s, once() throws at once', (api)
     ['an interval that is none', { every: 'hourly' }, 'got "hourly"'],
     ['an unknown time zone', { every: '@daily', timeZone: 'Mars' }, 'got "Mars"'],
     ['a time zone of an interval', { every, timeZone: 'UTC' }, 'timeZone is for a cron expression, got "UTC"'],
-    ['a bad ttl', { every, ttl: 0 }, 'ttl must be an integer from 1 to 2147483648, got 0'],
+    ['a bad ttl', { every, ttl: 0 }, 'ttl must be an integer number of seconds from 1 to 2147483648, got 0'],
     ['a bad maxHold', { every, maxHold: -1 }, 'maxHold must be a number of seconds ≥ 0, got -1'],
     ['a bad label', { every, label: 7 as never }, 'label must be a string, got 7'],
     ['a bad identity', { every, identity: '' }, 'identity must not be empty, got ""'],

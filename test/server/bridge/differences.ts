@@ -31,7 +31,7 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     etcd: "A key that has expired is created again by python-etcd's renewal.",
     bridge:
-      'The renewal fails with code 100. The entry is not created again, so that two holders cannot both believe in it.',
+      'The renewal fails with code 100. The entry is not created again, so two clients cannot hold the lock at the same time.',
   },
   {
     etcd: 'The same value can be appended twice.',

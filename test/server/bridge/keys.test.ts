@@ -298,7 +298,7 @@ test('what no lock needs is refused, and nothing is done', async () => {
   for (const call of refused) {
     const error = await rejection(call());
     expect(error, String(call)).toBeInstanceOf(EtcdRootReadOnly);
-    expect(error).toHaveProperty('message', expect.stringContaining('the bridge to etcd v3 serves only locks'));
+    expect(error).toHaveProperty('message', expect.stringContaining('a bridge serves only locks'));
   }
   expect(await rejection(keys.createInOrder(dir, 'x', { ttl: 0 }))).toBeInstanceOf(EtcdValueError);
   expect(await rejection(keys.delete(dir, { recursive: true }))).toBeInstanceOf(EtcdDirNotEmpty);

@@ -499,7 +499,7 @@ export function election(test: ManagerTest): void {
         'value must have at most 1000 bytes when percent-encoded, got 1001: "xxx',
       ],
       ['a value that is too long when encoded', { value: '%'.repeat(334) }, RangeError, 'got 1002: "%%%'],
-      ['a TTL of 0', { ttl: 0 }, RangeError, 'ttl must be an integer from 1 to 2147483648, got 0'],
+      ['a TTL of 0', { ttl: 0 }, RangeError, 'ttl must be an integer number of seconds from 1 to 2147483648, got 0'],
       ['an empty identity', { identity: '' }, RangeError, 'identity must not be empty, got ""'],
       ['a label that is a number', { label: 5 }, TypeError, 'label must be a string, got 5'],
       ['an option of requests', { timeout: 5 }, TypeError, 'unknown option "timeout"'],

@@ -46,7 +46,7 @@ function withoutV2(
       'fail',
       'v2',
       'no v2 API: etcd 3.6 removed it',
-      'use --api v3, or etcd 3.5 started with --enable-v2 if python-etcd uses these locks',
+      'use --api v3, with a bridge if python-etcd uses these locks; or use etcd 3.5 started with --enable-v2',
     );
   if (absent && major === 3 && minor >= 4)
     return finding('fail', 'v2', 'the v2 API is disabled', 'start etcd with --enable-v2');
@@ -62,7 +62,7 @@ function withoutV3(
 ): Finding {
   const [major, minor] = numbersOf(version);
   if (version && (major < 3 || (major === 3 && minor < 3)))
-    return finding('fail', 'v3', message, 'upgrade all members to etcd 3.4 or later');
+    return finding('fail', 'v3', message, 'upgrade all members to etcd 3.3 or later');
   if (!absent) return finding(level, 'v3', `no v3 gateway: ${message}`, CHECK_SERVER);
   const advice =
     'start etcd with --enable-grpc-gateway; if it was started with --listen-client-http-urls, use one of these URLs';

@@ -109,7 +109,7 @@ function outOfOrder(key: string, finding: MakeFinding): Finding {
   const text =
     `key names such as ${key} have no leading zeros, as in etcd before 2.2, so they do not sort in the order of creation: ` +
     'python-etcd may give the lock to the wrong waiter, and this package refuses to lock';
-  return finding('fail', 'names', text, 'upgrade to etcd 2.3 or later');
+  return finding('fail', 'names', text, 'upgrade to etcd 2.2 or later');
 }
 
 const milliseconds = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;

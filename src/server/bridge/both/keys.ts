@@ -35,8 +35,8 @@ import { BothQueues } from './queues.ts';
 const RENEWED_WITHIN = 1;
 
 /**
- * Locks that clients of etcd v2 hold on both v2 and v3: see {@link BothQueues}. Entries and indexes are those of v2. While the
- * first client on v2 waits for others on v3, its queue shows an extra first entry: see {@link turnIn}. Keeps no state.
+ * Locks that clients of etcd v2 hold on both v2 and v3: see {@link BothQueues}. Entries and indexes are those of v2. While an entry
+ * that holds the lock on v2 waits for others on v3, its queue shows an extra entry before it: see {@link turnIn}. Keeps no state.
  */
 export class BothKeys implements ServedKeys {
   readonly #v2: V2Client;
@@ -110,7 +110,7 @@ export class BothKeys implements ServedKeys {
       const own = clientNode(node);
       compare(comparable(own), options, index);
       const prevIndex = options.prevIndex === undefined ? undefined : node.modifiedIndex;
-      // First remove the twin: otherwise the next client on v2 would still find it on v3, and wait. But a removal with a condition
+      // First remove the twin: otherwise the next client on v2 would still find it on v3, and wait. But a removal with `prevIndex`
       // may fail, and the entry then still needs its twin.
       if (prevIndex === undefined) await this.#queues.removeTwin(key);
       const change = await this.#v2.delete(key, { prevIndex });

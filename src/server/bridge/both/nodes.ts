@@ -34,9 +34,9 @@ export function clientEvent({ node, prevNode, ...rest }: KeyEvent): KeyEvent {
 }
 
 /**
- * Returns an extra entry for the queue on v2, which stands for the entry on v3 that blocks the first client on v2. If several readers
- * are first on v2, the extra entry comes right before the first of them that is blocked: those before it hold the lock. Returns
- * undefined if nobody is blocked.
+ * Returns an extra entry for the queue on v2; undefined if none of the entries that hold the lock on v2 is blocked on v3. The extra
+ * entry stands for the entry on v3 that blocks the first blocked one of them, and comes right before that one. Those before it hold
+ * the lock.
  */
 export function turnIn(path: string, { snapshot: { index }, blocker, before }: Settled): Node | undefined {
   if (!blocker) return undefined;

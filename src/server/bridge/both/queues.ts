@@ -21,23 +21,28 @@ const LONGER = 2;
 export interface Settled {
   /** The queue on v2. */
   readonly snapshot: Snapshot;
-  /** The entry on v3 that blocks the first client on v2, or the first of several readers there that is blocked, if any is. */
+  /**
+   * The entry on v3 that the first blocked one waits for, among the entries that hold the lock on v2; undefined if none of them is
+   * blocked.
+   */
   readonly blocker: V3Entry | undefined;
-  /** Key of the reader on v2 that is not blocked and comes right before the blocked one; undefined if there is none. */
+  /** Key of the entry before the blocked one, among those that hold the lock on v2; undefined if there is none. */
   readonly before: string | undefined;
   /** Revision of v3 at the time of the read. */
   readonly revision: bigint;
 }
 
 /**
- * The queues of a bridge to both stores. Each client of the bridge has an entry on v2. Once that entry is first on v2, any bridge
- * creates a twin for it: an entry on v3 with the same key. etcd v2 never uses that key for another entry.
+ * The queues of a bridge to both stores. Each client of the bridge has an entry on v2. Once that entry holds the lock on v2, any
+ * bridge creates a twin for it: an entry on v3 with the same key. etcd v2 never uses that key for another entry.
  *
  * Four rules keep this safe, whichever bridge does the work, and at whatever point it crashes:
  * - A lock is shown as held only after a quorum read of v2, and a later read of v3 in which nothing blocks the twin.
  * - A twin outlives its entry on v2. Its TTL is never shortened. A twin that never expires gets a TTL only after its entry has one.
- * - A twin without an entry on v2 is removed by any bridge that finds it. A read of v2 that began after the twin was seen must show
- *   no entry. The entry on v2 is older than its twin, so then it is gone for good.
+ *   Exception: when a client removes an entry, the twin may go first, because that hold has ended.
+ * - A twin without an entry on v2 is removed by any bridge that finds it. {@link BothQueues.settled} needs a read of v2 that began
+ *   after the twin was seen and shows no entry. The entry on v2 is older than its twin, so then it is gone for good. The other
+ *   functions remove only the twin of a key that was an entry on v2 before: one read of v2 without that key is enough for them.
  * - A bridge that has created a twin reads v2 once more, because the entry on v2 may have been removed in between.
  */
 export class BothQueues {
@@ -124,8 +129,8 @@ export class BothQueues {
 
   /**
    * Creates the twins that are missing, and renews those that would expire too early. Resolves to whether it did one of these.
-   * Creates them one by one, in the order of v2: otherwise an entry of others could come between them in the wrong order, and a
-   * reader that waits for the one before it would block the entry that this one waits for.
+   * Creates them one by one, in the order of v2. Otherwise an entry of another client could come between two of them in the wrong
+   * order: the two would wait for each other through that entry.
    */
   async #enter(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): Promise<boolean> {
     const missing = heads.filter(({ key }) => !onV3.has(key));

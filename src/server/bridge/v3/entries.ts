@@ -95,7 +95,7 @@ export class BridgedEntries {
 
   /**
    * Creates an entry with a lease of its own. If it exists, it stays as it is.
-   * @param ttl null: as long as {@link FIRST_TTL}, after which {@link renew} can make the entry permanent
+   * @param ttl null: creates it with {@link FIRST_TTL}; call {@link renew} within that time to make it permanent
    */
   async create(key: string, value: string, ttl: number | null): Promise<void> {
     const lease = await this.#grant(ttl ?? FIRST_TTL);
