@@ -203,7 +203,11 @@ describe('run does not start the command', () => {
     ],
     ['a name with an empty part', ['a//b', '--', 'true'], /lock name must have no empty.*"a\/\/b"/],
     ['a TTL that is not a number', ['x', '--ttl', 'soon', '--', 'true'], /It must be a number, got "soon"/],
-    ['a TTL that is too small', ['x', '--ttl', '0', '--', 'true'], /ttl must be an integer number of seconds from 1 .* got 0/],
+    [
+      'a TTL that is too small',
+      ['x', '--ttl', '0', '--', 'true'],
+      /ttl must be an integer number of seconds from 1 .* got 0/,
+    ],
     ['a timeout below 0', ['x', '--timeout', '-1', '--', 'true'], /timeout must be .* got -1/],
     [
       'both --if-available and --timeout',

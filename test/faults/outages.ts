@@ -2,6 +2,8 @@ import type { FaultCluster, FaultMember } from './fault-cluster.ts';
 import { roles } from './use-cluster.ts';
 
 export interface Outage {
+  /** Whether connections fail at once. A client then asks each member within milliseconds. */
+  readonly isShown?: boolean;
   begin(): Promise<void>;
   end(): void;
 }
@@ -23,8 +25,8 @@ const heal: Act = ({ proxy }) => proxy.heal();
 
 /** Outages in which no write of a client succeeds. */
 export const outages: Readonly<Record<string, (cluster: FaultCluster) => Outage | Promise<Outage>>> = {
-  'connections to all members are refused': ({ members }) =>
-    on(
+  'connections to all members are refused': ({ members }) => ({
+    ...on(
       members,
       ({ proxy }) => {
         proxy.refuse();
@@ -32,6 +34,8 @@ export const outages: Readonly<Record<string, (cluster: FaultCluster) => Outage 
       },
       heal,
     ),
+    isShown: true,
+  }),
   'all members are silently unreachable': ({ members }) => on(members, ({ proxy }) => proxy.blackHole('both'), heal),
   'all members are paused': ({ members }) => on(members, pause, resume),
   async 'the leader and another member are paused'(cluster) {

@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
+import { RateLimit } from '../../src/http/failover/rate-limit.ts';
 import { now } from './stalls/stalls.mjs';
 
 /** Records when clients of this process send a request to one of these URLs, however late the machine delivers it. */
@@ -11,6 +12,18 @@ export function recordRequests(urls: readonly string[]): readonly number[] {
   };
   subscribe('undici:request:create', onRequest);
   onTestFinished(() => void unsubscribe('undici:request:create', onRequest));
+  return times;
+}
+
+/** Records when a client of this process notices an outage: from then on it limits its requests. */
+export function recordOutages(): readonly number[] {
+  const times: number[] = [];
+  const { startOutage } = RateLimit.prototype;
+  const spy = vi.spyOn(RateLimit.prototype, 'startOutage').mockImplementation(function (this: RateLimit, requests) {
+    if (!this.isOutage) times.push(now());
+    startOutage.call(this, requests);
+  });
+  onTestFinished(() => void spy.mockRestore());
   return times;
 }
 
