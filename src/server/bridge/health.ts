@@ -12,6 +12,9 @@ const CHECK_WITHIN = 3;
 /** Errors that mean an outage of etcd. All others, such as "permission denied", are answers from a working cluster. */
 const OUTAGES = [EtcdConnectionFailed, EtcdLeaderElectionInProgress, EtcdUnusableAnswer];
 
+/** etcd's numbers of the errors by which the bridge refuses a key or a TTL, before it asks etcd. */
+const REFUSALS: readonly (number | undefined)[] = [107, 202];
+
 /** Tracks whether etcd answers the bridge, by the last health check or request of a client. */
 export class Health {
   readonly #client: V3Client;
@@ -46,8 +49,8 @@ export class Health {
 
   /** Records the outcome of a request to etcd: its error, or undefined if it succeeded. */
   saw(error: unknown): void {
-    // The error is not from etcd: the bridge itself has refused the request.
-    if (error !== undefined && !(error instanceof EtcdException)) return;
+    // The bridge itself has refused the request, so the error says nothing about etcd.
+    if (error !== undefined && (!(error instanceof EtcdException) || REFUSALS.includes(error.errorCode))) return;
     const isReachable = !OUTAGES.some((outage) => error instanceof outage);
     if (isReachable === this.#isReachable) return;
     this.#isReachable = isReachable;

@@ -78,10 +78,13 @@ test('a client that hangs up, or that the bridge refuses, does not make a silent
     ({ open_polls: polls }) => polls === 1,
   );
   expect((await fetch(`${bridge.url}/v2/keys/_locks/x?wait=true`)).status).toBe(503);
+  expect(await (await fetch(`${bridge.url}/v2/keys/elsewhere`)).json()).toMatchObject({ errorCode: 107 });
+  const tooLong = { method: 'POST', body: new URLSearchParams({ value: 'v', ttl: '9000000000' }) };
+  expect(await (await fetch(`${bridge.url}/v2/keys/_locks/x`, tooLong)).json()).toMatchObject({ errorCode: 202 });
   for (const client of clients) client.hangUp();
   await until(
     () => records,
-    (all) => all.filter(({ path }) => path?.startsWith('/v2/keys')).length === 3,
+    (all) => all.filter(({ path }) => path?.startsWith('/v2/keys')).length === 5,
   );
   expect(records.filter(({ event }) => event.startsWith('etcd'))).toMatchObject([{ event: 'etcd unreachable' }]);
 });
