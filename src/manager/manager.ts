@@ -70,7 +70,7 @@ export class LockManager {
    * With `ifAvailable`, the callback gets null if the lock is taken.
    *
    * If the callback throws, the call rejects with the same error, and an error of the lock is attached as `lockError`. If the
-   * key cannot be removed in time, the removal is retried in the background, without effect on the result. A lost
+   * key cannot be removed within two seconds, the removal is retried in the background, without effect on the result. A lost
    * lock is not acquired again. With `holdAtLeast`, the call resolves as soon as the key has its final TTL. Temporary failures,
    * such as an outage, are retried as by `Lock.acquire`. If the own entry expires or is removed while waiting, the request queues
    * up again at the end, until its `timeout` has passed.
@@ -82,6 +82,8 @@ export class LockManager {
    * `identity` and the entry was removed before it could expire, perhaps by another process with that identity
    * @throws {EtcdLockLimitDiffers} when the request has a `limit`, and an entry before its own has another one
    * @throws {EtcdClusterIdChanged} when another cluster answers while waiting
+   * @throws {EtcdClientClosed} when the client is closed before the lock is held
+   * @throws {EtcdInsufficientPermissions | EtcdTlsFailed | EtcdUnusableAnswer} without a retry
    * @throws {EtcdConnectionFailed} when no member answers in three tries, and either `ifAvailable` is set, or there is no
    * `timeout` and the cluster has never answered
    * @throws {TypeError | RangeError} for an invalid argument, before anything is sent

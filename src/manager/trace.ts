@@ -48,8 +48,8 @@ export interface Renewal {
 }
 
 /**
- * One request for a lock, as subscribers of `node:diagnostics_channel` get it. All events of a request have the same object, and
- * each event sets more of its fields.
+ * One request for a lock, as subscribers of `node:diagnostics_channel` get it. All events of a request have the same object, whose fields
+ * they set.
  */
 export interface RequestTrace {
   /** Name of the lock. */
@@ -60,15 +60,18 @@ export interface RequestTrace {
   readonly limit: number | undefined;
   /** The request's option `identity`. */
   readonly identity: string | undefined;
-  /** Key of the request's entry; undefined while there is none, for example while the request waits inside the process. */
+  /**
+   * Key of the request's entry; undefined before there is one, for example while the request waits inside the process, and again after
+   * the event `requeued`.
+   */
   readonly key: string | undefined;
   /** The uuid in the value of that entry. */
   readonly uuid: string | undefined;
-  /** Position of the entry in the queue, from 1; undefined if the store does not know it. Set at the event `queued`. */
+  /** Position of the entry in the queue, from 1; undefined if the store does not know it. Set at the event `queued`, if that has a subscriber. */
   readonly position: number | undefined;
   /** The `EtcdLockExpired` that says why the last entry was lost while waiting. Set at the event `requeued`. */
   readonly requeueCause: unknown;
-  /** The last renewal. Set at the events `renewed` and `renewal-failed`. */
+  /** The last renewal. Set at the events `renewed` and `renewal-failed`, if they have a subscriber. */
   readonly renewal: Renewal | undefined;
   /** The fencing token of the hold. Set at the event `held`. */
   readonly fencingToken: bigint | undefined;

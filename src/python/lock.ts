@@ -135,6 +135,8 @@ export class Lock {
    * @throws {EtcdLockExpired} when the own entry is lost while waiting: it expired, was removed, or has another value
    * @throws {EtcdClusterIdChanged} when another cluster answers
    * @throws {EtcdLockReleased} when `release` was called before the call ended
+   * @throws {EtcdClientClosed} when the client is closed before the call ended
+   * @throws {EtcdInsufficientPermissions | EtcdTlsFailed | EtcdUnusableAnswer} without a retry
    * @throws {EtcdConnectionFailed} when no member answers and no try is left
    * @throws {TypeError | RangeError} for an invalid option, before any request
    * @throws the signal's reason when it aborts

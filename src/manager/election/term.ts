@@ -7,7 +7,7 @@ export interface Term extends Held {
   readonly value: string | undefined;
   /**
    * Ends the term: removes the entry, so that the next candidate leads. Resolves to true if this process led until this call, to
-   * false if it had lost the leadership before. Never rejects. If the key cannot be removed within a second, the removal is
+   * false if it had lost the leadership before. Never rejects. If the key cannot be removed within two seconds, the removal is
    * retried in the background. Does not abort {@link Held.signal}.
    */
   resign(): Promise<boolean>;

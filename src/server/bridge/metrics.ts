@@ -66,7 +66,12 @@ export class Metrics {
       ...[...this.#durations].flatMap(([call, durations]) => histogram(call, durations)),
       ...family('open_polls', 'gauge', 'Open long polls.', gauges.openPolls),
       ...family('connections', 'gauge', 'Connections of clients.', gauges.connections),
-      ...family('etcd_reachable', 'gauge', '1 if etcd has answered the last request or health check.', Number(gauges.isReachable)),
+      ...family(
+        'etcd_reachable',
+        'gauge',
+        '1 if etcd has answered the last request or health check.',
+        Number(gauges.isReachable),
+      ),
       ...family('leases_granted_total', 'counter', 'Leases created for entries.', gauges.leases.granted),
       ...family('leases_ended_total', 'counter', 'Leases that the bridge has begun to revoke.', gauges.leases.ended),
       '',
