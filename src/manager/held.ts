@@ -63,7 +63,7 @@ export interface OpenHeld extends Held {
   /**
    * Releases the lock; with `holdAtLeast`, leaves its key to expire. Resolves to true if the lock was held until this call, to
    * false if it was lost before. Never rejects, so that in a `finally` block it cannot replace your own error. If the key cannot
-   * be removed in time, within two seconds, the removal is retried in the background.
+   * be removed within two seconds, the removal is retried in the background.
    */
   release(): Promise<boolean>;
   /** Releases the lock at the end of an `await using` block. */

@@ -227,8 +227,8 @@ export class LockManager {
    *
    * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to work until
    * it notices the loss**: a `LockManager` at its next renewal, normally within a third of its TTL, and on etcd v3 normally within a
-   * second; on etcd v2 a `Lock` without `keepAlive` only TTL − margin after its last renewal; python-etcd never. So stop
-   * the holder first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed request of a
+   * second; on etcd v2 a `Lock` without `keepAlive` only TTL − margin after its last renewal; python-etcd, Go's Mutex and `etcdctl lock`
+   * never. So stop the holder first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed request of a
    * `LockManager` queues up again at the end, unless it has an `identity`; `Lock.acquire` rejects.
    * @example
    * const removed = await locks.release('nightly-report', { force: true });

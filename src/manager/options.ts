@@ -66,7 +66,10 @@ const MANAGER_OPTIONS = { ...COMMON_OPTIONS, margin: true } satisfies OptionName
 
 /** Options of one request. Those that a manager also has default to the manager's. */
 export interface HoldOptions extends Common {
-  /** `'exclusive'`: hold the lock alone, or with a `limit` together with others that have it. `'shared'`: hold it together with other shared holders. Default `'exclusive'`. */
+  /**
+   * `'exclusive'`: hold the lock alone, or with a `limit` together with others that have it. `'shared'`: hold it together with other
+   * shared holders. Default `'exclusive'`.
+   */
   readonly mode?: LockMode | undefined;
   /**
    * How many may hold the lock at the same time, an integer from 1 to 1000: the lock is then a semaphore. All requests for this lock that

@@ -67,7 +67,10 @@ export interface RequestTrace {
   readonly key: string | undefined;
   /** The uuid in the value of that entry. */
   readonly uuid: string | undefined;
-  /** Position of the entry in the queue, from 1; undefined if the store does not know it. Set at the event `queued`, if that has a subscriber. */
+  /**
+   * Position of the entry in the queue, from 1; undefined if the store does not know it. Set at the event `queued`, if that has a
+   * subscriber.
+   */
   readonly position: number | undefined;
   /** The `EtcdLockExpired` that says why the last entry was lost while waiting. Set at the event `requeued`. */
   readonly requeueCause: unknown;

@@ -187,7 +187,10 @@ export class Lock {
     }
   }
 
-  /** Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false, without a request, once TTL − margin has passed since the last renewal. */
+  /**
+   * Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false, without a request, once
+   * TTL − margin has passed since the last renewal.
+   */
   async isAcquired(): Promise<boolean> {
     const lease = this.#lease;
     if (!this.isTaken || !lease) return false;

@@ -13,7 +13,7 @@ Select the entry with --uuid or --key, as shown by "inspect". "release" prints i
 changed in between. On etcd v3, the last part of a key is not a number but a random id.
 
 An entry that holds the lock is removed only with --force. The next waiter then gets the lock at once, but the removed
-holder continues to work until it notices the loss. A client of this package notices it at its next renewal, usually
+holder continues to work until it notices the loss. A LockManager, such as "run", notices it at its next renewal, usually
 within a third of the TTL; on etcd v3 usually within a second. python-etcd, Go's Mutex and "etcdctl lock" never notice it.
 Stop the holder first. Otherwise the removed holder and the next one work at the same time, unless a fencing token stops
 the removed one.

@@ -18,8 +18,8 @@ export interface Leader {
   /** Key of the leader's entry. For candidates of this package, differs for each term. */
   readonly key: string;
   /**
-   * Identifies the term of a candidate of this package: the same as the `uuid` of the leader's `Term`. Empty for the locks of Go and Java. For Go's `Election`, the
-   * value of the leader.
+   * Identifies the term of a candidate of this package: the same as the `uuid` of the leader's `Term`. Empty for the locks of Go and
+   * Java. For Go's `Election`, the value of the leader.
    */
   readonly uuid: string;
   /**

@@ -64,7 +64,8 @@ const intervals = (length: number): Schedule => ({
 function cronSchedule(text: string, every: string, timeZone: unknown, names: OptionNamesOfSchedule): Schedule {
   if (!CRON.test(text) || text.includes(START_TIME))
     throw new RangeError(
-      `${names.every} must be an interval such as "30s", "15m", "1h" or "1d", a cron expression of five fields without "?", or a nickname such as "@daily", got ${show(every)}`,
+      `${names.every} must be an interval such as "30s", "15m", "1h" or "1d", a cron expression of five fields without "?", ` +
+        `or a nickname such as "@daily", got ${show(every)}`,
     );
   const cron = parsed(text, every, checkTimeZone(timeZone, names), names);
   const next = (time: number): number => {

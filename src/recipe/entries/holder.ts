@@ -20,12 +20,10 @@ export const holderOf = (path: string, { key, value, ttl }: Pick<Entry, 'key' | 
 
 /** Returns who holds the lock, and when its entry expires unless renewed, as text for a message. Its TTL must have been read. */
 export const describeHolder = (holder: LockHolder): string =>
-  described(holder, holder.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`);
+  describeOwner(holder, holder.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`);
 
-/** Returns whose an entry is, as text for a message. */
-export const describeOwner = (holder: LockHolder): string => described(holder);
-
-function described(holder: LockHolder, ...more: readonly string[]): string {
+/** Returns whose an entry is, and what else is known of it, as text for a message. */
+export function describeOwner(holder: LockHolder, ...more: readonly string[]): string {
   const { mode, limit, key, own } = holder;
   const [name, ...others] = [...(own ? ['this process'] : []), ...namesOf(holder).map(shortened)];
   return `${name} (${[...others, ...describeClaim({ mode, limit }), key, ...more].join(', ')})`;

@@ -5,6 +5,8 @@ import { Deadline } from '../../time.ts';
 import type { V3Client } from '../../v3/client.ts';
 import type { Page } from '../front/info.ts';
 import type { BridgeRecord } from './records.ts';
+import { REFUSED } from './target.ts';
+import { TTL_REFUSED } from './writes.ts';
 
 /** Seconds within which etcd must answer a health check. Clients of `/health` usually time out after five or ten seconds. */
 const CHECK_WITHIN = 3;
@@ -12,8 +14,8 @@ const CHECK_WITHIN = 3;
 /** Errors that mean an outage of etcd. All others, such as "permission denied", are answers from a working cluster. */
 const OUTAGES = [EtcdConnectionFailed, EtcdLeaderElectionInProgress, EtcdUnusableAnswer];
 
-/** etcd's numbers of the errors by which the bridge refuses a key or a TTL, before it asks etcd. */
-const REFUSALS: readonly (number | undefined)[] = [107, 202];
+/** Numbers of the errors of the bridge itself. */
+const REFUSALS: readonly (number | undefined)[] = [REFUSED, TTL_REFUSED];
 
 /** Tracks whether etcd answers the bridge, by the last health check or request of a client. */
 export class Health {

@@ -36,5 +36,8 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
   return isEntry ? { kind: 'entry', path, rank } : { kind: 'queue', path: key };
 }
 
-/** Returns the error for a request that no lock needs. Code 107 is etcd's only code for a write that is never permitted. */
-export const refused = (why: string): Error => etcdError(107, `${why}: a bridge serves only locks`, 0);
+/** etcd's only number of an error for a write that is never permitted. */
+export const REFUSED = 107;
+
+/** Returns the error for a request that no lock needs. */
+export const refused = (why: string): Error => etcdError(REFUSED, `${why}: a bridge serves only locks`, 0);

@@ -15,6 +15,9 @@ export const actionOf = (options: Exact<SetOptions>): string => {
   return options.prevExist ? 'update' : 'set';
 };
 
+/** etcd's number of the error for a TTL that is not allowed. */
+export const TTL_REFUSED = 202;
+
 /**
  * Returns a TTL in seconds; null if there is none.
  * @throws {EtcdValueError} if the bridge does not allow the TTL
@@ -22,7 +25,7 @@ export const actionOf = (options: Exact<SetOptions>): string => {
 export function secondsOf(ttl: number | bigint | null | undefined): number | null {
   if (ttl === undefined || ttl === null) return null;
   if (ttl >= 1 && ttl <= LONGEST_TTL) return Number(ttl);
-  throw etcdError(202, `TTL must be from 1 to ${LONGEST_TTL} seconds on a bridge, got ${ttl}`, 0);
+  throw etcdError(TTL_REFUSED, `TTL must be from 1 to ${LONGEST_TTL} seconds on a bridge, got ${ttl}`, 0);
 }
 
 /**
