@@ -212,8 +212,8 @@ export default defineConfig({
     ],
     setupFiles: ['test/support/setup.ts'],
     // Only a test that hangs takes so long, however busy the machine.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     sequence: { sequencer: LongestFirst },
     // More than there are processors: most of the time the tests wait.
     maxWorkers: 6,

@@ -124,4 +124,4 @@ test('Node and python-etcd readers run together, and a writer runs alone', async
   for (const { readsTogether } of counts) expect(readsTogether).toBeGreaterThan(1);
   expect((await raw('GET', guards.inside, undefined, inject('plain'))).status).toBe(404);
   expect(await queueOn(name)).toEqual([]);
-}, 120_000);
+});

@@ -108,7 +108,7 @@ test(`${PROCESSES} processes with ${REQUESTS} requests each take turns`, async (
   console.info(`${PROCESSES} processes with ${REQUESTS} requests each: at most ${run} turns in a row for one process`);
   expect(run).toBeLessThan(REQUESTS / 5);
   expect(await queueOn(name)).toEqual([]);
-}, 120_000);
+});
 
 describe('a process with an identity', () => {
   test('acquires the lock of its dead predecessor at once, with a greater token', async () => {

@@ -149,7 +149,7 @@ test(`a wait behind ${ENTRIES} entries takes at most ${ROOM_IN_QUEUE} bytes: it 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(Number(stdout)).toBeGreaterThan(0);
   expect(Number(stdout)).toBeLessThanOrEqual(ROOM_IN_QUEUE);
-}, 120_000);
+});
 
 /** Starts `WAITERS` requests behind a hold. `reasons` resolves to the errors that they reject with. */
 async function waitInVain(options: RequestOptions) {
