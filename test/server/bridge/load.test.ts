@@ -15,7 +15,7 @@ test('the requests to etcd for a hand-over do not depend on the number of waiter
   expect(median(many)).toBe(median(few));
   // The removal: a read, a deletion and the end of the lease. The poll of the next holder, and its listing.
   expect(median(many)).toBeLessThanOrEqual(6);
-}, 240_000);
+});
 
 /** Makes a queue as python-etcd does, and hands the lock over from its front. Returns the requests to etcd for each hand-over. */
 async function requestsOfHandOvers(waiters: number): Promise<number[]> {

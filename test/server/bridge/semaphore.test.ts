@@ -68,4 +68,4 @@ test(`a semaphore on etcd v3 and through a bridge is never held beside python-et
   expect(most).toBe(LIMIT);
   expect((await raw('GET', '/counter', undefined, counting.url)).body.node.value).toBe(String(CYCLES));
   expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
-}, 240_000);
+});
