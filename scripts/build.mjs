@@ -1,12 +1,20 @@
 // `npm run build`: compiles src to CommonJS in dist, and adds an ES module for each entry point.
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { root, runPackage } from './run.mjs';
 
 const ENTRIES = ['index', 'server/index'];
 
-// The build replaces dist at once, so that programs which use it at that time do not find half of it.
 const dist = join(root, 'dist');
 const made = mkdtempSync(join(root, 'node_modules/.dist-'));
 const built = join(made, 'new');
@@ -27,8 +35,17 @@ function complete() {
   writeFileSync(join(built, 'package.json'), '{ "type": "commonjs" }\n');
   for (const entry of ENTRIES) wrap(join(built, entry));
   removeInternalDeclarations();
-  rename(dist, join(made, 'old'));
-  renameSync(built, dist);
+  replaceDist();
+}
+
+/** Replaces dist file by file, so that a program which loads it meanwhile finds each file. */
+function replaceDist() {
+  const names = new Set(readdirSync(built, { recursive: true }));
+  for (const name of names)
+    if (statSync(join(built, name)).isDirectory()) mkdirSync(join(dist, name), { recursive: true });
+    else renameSync(join(built, name), join(dist, name));
+  for (const name of readdirSync(dist, { recursive: true }))
+    if (!names.has(name)) rmSync(join(dist, name), { recursive: true, force: true });
 }
 
 /** Writes an ES module with the named exports of a CommonJS module. It has no state: both ways of loading share one copy. */
@@ -51,13 +68,4 @@ function removeInternalDeclarations() {
   for (const entry of ENTRIES) reach(join(built, `${entry}.d.ts`));
   for (const file of readdirSync(built, { recursive: true }).map((name) => join(built, name)))
     if (file.endsWith('.d.ts') && !reached.has(file)) rmSync(file);
-}
-
-/** Renames a directory if it exists. */
-function rename(from, to) {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (error.code !== 'ENOENT') throw error;
-  }
 }
