@@ -1,5 +1,5 @@
-import { expect, test, vi } from 'vitest';
-import { Scope } from '../../src/cancellation.ts';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ignore, Scope } from '../../src/cancellation.ts';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
 import type { Endpoint } from '../../src/http/endpoint.ts';
 import { Members } from '../../src/http/failover/members.ts';
@@ -11,11 +11,11 @@ import { rejection } from '../support/clients.ts';
 const MEMBERS = 3;
 
 /** Makes one call to three members, with a function that asks a member. */
-function call(ask: () => Promise<unknown>, { repeat = 'safe' as Repeat, limit = Deadline.never } = {}) {
+function call(ask: () => Promise<unknown>, { repeat = 'safe' as Repeat, limit = Deadline.never, hedgeAfter = 5 } = {}) {
   const rateLimit = new RateLimit();
   const list = Array.from({ length: MEMBERS }, (_, at) => ({ url: `http://m${at}`, wasStale: () => false }));
   const members = new Members(list as unknown as Endpoint[], rateLimit);
-  const options = { repeat, ending: new Scope(), timeout: 5, hedgeAfter: 5, limit, ref: true };
+  const options = { repeat, ending: new Scope(), timeout: 5, hedgeAfter, limit, ref: true };
   return { rateLimit, run: () => new Round(members, rateLimit, options, ask).run() };
 }
 
@@ -42,4 +42,44 @@ test.each([
   rateLimit.startOutage(1);
   expect(await run()).toBe(undefined);
   expect(rateLimit.isOutage).toBe(isOutage);
+});
+
+describe('a hedged call without an answer, whose fourth attempt waits too long for its turn in an outage', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Makes attempts at 0, 1 and 2 s. The fourth, from 3 s on, waits behind those of other calls, and is refused at 4.5 s. */
+  async function refusedOnce(limit?: Deadline) {
+    const ask = vi.fn(() => new Promise<never>(ignore));
+    const { rateLimit, run } = call(ask, { repeat: 'hedged', hedgeAfter: 1, limit });
+    const running = run();
+    running.catch(ignore);
+    await vi.advanceTimersByTimeAsync(2990);
+    rateLimit.startOutage(MEMBERS);
+    for (let others = 0; others < 50; others++) rateLimit.admit(new Scope(), true).catch(ignore);
+    await vi.advanceTimersByTimeAsync(1600);
+    expect(ask).toHaveBeenCalledTimes(MEMBERS);
+    return { ask, running };
+  }
+
+  test('makes another attempt', async () => {
+    const { ask } = await refusedOnce();
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(ask).toHaveBeenCalledTimes(MEMBERS + 1);
+  });
+
+  test('fails with the silence of each member, and an unknown outcome, if its time is over', async () => {
+    const { running } = await refusedOnce(Deadline.after(4));
+    const error = await rejection(running, EtcdConnectionFailed);
+    expect(error.failures.map(({ endpoint }) => endpoint)).toEqual(['http://m0', 'http://m1', 'http://m2']);
+    expect(error).toMatchObject({
+      outcomeUnknown: true,
+      message: expect.stringContaining('http://m1: no answer in 3.'),
+    });
+  });
 });

@@ -14,7 +14,8 @@ export type HedgeAfter = (seconds: number, onHedge: () => void) => void;
 
 /**
  * Makes attempts until one of them resolves. Another attempt starts when one has failed, and when the time passed to
- * `hedgeAfter` is over. In the second case the earlier attempts continue.
+ * `hedgeAfter` is over. In the second case the earlier attempts continue. If an attempt then fails before it has called
+ * `hedgeAfter`, another one starts as well: no timer is left.
  *
  * Rejects with the last failure.
  */
@@ -35,7 +36,9 @@ export function hedge<T>(
     const start = (): void => {
       timer?.pause();
       running += 1;
+      let hedged = false;
       const hedgeAfter: HedgeAfter = (seconds, onHedge) => {
+        hedged = true;
         timer?.pause();
         const startAnother = (): void => {
           onHedge();
@@ -50,7 +53,7 @@ export function hedge<T>(
           running -= 1;
           if (settled) return;
           if (!mayRetry(error) || isTimedOut()) settle(() => reject(error));
-          else if (started < attempts) start();
+          else if (started < attempts || (!hedged && running > 0)) start();
           else if (running === 0) settle(() => reject(error));
         },
       );

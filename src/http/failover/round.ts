@@ -74,9 +74,10 @@ export class Round<T> {
       });
     } catch (error) {
       ending.throwIfAborted();
+      if (!isMembersFault(error)) throw error;
+      const failures = [...this.#failures, ...[...this.#underWay].map(stillSilent)];
       // Without failures, the rate limit admitted no attempt.
-      if (!isMembersFault(error) || this.#failures.length === 0) throw error;
-      throw combine([...this.#failures, ...[...this.#underWay].map(stillSilent)]);
+      throw failures.length > 0 ? combine(failures) : error;
     } finally {
       this.#timeout?.pause();
     }
