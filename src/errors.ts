@@ -25,8 +25,8 @@ export interface LockHolder {
    */
   readonly ttl: number | undefined;
   /**
-   * Whether the entry was made by this process (in a worker thread: by this thread). If the holder then waits for the request
-   * that failed, the process has deadlocked itself.
+   * Whether the entry was made by this process (in a worker thread: by this thread). If true, and the holder waits for the
+   * failed request, the process has deadlocked itself.
    */
   readonly own: boolean;
 }
@@ -129,8 +129,8 @@ export class EtcdRootReadOnly extends EtcdKeyError {
 }
 
 /**
- * Codes 200 to 212: etcd rejected a parameter of the request. Also thrown by a `Lock` without an entry or for an unknown uuid, by a job
- * once per tick whose record another program wrote, and on v3 for a key that another program uses.
+ * Codes 200 to 212: etcd rejected a parameter of the request. Also thrown by a `Lock` without an entry or for an unknown uuid, by
+ * `LockManager.once` for a record that another program wrote, and on v3 for a key that another program uses.
  */
 export class EtcdValueError extends EtcdException {
   override readonly code: string = 'ETCD_VALUE_ERROR';
@@ -170,7 +170,7 @@ export class EtcdConnectionFailed extends EtcdException {
   override readonly code: string = 'ETCD_CONNECTION_FAILED';
 }
 /**
- * TLS failed at every member: one side does not trust the other's certificate, or they have no TLS version or cipher in common.
+ * TLS failed at every member: one side does not trust the other's certificate, they have no TLS version or cipher in common, or the server uses no TLS.
  * Acquiring a lock does not retry this error, because a retry would fail as well.
  */
 export class EtcdTlsFailed extends EtcdConnectionFailed {
@@ -182,17 +182,17 @@ export class EtcdClientClosed extends EtcdException {
 }
 /**
  * The answer does not come from the chosen API of etcd, but from a proxy, or from a server without `--enable-v2` or without the v3
- * gateway. Also thrown for an answer that is larger than 64 MiB, has a field that etcd never sends, or is about another key than the
+ * gateway. Also thrown for an answer that is larger than 64 MiB, has a missing or invalid field, or is about another key than the
  * requested one.
  */
 export class EtcdUnusableAnswer extends EtcdException {
   override readonly code = 'ETCD_UNUSABLE_ANSWER';
 }
-/** The answer came from a different cluster than earlier answers, or the cluster's id is not `expectedClusterId`. */
+/** The answer came from a different cluster than the own entry, or the cluster's id is not `expectedClusterId`. */
 export class EtcdClusterIdChanged extends EtcdException {
   override readonly code = 'ETCD_CLUSTER_ID_CHANGED';
 }
-/** `close()` timed out: what `keys` names could not be removed, and may block others until its TTL has passed. */
+/** `close()` timed out before it could remove these `keys`. They may block others until their TTL has passed. */
 export class EtcdKeysLeft extends EtcdException {
   override readonly code = 'ETCD_KEYS_LEFT';
   /**
@@ -261,7 +261,7 @@ export class EtcdLockLimitDiffers extends EtcdException {
     this.holder = fields.holder;
   }
 }
-/** `release()` was called while `acquire()` waited, or `held.assertHeld()` was called after the release. */
+/** `release()` was called while `acquire()` was under way, or `held.assertHeld()` was called after the release. */
 export class EtcdLockReleased extends EtcdException {
   override readonly code = 'ETCD_LOCK_RELEASED';
 }
@@ -276,8 +276,8 @@ export interface StaleTokenFields {
 }
 
 /**
- * A write had a lower fencing token than an earlier one: the sender has lost the lock, unless it is a shared holder or one with a `limit`,
- * whose writes must not be fenced.
+ * A write had a lower fencing token than an earlier one: the sender has lost the lock. Exception: shared holders, and holders with a
+ * `limit`. Their writes must not be fenced.
  */
 export class EtcdStaleToken extends EtcdException {
   override readonly code = 'ETCD_STALE_TOKEN';

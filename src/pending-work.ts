@@ -72,7 +72,7 @@ export async function failureOf(attempt: Promise<void>, signal: Source): Promise
 export interface KeepTryingOptions {
   /** Maximum seconds between two calls of `attempt`. */
   readonly most: number;
-  /** Aborts when the client is closed. */
+  /** Aborts when the client is being closed. */
   readonly closing: Source;
   /** Stops the retries. */
   readonly signal: Source;

@@ -10,7 +10,7 @@ const OTHER_NAMES: readonly (readonly [names: readonly string[], option: string,
   [['lease'], 'lockTtl'],
   [['blocking'], 'ifAvailable', 'which is its opposite'],
   [['ifavailable'], 'blocking', 'which is its opposite'],
-  [['waitindex'], 'after', 'which is one less'],
+  [['waitindex'], 'after', 'whose value is one less'],
 ];
 
 /** Options of other libraries that this package cannot offer, with the reason. */

@@ -31,7 +31,7 @@ export class BothStore implements LockStore {
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly surveyor: BothSurveyor;
   readonly #stores: Stores;
-  /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
+  /** Maps the key on v2 to the key on v3, for each ticket with an entry in both queues. */
   readonly #keysOnV3 = new Map<string, string>();
 
   constructor(stores: Stores) {
@@ -52,7 +52,7 @@ export class BothStore implements LockStore {
     return new BothQueue(v2.queue(lock), v3.queue(lock), this.#keysOnV3);
   }
 
-  /** @throws {TypeError} always: one marker for each store could not be changed in one step */
+  /** @throws {TypeError} always: the markers in two stores could not be changed in one step */
   marker(lock: string): never {
     throw new TypeError(`ticks need a client with api "v2" or "v3", got api "both" for the lock ${show(lock)}`);
   }

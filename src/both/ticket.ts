@@ -36,8 +36,8 @@ export interface Queues {
 }
 
 /**
- * A {@link Ticket} with an entry in the queue on etcd v2. Once that entry holds the lock there, also with one in the queue on v3.
- * The lock is held only while both entries hold it. If one of them is lost, the lock is lost.
+ * A {@link Ticket} with an entry in the queue on etcd v2. Once that entry holds the lock there, the ticket also enters
+ * the queue on v3. The lock is held only while both entries hold it. If one of them is lost, the lock is lost.
  *
  * Every client of both APIs enters the queue on v2 first, and has no entry on v3 while it waits on v2. So no two clients wait for
  * each other.
@@ -48,7 +48,7 @@ export class BothTicket implements Ticket {
   readonly #queues: Queues;
   readonly #v2: Ticket;
   readonly #v3: Ticket;
-  /** For each ticket with an entry in both queues: the key on v3, by the key on v2. */
+  /** Maps the key on v2 to the key on v3, for each ticket with an entry in both queues. */
   readonly #keysOnV3: Map<string, string>;
   #terms: Terms = { ttl: null, keepAlive: false };
   /** Whether the own entry is in the queue on v2. */
@@ -107,8 +107,9 @@ export class BothTicket implements Ticket {
   }
 
   async standing(options: StandingOptions): Promise<Standing> {
-    // No entry can get ahead of one that has held the lock on v2. But a member that lags behind may still show earlier entries, so
-    // read by quorum. Exception: a python-etcd that re-creates its expired key. It never waits on v3, so there is no deadlock.
+    // Only a python-etcd that re-creates its expired key can get ahead of an entry that has held the lock on v2. It
+    // never waits on v3, so there is no deadlock. A member that lags behind may still show earlier entries, so read by
+    // quorum.
     const latest = options.latest || this.#mayBeOnV3;
     const outer = await this.#v2.standing({ ...options, latest });
     this.#waiting = this.#v2;
@@ -122,14 +123,14 @@ export class BothTicket implements Ticket {
     const own = this.#own();
     const position = positionIn(inner);
     if (inner.behind) {
-      // The recipe would check the entries `ahead`, but also evict them, which it can do on v2 only.
+      // Without `ahead`, the recipe checks no limits, and reads both queues to find leftovers.
       if (inner.ahead) checkLimits(this.path, inner.ahead(), claimOf(this.value).limit);
       return { ...inner, own, ahead: undefined, position };
     }
     return { ...outer, own, ahead: () => [inner, outer].flatMap(({ ahead }) => ahead?.() ?? []), position };
   }
 
-  /** Returns the standing on v3. Removes twins that have no entry on v2, which nobody else might do. */
+  /** Returns the standing on v3. Removes twins without an entry on v2: perhaps no bridge is left to do so. */
   async #onV3(options: StandingOptions): Promise<Standing> {
     for (let evicted: Entry | undefined; ; ) {
       const standing = await this.#v3.standing(options);
@@ -189,8 +190,8 @@ export class BothTicket implements Ticket {
   }
 
   /**
-   * Leaves the queue on v3 first. The next client of both APIs then need not wait there once it holds the lock on v2. Exclusion
-   * does not depend on this order, because the lock is no longer held.
+   * Leaves the queue on v3 first, except with `until`. The next client of both APIs then need not wait there once it
+   * holds the lock on v2. Exclusion does not depend on this order, because the lock is no longer held.
    */
   async leave(options: LeaveOptions = {}): Promise<void> {
     const inner = this.#leaveV3(options);

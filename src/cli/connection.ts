@@ -25,7 +25,7 @@ interface Setting {
   /** Flags as in etcdctl: that of API 2, then that of API 3 if it differs. The last long flag is the name in commander. */
   readonly flags: string;
   readonly description: string;
-  /** Variables to read if the flag is absent. The first one that is set counts. */
+  /** Variables to read if the flag is absent. The first non-empty one is used. */
   readonly env?: readonly string[];
 }
 

@@ -80,7 +80,7 @@ export function checked<T>(check: () => T): T {
   }
 }
 
-/** The first class that matches counts, so subclasses come before their base class. */
+/** The first class that matches is used, so subclasses come before their base class. */
 const codes = [
   [EtcdWatchTimedOut, ExitCode.timedOut],
   [EtcdTlsFailed, ExitCode.refused],

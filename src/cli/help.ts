@@ -4,13 +4,13 @@ import { codeOf, type Ending, endings } from './exit-codes.ts';
 export interface Explanation {
   /** Exit codes of this command, in addition to those of every command. */
   readonly endings?: readonly Ending[];
-  /** What some of its exit codes mean for this command. Default: what they mean for all commands. */
+  /** What an exit code means for this command, if that differs from its meaning for all commands. */
   readonly meanings?: Partial<Record<Ending, string>>;
   /** Command lines, each with its purpose. */
   readonly examples?: readonly (readonly [line: string, purpose: string])[];
 }
 
-/** Exit codes of every command that connects to etcd. */
+/** Exit codes of every command that needs an answer from etcd. */
 export const ASKING: readonly Ending[] = ['unreachable', 'refused'];
 /** Exit codes of every command. */
 const ALWAYS: readonly Ending[] = ['ok', 'usage', 'failed'];

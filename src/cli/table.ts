@@ -30,8 +30,8 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
 }
 
 /**
- * Returns a function that makes one line of each row, without aligning the columns. The lines fit the width of the output, and
- * the same columns are truncated in all lines.
+ * Returns a function that makes one line of each row, without aligning the columns. The lines fit the width of the
+ * output: columns are truncated or left out by the widest cells so far.
  */
 export function lines<Row>(columns: readonly Column<Row>[]): (row: Row) => string {
   let widest = columns.map(() => 0);

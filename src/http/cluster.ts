@@ -15,7 +15,7 @@ export const HEDGE_AFTER = 1;
 
 /** Options of {@link EtcdClient.close}. */
 export interface CloseOptions {
-  /** Seconds to wait for calls under way and for pending removals of keys. Default 5. */
+  /** Seconds to wait for work that may leave a key: requests under way and pending removals. Default 5. */
   readonly timeout?: number;
 }
 
@@ -61,8 +61,8 @@ export interface Attempt {
   readonly timeout: number;
   readonly ending: Scope;
   /**
-   * Call this before each request of an attempt that may send several, and wait for the promise that it returns, if any: an outage's
-   * rate limit has admitted only the first request. `ending` ends that wait when it aborts.
+   * Call this before each request of an attempt that may send several. If it returns a promise, wait for that: in an outage, the
+   * rate limit has admitted only the first request. `ending` ends the wait when it aborts.
    */
   readonly onRequest: (ending: Source) => Promise<void> | undefined;
 }

@@ -1,7 +1,7 @@
 import { orAborted, type Source } from '../cancellation.ts';
 import type { Connection } from './connection.ts';
 
-/** A connection taken from a pool. It returns to the pool when every exchange on it has ended. */
+/** A connection lent by a {@link Lender}. It is given back when every exchange on it has ended. */
 export class Loan {
   readonly connection: Connection;
   readonly #giveBack: (connection: Connection) => void;

@@ -3,7 +3,7 @@ import type { Client } from 'undici';
 import { now } from '../time.ts';
 import type { OptionalFeature } from './optional-feature.ts';
 
-/** Milliseconds. A server that closes a connection this soon after an answer is assumed not to support keep-alive. */
+/** Milliseconds. A connection closed this soon after its first answer counts as a failure of keep-alive. */
 const CLOSED_BY_ANSWER = 1000;
 
 /** One connection to a member. When its socket is closed, undici opens a new socket for the next request. */

@@ -13,7 +13,7 @@ import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from 
 
 /**
  * Kinds of requests that never wait for each other:
- * - `call`: short requests other than reads, such as appends, renewals and removals
+ * - `call`: short requests other than reads of keys, such as appends, renewals and removals
  * - `read`: reads. Many of them may wait for a silent member, and must not delay a renewal.
  * - `poll`: long polls. A thousand waiters must not delay a release.
  * - `background`: work whose sockets do not keep the process alive
@@ -92,7 +92,8 @@ export class Endpoint {
    * @param pipelined for a call or a read: sent right after the request on the same connection, so that the member receives
    * both in this order
    * @throws {EtcdTlsFailed} if TLS failed, so that the member did nothing
-   * @throws {EtcdConnectionFailed} without `outcomeUnknown` if the request cannot have been sent
+   * @throws {EtcdConnectionFailed} if the connection failed; with `outcomeUnknown` unless the request cannot have been sent
+   * @throws {EtcdUnusableAnswer} if the body is too large; also any error of `onHeaders` or `onData`
    * @throws the reason of `ending` if `ending` aborts first
    */
   send(request: WireRequest, options: SendOptions, pipelined?: PipelinedRequest): Promise<WireAnswer | undefined> {

@@ -5,7 +5,7 @@ import { Body } from './body.ts';
 import type { WireAnswer } from './message.ts';
 import type { Timeout } from './timeout.ts';
 
-/** How long an exchange waits for its answer. */
+/** Limits and callbacks of an exchange. */
 export interface Limits {
   /** Ends the exchange when it aborts. */
   readonly ending: Source | undefined;
@@ -37,7 +37,7 @@ type ConvertError = (error: Error, answering: boolean) => Error;
 export class Exchange implements Dispatcher.DispatchHandler {
   /**
    * The complete answer, or undefined if none came within the timeout. Rejects with the reason of `ending` if that aborts, with
-   * the error that `onHeaders` throws, or with the converted error of undici.
+   * the error of a callback or of a body that is too large, or with the converted error of undici.
    */
   readonly answer: Promise<WireAnswer | undefined>;
   readonly #limits: Limits;

@@ -11,7 +11,7 @@ export interface WireRequest {
   readonly form?: string;
   /** A JSON text, instead of a form. */
   readonly json?: string;
-  /** Further headers: names and values in turn, as undici expects them. */
+  /** Further headers, sent only with `json`: names and values in turn, as undici expects them. */
   readonly headers?: readonly string[];
 }
 

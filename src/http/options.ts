@@ -20,7 +20,7 @@ export interface HttpOptions {
   readonly srvDomain?: string;
   /** Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. */
   readonly readTimeout?: number;
-  /** User for basic authentication, or on v3 to log in as; requires `password`. */
+  /** User name for basic authentication, or for the login on v3; requires `password`. */
   readonly username?: string;
   /** Password of the user; requires `username`. */
   readonly password?: string;
@@ -148,7 +148,7 @@ function checkCredentials({ username, password }: HttpOptions): string | undefin
   if (username === undefined && password === undefined) return undefined;
   if (typeof username !== 'string' || username === '' || username.includes(':')) {
     const shown = typeof username === 'string' ? showUser(username) : typeof username;
-    throw new RangeError(`username must be a string without ":" and needs a password, got ${shown}`);
+    throw new RangeError(`username must be a non-empty string without ":", got ${shown}`);
   }
   if (typeof password !== 'string')
     throw new RangeError(`username ${showUser(username)} needs a password, got ${typeof password}`);
@@ -168,7 +168,7 @@ export function checkTls({ ca, cert, key }: TlsSettings): TlsSettings {
   try {
     createSecureContext(own as SecureContextOptions);
   } catch (error) {
-    throw new RangeError(`cert and key must be a pair as PEM text (not the paths of files), got: ${reasonOf(error)}`);
+    throw new RangeError(`cert and key must be a pair as PEM text (not the paths of files): ${reasonOf(error)}`);
   }
   return { ...(ca === undefined ? {} : { ca }), ...own };
 }

@@ -27,7 +27,7 @@ export function whyRefused({ error, connecting, distrusted }: Failure, { cert }:
   const code = codeOf(error) ?? '';
   if (REFUSED.test(code))
     return cert ? 'the server refuses the client certificate' : 'the server asks for a client certificate';
-  return connecting && NO_TLS.test(code) ? 'no TLS version or cipher in common with the server' : undefined;
+  return connecting && NO_TLS.test(code) ? 'the server uses no TLS, or no TLS version or cipher in common' : undefined;
 }
 
 /**

@@ -81,18 +81,18 @@ export class HoldOfSeveral {
   async #end(): Promise<Ending> {
     const { lost, cleanupError } = await endAll(this.#holds);
     this.#loss.dispose();
-    // The first in time, which is the reason of the signal.
+    // The loss that came first in time: it aborted the signal.
     return { lost: lost && this.#loss.reason, cleanupError };
   }
 }
 
 /**
- * Ends all holds at once. Resolves to their first loss and their first cleanup error, if any.
+ * Ends all holds at once. Resolves to the first loss and cleanup error in the order of `holds`, if any.
  * @param deadline see {@link Hold.end}
  */
 export async function endAll(holds: readonly Hold[], deadline?: Deadline): Promise<Ending> {
-  // No lock is released while a reentrant request runs under another one: it may request the released lock again, and would wait
-  // for others who wait for the locks that are still held.
+  // Release no lock while a reentrant request runs under another one. That request may request the released lock again,
+  // and then wait for clients that wait for the locks still held here.
   while (holds.some((hold) => hold.isJoined)) await Promise.all(holds.map((hold) => hold.whileJoined()));
   const endings = await Promise.all(holds.map((hold) => hold.end(deadline)));
   const first = (what: keyof Ending): unknown => endings.map((ending) => ending[what]).find((one) => one !== undefined);

@@ -32,15 +32,19 @@ export interface Held {
    */
   readonly fencingTokens: FencingTokens;
   /**
-   * Aborts with an `EtcdLockLost` when the lock is lost: when a renewal finds the entry gone or changed, when another cluster
-   * answers, when a renewal fails in a way that retries cannot fix, such as for lack of permissions, when the client is closed,
-   * after `maxHold` seconds, or TTL − margin after the last successful renewal was sent. A release does not abort it.
-   * With `api: 'v3'`, a deletion of the entry is normally noticed within a second, for about 150 holds per client.
+   * Aborts with an `EtcdLockLost` when the lock is lost:
+   * - A renewal finds the entry gone or changed, or another cluster answers.
+   * - A renewal fails in a way that retries cannot fix, such as for lack of permissions.
+   * - The client is closed, or `maxHold` seconds have passed.
+   * - TTL − margin has passed since the last successful renewal was sent.
+   *
+   * A release does not abort it. With `api: 'v3'`, a deletion of the entry is normally noticed within a second, for up
+   * to about 150 holds per client.
    */
   readonly signal: AbortSignal;
   /**
-   * Returns the seconds until the lease ends by the local clock if no renewal succeeds; 0 once this process knows that the lock was
-   * lost or released. Makes no request.
+   * Returns the seconds until the lease or `maxHold` ends by the local clock, if no renewal succeeds; 0 once this
+   * process knows that the lock was lost or released. Makes no request.
    */
   expiresIn(): number;
   /**

@@ -77,7 +77,7 @@ export class Hold implements Enclosing {
     return this.#lease.entry;
   }
 
-  /** Whether the entry could have expired when the lock was lost. False after an earlier loss, such as by its removal. */
+  /** Whether the entry could have expired when the lock was lost. False if it was lost before, such as by a removal. */
   get expired(): boolean {
     return this.#lease.expired;
   }
@@ -138,7 +138,7 @@ export class Hold implements Enclosing {
 
   /**
    * Waits for the reentrant requests inside, then releases the lock. Never rejects. Further calls have no effect.
-   * @param deadline when the timeout of the caller has passed, if this is part of a request
+   * @param deadline when the request's timeout has passed, if it did not get all of its locks
    */
   end(deadline?: Deadline): Promise<Ending> {
     this.#ending ??= this.#end(deadline);

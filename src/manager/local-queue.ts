@@ -124,7 +124,7 @@ export class LocalQueue {
   #leaving: Leaving | undefined;
   /** Number of turns of requests with a limit. */
   #limited = 0;
-  /** Number of these whose entry is not in the store's queue yet. */
+  /** Number of turns of requests with a limit whose entry is not in the store's queue yet. */
   #limitedArriving = 0;
   /** Number of turns whose entry is not in the store's queue yet. */
   #arriving = 0;
@@ -189,9 +189,10 @@ export class LocalQueue {
   }
 
   /**
-   * An exclusive request enters as soon as the shared requests before it are in the store's queue. It does not wait for their
-   * release: until then, shared requests of other processes would overtake it. The same applies to requests with a limit. But such a
-   * request that must not wait also enters together with others like it: they may get the lock together.
+   * An exclusive request enters as soon as the shared requests before it are in the store's queue. It does not wait for
+   * their release: until then, shared requests of other processes would overtake it. The same applies to requests with
+   * a limit. But with `ifAvailable`, these enter while others with a limit are still entering: they may get the lock
+   * together.
    */
   #mayEnter({ mode, limit }: Claim, blocking: boolean): boolean {
     if (this.#hasWriter) return false;

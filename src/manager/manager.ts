@@ -39,8 +39,8 @@ type NotReentrant = HoldOptions & { readonly reentrant?: never };
 /**
  * Acquires locks with an API like Web Locks (`navigator.locks`). Entries are renewed while waiting and while holding. Waits can
  * be cancelled, and each hold has a fencing token. `held.signal` aborts before the lease can expire in etcd, unless the process is
- * suspended or its event loop is blocked. If another client removes the entry, it aborts only after that. Uses the same queues as `Lock`,
- * and on etcd v2 as python-etcd's locks.
+ * suspended or its event loop is blocked. If another client removes the entry, the signal aborts only after that. Uses
+ * the same queues as `Lock`, and on etcd v2 as python-etcd's locks.
  *
  * Requests of one process for one lock are served in the order they were made. Exclusive requests enter etcd's queue one at a
  * time, so other processes get the lock between them. This works only among requests of one client, so share the client
@@ -101,7 +101,7 @@ export class LockManager {
    * if one of the locks is taken; the request then holds none of them.
    *
    * Locks are acquired one after the other, in an order that does not depend on the order of `names`. So two such requests cannot
-   * deadlock each other. (A request inside the callback of another one can.) The options apply to each lock, but `timeout` to the
+   * deadlock each other. (Nested requests can.) The options apply to each lock, but `timeout` to the
    * whole wait; `holdAtLeast` and `maxHold` begin when all are held. If a lock is lost while the request waits for another one, the
    * request releases all its locks and begins again, unless it has an `identity`.
    * @param names must differ
@@ -225,11 +225,15 @@ export class LockManager {
    * the entries that are then gone; to an empty array if nobody holds the lock, or no entry has the `key` or `uuid`. An entry whose value
    * has changed since it was read is not removed.
    *
-   * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to work until
-   * it notices the loss**: a `LockManager` at its next renewal, normally within a third of its TTL, and on etcd v3 normally within a
-   * second; on etcd v2 a `Lock` without `keepAlive` only TTL − margin after its last renewal; python-etcd, Go's Mutex and `etcdctl lock`
-   * never. So stop the holder first. Otherwise it works at the same time as the next holder, unless a fencing token stops it. A removed request of a
-   * `LockManager` queues up again at the end, unless it has an `identity`; `Lock.acquire` rejects.
+   * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to
+   * work until it notices the loss**:
+   * - A `LockManager`: at its next renewal, normally within a third of its TTL; on etcd v3 normally within a second.
+   * - On etcd v2, a `Lock` without `keepAlive`: only TTL − margin after its last renewal.
+   * - python-etcd, Go's Mutex and `etcdctl lock`: never.
+   *
+   * So stop the holder first. Otherwise it works at the same time as the next holder, unless a fencing token stops it.
+   * A waiting request of a `LockManager` whose entry is removed queues up again at the end, unless it has an
+   * `identity`; `Lock.acquire` rejects.
    * @example
    * const removed = await locks.release('nightly-report', { force: true });
    * @throws {EtcdLockHeld} if a selected entry holds the lock and `force` is not set; then nothing is removed
@@ -248,11 +252,11 @@ export class LockManager {
    * the schedule, such as 10:00. Of all hosts, at most one runs the callback of each tick, while it holds the lock `name`. The hosts'
    * clocks must differ by less than a day.
    *
-   * Runs the ticks that become due from now on, until `stop()`, an abort of the `signal`, an error thrown by `report`, or the close of the
-   * client; until then it keeps the process alive. Before the callback runs, the
-   * tick is recorded in etcd, in a key of its own that expires. So a tick whose host crashes in the callback is lost, and does not run
-   * again: `tick.previous` of the next one says so. A tick that no host could begin is missed, and `tick.missed` of the next one counts
-   * it. See docs/once.md.
+   * Runs the ticks that become due from now on. Ends at `stop()`, when the `signal` aborts, when `report` throws, or
+   * when the client is closed; until then, the job keeps the process alive. Before the callback runs, the tick is
+   * recorded in etcd, in a key of its own that expires. So a tick whose host crashes in the callback is lost, and does
+   * not run again: `tick.previous` of the next one says so. A tick that no host could begin is missed, and
+   * `tick.missed` of the next one counts it. See docs/once.md.
    *
    * An error of the callback does not stop the job: see the option `report`.
    * @example
@@ -281,7 +285,7 @@ export class LockManager {
     };
   }
 
-  /** Acquires a lock. Publishes the events of a separate request for it, which resolves once the lock is held. */
+  /** Acquires a lock. Traces this as a request of its own, which resolves once the lock is held. */
   async #takeTraced({ name, queue }: Part, request: CheckedRequest): Promise<Hold | undefined> {
     const trace = new Trace(name, request);
     let hold: Hold | undefined;

@@ -32,7 +32,8 @@ interface Common {
   readonly holdAtLeast?: number | undefined;
   /**
    * Maximum seconds of a hold, counted from when the lock was acquired; 0: no limit. After that, the lock counts as lost:
-   * `held.signal` aborts with an `EtcdLockLost`, and renewals stop. The key is removed when the callback ends, or expires.
+   * `held.signal` aborts with an `EtcdLockLost`, and renewals stop. The key expires, or is removed when the callback
+   * ends.
    * Default 0.
    */
   readonly maxHold?: number | undefined;
@@ -67,8 +68,8 @@ const MANAGER_OPTIONS = { ...COMMON_OPTIONS, margin: true } satisfies OptionName
 /** Options of one request. Those that a manager also has default to the manager's. */
 export interface HoldOptions extends Common {
   /**
-   * `'exclusive'`: hold the lock alone, or with a `limit` together with others that have it. `'shared'`: hold it together with other
-   * shared holders. Default `'exclusive'`.
+   * `'exclusive'`: hold the lock alone, or with a `limit` together with others with that limit. `'shared'`: hold it
+   * together with other shared holders. Default `'exclusive'`.
    */
   readonly mode?: LockMode | undefined;
   /**
@@ -89,8 +90,8 @@ export interface HoldOptions extends Common {
 /** Options of one request with a callback. */
 export interface RequestOptions extends HoldOptions {
   /**
-   * Whether a request made inside the callback of a request for the same lock runs under that hold, instead of waiting for its
-   * end. Then that hold's `ttl`, `holdAtLeast` and `maxHold` apply. Default false.
+   * Whether a request inside the callback of another request for the same lock runs under the outer hold, instead of
+   * waiting for its end. Then the outer hold's `ttl`, `holdAtLeast` and `maxHold` apply. Default false.
    */
   readonly reentrant?: boolean | undefined;
 }
@@ -104,7 +105,7 @@ const REQUEST_OPTIONS = {
   signal: true,
 } satisfies OptionNames<RequestOptions>;
 
-/** A checked request: its limits, and all of its entry's value but the uuid. */
+/** A checked request: its limits, and its entry's value without the uuid. */
 export interface CheckedRequest extends AttemptLimits, Omit<CandidateValue, 'uuid'> {
   readonly ttl: number;
   readonly margin: number | undefined;
@@ -116,7 +117,7 @@ export interface CheckedRequest extends AttemptLimits, Omit<CandidateValue, 'uui
 /** Maximum of `limit`. A client that waits reads the entries of all holders. */
 const HIGHEST_LIMIT = 1000;
 
-/** Maximum size of an identity in bytes. The value of an entry also contains `shared:` or `limit:`, `id:` and a uuid. */
+/** Maximum bytes of an identity. An entry's value also has a mode or limit, a uuid, a label and a published text. */
 const LONGEST_IDENTITY = 200;
 
 /**

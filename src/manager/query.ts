@@ -6,7 +6,7 @@ import type { Entry, LockStore, Queue } from '../recipe/store.ts';
 export interface LockInfo {
   /** Name of the lock. */
   readonly name: string;
-  /** Whether the entry is for the lock alone or together with other shared holders. `'exclusive'` with a `limit`. */
+  /** Whether the entry asks for the lock alone or together with other shared holders. `'exclusive'` with a `limit`. */
   readonly mode: LockMode;
   /** The `limit` option of the request that made the entry; undefined if it had none. */
   readonly limit: number | undefined;

@@ -93,7 +93,7 @@ export async function takeSeveral(
 /**
  * Sleeps before the request begins again.
  * @param loss why it must begin again
- * @throws the reason why the request ended, if it ends in this time
+ * @throws the reason why the request ended, if it ends during the sleep
  */
 async function pauseOf({ store, parts, request }: Several, milliseconds: number, loss: unknown): Promise<void> {
   const { signal, deadline } = request;

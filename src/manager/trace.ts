@@ -31,7 +31,7 @@ const events = {
  * - `joined`: it ran under an outer hold, as `reentrant` allows
  * - `unavailable`: the lock was taken, and `ifAvailable` was set
  * - `timeout`: the timeout passed before it held the lock
- * - `aborted`: its signal aborted before it held the lock
+ * - `aborted`: its signal aborted, or another of its locks was lost, before it held this one
  * - `lost`: it lost the lock before the release
  * - `error`: it failed before it held the lock, in any other way
  */
@@ -203,7 +203,7 @@ export class Trace implements RequestTrace, RenewalObserver {
     events.outcome.publish(this);
   }
 
-  /** Publishes the outcome of a call that rejected before the request ended: the error is of the lock, not of the callback. */
+  /** Publishes the outcome of a call that rejected without one. Such an error never comes from the callback. */
   #fails(error: unknown, signal: AbortSignal | undefined): void {
     if (this.outcome) return;
     this.error = error;

@@ -106,7 +106,7 @@ export class Lock {
 
   /**
    * The fencing token of each store of etcd that the last hold used. With `api: 'both'` there are two, and
-   * {@link Lock.fencingToken} is the one of v2. Empty before the first entry.
+   * {@link Lock.fencingToken} is the one of v2. Read it only while the lock is held.
    */
   get fencingTokens(): FencingTokens {
     return this.#ticket.fencingTokens ?? {};
@@ -116,7 +116,7 @@ export class Lock {
    * Aborts when the present hold is lost; each new hold has a new signal. The reason is an `EtcdLockExpired`, an
    * `EtcdClusterIdChanged`, or the error that makes renewals impossible. Aborts no later than TTL − margin after the last renewal
    * was sent; without `keepAlive`, after the last `acquire` sent its write. A release does not abort the signal. Read it after
-   * `acquire`: without an own entry, it is a signal that never aborts.
+   * `acquire` has got the lock: before that and after a release, it is a signal that never aborts.
    */
   get signal(): AbortSignal {
     return this.#lease?.loss.signal ?? new AbortController().signal;
@@ -138,6 +138,7 @@ export class Lock {
    * @throws {EtcdClientClosed} when the client is closed before the call ended
    * @throws {EtcdInsufficientPermissions | EtcdTlsFailed | EtcdUnusableAnswer} without a retry
    * @throws {EtcdConnectionFailed} when no member answers and no try is left
+   * @throws {EtcdValueError} on etcd v3, when another program uses the key
    * @throws {TypeError | RangeError} for an invalid option, before any request
    * @throws the signal's reason when it aborts
    */
@@ -188,8 +189,8 @@ export class Lock {
   }
 
   /**
-   * Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false, without a request, once
-   * TTL − margin has passed since the last renewal.
+   * Reads the own entry by quorum and resolves to whether this lock is held now. Resolves to false, without a request, while
+   * {@link Lock.isTaken} is false.
    */
   async isAcquired(): Promise<boolean> {
     const lease = this.#lease;

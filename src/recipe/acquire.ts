@@ -102,12 +102,12 @@ async function replace(
     return undefined;
   } finally {
     scope.dispose();
-    // An attempt that has ended enters no more, so it need not wait.
+    // An attempt that has ended does not enter again, so it need not wait for the removal.
     await orAborted(leaving.settle(), signal).catch(ignore);
   }
 }
 
-/** Returns the lease of `entry`: the present one, extended, if it has this entry, so that its signal also reports later losses. */
+/** Returns the lease of `entry`. Extends the present lease if it is of this entry: then its signal also reports later losses. */
 function leaseFor(ticket: Ticket, entry: OwnEntry, present: Lease | undefined, margin: number | undefined): Lease {
   if (present?.valid && present.entry.key === entry.key && present.entry.rank === entry.rank) {
     present.extend(entry);

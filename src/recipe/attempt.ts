@@ -46,7 +46,7 @@ export const limitOf = (seconds: number): Deadline => (seconds === 0 ? Deadline.
 
 /** Added to the message of a timeout if the caller of the attempt itself holds the lock. */
 const DEADLOCK =
-  '; the request was made inside the callback that holds this lock, so waiting for it there deadlocks. ' +
+  '; the request was made inside the callback that holds this lock, so awaiting the request there deadlocks. ' +
   'Make the request outside, or use request() with reentrant: true';
 
 /** Returns the error for a timeout. Its message names the holder, the last request error and a self-deadlock, if there is one. */
@@ -75,7 +75,7 @@ export class Attempt {
   #ended = new Scope();
   /** The first entry of the queue when it was last read, if that is not the own entry. */
   #first: Entry | undefined;
-  /** What the queue showed last. */
+  /** The last function passed to `saw`, until it has read the entry. */
   #saw: Standing['first'];
   /** Error of the last failed request, preferably one that names members; undefined after a request that succeeded. */
   #trouble: Error | undefined;

@@ -29,6 +29,7 @@ export interface Contest {
  * Resolves to the fencing token once a read has shown, before the lease's deadline, that the own entry holds the lock. Resolves
  * to undefined if another entry holds the lock and the attempt must not wait.
  * @throws {EtcdLockExpired} when the own entry is lost
+ * @throws {EtcdLockLimitDiffers} when an entry before the own one has another limit
  * @throws {EtcdClusterIdChanged} when another cluster answers
  */
 export async function contend(

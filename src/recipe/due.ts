@@ -7,7 +7,7 @@ const CHECKS = 4;
 const BLOCKED = 50;
 
 /**
- * Sleeps until `due`, in several short sleeps. Resolves early if the event loop was blocked during a sleep, and another block of
+ * Sleeps until `due`, in several short sleeps. Resolves early if the event loop was blocked during a sleep, and another sleep of
  * that length would end after `due`: the work that is due would then be late. Does not keep the process alive.
  * @param due milliseconds on the monotonic clock
  * @throws the signal's reason when it aborts

@@ -20,9 +20,9 @@ export interface FollowOptions {
 }
 
 /**
- * Follows the queue of a lock: yields its present state, then the state after each change, until the signal aborts. After a
- * temporary error it retries. So only the first read can fail for that reason. A state between two reads may be missed.
- * @throws the signal's reason, and errors that are not temporary
+ * Follows the queue of a lock: yields its present state, then the state after each change, until the signal aborts. Retries after
+ * a temporary error, but not the first read. A state between two reads may be missed.
+ * @throws the signal's reason, errors that are not temporary, and any error of the first read
  */
 export async function* followQueue(
   surveyor: QueueSurveyor,

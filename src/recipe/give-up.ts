@@ -10,7 +10,7 @@ const debug = createDebug('lock');
 const GRACE = 1;
 /** Maximum seconds to wait after the caller's timeout has passed: the caller should not have to wait much longer. */
 const GRACE_AFTER_TIMEOUT = 0.3;
-/** Minimum seconds to wait. Enough for one request, if the removal begins later than that. */
+/** Minimum seconds to wait, even if the caller's timeout passed long ago: enough for one request. */
 const SHORTEST_GRACE = 0.1;
 
 interface GiveUpOptions extends Pick<LeaveOptions, 'until'> {
@@ -31,7 +31,7 @@ export async function giveUp(
   const grace = Math.min(GRACE, Math.max(SHORTEST_GRACE, left));
   const scope = new Scope().abortAt(
     Deadline.after(grace),
-    () => new Error(`the entry in ${ticket.path} was not released within ${grace} s`),
+    () => new Error(`the entry in ${ticket.path} was not released within ${Number(grace.toPrecision(2))} s`),
   );
   try {
     const kept = until?.passed ? undefined : until;

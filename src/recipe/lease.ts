@@ -44,7 +44,7 @@ export class Lease {
   #isRenewing = false;
 
   /**
-   * @param entry the own entry of `ticket`, as of a write just now
+   * @param entry the own entry of `ticket`, as of its last write
    * @param margin seconds; undefined: {@link defaultMargin}
    */
   constructor(ticket: Ticket, entry: OwnEntry, margin: number | undefined) {
@@ -100,8 +100,8 @@ export class Lease {
   }
 
   /**
-   * Sets the deadline that a write of this TTL would result in, if it is earlier than the present one. Call this before sending
-   * such a write: the store may commit the write even if the answer is lost.
+   * Shortens the deadline to that of a write with this TTL, sent now; never extends it. Call this before sending such a write: the
+   * store may commit the write even if the answer is lost.
    */
   limit(ttl: number | null): void {
     const limit = this.#deadlineOf(ttl, now());

@@ -9,7 +9,7 @@ export const LONGEST_TTL = 2 ** 31;
 /**
  * Returns the store of a client.
  * @param user the class that needs the client, for the message
- * @throws {TypeError} unless the value has a store; the message shows the value unless it is a string: a URL may contain a password
+ * @throws {TypeError} unless the value has a store; the message shows the value, but never a string: a URL may contain a password
  */
 export function storeOf(user: string, client: LockClient): LockStore {
   const store = (client as Partial<LockClient> | null | undefined)?.store;

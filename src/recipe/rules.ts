@@ -15,8 +15,8 @@ export const positionIn = ({ ahead, position }: Standing): number | undefined =>
   position ?? (ahead && ahead().length + 1);
 
 /**
- * The entries before an entry that keep it from holding the lock. Once `count` of the entries `among` are gone, it may hold the lock:
- * read the queue again then.
+ * What an entry waits for: entries before it. Once `count` of the entries `among` are gone, the waiter may hold the lock: read the
+ * queue again then.
  */
 export interface Obstacle<E extends Entry = Entry> {
   readonly among: readonly E[];
@@ -62,8 +62,8 @@ export const wouldWait = (entries: readonly Entry[], { mode, limit }: Claim): bo
     : entries.length >= limit || entries.some(isUnlimited);
 
 /**
- * Returns the holders. If the first entry is exclusive, it holds the lock alone. If it is shared, all entries before the first exclusive
- * one hold the lock. If it has a limit, at most that many entries hold it, all before the first entry without a limit.
+ * Returns the holders. If the first entry has a limit, at most that many entries hold the lock, all before the first one without a
+ * limit. Else, an exclusive first entry holds the lock alone, and a shared one together with all before the first exclusive one.
  */
 export function holdersAmong<E extends Claim>(inOrder: readonly E[]): readonly E[] {
   const [first] = inOrder;

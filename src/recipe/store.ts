@@ -1,5 +1,6 @@
 /**
- * The port: what the recipe needs of a store. `v2/locks/` and `v3/locks/` implement it on etcd, and `test/suites/stores/` in memory.
+ * The port: what the recipe needs of a store. `v2/locks/` and `v3/locks/` implement it on etcd, `both/` on these two, and
+ * `test/suites/stores/` in memory.
  *
  * A call rejects with `EtcdConnectionFailed` when the store cannot be reached. The recipe retries errors that `isTransient`
  * accepts.
@@ -40,8 +41,8 @@ export interface Standing {
   /** The fencing token, valid if the lock is held: greater than the token of every earlier hold that this one excludes. */
   readonly fencingToken: bigint;
   /**
-   * The entry that is served first, if known. Only messages need it, so it may be a function that reads it: do not make the wait
-   * depend on that read, which may fail.
+   * The entry that is served first, if known, or a function that reads this entry. Only messages need it: do not make the wait
+   * depend on the read, which may fail.
    */
   readonly first: Entry | undefined | (() => Promise<Entry | undefined>);
   /** Position of the own entry in the queue, from 1, if that is known without `ahead`. */
@@ -112,7 +113,7 @@ export interface Ticket {
   readonly value: string;
   /** The last own entry, also after its removal. */
   readonly last: OwnEntry | undefined;
-  /** The tokens that belong to the last standing that showed the lock as held. Default: none. */
+  /** The tokens of the last hold. Valid only after a standing has shown the lock as held. Default: none. */
   readonly fencingTokens?: FencingTokens | undefined;
   /** Whether `enter` of another ticket can remove the own entry, as {@link EnterOptions.replacing}. Default: it cannot. */
   readonly isReplaceable?: boolean;
@@ -133,9 +134,9 @@ export interface Ticket {
    */
   standing(options: StandingOptions): Promise<Standing>;
   /**
-   * Waits until the entry `on` may have changed since the last `standing`, and resolves to true. If the own entry has a limit, and
-   * others may end its wait as well, waits for these too. Resolves to false if the wait failed: the caller should then pause before
-   * the next read.
+   * Waits until the entry `on` may have changed since the last `standing`, and resolves to true. If the own entry has a limit, a
+   * change of another entry before it may also end the wait. Resolves to false if the wait failed: the caller should then pause
+   * before the next read.
    */
   changed(on: Entry, options: StoreCall): Promise<boolean>;
   /**
@@ -197,21 +198,21 @@ export interface AdvanceOptions {
   readonly from: Marker | undefined;
   /** The new value. Must differ from every value that any client has written. */
   readonly to: string;
-  /** Seconds for which the store keeps the new value at least, counted from this call. */
+  /** Minimum seconds for which the store keeps the new value, counted from this call. */
   readonly ttl: number;
 }
 
 /**
- * One small value beside the queue of a lock, which outlives the holds: which tick of a job was begun last. Not part of the queue,
- * so it is in no listing of queues, and no client of the lock waits for it.
+ * One small value beside the queue of a lock: which tick of a job was begun last. It outlives the holds. It is not part of the
+ * queue, so no listing of queues contains it, and no client of the lock waits for it.
  */
 export interface MarkerStore {
   readonly key: string;
   /** Reads the marker; undefined if there is none. The read sees every write that was confirmed before it began. */
   read(call: StoreCall): Promise<Marker | undefined>;
   /**
-   * Replaces the marker unless it has changed. Resolves to the marker that there is then: its value is `to` if this call has
-   * written it. After a call that rejects, the outcome may be unknown: repeat the call with the same options.
+   * Replaces the marker unless it has changed. Resolves to the present marker: its value is `to` if this call has written it.
+   * After a call that rejects, the outcome may be unknown: repeat the call with the same options.
    */
   advance(options: AdvanceOptions, call: StoreCall): Promise<Marker | undefined>;
 }
@@ -222,7 +223,7 @@ export interface LockStore {
   readonly clusterId: string | undefined;
   /** What `close()` of the client waits for. */
   readonly pending: PendingWork;
-  /** Follows queues without an entry in them. */
+  /** Reads and follows queues for observers without an entry. */
   readonly surveyor: QueueSurveyor;
   /**
    * Returns the queue of a lock. Makes no request.

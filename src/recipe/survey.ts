@@ -1,4 +1,4 @@
-/** What observers of an election and the command line read: it shows more of a queue than the recipe needs. */
+/** Types for the command line and the observers of an election, which read more of a queue than the recipe needs. */
 import type { Source } from '../cancellation.ts';
 import { type EntryValue, parseValue } from './entries/entry-value.ts';
 import type { Entry, StoreCall } from './store.ts';
@@ -34,7 +34,7 @@ export interface QueuesSurvey extends ReadAt {
   readonly queues: readonly LockQueue[];
 }
 
-/** A change of a queue. `re-created`: an entry was created again under its old key. On etcd v3, an expiry is `removed` too. */
+/** A change of a queue. `re-created`: an entry was created again under its old key. On etcd v3, an expiry is also `removed`. */
 export interface QueueChange {
   readonly how: 'written' | 're-created' | 'removed' | 'expired';
   /** The entries after the change, in the order of the queue. */
@@ -102,7 +102,7 @@ export const parsed = <E extends Entry>(name: string, entry: E): E & ParsedEntry
 
 /**
  * Returns the number of changes of the whole store since an entry was appended; undefined if its rank is greater than `index`.
- * An entry's rank is the index of its append: on etcd v2 since 2.2.
+ * An entry's rank is the index of its append (on v2: since etcd 2.2).
  */
 export function changesSince({ rank }: Entry, index: number): number | undefined {
   const changes = BigInt(index) - rank;

@@ -7,7 +7,7 @@ export interface Node {
   /** Absent for a directory, and after a removal. */
   readonly value?: string;
   readonly dir: boolean;
-  /** Seconds left at the time of the answer; absent if the key never expires. */
+  /** Seconds left at the time of the answer; absent if 0, or if the key never expires. */
   readonly ttl?: number;
   /** Time of expiry by the cluster's clock (RFC 3339). */
   readonly expiration?: string;
@@ -135,7 +135,7 @@ export interface WatchOptions extends CallOptions {
    */
   readonly after?: number | undefined;
   readonly recursive?: boolean;
-  /** Maximum seconds to wait; `Infinity` for no limit. Default 20. */
+  /** Maximum seconds to wait; `Infinity` for no limit. Default 20. Used instead of `attemptTimeout`. */
   readonly timeout?: number;
   /** Called with the index of the store when the store has accepted the watch, even if there is an event already. */
   readonly started?: (index: number) => void;

@@ -24,8 +24,8 @@ export interface QueryOptions {
 const TOO_LATE = Symbol('too late');
 
 /**
- * Finds out whether the member in use supports `refresh`, which renews an entry without waking watchers. Asks once, and again
- * after each failover, because the members' versions may differ. Without an answer, a renewal can still be a plain write.
+ * Finds out whether the cluster supports `refresh`, which renews an entry without waking watchers. Asks the member in use
+ * once, and again after each failover. Without an answer, a renewal can still be a plain write.
  */
 export class RefreshSupport {
   #last: VersionQuery | undefined;

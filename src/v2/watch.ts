@@ -13,8 +13,8 @@ interface PollOptions {
 }
 
 /**
- * Makes one long poll. To continue without missing an event, poll again with the index of the event as `after`, or with the same
- * `after` if there was no event. etcd keeps a history of events.
+ * Makes one long poll. To continue, poll again with the index of the event as `after`: etcd keeps a history of events, so none
+ * is missed. Without an event, read the key first.
  * @param send sends a request; resolves to its answer, or to undefined if none came within the timeout
  */
 export async function longPoll(
@@ -30,9 +30,7 @@ export async function longPoll(
   };
   const answer = await send(encodeWatch(key, options), { timeout, onHeaders });
   const event = answer && decodeEvent(answer, key);
-  const outcome = event
-    ? `${event.action} of ${event.node.key} at index ${event.index}`
-    : `no event within ${timeout} s`;
+  const outcome = event ? `${event.action} of ${event.node.key} at index ${event.index}` : 'ended without an event';
   debug('watched %s: %s', key, outcome);
   return event;
 }

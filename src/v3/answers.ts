@@ -17,7 +17,7 @@ export interface Made {
   readonly clusterId: string | undefined;
   /**
    * Revision of the store at the time of the answer. If the answer shows that the lock is held, the revision is greater than that
-   * of every earlier hold.
+   * of every earlier hold that this one excludes.
    */
   readonly revision: bigint;
 }
@@ -38,7 +38,7 @@ export interface Glance extends Made {
 /** Result of an append. */
 export interface Appended extends Glance {
   readonly own: V3Entry;
-  /** Whether the key existed already, because of an earlier append. {@link Glance.before} is then not known. */
+  /** Whether the key existed already, normally by an earlier append. {@link Glance.before} is then not known. */
   readonly existed: boolean;
   /** Whether this request has removed the entry that it was to replace. */
   readonly replaced: boolean;

@@ -20,7 +20,7 @@ export class AskedOnce<T> {
   /**
    * Resolves to the answer of the member. Does not use the cache: call {@link known} first.
    * @param ask makes the request; called only if none is under way
-   * @throws {EtcdConnectionFailed} if no answer comes within the attempt's timeout; a later attempt may use that answer
+   * @throws {EtcdConnectionFailed} if no answer comes within the attempt's timeout. A later answer is still cached.
    */
   async get(one: Attempt, ask: () => Promise<T>): Promise<T> {
     const { endpoint, ending, timeout, lane } = one;

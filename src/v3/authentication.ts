@@ -14,7 +14,7 @@ export interface Token {
 }
 
 /**
- * Returns the token in the answer to {@link AUTHENTICATE}. No error contains text of the answer that could be the password.
+ * Returns the token in the answer to {@link AUTHENTICATE}. An error about a refused log-in never contains the password.
  * @throws {EtcdInsufficientPermissions} if etcd refuses the user or the password
  */
 export function decodeToken(answer: WireAnswer, password: string): Token {

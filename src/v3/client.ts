@@ -29,12 +29,12 @@ const LEASES = 1;
 /** Seconds to wait for an answer that several calls share. A log-in takes 0.1 to 0.2 s of the member's CPU time. */
 const SHARED_TIMEOUT = 5;
 
-/** Maximum number of new log-ins of one call. With JSON Web Tokens, each change of users or roles invalidates all tokens. */
+/** Maximum number of new log-ins of one attempt. With JSON Web Tokens, each change of users or roles invalidates all tokens. */
 const MOST_LOG_INS = 3;
 
 const NO_TOKEN: Token = { text: undefined };
 
-/** Header that makes a member that knows of no leader refuse a request at once, instead of after 7 s. */
+/** With this header, a member that knows no leader refuses a request at once, instead of after 7 s. */
 const NEEDS_LEADER = ['grpc-metadata-hasleader', 'true'];
 
 /** Options of one call. */
@@ -79,7 +79,7 @@ export class V3Client implements LockClient {
   readonly #prefixes = new AskedOnce<string>();
   readonly #tokens = new AskedOnce<Token>();
 
-  /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password */
+  /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value, never a password */
   constructor(options: V3ClientOptions = {}) {
     this.#settings = checkV3Options(options);
     this.lockPrefix = this.#settings.lockPrefix;
@@ -101,7 +101,7 @@ export class V3Client implements LockClient {
     return this.#cluster.destroyed;
   }
 
-  /** Makes one call: `attempt` asks the members in turn until one answers. */
+  /** Makes one call: runs `attempt` with one member after another until one answers. */
   call<T>(repeat: Repeat, options: CallOptions, attempt: (member: Member) => Promise<T>): Promise<T> {
     return this.#cluster.call(repeat, options, (one) =>
       this.#attempt({ ...one, lane: options.lane ?? one.lane }, attempt),
@@ -208,7 +208,7 @@ export class V3Client implements LockClient {
     throw noAnswer(timeout);
   }
 
-  /** @throws {EtcdClusterIdChanged} if another cluster is expected */
+  /** @throws {EtcdClusterIdChanged | EtcdUnusableAnswer} if the cluster id is not the expected one, or absent */
   #checkCluster({ clusterId }: Header): void {
     if (clusterId === undefined) throw new EtcdUnusableAnswer('the answer has no cluster id', { outcomeUnknown: true });
     this.#cluster.checkId(clusterId);

@@ -42,7 +42,7 @@ export class TokenRefused extends EtcdInsufficientPermissions {
   }
 }
 
-/** Message of etcd 3.6's gateway, with code 5, for a path that it does not serve. The message for a missing lease is another. */
+/** Message of etcd 3.6's gateway, with code 5, for a path that it does not serve. A missing lease has another message. */
 const UNKNOWN_PATH = 'Not Found';
 
 /** Matches the message of an InvalidArgument error about a wrong user or password. */
@@ -119,11 +119,11 @@ function notTheGateway(answer: WireAnswer): EtcdException {
 export const isTroubleOfProxy = (status: number): boolean => status >= 500 || status === 408 || status === 429;
 
 const NO_GATEWAY =
-  'has no v3 gateway at this address (404): etcd 3.3 or later serves it, ' +
-  'unless it was started with --enable-grpc-gateway=false, or serves it only at its --listen-client-http-urls';
+  'has no v3 gateway at this address (404): etcd 3.3 or later serves the gateway, ' +
+  'except with --enable-grpc-gateway=false; with --listen-client-http-urls, it is only at those URLs';
 
 const HAS_NAME =
-  "with authentication, etcd's gateway accepts no client certificate that has a common name (CN): use one without";
+  "with authentication, etcd's gateway accepts no client certificate that has a common name (CN): use one without a CN";
 
 /** Adds a hint to the error for an answer that is not HTTP: the port may serve gRPC only. Returns any other error as it is. */
 export function withHint(error: unknown): unknown {

@@ -17,7 +17,7 @@ export interface V3Settings extends HttpSettings {
 
 /**
  * Checks the options and fills in the defaults.
- * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its value, but never a password
+ * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value, but never a password
  */
 export function checkV3Options(options: V3ClientOptions): V3Settings {
   checkOptionNames(options, V3_OPTIONS);

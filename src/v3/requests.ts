@@ -41,7 +41,7 @@ export interface AppendOptions extends CallOptions {
 }
 
 export interface ChangeOptions extends CallOptions {
-  /** The key as the store has it. */
+  /** The key in base64; see {@link V3Entry.rawKey}. */
   readonly rawKey: string;
   /** The watch reports changes from this revision on. */
   readonly from: bigint;
@@ -75,7 +75,7 @@ export class LockRequests {
     this.#client = client;
   }
 
-  /** Reads all keys below the path of a queue, including those of locks whose names begin with its name and a "/". Linearizable. */
+  /** Reads all keys below the path of a queue, also those of locks whose names begin with this lock's and a "/". Linearizable. */
   read(path: string, options: CallOptions): Promise<Listing> {
     return this.readPrefix(`${path}/`, options);
   }
@@ -136,7 +136,7 @@ export class LockRequests {
     });
   }
 
-  /** Reads one key. */
+  /** Reads one key. {@link Glance.before} is not read. */
   async get(key: string, options: CallOptions): Promise<Glance> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/range', { key: encodeBytes(key) });
@@ -157,7 +157,7 @@ export class LockRequests {
   }
 
   /**
-   * Creates the entry unless its key exists, and reads it and the one before it, in one transaction. May be sent more than once.
+   * Creates the entry unless its key exists, and reads it and the one before it in that transaction. May be sent more than once.
    * @param key the own key, directly below the path of its queue
    * @throws {NotFound} if the lease is gone
    */
@@ -182,7 +182,7 @@ export class LockRequests {
       if (!isUnchanged && present?.key !== key) throw answer.unusable('does not contain the key of the new entry');
       unanswered.count -= 1;
       if (!present) return undefined;
-      // The key exists because one of the unanswered requests was carried out.
+      // The key exists, most likely because one of the unanswered requests was carried out.
       if (existed && unanswered.count > 0) unanswered.count -= 1;
       const all = whole ? entries : undefined;
       return { ...madeOf(answer), own: present, before, existed, replaced: isReplaced, count, all };
@@ -263,7 +263,7 @@ export class LockRequests {
   }
 
   /**
-   * Writes a marker if it is unchanged. Resolves to the marker that there is then. May be sent more than once.
+   * Writes a marker if it is unchanged. Resolves to the present marker. May be sent more than once.
    * @throws {NotFound} if the lease is gone
    */
   write(key: string, target: transactions.Write, options: CallOptions): Promise<V3Entry | undefined> {

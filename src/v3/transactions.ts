@@ -7,7 +7,7 @@ export interface Guard {
   readonly rank: bigint;
 }
 
-/** The entry to remove when another one is appended, if it is unchanged. */
+/** The entry to remove, if it is unchanged, when another one is appended. */
 export interface Replaced extends Guard {
   readonly key: string;
 }
@@ -86,7 +86,7 @@ export const READS_A_TRANSACTION = 100;
  */
 const MOST_READS = (128 - READS_A_TRANSACTION) * READS_A_TRANSACTION;
 
-/** Maximum bytes of keys for {@link readEach}. etcd writes such a request to its raft log, where the limit is 1.5 MiB. */
+/** Maximum bytes of keys for {@link readEach}. etcd writes nested transactions to its raft log, where the limit is 1.5 MiB. */
 const MOST_BYTES = 512 * 1024;
 
 /** Splits keys into lists that are short enough for {@link readEach}. */

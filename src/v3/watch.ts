@@ -3,7 +3,7 @@ import type { WireAnswer } from '../http/message.ts';
 import { decodeCancellation, decodeError } from './errors.ts';
 import { decodeKeyValue, decodeText, Fields, type Json, type KeyValue } from './messages.ts';
 
-/** Maximum characters of one message. An answer about one key is far shorter. */
+/** Maximum characters of one message. A message about entries of locks is far shorter. */
 const LONGEST_MESSAGE = 4 * 1024 * 1024;
 
 /**

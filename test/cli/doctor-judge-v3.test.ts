@@ -128,7 +128,7 @@ describe('a version', () => {
         level: 'warn',
         about: 'version',
         text: matching(/revoke valid leases/),
-        advice: matching(/3\.4\.31, 3\.5\.13/),
+        advice: matching(/3\.4\.31 or later 3\.4, 3\.5\.13/),
       },
     ]);
   });
@@ -211,7 +211,7 @@ describe('members', () => {
     const endpoints = three({ members }, { members }, { members });
     expect(troubles(facts(endpoints))).toEqual([]);
     expect(troubles(facts(endpoints, { withoutGateway: [grpc] }))).toMatchObject([
-      { level: 'warn', about: 'members', text: `member m2 advertises ${grpc}, which serves no v3 gateway` },
+      { level: 'warn', about: 'members', text: `member m2 advertises URLs without a v3 gateway: ${grpc}` },
     ]);
   });
 
@@ -236,10 +236,14 @@ describe('the TTL for the assessment', () => {
     });
   });
 
-  test('makes a read slow if it takes half the time limit of a renewal', () => {
+  test('makes a read slow if a renewal that takes as long asks another member', () => {
     const slow = facts(three({ quorumReadMs: 260 }), { ttl: 3 });
     expect(troubles(slow)).toMatchObject([
       { about: 'health', text: matching(/slow: a linearizable read takes 260 ms/) },
+    ]);
+    const withLongTtl = facts(three({ quorumReadMs: 1100 }), { ttl: 60 });
+    expect(troubles(withLongTtl)).toMatchObject([
+      { about: 'health', text: matching(/takes 1100 ms; a renewal asks another member after 1000 ms for a TTL of 60 s/) },
     ]);
   });
 });

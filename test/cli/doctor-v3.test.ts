@@ -90,7 +90,7 @@ describe('a healthy etcd with both APIs', () => {
       code: 0,
       ok: true,
       api: 'v3',
-      basis: { ttl: 60, margin: 6, renewalMs: 10_000, from: matching(/^the shortest TTL of a lease below \/_locks/) },
+      basis: { ttl: 60, margin: 6, slowMs: 1000, from: matching(/^the shortest TTL of a lease below \/_locks/) },
       stores: { v2: [], v3: ['a', 'b/c'] },
       endpoints: [
         {
@@ -378,7 +378,7 @@ describe('a port for gRPC alone', () => {
     const diagnosis = await diagnose(etcd.url, [...V3, ...PATIENT]);
     expect(diagnosis.code).toBe(0);
     expect(ownTroubles(diagnosis)).toMatchObject([
-      { level: 'warn', about: 'members', text: `member m1 advertises ${url}, which serves no v3 gateway` },
+      { level: 'warn', about: 'members', text: `member m1 advertises URLs without a v3 gateway: ${url}` },
     ]);
   });
 });

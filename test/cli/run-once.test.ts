@@ -65,7 +65,7 @@ describe('run --once', () => {
     );
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${today.toISOString()} 3\n` });
     expect(stderr).toBe(
-      `etcd-v2-lock: no host began 3 ticks of ${name} before ${today.toISOString()}\n` +
+      `etcd-v2-lock: no host began the last 3 ticks of ${name} before ${today.toISOString()}\n` +
         `etcd-v2-lock: the tick ${earlier} of ${name} has no recorded end: web-1:7 began it, then crashed or could not reach etcd\n`,
     );
   });

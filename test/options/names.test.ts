@@ -93,7 +93,7 @@ test.each([
   ['new EtcdClient', 'allow_reconnect', 'the options are endpoints, srvDomain, readTimeout, username, password, ca,'],
   ['client.set', 'prev_exist', 'did you mean "prevExist"?'],
   ['client.get', 'qourum', 'did you mean "quorum"?'],
-  ['client.watch', 'waitIndex', 'use "after", which is one less'],
+  ['client.watch', 'waitIndex', 'use "after", whose value is one less'],
   ['client.version', 'timeout', 'did you mean "attemptTimeout"?'],
   ['client.close', 'timeoutMs', 'use "timeout", in seconds'],
   ['new LockManager', 'ttlMs', 'use "ttl", in seconds'],

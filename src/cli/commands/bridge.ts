@@ -56,7 +56,7 @@ export function bridgeCommand(): Command {
     .addOption(
       new Option(
         '--log <what>',
-        'print JSON lines to stderr: when the bridge starts and stops, and when etcd becomes unreachable or reachable again ("changes"), or also each request ("requests")',
+        'print JSON lines to stderr. "changes": the bridge starts or stops, or etcd becomes unreachable or reachable again. "requests": also each request',
       ).choices(['changes', 'requests']),
     )
     .option('--json', 'print JSON: one line with the URL and the process ID')

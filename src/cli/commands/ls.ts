@@ -15,9 +15,9 @@ ${aboutColumns(lockColumns)}
 
 Locks without a holder are not listed.
 
-etcd v2 does not list a key whose last part begins with "_", nor the keys below it. So with v2, the prefix must contain
-such a part, followed by a "/": "ls _x/" lists the locks below "_x". A lock whose last part begins with "_", such as "_x"
-itself, is never listed. Use inspect for such a lock. With v3, these locks are listed like any other.`;
+etcd v2 does not list a key whose last part begins with "_", nor the keys below it. To list such locks on v2, use a prefix
+that contains this part and the "/" after it: "ls _x/" lists the locks below "_x". A lock whose last part begins with "_",
+such as "_x" itself, is never listed. Use inspect for such a lock. With v3, these locks are listed like any other.`;
 
 /** `etcd-v2-lock ls`: lists locks with their holders. */
 export function lsCommand(): Command {

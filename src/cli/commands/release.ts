@@ -14,12 +14,12 @@ changed in between. On etcd v3, the last part of a key is not a number but a ran
 
 An entry that holds the lock is removed only with --force. The next waiter then gets the lock at once, but the removed
 holder continues to work until it notices the loss. A LockManager, such as "run", notices it at its next renewal, usually
-within a third of the TTL; on etcd v3 usually within a second. python-etcd, Go's Mutex and "etcdctl lock" never notice it.
-Stop the holder first. Otherwise the removed holder and the next one work at the same time, unless a fencing token stops
-the removed one.
+within a third of the TTL; on etcd v3 usually within a second. By themselves, python-etcd, Go's Mutex and "etcdctl lock"
+never notice it. Stop the holder first. Otherwise the removed holder and the next one work at the same time, unless a
+fencing token stops the removed one.
 
 To end the wait of a waiter, stop its process. A removed waiter of a LockManager, such as "run", queues up again at the
-end, unless it has an identity. A Lock and python-etcd's waiters fail.
+end, unless it has an identity. A wait of python-etcd or of the class Lock fails.
 
 ${ABOUT_PYTHON_ETCD}
 
@@ -88,8 +88,8 @@ function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
   const next = successors.length > 0 ? `the lock passes to ${successors.join(', ')} at once` : rest;
   return (
     `${entry.key} holds ${name}. After its removal, ${next}. ${ownerOf(entry)} continues to work until it notices ` +
-    'the loss (this package: usually within a third of the TTL, on etcd v3 within a second; ' +
-    "python-etcd, Go's Mutex and etcdctl lock: never). " +
+    'the loss (a LockManager: usually within a third of the TTL, on etcd v3 within a second; ' +
+    "python-etcd, Go's Mutex and etcdctl lock: never by themselves). " +
     'The removed holder and the next one may work at the same time, unless a fencing token stops the removed one.'
   );
 }

@@ -36,8 +36,8 @@ interface Flags {
 const ABOUT = `
 The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
 a fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
-command that lost its lock. ETCD_LOCK_TOKEN_V2 or ETCD_LOCK_TOKEN_V3 contains the token of that store; with --api both,
-both are set.
+command that lost its lock. ETCD_LOCK_TOKEN_V2 contains the token of a lock on v2, ETCD_LOCK_TOKEN_V3 that of a lock on v3;
+with --api both, both are set.
 
 Messages on stderr:
 - A wait longer than a second is reported with the holder: as a status line on a terminal, otherwise as one line when it
@@ -73,9 +73,9 @@ Scheduled jobs:
   the next tick is due, it exits with 124.
 - ETCD_LOCK_TICK contains the time of the tick, and ETCD_LOCK_MISSED the number of missed ticks; it is empty if unknown.
 - With --if-available and --hold-at-least, only one of several hosts runs a job that all of them start at about the
-  same time, unless that host crashes. Choose a time longer than the difference between the starts on the hosts, and shorter than the interval
-  between two runs. "run" does not wait for its end: it leaves the entry in the queue, where it expires. If "run" is
-  killed, the entry expires when the TTL has passed since its last renewal.
+  same time, unless that host crashes. Choose a time longer than the difference between the starts on the hosts, and
+  shorter than the interval between two runs. "run" does not wait until this time has passed: the entry stays in the
+  queue, and expires then. If "run" is killed, the entry expires when the TTL has passed since its last renewal.
 
 Waiting:
 - If the entry in the queue expires or is removed while "run" waits, for example because etcd was down for longer than
@@ -192,7 +192,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
       notRun(`lock ${name} is taken`, flags, ExitCode.no)
     );
   } catch (error) {
-    // Not in an outage: cron must not take a job for done that no host could run.
+    // Not in an outage: cron must not treat a job as done if no host could run it.
     const isConflict =
       error instanceof EtcdWatchTimedOut && (error.holder !== undefined || error.failures.length === 0);
     if (conflictExitCode === undefined || !isConflict) throw error;
@@ -217,7 +217,7 @@ function requestOf({
 
 /**
  * Returns the schedule of `--once`; undefined without it.
- * @throws {TypeError | RangeError} if it is invalid, or with the stores of both APIs
+ * @throws {TypeError | RangeError} if it is invalid, or with `--api both`
  */
 function scheduleFor(client: EtcdClient, name: string, { once, timeZone }: Flags): Schedule | undefined {
   if (once === undefined && timeZone !== undefined) throw new TypeError('--time-zone needs --once');
@@ -226,7 +226,7 @@ function scheduleFor(client: EtcdClient, name: string, { once, timeZone }: Flags
   return scheduleOf(once, timeZone, { every: '--once', timeZone: '--time-zone' });
 }
 
-/** Returns the exit code if the command does not run. Prints why on a terminal or with --verbose; silent otherwise, like flock(1). */
+/** Returns the exit code if the command does not run. Prints why with --verbose, or on a terminal without --quiet; else silent. */
 function notRun(why: string, { conflictExitCode, verbose, quiet }: Flags, otherwise: number): number {
   const print = verbose ? complain : quiet ? ignore : remark;
   print(why);

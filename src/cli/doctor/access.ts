@@ -8,9 +8,9 @@ import { LISTING_TIMEOUT, READ_TIMEOUT } from './limits.ts';
 
 /** How to reach each member. */
 export interface Access {
-  /** For single requests. The credentials are those for etcd v2. */
+  /** For a `MemberClient`. Credentials are sent as basic authentication, as on etcd v2. */
   readonly settings: ClientSettings;
-  /** For the gateway. */
+  /** For a `V3Client`. */
   readonly options: Omit<V3ClientOptions, 'endpoints' | 'srvDomain' | 'readTimeout'>;
 }
 

@@ -47,7 +47,7 @@ export interface EndpointFacts {
   readonly ttls?: readonly number[] | undefined;
   /** Names of the locks that have entries, for each store that could be read. */
   readonly locks?: Partial<Readonly<Record<StoreApi, readonly string[]>>> | undefined;
-  /** v3 only: keys in the queues of locks that have no lease. */
+  /** v3 only: keys without a lease in the queues of locks. */
   readonly withoutLease?: readonly string[] | undefined;
   /** Result of a read below the lock prefix, with the given credentials. */
   readonly read?: Outcome | undefined;
@@ -79,7 +79,7 @@ export interface Facts {
   readonly withoutGateway?: readonly string[] | undefined;
 }
 
-/** One finding. `fail` makes locks unsafe or impossible; `warn` does so only together with another fault. */
+/** One finding. `fail`: locks are unsafe or impossible. `warn`: some locks may be, or all after another fault. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
   /** Topic of the finding, stable across versions. */

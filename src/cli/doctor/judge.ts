@@ -16,5 +16,5 @@ export function judge(facts: Facts): Finding[] {
   ];
 }
 
-/** Whether locks are possible and safe. */
+/** Whether no finding is a failure. */
 export const hasNoFailure = (findings: readonly Finding[]): boolean => findings.every(({ level }) => level !== 'fail');

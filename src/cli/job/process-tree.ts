@@ -22,7 +22,7 @@ export class ProcessTree {
     this.#options = options;
   }
 
-  /** Sends each of the signals once to each process. */
+  /** Sends each of the signals once to each process; if the root has a group, only to those in the group. */
   send(...signals: readonly NodeJS.Signals[]): void {
     const { root, grouped } = this.#options;
     // Search first, even for a group: after the signal has ended a parent, its children can no longer be found through it.
@@ -63,7 +63,7 @@ export class ProcessTree {
     return isInForeground(this.#options.root);
   }
 
-  /** Returns the pids, parents first. A process whose parent has ended is found by the mark, or was found earlier. */
+  /** Returns the pids. A process whose parent has ended is found by the mark, or was found earlier. */
   #members(): readonly number[] {
     const { root, mark } = this.#options;
     const all = processes();

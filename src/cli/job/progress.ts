@@ -8,7 +8,7 @@ import { ownerOf } from '../queues/show.ts';
 import { clearStatus, complain, showStatus } from '../streams.ts';
 import { acquiredText } from './steps.ts';
 
-/** How much `run` and `elect` print on stderr besides errors: nothing, one line per wait and acquisition, or every step. */
+/** How much `run` and `elect` print on stderr besides errors and warnings: nothing, long waits, or every step. */
 export type Verbosity = 'quiet' | 'normal' | 'verbose';
 
 /** Milliseconds before a wait is reported. A shorter wait is not reported. */
@@ -21,16 +21,16 @@ const REQUEUED = channelOf('requeued');
 
 /** How a wait is reported on stderr. */
 interface Report {
-  /** Shows the current state of the wait. Returns whether to call it again when the state may have changed. */
+  /** Shows the current state of the wait. Returns whether further updates are wanted. */
   update(line: string): boolean;
   /** Called when the wait has ended. */
   end(acquired: boolean): void;
 }
 
 /**
- * Reports a wait on stderr, with the holder and the position in the queue: as a status line on a terminal, otherwise as one line
- * when the wait starts and one when the lock is acquired. Verbose: as one line per change. Quiet: not at all. Also prints a line
- * each time the entry is lost and the wait continues with a new entry.
+ * Reports a wait of over a second on stderr, with the holder and the position in the queue: as a status line on a terminal, otherwise
+ * as one line after that second and one when the lock is acquired. Verbose: as one line per change. Also prints a line each time the
+ * entry is lost and the wait continues with a new entry. Quiet: prints nothing.
  * @param wait resolves to null if the lock was not acquired
  */
 export async function withProgress<T>(

@@ -9,9 +9,9 @@ type Relayed = (typeof RELAYED)[number];
 const KEYS: readonly Relayed[] = ['SIGINT', 'SIGQUIT'];
 
 /**
- * Handles the signals sent to `run` and `elect`. Before the job runs, a signal that asks for termination ends the wait for the lock; SIGUSR1
- * and SIGUSR2 are ignored. Then all signals are relayed to the job, except SIGINT and SIGQUIT while the job is in the foreground:
- * the terminal sends these to the job itself.
+ * Handles the signals sent to `run` and `elect`. Before the job runs, SIGUSR1 and SIGUSR2 are ignored, and the others end the wait for
+ * the lock. Once the job runs, all are relayed to it, except SIGINT and SIGQUIT while the job is in the foreground: the terminal
+ * sends these to the job itself.
  */
 export class Relay {
   readonly #ending = new AbortController();

@@ -1,5 +1,5 @@
-// A thread that starts the command of `run`. The thread blocks its event loop until `run` has read the wait status of the
-// command. Otherwise Node would discard the wait status before `run` can read it.
+// A thread that starts the command of `run` or `elect`. It blocks its event loop until the main thread has read the wait status of
+// the command. Otherwise Node would discard the wait status before that.
 import { spawn } from 'node:child_process';
 import { parentPort } from 'node:worker_threads';
 import type { StartReply, StartRequest } from './starter.ts';

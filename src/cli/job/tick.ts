@@ -14,14 +14,14 @@ class CommandFailed extends Error {
   }
 }
 
-/** The exit code of the command, or the record of the current tick or a later one, if a host had already begun that. */
+/** The exit code of the command, or the record of the tick, this one or a later one, that a host had already begun. */
 export type TickResult = { readonly exitCode: number } | { readonly taken: RecordedTick };
 
 /**
  * Runs a command for the current tick by the clock of this host, unless a host has already begun it. Prints a warning about ticks that
  * were missed or did not end.
  * @param run starts the command and resolves to its exit code
- * @throws the reason why the tick could not be begun
+ * @throws the reason why the tick could not be begun, the error of `run`, or the loss of the lock
  */
 export async function runCurrentTick(
   job: Omit<TickJob, 'clock'>,
@@ -51,7 +51,7 @@ export const takenText = (name: string, recorded: RecordedTick): string =>
   `the command was not run: ${hostOf(recorded)} has already begun the tick ${recorded.at.toISOString()} of ${name}`;
 
 function warn(name: string, { at, missed = 0, previous }: Tick): void {
-  const ticks = missed === 1 ? 'a tick' : `${missed} ticks`;
+  const ticks = missed === 1 ? 'the last tick' : `the last ${missed} ticks`;
   if (missed > 0) complain(`no host began ${ticks} of ${name} before ${at.toISOString()}`);
   if (previous?.state !== 'begun') return;
   complain(

@@ -52,7 +52,7 @@ export interface RunContext {
 
 /**
  * Returns a {@link LockedCommand.acquireAndRun} that acquires the lock and runs the command once.
- * @param acquire resolves to null if the lock is taken and the wait is over
+ * @param acquire resolves to null if the lock was not acquired
  */
 export const byHolding =
   (acquire: (signal: AbortSignal) => Promise<Holding | null>): LockedCommand['acquireAndRun'] =>

@@ -5,7 +5,7 @@ import { changesSince, type LockQueue, lastPart, type ParsedEntry } from '../../
 import type { Column } from '../table.ts';
 import { fullOwnerOf, ownerOf, ttlText } from './show.ts';
 
-const MODE = { heading: 'MODE', about: '"exclusive", "shared", or "limit" with the number of holders' };
+const MODE = { heading: 'MODE', about: '"exclusive", "shared", or "limit" with the maximum number of holders' };
 const TTL = { heading: 'TTL', about: 'seconds until the entry expires, unless renewed' };
 const CHANGES_AGO = {
   heading: 'CHANGES AGO',

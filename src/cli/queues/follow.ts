@@ -15,7 +15,7 @@ export interface Follower {
 /**
  * Follows the queue of a lock until the signal aborts. When changes may have been missed, reports the differences. So it reports
  * each added and each removed entry once, except an entry that was added and removed in between.
- * @throws the signal's reason, and errors that are not temporary
+ * @throws the signal's reason, any error of the first read, and later errors that are not temporary
  */
 export async function follow(
   surveyor: Surveyor,

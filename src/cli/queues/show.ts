@@ -1,7 +1,7 @@
 import { type Claim, claimText, type EntryValue, namesOf, publishedIn } from '../../recipe/entries/entry-value.ts';
 import { changesSince, type ParsedEntry } from '../../recipe/survey.ts';
 
-/** An entry as printed with `--json`; missing values are null. */
+/** An entry as printed with `--json`; missing values are null, a missing uuid is empty. */
 export interface EntryJson {
   readonly name: string;
   readonly key: string;

@@ -49,7 +49,7 @@ export class Members {
     return { endpoint: this.#list[index] as Endpoint, index, startedAt: now(), initial };
   }
 
-  /** Prefers this member from now on, unless other calls have changed the preferred member since the call began. */
+  /** Prefers this member. Outside an outage, only if no other call has changed the preferred one since the call began. */
   answered({ endpoint, index, startedAt, initial }: MemberRequest): void {
     if (this.#rateLimit.isOutage || this.#preferred === initial) this.#preferred = index;
     this.#answered.set(endpoint, Math.max(startedAt, this.#lastAnswered(endpoint)));
@@ -58,7 +58,7 @@ export class Members {
   }
 
   /**
-   * Prefers the next member. Ignored if the member has answered a later request, unless the error is one of the socket.
+   * Stops preferring this member. Ignored if it has answered a later request, unless the error is one of the socket.
    * @param cause the socket's error, if any. It shows the member's current state. Other failures may concern old requests.
    */
   failed(attempt: MemberRequest, cause: unknown): void {

@@ -10,7 +10,7 @@ import type { RateLimit } from './rate-limit.ts';
 
 /**
  * When a request may be sent again:
- * - `hedged`: also while another member is slow to answer. For reads, and for writes that can take effect only once.
+ * - `hedged`: as `safe`, and also while a member is slow to answer. For reads, and for writes that can take effect only once.
  * - `safe`: to another member after a failure, even if the first member may have carried it out
  * - `poll`: as `never`, and to the same member again if a reused connection was closed before the answer began
  * - `never`: only if it certainly was not carried out
@@ -31,7 +31,7 @@ export interface RoundOptions {
   readonly ref: boolean;
 }
 
-/** Maximum number of retries of one attempt whose connection was stale. undici opens a new connection for each retry. */
+/** Maximum number of retries of one attempt whose connection was stale. A retry may get another stale one from the pool. */
 const MAX_STALE_RETRIES = 2;
 
 /** One call: asks the members until one answers. */
@@ -58,7 +58,7 @@ export class Round<T> {
 
   /**
    * Asks the members, the preferred one first, until one answers. Asks each member once, apart from retries on a stale connection. A
-   * hedged call asks members again while one of its attempts is unanswered. During an outage, each attempt is rate-limited.
+   * hedged call asks members again while one of its attempts is unanswered. An outage rate-limits attempts, and may repeat a member.
    * @throws the first error that is not the fault of a member; else one error with the failures of all members asked
    */
   async run(): Promise<T> {

@@ -53,7 +53,7 @@ export class Election {
    * @throws {EtcdClientClosed} when the client is closed, at the end of a term or while waiting
    * @throws {EtcdLockLost} at the end of a lost term, if campaigning again is unsafe: another cluster answers, or the election has an
    * `identity` and the entry was removed before it could expire, perhaps by another process with the same identity
-   * @throws {EtcdLockExpired | EtcdClusterIdChanged | EtcdConnectionFailed} as a request without `timeout`
+   * @throws as a request without `timeout`
    * @throws {TypeError} for an unknown or invalid option, at the call
    */
   campaign(options: CampaignOptions = {}): AsyncGenerator<Term, void, void> {
@@ -61,12 +61,13 @@ export class Election {
   }
 
   /**
-   * Yields the current leader, then each next one as soon as it leads. Yields undefined while nobody leads: also at the start,
-   * between two leaders if the queue was empty, and while requests with `mode: 'shared'` or a `limit` have the lock. Waits for changes by a watch
-   * or a long poll.
+   * Yields the current leader, then each next one as soon as it leads. Yields undefined while nobody leads: also at the
+   * start, between two leaders if the queue was empty, and while requests with `mode: 'shared'` or a `limit` hold the
+   * lock. Waits for changes by a watch or a long poll.
    *
-   * Continues after an outage, then with the current leader. A leader of a short term may be missed whenever the queue is read again: after
-   * an outage or a long silence, if the loop is so slow that etcd no longer has the changes, and with `api: 'both'`.
+   * After an outage, continues with the current leader. A leader of a short term may be missed whenever the queue is
+   * read again: after an outage or a long silence, if the loop is so slow that etcd no longer has the changes, and with
+   * `api: 'both'`.
    *
    * The leader may have changed since the read. So act as the leader only while you hold a `Term`, never because `own` is true here.
    * @example

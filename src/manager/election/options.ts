@@ -12,8 +12,8 @@ export interface ElectionOptions {
    */
   readonly value?: string | undefined;
   /**
-   * Lease in seconds, an integer ≥ 1: after how long without a renewal another candidate replaces a crashed leader. Renewed every
-   * TTL/3, while waiting and while leading. Default: the manager's `ttl`, which is 30 by default.
+   * Lease in seconds, an integer ≥ 1: how long a crashed leader blocks the next one. Renewed every TTL/3, while waiting
+   * and while leading. Default: the manager's `ttl`, which is 30 by default.
    */
   readonly ttl?: number | undefined;
   /**

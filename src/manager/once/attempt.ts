@@ -16,7 +16,7 @@ const debug = createDebug('once');
 /** Milliseconds between two reads of the record during the wait for the lock: the holder may have begun the tick. */
 const READ_EVERY = { first: 500, most: 5000 };
 
-/** Seconds to record the end of a tick, or the begin of one after a stop. The release of the lock waits for this. */
+/** Maximum seconds to record the end of a tick, or its begin after a stop. The release of the lock waits for this. */
 const RECORD_WITHIN = 3;
 
 /** What ends the wait for the lock. */
@@ -85,7 +85,8 @@ export class TickAttempt {
     this.#signal = signal;
     const next = Math.max(1, schedule.next(at) - clock.now()) / 1000;
     this.#timeout = timeout > 0 ? Math.min(timeout, next) : next;
-    // Without a limit, a cluster that has never answered is tried three times only: the address may be wrong. So `next` is no limit here.
+    // Do not pass `next` as a limit. Without one, a cluster that has never answered is tried only three times: the
+    // address may be wrong.
     this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout, signal, deadline: limitOf(timeout) });
     this.#attempt.abortWith(this.#over.abortAt(Deadline.after(next), () => this.#late()));
   }
@@ -170,8 +171,8 @@ export class TickAttempt {
   }
 
   /**
-   * Begins the tick. Once the write may have been sent, the signal ends this only some seconds later, and the timeout never: if the write
-   * were carried out and nobody learned of it, the tick would be lost.
+   * Begins the tick. Once the write may have been sent, an abort of the signal ends it only three seconds
+   * later, and the timeout does not. If the write were carried out and nobody learned of it, the tick would be lost.
    */
   async #begin(parts: Parameters<typeof begin>[0]): Promise<Begun | TickRecord> {
     const stopped = new Scope();
@@ -206,7 +207,7 @@ export class TickAttempt {
     }
   }
 
-  /** Retries for some seconds, and never rejects: if it fails, the next tick reports that no end was recorded. */
+  /** Records the end. Retries for some seconds. Never rejects: on failure, the next tick reports no recorded end. */
   async #recordEnd(begun: Begun, state: 'ran' | 'failed'): Promise<void> {
     const parts = { markers: this.#markers, schedule: this.#job.schedule };
     const over = new Scope().abortAt(Deadline.after(RECORD_WITHIN), () => new Error('no answer in time'));

@@ -9,7 +9,7 @@ import { formatRecord, parseRecord, recordedTick, type TickRecord } from './reco
 import type { Schedule } from './schedule.ts';
 import type { Tick } from './tick.ts';
 
-/** Number of ticks after which a record may expire: this is how many missed ticks are counted at least. */
+/** A record is kept until this many more ticks are due. Fewer missed ticks than this are normally counted. */
 const KEPT_TICKS = 10;
 /**
  * Seconds that a record is kept in addition. So while the clocks of hosts differ by less than this, the record of a tick exists as
@@ -46,11 +46,11 @@ interface Beginning {
 }
 
 /**
- * Records that this host begins a tick, unless a host has begun it or a later one: then resolves to the record of that. Call this while
- * the lock is held.
+ * Records that this host begins a tick. If a host has begun it or a later one already, resolves to that host's record
+ * instead. Call this while the lock is held.
  *
- * The record is replaced only if it is unchanged, and only by a later tick. So no tick is begun twice while a record of it, or of a
- * later tick, exists. {@link ttlFor} says why it does.
+ * The record is replaced only if it is unchanged, and only by a later tick. So no tick is begun twice while a record of
+ * it, or of a later tick, exists. {@link ttlFor} says why one exists long enough.
  */
 export async function begin(
   { markers, schedule, label, assertWanted, assertCurrent }: Beginning,

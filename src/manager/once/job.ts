@@ -3,8 +3,8 @@ export interface OnceJob {
   /** Begins no further tick, except one whose record is being written at the moment. A callback under way continues. */
   stop(): void;
   /**
-   * Resolves when no further tick begins on this host and its callback has ended: after `stop()`, when the option `signal` aborts, or
-   * when the client is closed. Rejects if the option `report` has thrown.
+   * Resolves when the job begins no further tick and the callback has ended: after `stop()`, when the option `signal`
+   * aborts, or when the client is closed. Rejects if the option `report` has thrown.
    */
   readonly stopped: Promise<void>;
   /** Stops the job at the end of an `await using` block, and waits for its callback. */

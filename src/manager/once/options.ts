@@ -17,9 +17,9 @@ export interface OnceOptions extends Pick<HoldOptions, 'ttl' | 'identity' | 'max
   /** Time zone of a cron expression, such as `'Europe/Berlin'`. Default `'UTC'`. */
   readonly timeZone?: string | undefined;
   /**
-   * Called with the outcome of each tick that this job tried to begin. Of the ticks that become due during one of them, it tries only the
-   * last. If `report` throws, the job stops, and {@link OnceJob.stopped} rejects. Default:
-   * a process warning for each tick that failed or was skipped.
+   * Called with the outcome of each tick that this job tried to begin. Of several ticks that become due during one
+   * attempt, the job tries only the last. If `report` throws, the job stops, and {@link OnceJob.stopped} rejects.
+   * Default: a process warning for each tick that failed or was skipped.
    */
   readonly report?: ((report: TickReport) => void) | undefined;
 }

@@ -12,7 +12,7 @@ export interface Schedule {
   between(from: number, to: number): number;
 }
 
-/** Counting so many ticks of a cron expression takes about a second. A job has so many if its ticks were rare and are frequent now. */
+/** Counting this many cron ticks takes about a second. A job can miss so many if its rare ticks became frequent. */
 const MOST_COUNTED = 10_000;
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
@@ -22,7 +22,7 @@ const LONGEST = 366 * 86_400;
 /** Five fields, or a nickname such as `@hourly`. */
 const CRON = /^(?:\S+(?: +\S+){4}|@[a-z]+)$/;
 
-/** The names by which messages call the two options: the command line has others. */
+/** Names of the two options in messages: the command line uses other names. */
 export interface OptionNamesOfSchedule {
   readonly every: string;
   readonly timeZone: string;

@@ -53,7 +53,7 @@ export function startOnce(
 /** Abort reason of a job that was stopped. */
 const STOPPED = new Error('the job was stopped');
 
-/** Attempts each tick that becomes due from now on, one after the other. Of several that become due during one attempt, only the last. */
+/** Attempts each tick that becomes due from now on. If several become due during one attempt, tries only the last. */
 async function runTicks(job: TickJob, { report }: CheckedOnce, work: TickWork, stop: Scope): Promise<void> {
   const { schedule, clock } = job;
   let seen = schedule.current(clock.now());
@@ -61,7 +61,7 @@ async function runTicks(job: TickJob, { report }: CheckedOnce, work: TickWork, s
     const time = clock.now();
     const current = schedule.current(time);
     const isDue = current > seen;
-    // Also after the clock was set back: the store knows which ticks have been begun.
+    // If the clock was set back, ticks are attempted again: the store knows which have been begun.
     seen = current;
     if (!isDue) await wait(clock, Math.min(schedule.next(time) - time, CHECK_EVERY), stop);
     else {

@@ -13,8 +13,8 @@ export const isBridged = (value: string): boolean => value.endsWith(MARK);
 export const bridgedValue = (value: string): string => `${value}${MARK}`;
 
 /**
- * Whether an entry on v3 is a twin: made by a bridge to both stores, for an entry on v2 with the same key. A read of v2 that begins
- * after the twin was seen and does not show that entry proves that it is gone for good.
+ * Whether an entry on v3 is a twin: made by a bridge to both stores, for an entry on v2 with the same key. If a read of v2 that begins
+ * after the twin was seen does not show the entry on v2, that entry is gone for good.
  */
 export const isTwin = ({ key, value }: Pick<Entry, 'key' | 'value'>): boolean =>
   /\/\d{20}$/.test(key) && isBridged(value);

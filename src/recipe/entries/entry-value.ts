@@ -23,8 +23,8 @@ export interface Claim {
  * {@link publishedIn}.
  *
  * The label and the published text are percent-encoded, so the value has no ":" after the uuid. Versions of this package without
- * them therefore read the same mode and identity from it. Only with a published text may the label be empty. Versions without limits
- * take an entry that has one for an exclusive entry.
+ * them therefore read the same mode and identity from it. The label may be empty only before a published text. Versions without
+ * limits take an entry with a limit for an exclusive entry.
  */
 export interface EntryValue extends Claim {
   /** Names the process across restarts: an entry of an earlier process with the same identity may be evicted. */
@@ -103,7 +103,7 @@ export function namesOf({ identity, label, uuid }: Omit<EntryValue, keyof Claim>
   return [first, ...others];
 }
 
-/** Decodes a text. One that another program has encoded differently is returned as it is. An empty one is none. */
+/** Decodes a text. Returns a text that another program has encoded differently as it is, and undefined for an empty text. */
 function decoded(text = ''): string | undefined {
   try {
     return decodeURIComponent(text) || undefined;

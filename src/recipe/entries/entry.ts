@@ -9,7 +9,10 @@ export interface Entry {
   readonly value: string;
   /** Order in the queue: a lower rank is served first. On etcd v2 the number in the key, on etcd v3 the revision that created it. */
   readonly rank: bigint;
-  /** Whole seconds left when the entry was read, rounded up; undefined if it never expires, or if the TTL was not read. */
+  /**
+   * Whole seconds left when the entry was read, rounded up on etcd v2 and down on v3. Undefined if the entry never expires, or if the
+   * TTL was not read.
+   */
   readonly ttl: number | undefined;
 }
 

@@ -22,7 +22,7 @@ export const holderOf = (path: string, { key, value, ttl }: Pick<Entry, 'key' | 
 export const describeHolder = (holder: LockHolder): string =>
   describeOwner(holder, holder.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`);
 
-/** Returns whose an entry is, and what else is known of it, as text for a message. */
+/** Returns the owner of an entry, and what else is known about the entry, as text for a message. */
 export function describeOwner(holder: LockHolder, ...more: readonly string[]): string {
   const { mode, limit, key, own } = holder;
   const [name, ...others] = [...(own ? ['this process'] : []), ...namesOf(holder).map(shortened)];

@@ -16,7 +16,7 @@ export type Credentials = Pick<V3ClientOptions, 'username' | 'password'>;
 export interface Backend {
   readonly v3: V3Client;
   readonly keys: ServedKeys;
-  /** Closes the connections to etcd. Waits up to a second for leases to be ended; the others expire. */
+  /** Closes the connections to etcd. Waits up to a second for leases to be revoked; the others expire. */
   close(): Promise<void>;
 }
 

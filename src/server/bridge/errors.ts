@@ -2,10 +2,10 @@ import { errorText } from '../../error-text.ts';
 import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress } from '../../errors.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 
-/** For each translated error: the error of etcd v3 from which it was made. */
+/** For each translated error: the error from which it was made. */
 const originals = new WeakMap<object, unknown>();
 
-/** Returns the error of etcd v3 from which an error was translated, or the error itself if it is not a translation. */
+/** Returns the error from which an error was translated, or the error itself if it is not a translation. */
 export const originalOf = (error: unknown): unknown =>
   (typeof error === 'object' && error !== null && originals.get(error)) || error;
 
@@ -18,7 +18,7 @@ export async function translated<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Translates an error of etcd v3 to one of etcd v2. Returns any other error unchanged. */
+/** Translates an `EtcdException` without a code of etcd v2, such as a failed connection. Returns any other error unchanged. */
 export function inTermsOfV2(error: unknown): unknown {
   if (!(error instanceof EtcdException) || isOfV2(error)) return error;
   const translation = etcdError(codeFor(error), errorText(error), 0);

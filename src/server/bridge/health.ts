@@ -8,13 +8,13 @@ import type { BridgeRecord } from './records.ts';
 import { REFUSED } from './target.ts';
 import { TTL_REFUSED } from './writes.ts';
 
-/** Seconds within which etcd must answer a health check. Clients of `/health` usually time out after five or ten seconds. */
+/** Seconds within which etcd must answer a health check. Clients of `/health` need a longer timeout than this. */
 const CHECK_WITHIN = 3;
 
 /** Errors that mean an outage of etcd. All others, such as "permission denied", are answers from a working cluster. */
 const OUTAGES = [EtcdConnectionFailed, EtcdLeaderElectionInProgress, EtcdUnusableAnswer];
 
-/** Numbers of the errors of the bridge itself. */
+/** Error numbers of the bridge's own refusals. */
 const REFUSALS: readonly (number | undefined)[] = [REFUSED, TTL_REFUSED];
 
 /** Tracks whether etcd answers the bridge, by the last health check or request of a client. */

@@ -60,7 +60,7 @@ export class Metrics {
 
   #text(gauges: Gauges): string {
     return [
-      ...family('requests_total', 'counter', 'Requests that were answered.', this.#requests),
+      ...family('requests_total', 'counter', 'Requests answered, or ended by their client.', this.#requests),
       ...family('errors_total', 'counter', "Requests that failed, by the code of etcd's error.", this.#errors),
       ...heading('request_duration_seconds', 'histogram', 'Time to answer a request; polls are not counted.'),
       ...[...this.#durations].flatMap(([call, durations]) => histogram(call, durations)),

@@ -17,7 +17,7 @@ export interface BridgeTls {
   readonly ca?: Pem;
 }
 
-/** Options of {@link Bridge.start}: where to listen, and how to reach etcd v3. */
+/** Options of {@link Bridge.start}: where to listen, and how to reach etcd. */
 export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'> {
   /**
    * Where clients hold their locks: `v3`, or `both` v2 and v3 at the same time. Use `both` only during a

@@ -12,7 +12,7 @@ export interface BridgeRecord {
   readonly event: 'listening' | 'etcd reachable' | 'etcd unreachable' | 'request' | 'stopping' | 'stopped';
   /** Of `listening`: the URL for clients. */
   readonly url?: string;
-  /** Of `etcd unreachable` and `request`: why it failed. Absent for an error of the client: its text may contain a key's value. */
+  /** Of `etcd unreachable` and `request`: the error. Absent if its code is below 300, except 110: it may contain a key's value. */
   readonly error?: string;
   /** Of `request`: its method. */
   readonly method?: string;
@@ -22,7 +22,7 @@ export interface BridgeRecord {
   readonly status?: number;
   /** Of `request`: the code of etcd's error, if it failed with one. */
   readonly code?: number;
-  /** Of `request`: the time from its arrival to the end of its answer. */
+  /** Of `request`: the time to answer it. */
   readonly seconds?: number;
   /** Of `request`: the IP address of the client, if it is still known. */
   readonly client?: string;

@@ -11,7 +11,7 @@ const PAUSE = { first: 50, most: 500 };
 /**
  * Calls `call` again while a member answers that it cannot serve requests at the moment, such as during an election. If no member
  * answers at all, rejects at once: the client may know another bridge that reaches etcd.
- * @param call may be repeated even if its outcome is unknown
+ * @param call must be safe to repeat after an unknown outcome
  * @param signal aborts when the client hangs up
  */
 export async function retried<T>(call: () => Promise<T>, signal?: Source): Promise<T> {

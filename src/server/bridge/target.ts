@@ -36,7 +36,7 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
   return isEntry ? { kind: 'entry', path, rank } : { kind: 'queue', path: key };
 }
 
-/** etcd's only number of an error for a write that is never permitted. */
+/** etcd's only error number for a write that is never permitted. */
 export const REFUSED = 107;
 
 /** Returns the error for a request that no lock needs. */

@@ -18,7 +18,7 @@ export interface Look {
 /**
  * Waits until a read shows the event: reads with `look`, waits with `change`, and reads again. Resolves to undefined, or rejects,
  * when the signal aborts.
- * @throws the error of the first read. After an error in a later one, it reads again.
+ * @throws the error of the first read. After any later error, reads again.
  */
 export async function untilEvent<L extends Look>(
   look: () => Promise<L>,

@@ -41,7 +41,7 @@ export class BridgeUsers implements KeysOfUsers {
   }
 
   get clusterId(): string | undefined {
-    // The bridge's own user may have sent no request yet, and then does not know the id.
+    // The client of the bridge's own user does not know the id before its first request.
     return this.#own.keys.clusterId ?? [...this.#users.values()].find(({ keys }) => keys.clusterId)?.keys.clusterId;
   }
 
@@ -60,7 +60,7 @@ export class BridgeUsers implements KeysOfUsers {
     }
   }
 
-  /** Closes all connections. Leases that cannot be ended in time expire. */
+  /** Closes all connections. Leases that cannot be revoked in time expire. */
   async close(): Promise<void> {
     const names = [...this.#users.keys()];
     await Promise.allSettled([this.#own.close(), ...names.map((name) => this.#forget(name))]);

@@ -8,7 +8,7 @@ import { ignoreUpgrades, type WebServer } from './upgrades.ts';
 
 export type { WebServer };
 
-/** Limits and TLS files of a server. */
+/** Limits and TLS settings of a server. */
 export interface HttpServerOptions {
   /** Maximum size of request headers in bytes. Default 1 MiB, as in Go's server. */
   readonly maxHeaderSize?: number;
@@ -21,8 +21,8 @@ export interface HttpServerOptions {
 }
 
 /**
- * Creates a server whose connections may stay idle, even before their first request. By default, Node would close them after 5 or
- * 60 seconds.
+ * Creates a server whose connections may stay idle, without `requestTimeout` even before their first request. By default, Node
+ * would close them after 5 or 60 seconds.
  */
 export function createHttpServer(options: HttpServerOptions = {}): WebServer {
   const { maxHeaderSize = 2 ** 20, requestTimeout = 0, maxConnections, tls } = options;

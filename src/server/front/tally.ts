@@ -12,7 +12,7 @@ export class Tally {
   );
   #watchers = 0;
 
-  /** `expireCount` is always 0: keys expire in the store, which does not report it here. */
+  /** `expireCount` is always 0: the store does not report expiries here. */
   get counts(): object {
     return { ...Object.fromEntries(this.#counts), expireCount: 0, watchers: this.#watchers };
   }

@@ -9,8 +9,8 @@ export type WebServer = HttpServer | HttpsServer;
 
 /**
  * Makes a server ignore the `Upgrade` header, as etcd does. Node's parser stops after a request with this header. Without an
- * `upgrade` listener, Node answers the request but drops the bytes behind it. This lets Node parse the request again without the
- * header, and then the bytes behind it.
+ * `upgrade` listener, Node answers the request but drops the bytes behind it. The listener added here lets Node parse the
+ * request again without the header, and then the bytes behind it.
  */
 export function ignoreUpgrades(server: WebServer): void {
   const upgrades = new Upgrades(server);

@@ -14,7 +14,7 @@ export type Wait = Extract<KeysRequest, { call: 'watch' }>;
 
 /**
  * Maximum number of bytes buffered for a slow client; further events stay in the store's queue. etcd writes to the system's
- * send buffer, which Linux lets grow to this size. Node's own limit of 16 KiB is reached within one turn of the event loop.
+ * send buffer, which Linux lets grow to this size. Node's own limit of 16 or 64 KiB is reached within one turn of the event loop.
  */
 const SEND_BUFFER = 4 * 2 ** 20;
 

@@ -11,7 +11,7 @@ export interface Watcher {
   readonly notify: (event: StoreEvent) => void;
 }
 
-/** Watchers by key. The cost of an event grows with the depth of its key, not with the number of watchers. */
+/** Watchers by key. The cost of an event grows with the depth of its key, not with the watchers of other keys. */
 export class Watchers {
   readonly #byKey = new Map<string, Set<Watcher>>();
 

@@ -14,7 +14,7 @@ export type WakeUp = { readonly by: 'event'; readonly index: number } | { readon
 export interface Watched {
   /** The key, or the directory of the keys in `among`. */
   readonly key: string;
-  /** If set, the wait ends only when one of these keys is removed. */
+  /** If set, only the removal of one of these keys, or of a directory above, counts as an event. */
   readonly among?: ReadonlySet<string> | undefined;
 }
 

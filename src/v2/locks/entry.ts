@@ -14,7 +14,7 @@ const debug = createDebug('lock');
 export interface V2OwnEntry extends OwnEntry {
   /** Index of the last write. */
   readonly modifiedIndex: number;
-  /** Changes when the key is re-created. */
+  /** Changes when the key is re-created, or written without a condition. */
   readonly createdIndex: number;
 }
 
@@ -51,15 +51,15 @@ export async function append(
 const found = new WeakMap<V2OwnEntry, V2OwnEntry | undefined>();
 
 /**
- * Writes an entry again with its TTL and an event; never creates one.
+ * Writes an entry again with the same TTL, so that watchers get an event. Never creates an entry.
  * @throws as {@link renew}
  */
 export const announce = (keys: KeysApi, own: V2OwnEntry, options: CallOptions): Promise<V2OwnEntry> =>
   rewrite(keys, own, own.granted, options, (key, write) => keys.set(key, write.prevValue, write));
 
 /**
- * Renews an entry, without an event if the member supports that; never creates one. Each attempt expects the last known index, so that
- * an attempt that the store carries out late cannot undo a newer one.
+ * Renews an entry, without an event if the member supports that. Never creates an entry. Each attempt expects the last known index,
+ * so that an attempt that the store carries out late cannot undo a newer one.
  * @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value
  * @throws {EtcdClusterIdChanged} if another cluster answers
  */

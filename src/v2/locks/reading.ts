@@ -7,7 +7,7 @@ import { sequenceOf } from '../paths.ts';
 export interface V2Entry extends Entry {
   /** Changes with each write. */
   readonly modifiedIndex: number;
-  /** Changes when the key is re-created. */
+  /** Changes when the key is re-created, or written without a condition. */
   readonly createdIndex: number;
 }
 

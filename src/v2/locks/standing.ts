@@ -16,7 +16,7 @@ export interface TicketHooks {
   own(): V2OwnEntry;
   /** Returns the queue read right after the append: only once, and only if the own entry has not changed since. */
   fresh(): Promise<V2Queue | undefined>;
-  /** Writes the own entry again, with an event for those who watch it. Resolves to undefined if that has failed, for now. */
+  /** Writes the own entry again, so that its watchers get an event. Resolves to undefined after an error that may pass. */
   announce(signal: Source | undefined): Promise<V2OwnEntry | undefined>;
   /** Removes extra keys from the queue: all other entries with the own value. */
   removeExtras(queue: V2Queue, signal: Source | undefined): Promise<void>;
@@ -83,7 +83,7 @@ export class Standings {
   /**
    * Waits until the queue must be read again: the own entry may then hold the lock, or wait for fewer entries. If only one of several
    * entries must be gone, watches all of them. If more must be gone, watches the nearest: its client writes it again once it holds
-   * the lock, and then one fewer must be gone.
+   * the lock, and then only one must be gone.
    */
   #vacated({ key }: Entry, signal: Source | undefined): Promise<WakeUp> {
     const { among = [], count = 1 } = this.#obstacle ?? {};

@@ -119,7 +119,7 @@ export class V2Surveyor implements Surveyor {
   }
 }
 
-/** Returns the queue after a change. Changes in the queues of other locks, in directories below this one, have no effect. */
+/** Returns the queue after a change. Changes in directories below, the queues of other locks, leave its entries as they are. */
 export function changeBy(
   { action, node, prevNode, index }: KeyEvent,
   { queue: { name, path, entries } }: QueueSurvey,

@@ -65,7 +65,7 @@ export class V2Ticket implements Ticket {
   readonly #unclear = new UnclearAppends();
   /** Entries given up that may still be in the queue. */
   #toRemove: readonly V2OwnEntry[] = [];
-  /** When the own entry is to expire, until its TTL is set to that. */
+  /** When the own entry is to expire; undefined once its TTL has been set to that time. */
   #expiry: Deadline | undefined;
   #settling: Running | undefined;
 
@@ -267,7 +267,7 @@ export class V2Ticket implements Ticket {
     this.#expiry = undefined;
   }
 
-  /** Sets the TTL of an entry that is left to expire; removes the entries given up, and the keys of unclear appends. */
+  /** Sets the TTL of an entry left to expire; removes the entries given up, and keys of appends with an unknown outcome. */
   async #settle(options: CallOptions): Promise<void> {
     if (this.#expiry?.passed) this.#giveUpEntry();
     if (this.#expiry && this.#entry) await this.#expireAt(this.#expiry, this.#entry, options);
@@ -302,7 +302,7 @@ export class V2Ticket implements Ticket {
     this.#unclear.inherit(earlier.#unclear);
   }
 
-  /** Continues to settle in the background. Never call this during an append: its key would be removed as an extra one. */
+  /** Repeats `#settle` in the background. Never call this during an append: the new key would be removed as an extra one. */
   #settleInBackground(): void {
     if (!this.#unsettledEntry && !this.#unclear.any) return;
     const stop = new Scope();

@@ -32,13 +32,13 @@ export const hedgeReadAfter = (ttl: number | null, cause: Cause): Seconds =>
 export const longestSilence = (ttl: number | null): Seconds =>
   pollCap(ttl) - MEMBERS_ASKED * hedgeReadAfter(ttl, 'silence');
 
-/** The timeout doubles at most this many times. After that, the client's own timeout is shorter. */
+/** {@link enterTimeout} doubles at most this many times. More would exceed the default `readTimeout`. */
 const MAX_DOUBLINGS = 3;
 
 /**
  * Timeout for one member to append an entry, or to renew one on entering the queue. A member that loses its leader may
  * answer after 7 s or never. Until then, the own entry may be first and block all others, while this process does not know of it.
- * With a TTL above 6, two silent members take less than the poll cap. The timeout doubles with each failed attempt.
+ * With a TTL above 6, twice this is less than the poll cap. The timeout doubles with each failed attempt.
  */
 export const enterTimeout = (ttl: number | null, failed: number): Seconds =>
   Math.min(Math.max((ttl ?? Number.POSITIVE_INFINITY) / 9, 1), 2) * 2 ** Math.min(failed, MAX_DOUBLINGS);

@@ -44,7 +44,7 @@ export function decodeChange(answer: WireAnswer, key: string): Change {
 export function decodeAppend(answer: WireAnswer, dir: string, value: string | undefined): Change {
   const change = decodeAnyChange(answer);
   const { node } = change;
-  if (!isChild(node.key, dir)) throw aboutOtherKey(answer, node.key, `a key in ${dir}`);
+  if (!isChild(node.key, dir)) throw unusable(answer, `is about ${show(node.key)}, which is not in ${show(dir)}`);
   // A lone surrogate is sent as U+FFFD.
   if (value !== undefined && node.value !== value && node.value !== String(Buffer.from(value)))
     throw unusable(answer, `has the value ${show(node.value)}, not ${show(value)}`);

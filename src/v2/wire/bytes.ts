@@ -42,7 +42,7 @@ export const encodePath = (text: string): string =>
 
 const ESCAPES = new Map([...'abtnvfr'].map((letter, i) => [String.fromCharCode(7 + i), `\\${letter}`]));
 
-/** Quotes a string as Go's `%q` does. */
+/** Quotes a string as Go's `%q` does, for characters up to U+FFFF. */
 export const quote = (text: string): string => `"${[...text].map(quoted).join('')}"`;
 
 function quoted(char: string): string {

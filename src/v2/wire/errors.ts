@@ -72,7 +72,7 @@ const STATUS: Readonly<Record<number, number>> = {
   301: 500,
 };
 
-/** Encodes an error as etcd does. An error that is not etcd's own becomes code 300, which etcd uses for its own failures. */
+/** Encodes an error as etcd does. An error without etcd's code becomes 110 if permissions are missing, else 300. */
 export function encodeError(error: unknown): WireReply {
   const known = asEtcdError(error);
   const { errorCode = 300, index = 0 } = known;

@@ -12,7 +12,7 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * Encodes JSON exactly as etcd does: characters with a meaning in HTML, and two control characters, become `\u` escapes. Each
+ * Encodes JSON exactly as etcd does: characters special in HTML or JavaScript, backspace and form feed become `\u` escapes. Each
  * byte that is not UTF-8 becomes the escape of U+FFFD; `JSON.stringify` escapes it as a lone surrogate.
  */
 export const etcdJson = (value: unknown): string =>

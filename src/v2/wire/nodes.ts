@@ -2,7 +2,7 @@ import { show } from '../../checks.ts';
 import type { WireAnswer } from '../../http/message.ts';
 import type { Node } from '../keys-api.ts';
 import { isChild } from '../paths.ts';
-import { aboutOtherKey, unusable } from './errors.ts';
+import { unusable } from './errors.ts';
 import { isRecord } from './json.ts';
 
 export type Writable<T> = { -readonly [field in keyof T]: T[field] };
@@ -54,7 +54,7 @@ function decodeChildren({ key, list, nodes }: Pending, answer: WireAnswer, pendi
   if (!Array.isArray(list)) throw unusable(answer, `has nodes ${show(list)}, which is not a list`);
   for (const raw of list) {
     const child = decodeFields(raw, answer, pending);
-    if (!isChild(child.key, key)) throw aboutOtherKey(answer, child.key, `a key in ${key}`);
+    if (!isChild(child.key, key)) throw unusable(answer, `is about ${show(child.key)}, which is not in ${show(key)}`);
     nodes.push(child);
   }
 }

@@ -33,7 +33,7 @@ export const untilDeleted = (
 ): Promise<WaitEnd> => endOf(key, options, (watch) => client.requests.changed(key, { rawKey, ...watch }));
 
 /**
- * Waits until as many entries are gone as the obstacle says, or may be gone.
+ * Waits until `count` of the obstacle's entries are gone, or may be gone.
  * @param path directory of the queue
  * @throws the reason of the signal
  */

@@ -25,7 +25,7 @@ const MAX_BYTES = 8000;
 /** Bytes of a watch in the request, without its key. */
 const BYTES_A_WATCH = 100;
 
-/** Abort reasons of a round. The first two are not failures. */
+/** Abort reasons of a round, which is one read and the watch after it. The first two are not failures. */
 const SILENT = new Error('no event in time');
 const GROWN = new Error('the watched entries have changed');
 const INCOMPLETE = new EtcdConnectionFailed('the watches did not begin in time');

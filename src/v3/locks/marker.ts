@@ -15,7 +15,7 @@ interface V3Marker extends Marker {
 
 /**
  * A {@link MarkerStore} on etcd v3. The marker has a lease of its own, which outlives the client. Each write renews that lease. Only
- * the first write, or one with a longer TTL, creates a lease; the old one is then revoked. A process killed right after that leaves a
+ * the first write, or one with a longer TTL, creates a lease; the old one is then revoked. A process killed before that leaves a
  * lease without a key until its TTL has passed.
  */
 export class V3MarkerStore implements MarkerStore {
@@ -37,14 +37,14 @@ export class V3MarkerStore implements MarkerStore {
     const lease =
       (await this.#renewed(present, ttl, { signal })) ?? (await this.#granted(leaseFor(from, to), ttl, { signal }));
     const written = await this.#write({ value: to, lease, modified: from?.rank ?? 0n }, { signal });
-    // The lease that the marker does not have, or no longer has, has no key.
+    // A lease that the marker does not have (or no longer has) is without a key: revoke it.
     for (const id of new Set([present, lease])) if (id !== undefined && id !== written?.lease) await this.#revoke(id);
     return written;
   }
 
   /**
-   * Renews the lease of the marker. Resolves to its id; undefined if there is none, or if its TTL is too short. Reads the key too: only
-   * then is a renewal by a leader that was replaced noticed.
+   * Renews the lease of the marker. Resolves to its id; undefined if there is none, it is gone, or its TTL is too short. Also reads
+   * the key: that shows whether the leader that renewed the lease has been replaced.
    */
   async #renewed(lease: string | undefined, ttl: number, { signal }: StoreCall): Promise<string | undefined> {
     if (lease === undefined) return undefined;

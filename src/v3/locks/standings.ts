@@ -35,9 +35,9 @@ export class Standings {
   #fresh: Appended | undefined;
   /** What the own entry waits for, and the revision of the read that showed it. */
   #behind: { readonly obstacle: Obstacle<V3Entry>; readonly revision: bigint } | undefined;
-  /** Rank of the entry whose watch has last ended with a change. */
+  /** Rank of the nearest entry in the last wait that ended with a change. */
   #changed: bigint | undefined;
-  /** Whether the last wait ended without an event for so long that its member may be down. */
+  /** Whether the last wait ended by silence: its member may be down. */
   #wasSilent = false;
   /** The fencing token of the present hold, and the rank of its entry. A hold keeps its token. */
   #token: { readonly rank: bigint; readonly token: bigint } | undefined;
@@ -84,8 +84,8 @@ export class Standings {
   }
 
   /**
-   * Reads only the entry right before the own one, so that the cost does not depend on the length of the queue. Resolves to
-   * undefined if that entry belongs to another lock, whose name begins with this lock's: the whole queue must then be read.
+   * Reads only the entry right before the own one, so that the answer does not grow with the queue. Resolves to undefined
+   * if that entry belongs to another lock, whose name begins with this lock's: the whole queue must then be read.
    */
   async #behindOne(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing | undefined> {
     const known = fresh && !fresh.existed ? fresh : undefined;
@@ -120,7 +120,7 @@ export class Standings {
     return { behind: undefined, fencingToken: this.#token.token, ...about };
   }
 
-  /** Returns a function that reads the entry that is served first. It resolves to undefined if that belongs to another lock. */
+  /** Returns a function that reads the first entry. It resolves to undefined if the first key belongs to another lock. */
   readonly #firstBy = (signal: Source | undefined) => async (): Promise<Entry | undefined> => {
     const call = { signal, attemptTimeout: HOLDER_WITHIN, timeout: HOLDER_WITHIN };
     const first = await this.#client.requests.first(this.#path, call);

@@ -90,7 +90,7 @@ export class V3Surveyor implements Surveyor {
   /** Removes nothing: etcd v3 has no directories, so unused locks leave nothing behind. */
   async *prune(): AsyncIterable<string> {}
 
-  /** Returns the queue after each event. Events of locks whose names begin with this one's leave the entries as they are. */
+  /** Returns the queue after each event. An event of another lock, whose name begins with this one's, changes no entries. */
   async #changesBy(
     events: readonly StoreEvent[],
     survey: QueueSurvey,

@@ -46,7 +46,7 @@ interface Terms {
 /** Maximum number of leases that one try to enter the queue uses. */
 const MOST_LEASES = 3;
 
-/** Tickets of this process that still remove keys in the background, by cluster and key. A later ticket for a key takes over. */
+/** Tickets of this process that still remove keys in the background, by cluster and key. A later ticket takes over that work. */
 const unsettled = new Map<string, V3Ticket>();
 
 /** A {@link Ticket} on etcd v3. Its value determines its key, so it has at most one entry, even if answers are lost. */
@@ -69,7 +69,7 @@ export class V3Ticket implements Ticket, Tenant {
   #isDoubtful = false;
   /** Whether the queue may have an entry of this ticket that has been given up and must be removed. */
   #isLeft = false;
-  /** When the own entry is to expire, until it is attached to a lease that expires then. */
+  /** When the own entry is to expire; undefined once it is attached to a lease that expires then. */
   #expiry: Deadline | undefined;
   #settling: Running | undefined;
 
@@ -375,7 +375,7 @@ export class V3Ticket implements Ticket, Tenant {
     if (rank !== undefined) await requests.remove(this.key, { value: this.value, rank }, call);
   }
 
-  /** Whether a late append may still create the key again: until the deadline of the search, or until its lease is gone. */
+  /** Whether a late append may still create the key: until the search's deadline, or until its lease is gone or being revoked. */
   get #mayComeBack(): boolean {
     return this.#searchUntil !== undefined && !this.#searchUntil.passed && !this.#unclear?.isOver;
   }

@@ -2,7 +2,7 @@
 
 type Seconds = number;
 
-/** Maximum poll cap. */
+/** Maximum of {@link pollCap}. */
 const LONGEST_WAIT: Seconds = 20;
 
 /** Number of members that a read tries within one poll cap: in a cluster of three, a single working member is among them. */
@@ -36,11 +36,11 @@ export const HEDGE_REMOVAL_AFTER: Seconds = 0.5;
 /** How long background reads search for the key of an unanswered append, unless its lease ends earlier. */
 export const SEARCH_APPEND_FOR: Seconds = 120;
 
-/** Maximum time between two background attempts to remove a key. */
+/** Maximum time between two background attempts to remove a key or revoke a lease. */
 export const REMOVE_EVERY: Seconds = 2;
 
 /**
- * Time before a held entry is watched, because a watch costs more requests than a short hold itself. Also the minimum time between
+ * Time before a held entry is watched, because a watch costs as many requests as a short hold itself. Also the minimum time between
  * two changes of the watched entries. So each hold is watched after at most twice this time, if a stream has room.
  */
 export const WATCH_HOLDS_AFTER: Seconds = 0.25;

@@ -53,7 +53,7 @@ function withoutV2(
   return finding('fail', 'v2', `no v2 API: ${message}`, CHECK_SERVER);
 }
 
-/** The client fails over from a member without a gateway, but must never use an etcd that is too old. */
+/** Returns a finding of this level, because clients fail over; but a failure for an etcd that is too old. */
 function withoutV3(
   { version }: EndpointFacts,
   { absent, message }: Extract<Presence, { on: false }>,
@@ -69,7 +69,7 @@ function withoutV3(
   return finding(level, 'v3', 'this port serves no v3 gateway', advice);
 }
 
-/** Returns a warning for a version that handles leases wrongly after its leader was stopped. */
+/** Returns a warning for a version whose leader may revoke valid leases after it was stopped. */
 export function judgeVersion({ version }: EndpointFacts, api: StoreApi, finding: MakeFinding): Finding[] {
   if (api === 'v2' || !version) return [];
   const [major, minor, patch] = numbersOf(version);
@@ -78,5 +78,5 @@ export function judgeVersion({ version }: EndpointFacts, api: StoreApi, finding:
   const text =
     `a leader of etcd ${version.server} that was stopped for longer than a TTL may revoke valid leases when it continues: ` +
     'holders then lose their locks';
-  return [finding('warn', 'version', text, 'upgrade to etcd 3.4.31, 3.5.13, or any later version')];
+  return [finding('warn', 'version', text, 'upgrade to etcd 3.4.31 or later 3.4, 3.5.13 or later 3.5, or 3.6')];
 }

@@ -109,7 +109,7 @@ function advertised({ withoutGateway = [] }: Facts, reached: readonly EndpointFa
   return [...membersOf(reached).values()].flatMap(({ id, name, clientURLs }) => {
     const urls = clientURLs.filter((url) => lacking.has(url));
     if (urls.length === 0) return [];
-    const text = `member ${name || id} advertises ${urls.join(' and ')}, which serves no v3 gateway`;
+    const text = `member ${name || id} advertises URLs without a v3 gateway: ${urls.join(', ')}`;
     const advice =
       'do not copy endpoints from the list of members; if etcd runs with --listen-client-http-urls, use those URLs of each member';
     return [finding('warn', 'members', text, advice)];

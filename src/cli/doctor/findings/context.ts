@@ -7,6 +7,6 @@ export interface Context {
   readonly facts: Facts;
   readonly api: StoreApi;
   readonly basis: Basis;
-  /** Whether locks work on some member: then a failure of another member is only a warning. */
+  /** Whether locks work on some member: then an outage of another member is only a warning. */
   readonly anyUsable: boolean;
 }

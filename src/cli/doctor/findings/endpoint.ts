@@ -68,7 +68,7 @@ function health(member: EndpointFacts, context: Context, finding: MakeFinding): 
   const { anyUsable, basis, api } = context;
   const level = anyUsable ? 'warn' : 'fail';
   if (read?.is === 'failed') {
-    // On etcd v3, a read can fail for other reasons, too.
+    // On etcd v3, a read can also fail while there is a quorum.
     const lacksQuorum = api === 'v2' || leader === null;
     const cause = lacksQuorum ? 'no quorum: ' : '';
     const report = healthy === false ? '; the member reports that it is unhealthy' : '';
@@ -78,10 +78,15 @@ function health(member: EndpointFacts, context: Context, finding: MakeFinding): 
   if (healthy === false) return [finding(level, 'health', 'the member reports that it is unhealthy', CHECK_HEALTH)];
   if (quorumReadMs === undefined) return healthy ? [finding('ok', 'health', 'healthy')] : [];
   const duration = `${READ[api]} takes ${milliseconds(quorumReadMs)}`;
-  if (quorumReadMs <= basis.renewalMs / 2) return [finding('ok', 'health', `healthy; ${duration}`)];
-  const limit = `more than half the time limit of a renewal, ${milliseconds(basis.renewalMs)} for a TTL of ${basis.ttl} s`;
+  if (quorumReadMs <= basis.slowMs) return [finding('ok', 'health', `healthy; ${duration}`)];
+  const limit = `${milliseconds(basis.slowMs)} for a TTL of ${basis.ttl} s`;
   return [
-    finding('warn', 'health', `slow: ${duration}; that is ${limit}`, 'use longer TTLs, or a faster disk and network'),
+    finding(
+      'warn',
+      'health',
+      `slow: ${duration}; a renewal asks another member after ${limit}`,
+      'use longer TTLs, or a faster disk and network',
+    ),
   ];
 }
 

@@ -17,10 +17,7 @@ export function byExpiration(answer: TimedAnswer, expiration: string | undefined
   return clock('test key', answer, time, time);
 }
 
-/**
- * Returns bounds for the offset of a member's clock, which showed a time from `from` to `to` at some moment between the request
- * and its answer.
- */
+/** Returns bounds for the offset of a member's clock. It showed a time from `from` to `to` between the request and its answer. */
 function clock(by: Clock['by'], { sentAt, answeredAt }: TimedAnswer, from: number, to: number): Clock | undefined {
   if (Number.isNaN(from)) return undefined;
   return { by, earliest: (from - wall(answeredAt)) / 1000, latest: (to - wall(sentAt)) / 1000 };

@@ -27,7 +27,7 @@ export function locksIn(answer: TimedAnswer | Error, lockPrefix: string): Pick<E
   } catch (error) {
     if (error instanceof EtcdUnusableAnswer)
       return { v2: { on: false, absent: error.httpStatus === 404, message: error.message } };
-    if (!(error instanceof EtcdKeyNotFound)) return { v2: { on: true } }; // the operations that locks need are tried next
+    if (!(error instanceof EtcdKeyNotFound)) return { v2: { on: true } }; // the API has answered with an error
     if (answer.headers['x-etcd-index'] !== undefined) return { v2: { on: true }, ttls: [], locks: { v2: [] } };
     return {
       v2: {

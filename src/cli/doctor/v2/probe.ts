@@ -17,7 +17,7 @@ import { byDateHeader } from './clock.ts';
 import { listLocks, locksIn } from './locks.ts';
 import { tryTestKey } from './test-key.ts';
 
-/** Measures one member. Takes about twice the read timeout, unless the listing of its locks takes longer. */
+/** Measures one member. Takes at most about twice the read timeout, unless a listing of locks takes longer. */
 export async function probe(url: string, access: Access): Promise<EndpointFacts> {
   const { settings } = access;
   const member = new MemberClient(url, settings);
@@ -34,7 +34,7 @@ export async function probe(url: string, access: Access): Promise<EndpointFacts>
   }
 }
 
-/** Reads what the member reports about itself, with all requests in parallel. */
+/** Reads what the member reports about itself, in parallel; but the gateway only after `/version`. */
 async function readInfo(member: MemberClient, { lockPrefix }: ClientSettings): Promise<EndpointFacts> {
   const deadline = Deadline.after(READ_TIMEOUT);
   const info = (path: wire.InfoPath) => member.info(path, deadline).catch(asError);

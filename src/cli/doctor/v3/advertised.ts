@@ -10,7 +10,7 @@ import { readGateway } from './gateway.ts';
 const URLS = 20;
 
 /**
- * Returns the client URLs in the lists of members, apart from the endpoints, at which a server answers, but serves no gateway.
+ * Returns the client URLs of members at which a server answers without a gateway. Leaves out the endpoints.
  * @param settings must have no credentials: servers have chosen the URLs
  */
 export async function findWithoutGateway(

@@ -11,7 +11,7 @@ import { asError } from '../outcomes.ts';
 type GatewayFacts = Pick<EndpointFacts, 'v3' | 'id' | 'name' | 'leader' | 'members' | 'clusterId'>;
 
 /**
- * Reads what a member reports about itself and its cluster through its gateway. Sends no credentials: etcd needs none for this.
+ * Reads what a member reports about itself and its cluster through its gateway. etcd needs no credentials for this.
  * @param version the member's answer to `GET /version`
  */
 export async function readGateway(

@@ -12,7 +12,7 @@ import { readGateway } from './gateway.ts';
 import { readQueues, readTtls } from './queues.ts';
 import { Trial } from './trial.ts';
 
-/** Measures one member through its gateway. Takes about twice the read timeout, unless a listing of locks takes longer. */
+/** Measures one member through its gateway. Takes at most about twice the read timeout, unless a listing takes longer. */
 export async function probe(url: string, access: Access): Promise<EndpointFacts> {
   const member = new MemberClient(url, access.settings);
   try {

@@ -31,8 +31,8 @@ export async function readQueues(client: V3Client, deadline: Deadline): Promise<
 }
 
 /**
- * Returns the keys of a queue that have no lease. Without a lock prefix, keys of other programs look like queues: then a queue
- * counts only if one of its keys has a lease.
+ * Returns the keys without a lease in a queue. Without a lock prefix, keys of other programs look like queues. So a queue
+ * without any lease is then ignored.
  */
 const withoutLeaseIn = (queue: readonly V3Entry[], lockPrefix: string): string[] =>
   lockPrefix === '' && queue.every(({ lease }) => lease === undefined)
@@ -48,6 +48,6 @@ export const readTtls = (client: V3Client, leases: readonly string[], deadline: 
       const { fields } = await member.ask('/kv/lease/timetolive', { ID });
       ttls.push(Number(fields.integer('grantedTTL')));
     }
-    // A lease that has ended since then has no TTL.
+    // A lease that has ended since the listing has no TTL.
     return ttls.filter((ttl) => ttl > 0);
   });

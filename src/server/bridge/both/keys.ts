@@ -162,7 +162,7 @@ export class BothKeys implements ServedKeys {
   }
 
   /**
-   * Reads an entry. If it is gone, removes its twin: the client that removed it may not have done so.
+   * Reads an entry. If the entry is gone, removes its twin, which may be left over.
    * @throws {EtcdKeyNotFound} if the entry is gone
    */
   async #findOrEnd(at: EntryKey): Promise<Snapshot> {
@@ -186,7 +186,7 @@ export class BothKeys implements ServedKeys {
   }
 
   /**
-   * Renews an entry and its twin with this TTL, unless the entry was written since it was read.
+   * Renews the twin of an entry, then the entry with this TTL if it was not written since it was read.
    * @param value the value that the client has given, without the mark of a bridge
    */
   async #write(node: Node, value: string, ttl: number | null): Promise<Change> {

@@ -9,7 +9,7 @@ export type BothKey = BridgedKey | { readonly kind: 'turn'; readonly path: strin
 /** Number of the extra entry if it is the first. etcd gives no key this number, and it sorts before all others. */
 const FIRST = nameOf(0n);
 
-/** Added to the key before it, if the extra entry is not the first: the result sorts right after that key. */
+/** Appended to the key of the entry before the extra entry, if there is one: the result sorts right after that key. */
 const AFTER = '0';
 
 const TURN = new RegExp(`^(.+)/(?:${FIRST}|\\d{20}${AFTER})$`);
@@ -34,8 +34,8 @@ export function clientEvent({ node, prevNode, ...rest }: KeyEvent): KeyEvent {
 }
 
 /**
- * Returns an extra entry for the queue on v2; undefined if none of the entries that hold the lock on v2 is blocked on v3. The extra
- * entry stands for the entry on v3 that blocks the first blocked one of them, and comes right before that one. Those before it hold
+ * Returns an extra entry for the queue on v2 while an entry that holds the lock on v2 is blocked on v3; else undefined. The extra
+ * entry stands for the blocker on v3, and comes right before the first blocked entry. The entries before the extra entry hold
  * the lock.
  */
 export function turnIn(path: string, { snapshot: { index }, blocker, before }: Settled): Node | undefined {

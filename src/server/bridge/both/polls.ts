@@ -56,7 +56,7 @@ export class BothPolls {
     }
   }
 
-  /** Waits until the queue has no longer the extra entry with this key; see {@link turnIn}. */
+  /** Waits until the queue no longer has the extra entry with this key; see {@link turnIn}. */
   turn(path: string, key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { signal } = options;
     const look = async () => {

@@ -12,8 +12,8 @@ import { isDirectly } from '../../../v3/locks/reading.ts';
 import type { BridgedEntries } from '../v3/entries.ts';
 
 /**
- * Seconds that the TTL of a twin on v3 is longer than that of its entry on v2. A client holds until the TTL on v2 has passed, and
- * nobody else may hold on v3 before that.
+ * Seconds by which the TTL of a twin on v3 exceeds that of its entry on v2. A client holds the lock until the TTL on v2 has passed,
+ * and nobody else may hold it on v3 before that.
  */
 const LONGER = 2;
 
@@ -22,11 +22,11 @@ export interface Settled {
   /** The queue on v2. */
   readonly snapshot: Snapshot;
   /**
-   * The entry on v3 that the first blocked one waits for, among the entries that hold the lock on v2; undefined if none of them is
+   * Among the entries that hold the lock on v2: what blocks the first one that is blocked on v3. undefined if none of them is
    * blocked.
    */
   readonly blocker: V3Entry | undefined;
-  /** Key of the entry before the blocked one, among those that hold the lock on v2; undefined if there is none. */
+  /** Key of the entry before the first blocked one, among those that hold the lock on v2; undefined if there is none. */
   readonly before: string | undefined;
   /** Revision of v3 at the time of the read. */
   readonly revision: bigint;
@@ -37,12 +37,12 @@ export interface Settled {
  * bridge creates a twin for it: an entry on v3 with the same key. etcd v2 never uses that key for another entry.
  *
  * Four rules keep this safe, whichever bridge does the work, and at whatever point it crashes:
- * - A lock is shown as held only after a quorum read of v2, and a later read of v3 in which nothing blocks the twin.
+ * - A read of a queue shows a hold only after a quorum read of v2, and a later read of v3 in which nothing blocks the twin.
  * - A twin outlives its entry on v2. Its TTL is never shortened. A twin that never expires gets a TTL only after its entry has one.
  *   Exception: when a client removes an entry, the twin may go first, because that hold has ended.
- * - A twin without an entry on v2 is removed by any bridge that finds it. {@link BothQueues.settled} needs a read of v2 that began
- *   after the twin was seen and shows no entry. The entry on v2 is older than its twin, so then it is gone for good. The other
- *   functions remove only the twin of a key that was an entry on v2 before: one read of v2 without that key is enough for them.
+ * - Any bridge that finds a twin without an entry on v2 removes the twin. {@link BothQueues.settled} reads v2 once more before that:
+ *   an entry is older than its twin, so an entry that is missing then is gone for good. The other functions remove only the twin of a
+ *   key that was an entry on v2 before, so one read of v2 without that key is enough.
  * - A bridge that has created a twin reads v2 once more, because the entry on v2 may have been removed in between.
  */
 export class BothQueues {
@@ -84,8 +84,8 @@ export class BothQueues {
   }
 
   /**
-   * Renews the twin of an entry on v2, if there is one, so that it outlives the entry.
-   * @param atLeast seconds by which it must do so
+   * Renews the twin of an entry on v2, if any, so that the twin outlives the entry.
+   * @param atLeast seconds by which the twin must outlive it
    */
   async prolong(head: Pick<V2Entry, 'key' | 'ttl'>, atLeast: number): Promise<void> {
     for (;;) {
@@ -128,9 +128,9 @@ export class BothQueues {
   }
 
   /**
-   * Creates the twins that are missing, and renews those that would expire too early. Resolves to whether it did one of these.
-   * Creates them one by one, in the order of v2. Otherwise an entry of another client could come between two of them in the wrong
-   * order: the two would wait for each other through that entry.
+   * Creates the twins that are missing, and renews those that would expire too early. Resolves to whether there were any. Creates
+   * twins one by one, in the order of v2. Otherwise two twins could be in the wrong order, with an entry of another client between
+   * them: the two would wait for each other through that entry.
    */
   async #enter(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): Promise<boolean> {
     const missing = heads.filter(({ key }) => !onV3.has(key));
@@ -170,7 +170,7 @@ export class BothQueues {
     }
   }
 
-  /** Renews a twin if it would not outlive its entry by that many seconds. Resolves to whether it did. Never shortens a TTL. */
+  /** Renews a twin unless it outlives its entry by `atLeast` seconds. Resolves to whether it was renewed. Never shortens a TTL. */
   async #outlive({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry, atLeast: number): Promise<boolean> {
     if (twin.lease === undefined) return false;
     const [{ ttl: left = 0 } = twin] = await this.#v3.requests.withTtls([twin], {});

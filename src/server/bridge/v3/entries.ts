@@ -13,8 +13,8 @@ import { retried } from '../retry.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 
 /**
- * The highest bits of the ids of leases that a bridge has created, each for one entry. A bridge ends only such leases, because
- * others may have further entries. This package's own clients never choose such an id.
+ * The highest bits of the ids of leases that a bridge has created, each for one entry. A bridge revokes only such leases, because
+ * other leases may have several entries. This package's own clients never choose such an id.
  */
 const OWN_LEASES = 0x2b715cn;
 const freshLease = (): string => String((OWN_LEASES << 40n) | BigInt(`0x${randomBytes(5).toString('hex')}`));
@@ -24,10 +24,10 @@ const isOwnLease = (lease: string | undefined): lease is string =>
 /** TTL in seconds with which an entry that never expires is created. The entry is then detached from its lease. */
 const FIRST_TTL = 60;
 
-/** Seconds for which a bridge tries to end a lease. If that fails, the lease expires. */
+/** Seconds for which a bridge tries to revoke a lease. If that fails, the lease expires. */
 const END_LEASES_FOR = 600;
 
-/** Reads and writes the entries of clients of etcd v2 on etcd v3. Each entry has a lease of its own. */
+/** Reads and writes the entries of clients of etcd v2 on etcd v3. Each entry with a TTL has a lease of its own. */
 export class BridgedEntries {
   readonly #client: V3Client;
   readonly #leases: LeaseCounts;
@@ -125,8 +125,8 @@ export class BridgedEntries {
   }
 
   /**
-   * Moves an entry to another lease, or to none. Ends its previous lease if a bridge created that. Resolves to undefined if the
-   * entry is gone or has changed.
+   * Moves an entry to another lease, or to none. Revokes its previous lease if a bridge created that lease. Resolves to undefined if
+   * the entry is gone or has changed.
    */
   async #move(own: V3Entry, lease: string | undefined): Promise<V3Entry | undefined> {
     const { value, rank, modified } = own;
@@ -143,7 +143,7 @@ export class BridgedEntries {
     return lease;
   }
 
-  /** Removes an entry unless its value has changed. Ends its lease if a bridge created that, and the entry is gone. */
+  /** Removes an entry unless its value has changed. If the entry is gone, revokes its lease if a bridge created that lease. */
   async remove({ key, value, rank, lease }: V3Entry): Promise<Made & { readonly isRemoved: boolean }> {
     const { requests } = this.#client;
     const removal = await requests.remove(key, { value, rank }, {});
@@ -153,7 +153,7 @@ export class BridgedEntries {
     return removal;
   }
 
-  /** Sends a request that attaches an entry to a lease. Ends the lease if the request was certainly not carried out. */
+  /** Sends a request that attaches an entry to a lease. Revokes the lease if the request was certainly not carried out. */
   async #with<T>(lease: string | undefined, request: () => Promise<T>): Promise<T> {
     try {
       return await request();
@@ -164,7 +164,7 @@ export class BridgedEntries {
     }
   }
 
-  /** Ends a lease without entries, in the background, if a bridge created it. If that fails, the lease expires. */
+  /** Revokes a lease without entries, in the background, if a bridge created it. If that fails, the lease expires. */
   #end(lease: string | undefined): void {
     if (!isOwnLease(lease)) return;
     this.#leases.ended += 1;

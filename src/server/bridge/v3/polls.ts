@@ -24,7 +24,10 @@ export class BridgedPolls {
     this.#entries = entries;
   }
 
-  /** Waits until the entry is gone, or has been written after the index `options.after`. A removed entry is never re-created. */
+  /**
+   * Waits until the entry is gone. Notices a write after the index `options.after` only at its next read. A removed entry is never
+   * re-created.
+   */
   entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { after, signal } = options;
     const look = async () => {
@@ -43,7 +46,7 @@ export class BridgedPolls {
     );
   }
 
-  /** Yields the changes of entries below a path. Ends if etcd has compacted changes after the last one. */
+  /** Yields the changes of entries below a path. Ends if etcd has compacted a revision after the last of them. */
   async *below(path: string, options: WatchOptions): AsyncGenerator<KeyEvent> {
     const { after, recursive, signal, started } = options;
     const { requests } = this.#client;
