@@ -243,7 +243,10 @@ describe('the TTL for the assessment', () => {
     ]);
     const withLongTtl = facts(three({ quorumReadMs: 1100 }), { ttl: 60 });
     expect(troubles(withLongTtl)).toMatchObject([
-      { about: 'health', text: matching(/takes 1100 ms; a renewal asks another member after 1000 ms for a TTL of 60 s/) },
+      {
+        about: 'health',
+        text: matching(/takes 1100 ms; a renewal asks another member after 1000 ms for a TTL of 60 s/),
+      },
     ]);
   });
 });
