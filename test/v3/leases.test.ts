@@ -133,6 +133,25 @@ test('an entry that nobody renews is not read by the renewals of the others', as
   lease.remove(busy);
 });
 
+test('an entry whose renewals are always answered by those of another entry does not expire', async () => {
+  const lease = useV3().leases.shared(2);
+  const tenant = () => ({ key: `/_locks/${freshName()}/1`, onExpired: vi.fn() });
+  const [first, second] = [tenant(), tenant()];
+  lease.add(first);
+  lease.add(second);
+  await lease.prepare({});
+  const start = performance.now();
+  let since = lease.sentAt;
+  while (performance.now() < start + 2.5 * lease.granted * 1000) {
+    await lease.renew(first, { timeout: 10 });
+    since = (await lease.renew(second, { timeout: 10 }, since)).sentAt;
+    await sleep(300);
+  }
+  for (const { onExpired } of [first, second]) expect(onExpired).not.toHaveBeenCalled();
+  lease.remove(first);
+  lease.remove(second);
+});
+
 test('a renewal of 250 entries is one keep-alive and one read, which shows which of the entries are gone', async () => {
   const proxy = await useProxy();
   const client = useV3(proxy.url);

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { LockManager } from '../../src/manager/manager.ts';
+import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
 import { gate } from '../support/gate.ts';
 import { entriesBelow, gateway } from '../support/gateway.ts';
-import { freshName, useProxy } from '../support/locks.ts';
+import { freshName, rejection, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -102,6 +103,53 @@ test('an append that etcd carries out late does not bring the key back for good'
     () => entriesBelow(`/_locks/${name}/`),
     ({ length }) => length === 0,
   );
+  expect(await leasesOf(proxy.requests)).toEqual([]);
+});
+
+test('a late append of a Lock without a TTL is removed, also after release has found no entry', async () => {
+  const proxy = await useProxy();
+  const name = freshName();
+  const stuck = gate();
+  const allow = proxy.intercept((request) => (isAppend(request) ? { hold: stuck.opened, cut: true } : undefined));
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const lock = new Lock(client, name);
+  await rejection(lock.acquire({ lockTtl: null, timeout: 1 }));
+  await rejection(lock.release());
+  allow();
+  const late = proxy.next(isAppend, 'answered');
+  stuck.open();
+  await late;
+  await until(
+    () => entriesBelow(`/_locks/${name}/`),
+    ({ length }) => length === 0,
+  );
+});
+
+test('an entry stays although a lease that an unanswered append may have used is kept alive for another lock', async () => {
+  const proxy = await useProxy();
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const locks = new LockManager(client, { ttl: 2 });
+  const other = await locks.acquire(freshName());
+  const [first] = await leasesOf(proxy.requests);
+  proxy.intercept((request) =>
+    isAppend(request) && request.body.includes(`"${first}"`) ? { refuse: true } : undefined,
+  );
+  const name = freshName();
+  const waiting = locks.acquire(name);
+  // Both have an unanswered append. After this one has given up, the lease takes no more entries: the other one creates another.
+  await rejection(locks.acquire(freshName(), { timeout: 1 }));
+  const held = await waiting;
+  const renewals = () => proxy.requests.filter(isKeepAlive).length;
+  const before = renewals();
+  // Each of the two leases is then kept alive for more than its TTL.
+  await until(renewals, (count) => count >= before + 14);
+  expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
+  held.assertHeld();
+  other.assertHeld();
+  expect([await held.release(), await other.release()]).toEqual([true, true]);
+  await client.close();
   expect(await leasesOf(proxy.requests)).toEqual([]);
 });
 

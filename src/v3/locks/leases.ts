@@ -13,8 +13,11 @@ import { hedgeRenewalAfter } from './timing.ts';
 export interface Tenant {
   /** Key of that entry. */
   readonly key: string;
-  /** Called when only other tenants keep the lease alive: the entry was not renewed for a whole TTL, so it must be removed. */
-  onExpired(): void;
+  /**
+   * Called when only other tenants keep this lease alive: the tenant has not renewed it for a whole TTL. If the entry is attached to
+   * it, the entry must be removed.
+   */
+  onExpired(lease: EtcdLease): void;
 }
 
 /** A renewal that several tickets wait for. */
@@ -129,6 +132,11 @@ export class EtcdLease {
     if ((this.#takesNone || !this.isShared) && this.#tenants.size === 0) this.end(unclear);
   }
 
+  /** Makes `to` a tenant in place of `from`, if that is one. */
+  replace(from: Tenant, to: Tenant): void {
+    if (this.#tenants.delete(from)) this.add(to);
+  }
+
   /** Makes the lease take no further entries, and revokes it when it has no tenants. */
   retire(): void {
     this.#takesNone = true;
@@ -148,12 +156,15 @@ export class EtcdLease {
     since = Number.POSITIVE_INFINITY,
   ): Promise<LeaseRenewal> {
     const last = this.#last;
-    if (last && tenant && last.tenants.has(tenant) && last.renewal.sentAt > since) return last.renewal;
+    if (last && tenant && last.tenants.has(tenant) && last.renewal.sentAt > since) {
+      this.#renews(tenant);
+      return last.renewal;
+    }
     const round = this.#roundFor(tenant, timeout);
     round.waiting += 1;
     try {
       const renewal = await (signal ? orAborted(round.renewal, signal) : round.renewal);
-      if (tenant && this.#tenants.has(tenant)) this.add(tenant);
+      if (tenant) this.#renews(tenant);
       return renewal;
     } finally {
       round.waiting -= 1;
@@ -179,6 +190,11 @@ export class EtcdLease {
   async #endOnceGranted(): Promise<void> {
     await this.#granting?.catch(ignore);
     await endLease(this.#client, this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
+  }
+
+  /** Records that a tenant has renewed the lease, unless it is no tenant any more. */
+  #renews(tenant: Tenant): void {
+    if (this.#tenants.has(tenant)) this.add(tenant);
   }
 
   #roundFor(tenant: Tenant | undefined, timeout: number): Round {
@@ -225,7 +241,7 @@ export class EtcdLease {
     const renewed = new Set<Tenant>();
     for (const [tenant, renewedAt] of this.#tenants)
       if (renewedAt >= since) renewed.add(tenant);
-      else tenant.onExpired();
+      else tenant.onExpired(this);
     return renewed;
   }
 

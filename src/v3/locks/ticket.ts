@@ -59,8 +59,8 @@ export class V3Ticket implements Ticket, Tenant {
   readonly #isSingleUse: boolean;
   #own: Held | undefined;
   #last: OwnEntry | undefined;
-  /** The lease of an append that may still be carried out. */
-  #unclear: EtcdLease | undefined;
+  /** The leases of appends that may still be carried out; undefined: an append without a lease. */
+  readonly #unclear = new Set<EtcdLease | undefined>();
   /** Deadline of the search for the key after its removal: a late append may create the key again. */
   #searchUntil: Deadline | undefined;
   /** Appends that were sent and not answered. */
@@ -119,7 +119,7 @@ export class V3Ticket implements Ticket, Tenant {
     await this.#stopSettling();
     const { own, clusterId } = await this.#client.requests.get(this.key, {});
     if (own?.value !== this.value) {
-      if (this.#isLeft || this.#expiry) this.#settleInBackground();
+      this.#settleInBackground();
       return undefined;
     }
     this.#isLeft = false;
@@ -159,9 +159,10 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  onExpired(): void {
-    if (unsettled.get(this.#id) === this) return;
-    this.#isLeft ||= this.#own !== undefined;
+  onExpired(lease: EtcdLease): void {
+    // The own entry may have another lease: one that only an unanswered append has used does not concern it.
+    if (this.#own?.lease !== lease || unsettled.get(this.#id) === this) return;
+    this.#isLeft = true;
     this.#settleInBackground();
   }
 
@@ -214,7 +215,7 @@ export class V3Ticket implements Ticket, Tenant {
 
   /** Stops being a tenant of the lease, unless the own entry is attached to it or a late append may still create one with it. */
   #quit(lease: EtcdLease | undefined): void {
-    if (this.#own?.lease !== lease && this.#unclear !== lease) lease?.remove(this);
+    if (this.#own?.lease !== lease && !this.#unclear.has(lease)) lease?.remove(this);
   }
 
   async #append(
@@ -236,7 +237,7 @@ export class V3Ticket implements Ticket, Tenant {
       };
       appended = await this.#client.requests.append(this.key, { ...own, signal });
     } catch (error) {
-      if (this.#unanswered.count > 0) this.#unclear = lease;
+      if (this.#unanswered.count > 0) this.#unclear.add(lease);
       if (error instanceof NotFound) lease?.setGone();
       this.#quit(lease);
       throw error;
@@ -244,16 +245,30 @@ export class V3Ticket implements Ticket, Tenant {
     const { own, clusterId, replaced } = appended;
     if (old && replaced) old.#forget();
     else if (old) old.#isDoubtful = true;
-    this.#unclear = this.#unanswered.count > 0 ? lease : undefined;
+    if (this.#unanswered.count > 0) this.#unclear.add(lease);
     if (own.value !== this.value) {
+      this.#quitAnswered();
       this.#quit(lease);
       this.#isDoubtful = true;
       throw new EtcdValueError(`${this.key} exists already with another value: another program uses this key`);
     }
     this.#isLeft = false;
-    if (own.lease !== lease?.id) return this.#moveTo(this.#found(own, clusterId), lease, signal);
-    this.#standings.appended(appended);
-    return this.#enters({ ...ownFields(own), clusterId }, own.modified, lease);
+    // An entry with another lease was created by an earlier append. Leave its lease only after the entry has been moved.
+    const isMoved = own.lease !== lease?.id;
+    if (!isMoved) this.#standings.appended(appended);
+    const entered = isMoved
+      ? await this.#moveTo(this.#found(own, clusterId), lease, signal)
+      : this.#enters({ ...ownFields(own), clusterId }, own.modified, lease);
+    this.#quitAnswered();
+    return entered;
+  }
+
+  /** Stops being a tenant of the leases of appends with an unknown outcome, once none of them can be carried out any more. */
+  #quitAnswered(): void {
+    if (this.#unanswered.count > 0 || this.#isSearching) return;
+    const leases = [...this.#unclear];
+    this.#unclear.clear();
+    for (const lease of leases) this.#quit(lease);
   }
 
   /** Renews the own entry with these terms. Resolves to undefined if it is gone. */
@@ -336,7 +351,8 @@ export class V3Ticket implements Ticket, Tenant {
 
   /** Forgets the own entry: it is gone, or is left to expire. */
   #forget(): void {
-    this.#own?.lease?.remove(this, this.#unclear === this.#own.lease);
+    const lease = this.#own?.lease;
+    lease?.remove(this, this.#unclear.has(lease));
     this.#own = undefined;
     this.#standings.appended(undefined);
   }
@@ -352,12 +368,10 @@ export class V3Ticket implements Ticket, Tenant {
     if (!this.#isLeft && !this.#mayComeBack) return;
     await this.#removeKey(own, options);
     this.#isLeft = false;
-    if (this.#unanswered.count > 0) this.#searchUntil ??= Deadline.after(SEARCH_APPEND_FOR);
+    if (this.#unanswered.count > 0) this.#searchUntil = Deadline.after(SEARCH_APPEND_FOR);
     this.#unanswered.count = 0;
     this.#own = undefined;
-    const unclear = this.#unclear;
-    own?.lease?.remove(this, unclear === own.lease);
-    if (unclear !== own?.lease) unclear?.remove(this, true);
+    for (const lease of new Set([own?.lease, ...this.#unclear])) lease?.remove(this, this.#unclear.has(lease));
   }
 
   /** Removes the key, if it still has the entry of this ticket. */
@@ -375,9 +389,13 @@ export class V3Ticket implements Ticket, Tenant {
     if (rank !== undefined) await requests.remove(this.key, { value: this.value, rank }, call);
   }
 
-  /** Whether a late append may still create the key: until the search's deadline, or until its lease is gone or being revoked. */
+  /** Whether a late append may still create the key: until the search ends, or until the leases of all such appends are over. */
   get #mayComeBack(): boolean {
-    return this.#searchUntil !== undefined && !this.#searchUntil.passed && !this.#unclear?.isOver;
+    return this.#isSearching && [...this.#unclear].some((lease) => !lease?.isOver);
+  }
+
+  get #isSearching(): boolean {
+    return this.#searchUntil !== undefined && !this.#searchUntil.passed;
   }
 
   /** Attaches the own entry to a lease that nobody renews, so that the entry expires at the deadline or soon after. */
@@ -412,15 +430,12 @@ export class V3Ticket implements Ticket, Tenant {
       this.#expiry = earlier.#expiry;
     }
     this.#isLeft ||= earlier.#isLeft;
-    this.#unclear ??= earlier.#unclear;
-    this.#searchUntil ??= earlier.#searchUntil;
+    if (!this.#isSearching) this.#searchUntil = earlier.#searchUntil;
     this.#unanswered.count += earlier.#unanswered.count;
-    for (const lease of new Set([earlier.#own?.lease, earlier.#unclear])) {
-      lease?.add(this);
-      lease?.remove(earlier);
-    }
+    for (const lease of new Set([earlier.#own?.lease, ...earlier.#unclear])) lease?.replace(earlier, this);
+    for (const lease of earlier.#unclear) this.#unclear.add(lease);
     earlier.#own = undefined;
-    earlier.#unclear = undefined;
+    earlier.#unclear.clear();
     earlier.#expiry = undefined;
     earlier.#searchUntil = undefined;
     earlier.#isLeft = false;
@@ -435,13 +450,15 @@ export class V3Ticket implements Ticket, Tenant {
   #settleInBackground(): void {
     if (!this.#isLeft && !this.#expiry && !this.#mayComeBack) return;
     const stop = new Scope();
-    const ended = this.#keepSettling(stop).catch((error) => debug('%s not removed: %s', this.key, error));
+    // The cluster id, which is part of this id, may become known later.
+    const id = this.#id;
+    const ended = this.#keepSettling(id, stop).catch((error) => debug('%s not removed: %s', this.key, error));
     this.#settling = { ended, stop };
-    unsettled.set(this.#id, this);
+    unsettled.set(id, this);
     this.#client.pending.add(this.key, ended);
   }
 
-  async #keepSettling(signal: Scope): Promise<void> {
+  async #keepSettling(id: string, signal: Scope): Promise<void> {
     const { closing } = this.#client.pending;
     const expired = Deadline.after(this.#own?.granted ?? 0);
     const lease = this.#own?.lease;
@@ -459,7 +476,7 @@ export class V3Ticket implements Ticket, Tenant {
     try {
       await keepTrying(more, attempt, { most: REMOVE_EVERY, closing, signal });
     } finally {
-      if (unsettled.get(this.#id) === this) unsettled.delete(this.#id);
+      if (unsettled.get(id) === this) unsettled.delete(id);
     }
   }
 }
