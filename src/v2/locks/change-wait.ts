@@ -102,14 +102,17 @@ async function poll(
   { after, timeout, signal }: WatchOptions & { timeout: number },
 ): Promise<WakeUp | undefined> {
   const end = Deadline.after(timeout);
+  let [from, left] = [after, timeout];
   try {
-    for (let [from, left] = [after, timeout]; ; left = end.remaining / 1000) {
+    for (;;) {
       const event = await keys.watch(key, { after: from, timeout: left, signal, recursive: among !== undefined });
       if (!event) return end.passed ? undefined : { by: 'failure' };
       // The removal of the directory, or of one above it, is reported with the key of that directory.
       const concerns = event.node.value === undefined && (among?.has(event.node.key) || key.startsWith(event.node.key));
       if (!among || concerns) return { by: 'event', index: event.index };
       from = event.index;
+      left = end.remaining / 1000;
+      if (left === 0) return undefined;
     }
   } catch (error) {
     if (!isTransient(error)) throw error;

@@ -228,4 +228,22 @@ describe('a wait for the removal of one of several keys', () => {
     expect(await outcomeAfter(0.9, waiting)).toBe('waits');
     expect(await outcomeAfter(0.1, waiting)).toEqual({ by: 'silence' });
   });
+
+  test('polls no more if another event comes when the time of its poll has passed', async () => {
+    const answers: ((event: KeyEvent) => void)[] = [];
+    const poll = vi.fn(
+      (_key: string, _options?: WatchOptions) => new Promise<KeyEvent>((resolve) => answers.push(resolve)),
+    );
+    const watch = new ChangeWait({ watch: poll });
+    const options = { after: 5, ttl: TTL, signal: undefined };
+    expect(await outcomeAfter(SILENCE, watch.changed(among, options))).toEqual({ by: 'silence' });
+    // The timer of a poll stops while the event loop is blocked, so a poll may end late.
+    await vi.advanceTimersByTimeAsync(2000);
+    answers[0]?.(eventAt(6, { key: '/q/3' }));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(poll).toHaveBeenCalledTimes(1);
+    void watch.changed(among, options);
+    expect(poll.mock.lastCall).toMatchObject(['/q', { after: 5, timeout: 10 }]);
+    watch.end();
+  });
 });
