@@ -17,6 +17,8 @@ const LINES = [
   ['--vers', '--version'],
   ['--lock-prefix /x ins', 'inspect'],
   ['--cacert CHANGE', 'CHANGELOG.md'],
+  ['--endpoints http://a:2379,http://b:2379 ins', 'inspect'],
+  ['--user a:b run x:y --if-a', '--if-available'],
   ['run --if-a', '--if-available'],
   ['run x --key-file CHANGE', 'CHANGELOG.md'],
   ['run x --ttl 5 --conf', '--conflict-exit-code'],

@@ -6,8 +6,12 @@ _etcd_v2_lock() {
   local IFS=$'\\n' word=\${COMP_WORDS[COMP_CWORD]} command='' value='' at words=''
   COMPREPLY=()
   for ((at = 1; at < COMP_CWORD; at++)); do
-    # bash splits --option=value into three words.
+    # bash splits --option=value into three words, and host:port as well.
     [[ \${COMP_WORDS[at]} == '=' ]] && continue
+    if [[ \${COMP_WORDS[at]} == ':' ]]; then
+      at=$((at + 1))
+      continue
+    fi
     if [[ $value ]]; then
       value=''
       continue
