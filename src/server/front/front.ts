@@ -33,7 +33,7 @@ export interface Served {
   readonly status: number;
   /** Whether the client hung up before the end of the answer, or was cut off by the server. */
   readonly isCutOff: boolean;
-  /** Why it failed; undefined if it succeeded. */
+  /** Why it failed; undefined if it succeeded, or ended because it was cut off. */
   readonly error: unknown;
   /** Time to answer the request. For a long poll, this includes the wait for the event. */
   readonly seconds: number;
@@ -115,7 +115,7 @@ export class Front {
       call: work.call,
       status: response.statusCode,
       isCutOff: hangUp.signal.aborted,
-      error: failure,
+      error: failure === hangUp.signal.reason ? undefined : failure,
       seconds: (now() - begunAt) / 1000,
       client: request.socket.remoteAddress,
     });

@@ -89,6 +89,25 @@ test('a client that hangs up, or that the bridge refuses, does not make a silent
   expect(records.filter(({ event }) => event.startsWith('etcd'))).toMatchObject([{ event: 'etcd unreachable' }]);
 });
 
+test.each(['v3', 'both'] as const)('a poll that its client ends is no error of a bridge to %s', async (api) => {
+  const records: BridgeRecord[] = [];
+  const bridge = await useBridge({ api, metrics: true, log: (record) => records.push(record) });
+  const dir = `/_locks/${freshName()}`;
+  const { node } = await useKeys(bridge).createInOrder(dir, 'v', { ttl: 60 });
+  for (const key of [dir, node.key]) {
+    const client = await RawConnection.open(bridge.url);
+    client.send(poll(key));
+    await client.begun(1);
+    client.hangUp();
+  }
+  const polls = await until(
+    () => records.filter(({ path, method }) => method === 'GET' && path?.startsWith('/v2/keys')),
+    ({ length }) => length === 2,
+  );
+  for (const record of polls) expect(record).not.toHaveProperty('error');
+  expect(Object.keys(await metricsOf(bridge)).filter((name) => name.startsWith('errors'))).toEqual([]);
+});
+
 test('a page that is not of etcd makes a bridge unhealthy', async () => {
   const proxy = await useProxy();
   const bridge = await useBridge({ endpoints: proxy.url, metrics: true });
