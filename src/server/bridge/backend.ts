@@ -1,4 +1,4 @@
-import { ignore } from '../../cancellation.ts';
+import { ignore, type Source } from '../../cancellation.ts';
 import { V2Client } from '../../v2/client.ts';
 import { V3Client } from '../../v3/client.ts';
 import type { V3ClientOptions } from '../../v3/options.ts';
@@ -12,10 +12,11 @@ export type BridgeApi = 'v3' | 'both';
 
 export type Credentials = Pick<V3ClientOptions, 'username' | 'password'>;
 
-/** The client of etcd and the keys for the requests of one user. */
+/** The keys for the requests of one user, and the connections to etcd behind them. */
 export interface Backend {
-  readonly v3: V3Client;
   readonly keys: ServedKeys;
+  /** Reads each store once, for which a majority of its members must work. Returns a promise for each store. */
+  check(signal: Source): Promise<unknown>[];
   /** Closes the connections to etcd. Waits up to a second for leases to be revoked; the others expire. */
   close(): Promise<void>;
 }
@@ -29,18 +30,24 @@ type Start = (options: V3ClientOptions, leases: LeaseCounts) => Backend;
 export const BACKENDS: Readonly<Record<BridgeApi, Start>> = {
   v3(options, leases) {
     const v3 = new V3Client(options);
-    return { v3, keys: new BridgedKeys(v3, leases), close: () => close(v3) };
+    return { keys: new BridgedKeys(v3, leases), check: (signal) => [readV3(v3, signal)], close: () => close(v3) };
   },
   both(options, leases) {
     const [v2, v3] = [new V2Client(options), new V3Client(options)];
     return {
-      v3,
       keys: new BothKeys(v2, v3, leases),
+      check: (signal) => [readV2(v2, signal), readV3(v3, signal)],
       async close() {
         await Promise.all([close(v2), close(v3)]);
       },
     };
   },
 };
+
+// Reads a key, and not the prefix: its answer would name all locks. That the key does not exist is an answer, too.
+const readV2 = (client: V2Client, signal: Source) =>
+  client.get(`${client.lockPrefix}/_health`, { quorum: true, signal });
+
+const readV3 = (client: V3Client, signal: Source) => client.requests.get(client.lockPrefix, { signal });
 
 const close = (client: V2Client | V3Client): Promise<void> => client.close({ timeout: 1 }).catch(ignore);

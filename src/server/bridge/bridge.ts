@@ -90,7 +90,7 @@ export class Bridge {
   #serve({ hosts, advertise, maxPolls, metrics: showMetrics, log }: BridgeSettings): Front {
     const id = randomBytes(8).toString('hex');
     const member = { id, name: 'bridge', peerURLs: [], clientURLs: advertise ?? [this.url] };
-    const health = new Health(this.#users.own, log);
+    const health = new Health((signal) => this.#users.check(signal), log);
     const countConnections = promisify(this.#server.getConnections.bind(this.#server));
     const metrics = new Metrics(async () => ({
       openPolls: front.waits,

@@ -1,8 +1,7 @@
-import { Scope } from '../../cancellation.ts';
+import { Scope, type Source } from '../../cancellation.ts';
 import { errorText } from '../../error-text.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdLeaderElectionInProgress, EtcdUnusableAnswer } from '../../errors.ts';
 import { Deadline } from '../../time.ts';
-import type { V3Client } from '../../v3/client.ts';
 import type { Page } from '../front/info.ts';
 import type { BridgeRecord } from './records.ts';
 import { REFUSED } from './target.ts';
@@ -14,18 +13,21 @@ const CHECK_WITHIN = 3;
 /** Errors that mean an outage of etcd. All others, such as "permission denied", are answers from a working cluster. */
 const OUTAGES = [EtcdConnectionFailed, EtcdLeaderElectionInProgress, EtcdUnusableAnswer];
 
+const isOutage = (error: unknown): boolean => OUTAGES.some((outage) => error instanceof outage);
+
 /** Error numbers of the bridge's own refusals. */
 const REFUSALS: readonly (number | undefined)[] = [REFUSED, TTL_REFUSED];
 
 /** Tracks whether etcd answers the bridge, by the last health check or request of a client. */
 export class Health {
-  readonly #client: V3Client;
+  readonly #readStores: (signal: Source) => Promise<unknown>[];
   readonly #log: ((record: BridgeRecord) => void) | undefined;
   #checking: Promise<void> | undefined;
   #isReachable: boolean | undefined;
 
-  constructor(client: V3Client, log: ((record: BridgeRecord) => void) | undefined) {
-    this.#client = client;
+  /** @param readStores begins a read of each store, for which a majority of its members must work */
+  constructor(readStores: (signal: Source) => Promise<unknown>[], log: ((record: BridgeRecord) => void) | undefined) {
+    this.#readStores = readStores;
     this.#log = log;
   }
 
@@ -53,23 +55,19 @@ export class Health {
   saw(error: unknown): void {
     // The bridge itself has refused the request, so the error says nothing about etcd.
     if (error !== undefined && (!(error instanceof EtcdException) || REFUSALS.includes(error.errorCode))) return;
-    const isReachable = !OUTAGES.some((outage) => error instanceof outage);
+    const isReachable = !isOutage(error);
     if (isReachable === this.#isReachable) return;
     this.#isReachable = isReachable;
     this.#log?.(isReachable ? { event: 'etcd reachable' } : { event: 'etcd unreachable', error: errorText(error) });
   }
 
-  /** Checks etcd by a linearizable read, for which a majority of the members must work. */
+  /** Checks each store of etcd by a read. */
   async #check(): Promise<void> {
     const late = new EtcdConnectionFailed(`etcd has not answered within ${CHECK_WITHIN} s`);
     const signal = new Scope().abortAt(Deadline.after(CHECK_WITHIN), () => late);
-    try {
-      await this.#client.requests.get(this.#client.lockPrefix, { signal });
-      this.saw(undefined);
-    } catch (error) {
-      this.saw(error);
-    } finally {
-      signal.dispose();
-    }
+    const outcomes = await Promise.allSettled(this.#readStores(signal));
+    signal.dispose();
+    const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+    this.saw(errors.find(isOutage) ?? errors[0]);
   }
 }

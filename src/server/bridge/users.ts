@@ -1,4 +1,4 @@
-import type { V3Client } from '../../v3/client.ts';
+import type { Source } from '../../cancellation.ts';
 import type { V3ClientOptions } from '../../v3/options.ts';
 import { type KeysOfUsers, Overloaded, type ServedKeys } from '../served-keys.ts';
 import { BACKENDS, type Backend, type BridgeApi, type Credentials } from './backend.ts';
@@ -35,9 +35,9 @@ export class BridgeUsers implements KeysOfUsers {
     this.#own = this.#start();
   }
 
-  /** The client of the bridge's own user on etcd v3. */
-  get own(): V3Client {
-    return this.#own.v3;
+  /** Reads each store once, with the rights of the bridge's own user. Returns a promise for each store. */
+  check(signal: Source): Promise<unknown>[] {
+    return this.#own.check(signal);
   }
 
   get clusterId(): string | undefined {

@@ -108,6 +108,14 @@ test.each(['v3', 'both'] as const)('a poll that its client ends is no error of a
   expect(Object.keys(await metricsOf(bridge)).filter((name) => name.startsWith('errors'))).toEqual([]);
 });
 
+test('a bridge to both stores is unhealthy without the v2 API', async () => {
+  const etcd = await startEtcd({ args: ['--enable-v2=false'] });
+  onTestFinished(() => etcd.stop());
+  const bridge = await useBridge({ api: 'both', endpoints: etcd.url, metrics: true });
+  expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
+  expect(await metricsOf(bridge)).toMatchObject({ etcd_reachable: 0 });
+});
+
 test('a page that is not of etcd makes a bridge unhealthy', async () => {
   const proxy = await useProxy();
   const bridge = await useBridge({ endpoints: proxy.url, metrics: true });
