@@ -34,7 +34,8 @@ export interface JobEnding {
  */
 export async function guard(job: Job, held: Held, { ttl, maxHold }: GuardLimits): Promise<JobEnding> {
   const ended = new AbortController();
-  void job.ended.then(() => ended.abort());
+  const onEnd = (): void => ended.abort();
+  void job.ended.then(onEnd, onEnd);
   await leaseBelow(ttl * TERMINATE_AT, held, maxHold, ended.signal);
   if (ended.signal.aborted) return { code: await job.ended, stopped: undefined };
   const isOverdue = maxHold.passed;

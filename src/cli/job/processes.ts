@@ -71,7 +71,8 @@ function fromPs(): Listed[] {
 function ps(selection: readonly string[], columns: readonly string[]): string[][] {
   // One -o per column: FreeBSD uses all text after "=" as the heading.
   const args = [...selection, ...columns.flatMap((column) => ['-o', `${column}=`])];
-  const { stdout } = spawnSync('ps', args, { encoding: 'utf8' });
+  // In another locale, Node cannot parse the start times.
+  const { stdout } = spawnSync('ps', args, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } });
   const lines = (stdout ?? '').trim().split('\n');
   return lines.map((line) => line.trim().split(/\s+/));
 }
