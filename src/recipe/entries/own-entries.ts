@@ -35,4 +35,4 @@ export function registerOwn(entry: Id, ttl: number | null): void {
 export const unregisterOwn = (entry: Id): boolean => own.delete(idOf(entry));
 
 /** Whether an entry of the queue at `path` with this value is one of this process. */
-export const isOwn = (entry: Id): boolean => own.has(idOf(entry));
+export const isOwn = (entry: Id): boolean => (own.get(idOf(entry)) ?? 0) > now();
