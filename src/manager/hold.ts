@@ -204,7 +204,8 @@ export class Hold implements Enclosing {
     if (!until || this.#identity === undefined) forget();
     else atDeadline(until, forget, { ref: false });
     const leaving = new Leaving(ticket);
-    const isHandedOver = !until && ticket.isReplaceable && this.#turn.handOver(leaving);
+    // An entry that is handed over may stay longer than a caller with a deadline should wait.
+    const isHandedOver = !until && !deadline && ticket.isReplaceable && this.#turn.handOver(leaving);
     const trouble = await (isHandedOver ? leaving.left : giveUp(ticket, { until, deadline }));
     this.#onRemoved();
     return trouble;
