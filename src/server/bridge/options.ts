@@ -94,6 +94,8 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   checkBoolean('metrics', metrics);
   if (log !== undefined && typeof log !== 'function') throw new TypeError(`log must be a function, got ${show(log)}`);
   if (tls !== undefined) checkBridgeTls(tls);
+  if (advertise !== undefined && !(Array.isArray(advertise) && advertise.length > 0))
+    throw new TypeError(`advertise must be a list of URLs, got ${show(advertise)}`);
   const { lockPrefix } = cluster;
   if (lockPrefix !== undefined && !/^\/[^/]/.test(lockPrefix))
     throw new RangeError(

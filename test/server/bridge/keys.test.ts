@@ -328,5 +328,10 @@ test('bad options are refused before anything is started', async () => {
   expect(await rejection(Bridge.start({ endpoints: inject('etcd'), lockPrefix: '' }))).toBeInstanceOf(RangeError);
   expect(await rejection(Bridge.start({ port: 70_000 }))).toBeInstanceOf(RangeError);
   expect(await rejection(Bridge.start({ advertise: ['nowhere'] }))).toBeInstanceOf(RangeError);
+  for (const wrong of ['http://bridge-1:4001', []] as unknown as string[][])
+    expect(await rejection(Bridge.start({ advertise: wrong }))).toHaveProperty(
+      'message',
+      expect.stringMatching(/^advertise must be a list of URLs, got /),
+    );
   expect(await rejection(Bridge.start({ lsiten: 1 } as object))).toBeInstanceOf(TypeError);
 });
