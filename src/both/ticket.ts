@@ -117,17 +117,21 @@ export class BothTicket implements Ticket {
       await this.#leaveLeftover(options);
       return this.#mayBeOnV3 ? { ...outer, own: this.#own() } : outer;
     }
+    const { limit } = claimOf(this.value);
+    // Before the own entry is on v3: there, it might be the first one that has a limit.
+    if (outer.ahead) checkLimits(this.path, outer.ahead(), limit);
     while (!this.#isOnV3) await this.#enterV3(options);
     const inner = await this.#onV3(options);
     this.#waiting = this.#v3;
     const own = this.#own();
     const position = positionIn(inner);
-    if (inner.behind) {
-      // Without `ahead`, the recipe checks no limits, and reads both queues to find leftovers.
-      if (inner.ahead) checkLimits(this.path, inner.ahead(), claimOf(this.value).limit);
-      return { ...inner, own, ahead: undefined, position };
-    }
-    return { ...outer, own, ahead: () => [inner, outer].flatMap(({ ahead }) => ahead?.() ?? []), position };
+    // Here, because ranks of different stores cannot be compared. Without `ahead`, the recipe checks no limits, and reads both queues
+    // to find leftovers.
+    if (inner.ahead) checkLimits(this.path, inner.ahead(), limit);
+    if (inner.behind) return { ...inner, own, ahead: undefined, position };
+    const ahead =
+      limit === undefined ? () => [inner, outer].flatMap((standing) => standing.ahead?.() ?? []) : undefined;
+    return { ...outer, own, ahead, position };
   }
 
   /** Returns the standing on v3. Removes twins without an entry on v2: perhaps no bridge is left to do so. */

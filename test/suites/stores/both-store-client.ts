@@ -12,13 +12,14 @@ import { v3StoreClient } from './v3-store-client.ts';
 export function bothStoreClient(etcd: string, seen: 'v2' | 'v3'): StoreClient {
   const client = new BothClient({ endpoints: etcd });
   const [v2, v3] = [v2StoreClient(client.v2), v3StoreClient(etcd, client.v3)];
+  const indexOnV2 = async () => BigInt((await client.v2.get('/', { quorum: true })).index);
   return {
     get clusterId() {
       return client.clusterId;
     },
     store: client.store,
     close: (options) => client.close(options),
-    view: (lock) => (seen === 'v2' ? v2.view(lock) : new NamedAsOnV2(v3.view(lock), v2.view(lock))),
+    view: (lock) => (seen === 'v2' ? v2.view(lock) : new NamedAsOnV2(v3.view(lock), v2.view(lock), indexOnV2)),
     intercept: (seen === 'v2' ? v2 : v3).intercept,
   };
 }
@@ -31,11 +32,13 @@ class NamedAsOnV2 extends QueueView {
   readonly path: string;
   readonly #v3: QueueView;
   readonly #v2: QueueView;
+  readonly #indexOnV2: () => Promise<bigint>;
   /** The entries on v2, by the v3 keys of their twins. */
   readonly #twins = new Map<string, Entry>();
 
-  constructor(v3: QueueView, v2: QueueView) {
+  constructor(v3: QueueView, v2: QueueView, indexOnV2: () => Promise<bigint>) {
     super();
+    this.#indexOnV2 = indexOnV2;
     this.path = v3.path;
     this.#v3 = v3;
     this.#v2 = v2;
@@ -55,8 +58,10 @@ class NamedAsOnV2 extends QueueView {
     return [...named, ...onV2.filter(({ key }) => !entered.has(key))];
   }
 
-  put(value: string, ttl?: number): Promise<Entry> {
-    return this.#v3.put(value, ttl);
+  /** Returns the entry with a rank that is less than those of later entries on v2: the ranks of the two stores cannot be compared. */
+  async put(value: string, ttl?: number): Promise<Entry> {
+    const rank = await this.#indexOnV2();
+    return { ...(await this.#v3.put(value, ttl)), rank };
   }
 
   /** Also waits until the first entry on v2 has entered the queue on v3: one that is appended there later is behind it. */
