@@ -235,7 +235,7 @@ export class LockRequests {
   }
 
   /** Removes an entry if its value and rank are unchanged. Also resolves if there is no such entry. May be sent more than once. */
-  remove(key: string, guard: transactions.Guard, options: CallOptions): Promise<Made & { isRemoved: boolean }> {
+  remove(key: string, guard: transactions.Removal, options: CallOptions): Promise<Made & { isRemoved: boolean }> {
     return this.#client.call('hedged', options, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.remove(key, guard));
       return { ...madeOf(answer), isRemoved: answer.fields.flag('succeeded') };

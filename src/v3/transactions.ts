@@ -12,6 +12,12 @@ export interface Replaced extends Guard {
   readonly key: string;
 }
 
+/** Condition of a removal. */
+export interface Removal extends Guard {
+  /** The revision of the entry's last write; undefined: any. */
+  readonly modified?: bigint | undefined;
+}
+
 /** How to write an entry again with another lease, if it is unchanged. */
 export interface Move extends Guard {
   /** The revision of its last write: a request that is carried out late must not undo a later write. */
@@ -116,17 +122,14 @@ export function readEach(keys: readonly string[]): Json {
 }
 
 /** Removes an entry if it is unchanged. */
-export const remove = (key: string, guard: Guard): Json => ({
-  compare: isSame(key, guard),
+export const remove = (key: string, { modified, ...guard }: Removal): Json => ({
+  compare: [...isSame(key, guard), ...(modified === undefined ? [] : [isUnwritten(key, modified)])],
   success: [{ request_delete_range: { key: encodeBytes(key) } }],
 });
 
 /** Writes an entry again if it is unchanged; its rank stays. Else reads the entry. */
 export const move = (key: string, { lease, modified, ...guard }: Move): Json => ({
-  compare: [
-    ...isSame(key, guard),
-    { key: encodeBytes(key), target: 'MOD', result: 'EQUAL', mod_revision: String(modified) },
-  ],
+  compare: [...isSame(key, guard), isUnwritten(key, modified)],
   success: [put(key, guard.value, lease)],
   failure: [read(key)],
 });
@@ -142,7 +145,7 @@ export interface Write {
 
 /** Writes a marker if it is unchanged. Reads it in any case. */
 export const write = (key: string, { value, lease, modified }: Write): Json => ({
-  compare: [{ key: encodeBytes(key), target: 'MOD', result: 'EQUAL', mod_revision: String(modified) }],
+  compare: [isUnwritten(key, modified)],
   success: [put(key, value, lease), read(key)],
   failure: [read(key)],
 });
@@ -154,6 +157,13 @@ const read = (key: string): Json => ({ request_range: { key: encodeBytes(key) } 
 
 const put = (key: string, value: string, lease: string | undefined): Json => ({
   request_put: { key: encodeBytes(key), value: encodeBytes(value), ...(lease === undefined ? {} : { lease }) },
+});
+
+const isUnwritten = (key: string, modified: bigint): Json => ({
+  key: encodeBytes(key),
+  target: 'MOD',
+  result: 'EQUAL',
+  mod_revision: String(modified),
 });
 
 const isSame = (key: string, { value, rank }: Guard): readonly Json[] => [

@@ -63,6 +63,9 @@ export function claimOf(value: string): Claim {
   return limit === undefined ? ALONE : { mode: 'exclusive', limit: Number(limit) };
 }
 
+/** Returns the value that the entry would have without its limit. */
+export const withoutLimit = (value: string): string => value.replace(LIMITED, '');
+
 export function parseValue(value: string): EntryValue {
   const { published: _, ...parts } = parsed(value);
   return parts;

@@ -3,8 +3,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { EtcdCompareFailed, EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { keysOf, untilKeys, useEtcdClient } from '../../support/both.ts';
+import { gate } from '../../support/gate.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { entriesIn, freshName, raw, rejection, useProxy } from '../../support/locks.ts';
+import type { ProxiedRequest } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
 import { useBridge, useKeys, useLocks, usePython } from './use-bridge.ts';
 
 const VALUE = '0123456789abcdef0123456789abcdef';
@@ -357,4 +360,84 @@ test('a poll of a queue reports what clients do, with their values', async () =>
   expect(event).toMatchObject({ action: 'create', node: { key: node.key, value: VALUE } });
   await keys.delete(node.key);
   expect(await keys.watch(dir, { recursive: true, after: event?.index })).toMatchObject({ action: 'delete' });
+});
+
+test('a removal whose answer is lost removes the twin as well', async () => {
+  const name = freshName();
+  const proxy = await useProxy();
+  const keys = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
+  const { node } = await keys.createInOrder(`/_locks/${name}`, VALUE);
+  await keys.get(`/_locks/${name}`, { recursive: true });
+  let lost = 0;
+  proxy.intercept(({ method }) => {
+    if (method !== 'DELETE' || lost > 0) return undefined;
+    lost += 1;
+    return { swallow: true };
+  });
+  expect(await rejection(keys.delete(node.key, { prevIndex: node.modifiedIndex }))).toBeInstanceOf(EtcdKeyNotFound);
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a twin without a TTL gets one with its entry, though etcd v3 failed at first', async () => {
+  const name = freshName();
+  const dir = `/_locks/${name}`;
+  const proxy = await useProxy();
+  const keys = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
+  const { node } = await keys.createInOrder(dir, VALUE);
+  await keys.get(dir, { recursive: true });
+  let isWritten = false;
+  const allow = proxy.intercept(({ method, path }) => {
+    isWritten ||= method === 'PUT';
+    return isWritten && path.startsWith('/v3') ? { refuse: true } : undefined;
+  });
+  await rejection(keys.set(node.key, VALUE, { ttl: 3 }));
+  allow();
+  await keys.set(node.key, VALUE, { ttl: 3 });
+  const held = await useLocks('v3').acquire(name, { timeout: 60 });
+  await held.release();
+});
+
+test('a read gives a twin without a TTL that of its entry', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  await gateway('/kv/put', { key: base64(node.key), value: base64(`${VALUE}@via bridge`) });
+  await keys.get(dir, { recursive: true });
+  expect((await entriesBelow(`${dir}/`))[0]?.ttl).toBeGreaterThan(20);
+});
+
+test('a bridge that is slow, then crashes, leaves the twin with the TTL that another bridge has given it', async () => {
+  const name = freshName();
+  const dir = `/_locks/${name}`;
+  const proxy = await useProxy();
+  const slow = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
+  const keys = useKeys(await useBridge({ api: 'both' }));
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  await keys.get(dir, { recursive: true });
+  const [onV2, granted] = [gate(), gate()];
+  const isRead = ({ method, path }: ProxiedRequest) => method === 'GET' && path.includes(name);
+  const isGrant = ({ path }: ProxiedRequest) => path.endsWith('/lease/grant');
+  const isMove = ({ path, body }: ProxiedRequest) => path.endsWith('/kv/txn') && body.includes('request_put');
+  let isCrashed = false;
+  proxy.intercept((request) => {
+    if (isCrashed) return { silent: true };
+    if (isRead(request)) return { answerAfter: onV2.opened };
+    if (isGrant(request)) return { answerAfter: granted.opened };
+    isCrashed = isMove(request);
+    return undefined;
+  });
+  const [granting, moved] = [proxy.next(isGrant, 'arrived'), proxy.next(isMove, 'answered')];
+  rejection(slow.get(dir, { recursive: true })).catch(() => {});
+  const [seen = 0] = (await entriesIn(dir)).map(({ ttl }) => ttl);
+  // When its answer comes, the twin seems to expire before the entry.
+  await until(
+    async () => (await entriesBelow(`${dir}/`))[0]?.ttl ?? 0,
+    (ttl) => ttl < seen - 3,
+  );
+  onV2.open();
+  await granting;
+  await keys.set(node.key, VALUE, { ttl: 30 });
+  granted.open();
+  await moved;
+  const [[entry], [twin]] = [await entriesIn(dir), await entriesBelow(`${dir}/`)];
+  expect(twin?.ttl).toBeGreaterThanOrEqual(entry?.ttl ?? 0);
 });

@@ -12,8 +12,10 @@ import {
 } from '../../../src/errors.ts';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { startEtcd } from '../../support/etcd.ts';
+import { gate } from '../../support/gate.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
+import type { ProxiedRequest } from '../../support/proxy.ts';
 import { until } from '../../support/until.ts';
 import { useBridge, useKeys, useLocks } from './use-bridge.ts';
 
@@ -334,4 +336,33 @@ test('bad options are refused before anything is started', async () => {
       expect.stringMatching(/^advertise must be a list of URLs, got /),
     );
   expect(await rejection(Bridge.start({ lsiten: 1 } as object))).toBeInstanceOf(TypeError);
+});
+
+test('a renewal never reports a TTL that another bridge has replaced meanwhile', async () => {
+  const [proxy, other] = [await useProxy(), await useProxy()];
+  other.intercept(({ path }) => (path.endsWith('/lease/revoke') ? { silent: true } : undefined));
+  const slow = useKeys(await useBridge({ endpoints: proxy.url }));
+  const keys = useKeys(await useBridge({ endpoints: other.url }));
+  const { node } = await keys.createInOrder(`/_locks/${freshName()}`, 'v', { ttl: 60 });
+  const isKeepAlive = ({ path }: ProxiedRequest) => path.endsWith('/lease/keepalive');
+  const late = gate();
+  proxy.intercept((request) => (isKeepAlive(request) ? { hold: late.opened } : undefined));
+  const arrived = proxy.next(isKeepAlive, 'arrived');
+  const renewal = slow.set(node.key, 'v', { ttl: 60 });
+  await arrived;
+  await keys.set(node.key, 'v', { ttl: 5 });
+  late.open();
+  const { node: said } = await renewal;
+  expect((await keys.get(node.key)).node.ttl).toBeGreaterThan((said.ttl ?? 0) - 30);
+});
+
+test('a value that is not UTF-8 is refused, and leaves no entry', async () => {
+  const dir = `/_locks/${freshName()}`;
+  const { url } = await useBridge();
+  for (const body of ['value=%FF', 'value=%FE&ttl=60']) {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const answer = await fetch(`${url}/v2/keys${dir}`, { method: 'POST', body, headers });
+    expect(await answer.json()).toMatchObject({ errorCode: 107 });
+  }
+  expect(await entriesBelow(`${dir}/`)).toEqual([]);
 });

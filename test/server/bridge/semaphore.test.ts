@@ -1,10 +1,12 @@
 // A semaphore of Node clients in one queue with locks that are held alone: of python-etcd through a bridge, and of `etcdctl lock`.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { portOf } from '../../../compat/python.ts';
 import { EmbeddedEtcd } from '../../../src/server/embedded.ts';
+import { keysOf } from '../../support/both.ts';
 import { entriesBelow } from '../../support/gateway.ts';
 import { freshName, raw } from '../../support/locks.ts';
+import { until } from '../../support/until.ts';
 import { byEtcdctl } from './one-counter.ts';
 import { useBridge, useLocks, usePython } from './use-bridge.ts';
 
@@ -68,4 +70,31 @@ test(`a semaphore on etcd v3 and through a bridge is never held beside python-et
   expect(most).toBe(LIMIT);
   expect((await raw('GET', '/counter', undefined, counting.url)).body.node.value).toBe(String(CYCLES));
   expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
+});
+
+describe('a semaphore on etcd v3 and through a bridge to both stores', () => {
+  test('is held by no more than the limit, also if a client on v2 is blocked on v3 only', async () => {
+    const name = freshName();
+    const bridge = await useBridge({ api: 'both', metrics: true });
+    const onV3 = [useLocks('v3'), useLocks('v3')];
+    const [first, second] = [useLocks('v2', bridge.url), useLocks('v2', bridge.url)];
+    const held = await Promise.all(onV3.map((locks) => locks.acquire(name, { limit: 3 })));
+    held.push(await first.acquire(name, { limit: 3 }));
+    const waiting = second.acquire(name, { limit: 3 });
+    let isHeld = false;
+    void waiting.then(() => {
+      isHeld = true;
+    });
+    const polled = until(
+      async () => (await fetch(`${bridge.url}/metrics`)).text(),
+      (metrics) => /open_polls 1$/m.test(metrics),
+    );
+    await Promise.race([waiting, polled]);
+    expect(isHeld).toBe(false);
+    // It gets the lock as soon as any of the others leaves.
+    await held.shift()?.release();
+    held.push(await waiting);
+    for (const one of held) await one.release();
+    expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+  });
 });

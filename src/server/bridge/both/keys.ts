@@ -15,7 +15,6 @@ import type {
   Snapshot,
   WatchOptions,
 } from '../../../v2/keys-api.ts';
-import { ttlOf } from '../../../v2/locks/reading.ts';
 import { isConditional } from '../../../v2/requests.ts';
 import { type Exact, hasBytes } from '../../../v2/wire.ts';
 import type { V3Client } from '../../../v3/client.ts';
@@ -113,7 +112,11 @@ export class BothKeys implements ServedKeys {
       // First remove the twin: otherwise the next client on v2 would still find it on v3, and wait. But a removal with `prevIndex`
       // may fail, and the entry then still needs its twin.
       if (prevIndex === undefined) await this.#queues.removeTwin(key);
-      const change = await this.#v2.delete(key, { prevIndex });
+      const change = await this.#v2.delete(key, { prevIndex }).catch(async (error: unknown) => {
+        // An earlier request of this call has removed the entry, and its answer was lost.
+        if (error instanceof EtcdKeyNotFound) await this.#queues.removeTwin(key);
+        throw error;
+      });
       // While the entry was still on v2, another bridge may have created its twin again.
       await this.#queues.removeTwin(key);
       const action = isConditional(options) ? 'compareAndDelete' : 'delete';
@@ -194,14 +197,14 @@ export class BothKeys implements ServedKeys {
     const isOwn = isBridged(node.value ?? '');
     // First the twin: if this process dies in between, or v3 fails, the entry must not outlive its twin.
     const renewed = { key, ttl: ttl ?? undefined };
-    await this.#queues.prolong(renewed, RENEWED_WITHIN);
+    const twin = await this.#queues.prolong(renewed, RENEWED_WITHIN);
     const sentAt = now();
     const change = isOwn
       ? await this.#v2.renew(key, { prevValue: node.value ?? '', prevIndex, ttl })
       : // The client has found an entry that was created without a bridge: add the mark.
         await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
     if (now() - sentAt > RENEWED_WITHIN * 1000) await this.#queues.prolong(renewed, 0);
-    if (ttlOf(node) === undefined && ttl !== null) await this.#queues.limit(key);
+    if (twin && twin.lease === undefined && ttl !== null) await this.#queues.limit(key);
     return change;
   }
 }

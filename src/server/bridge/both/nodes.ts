@@ -1,4 +1,5 @@
 import { clientValue } from '../../../recipe/entries/bridged-value.ts';
+import { withoutLimit } from '../../../recipe/entries/entry-value.ts';
 import type { KeyEvent, Node } from '../../../v2/keys-api.ts';
 import { type BridgedKey, bridged, nameOf } from '../target.ts';
 import type { Settled } from './queues.ts';
@@ -38,10 +39,12 @@ export function clientEvent({ node, prevNode, ...rest }: KeyEvent): KeyEvent {
  * entry stands for the blocker on v3, and comes right before the first blocked entry. The entries before the extra entry hold
  * the lock.
  */
-export function turnIn(path: string, { snapshot: { index }, blocker, before }: Settled): Node | undefined {
-  if (!blocker) return undefined;
+export function turnIn(path: string, { snapshot: { index }, obstacle, before }: Settled): Node | undefined {
+  if (!obstacle) return undefined;
   const key = before === undefined ? `${path}/${FIRST}` : `${before}${AFTER}`;
-  return { key, value: clientValue(blocker.value), dir: false, createdIndex: index, modifiedIndex: index, nodes: [] };
+  // Without its limit: nobody behind the extra entry may hold the lock together with it.
+  const value = withoutLimit(clientValue(obstacle.nearest.value));
+  return { key, value, dir: false, createdIndex: index, modifiedIndex: index, nodes: [] };
 }
 
 /** Returns the nodes of a queue with the extra entry, in order. */

@@ -3,7 +3,7 @@ import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
 import type { V3Client } from '../../../v3/client.ts';
-import { untilDeleted, type WaitEnd } from '../../../v3/locks/deletion.ts';
+import { untilVacated, type WaitEnd } from '../../../v3/locks/deletion.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 import { untilEvent } from '../until-event.ts';
 import { clientEvent, clientNode, turnIn } from './nodes.ts';
@@ -63,12 +63,12 @@ export class BothPolls {
       const settled = await this.#queues.settled(path);
       const { index } = settled.snapshot;
       const event = turnIn(path, settled)?.key === key ? undefined : this.#removal(key, index, index);
-      return { index, event, blocker: settled.blocker, revision: settled.revision };
+      return { index, event, obstacle: settled.obstacle, revision: settled.revision };
     };
     return untilEvent(
       look,
-      async ({ blocker, revision }) =>
-        blocker ? untilDeleted(this.#v3, blocker, { since: revision, ttl: null, signal }) : 'change',
+      async ({ obstacle, revision }) =>
+        obstacle ? untilVacated(this.#v3, path, obstacle, { since: revision, ttl: null, signal }) : 'change',
       options,
     );
   }

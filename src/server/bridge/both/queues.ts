@@ -1,7 +1,7 @@
 import { EtcdKeyNotFound } from '../../../errors.ts';
 import { isBridged, isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { claimOf } from '../../../recipe/entries/entry-value.ts';
-import { holdersAmong, obstacleOf } from '../../../recipe/rules.ts';
+import { holdersAmong, type Obstacle, obstacleOf } from '../../../recipe/rules.ts';
 import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import type { GetOptions, Node, Snapshot } from '../../../v2/keys-api.ts';
@@ -25,7 +25,7 @@ export interface Settled {
    * Among the entries that hold the lock on v2: what blocks the first one that is blocked on v3. undefined if none of them is
    * blocked.
    */
-  readonly blocker: V3Entry | undefined;
+  readonly obstacle: Obstacle<V3Entry> | undefined;
   /** Key of the entry before the first blocked one, among those that hold the lock on v2; undefined if there is none. */
   readonly before: string | undefined;
   /** Revision of v3 at the time of the read. */
@@ -86,11 +86,12 @@ export class BothQueues {
   /**
    * Renews the twin of an entry on v2, if any, so that the twin outlives the entry.
    * @param atLeast seconds by which the twin must outlive it
+   * @returns the twin
    */
-  async prolong(head: Pick<V2Entry, 'key' | 'ttl'>, atLeast: number): Promise<void> {
+  async prolong(head: Pick<V2Entry, 'key' | 'ttl'>, atLeast: number): Promise<V3Entry | undefined> {
     for (;;) {
       const { own } = await this.#v3.requests.get(head.key, {});
-      if (!own || !(await this.#outlive(head, own, atLeast))) return;
+      if (!own || !(await this.#outlive(head, own, atLeast))) return own;
     }
   }
 
@@ -105,7 +106,7 @@ export class BothQueues {
       if (!own) return;
       if (own.lease !== undefined || ttl === undefined) {
         if (!(await this.#outlive({ ttl }, own, 0))) return;
-      } else await this.#entries.renew(own, ttl + LONGER);
+      } else await this.#entries.renew(own, ttl + LONGER, true);
     }
   }
 
@@ -137,7 +138,9 @@ export class BothQueues {
     const renewals = Promise.all(
       heads.map((head) => {
         const twin = onV3.get(head.key);
-        return twin ? this.#outlive(head, twin, 0) : false;
+        if (!twin) return false;
+        const lacksTtl = twin.lease === undefined && head.ttl !== undefined;
+        return lacksTtl ? this.limit(head.key).then(() => true) : this.#outlive(head, twin, 0);
       }),
     );
     const creations = async (): Promise<void> => {
@@ -175,7 +178,7 @@ export class BothQueues {
     if (twin.lease === undefined) return false;
     const [{ ttl: left = 0 } = twin] = await this.#v3.requests.withTtls([twin], {});
     if (ttl !== undefined && left >= ttl + atLeast) return false;
-    await this.#entries.renew(twin, ttl === undefined ? null : ttl + LONGER);
+    await this.#entries.renew(twin, ttl === undefined ? null : ttl + LONGER, true);
     return true;
   }
 }
@@ -193,12 +196,15 @@ function headsOf(onV2: readonly V2Entry[]): V2Entry[] {
 }
 
 /** Returns what blocks the first of these entries that is blocked on v3, and the entry before that one. */
-function blockerOf(heads: readonly V2Entry[], onV3: ReadonlyMap<string, V3Entry>): Pick<Settled, 'blocker' | 'before'> {
+function blockerOf(
+  heads: readonly V2Entry[],
+  onV3: ReadonlyMap<string, V3Entry>,
+): Pick<Settled, 'obstacle' | 'before'> {
   const entries = [...onV3.values()];
   for (const [index, head] of heads.entries()) {
     const twin = onV3.get(head.key);
-    const blocker = twin && obstacleOf(entries, twin)?.nearest;
-    if (blocker) return { blocker, before: heads[index - 1]?.key };
+    const obstacle = twin && obstacleOf(entries, twin);
+    if (obstacle) return { obstacle, before: heads[index - 1]?.key };
   }
-  return { blocker: undefined, before: undefined };
+  return { obstacle: undefined, before: undefined };
 }

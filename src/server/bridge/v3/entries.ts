@@ -88,7 +88,7 @@ export class BridgedEntries {
       if (!isNew) this.#end(lease);
       if (own.value !== value) throw etcdError(105, `${key} exists with another value`, 0);
       // Do not move an existing entry to this lease: this may be an old request, whose lease was granted long ago.
-      const renewed = await this.#with(isNew ? lease : undefined, () => this.renew(own, ttl));
+      const renewed = await this.#with(isNew ? lease : undefined, () => this.renew(own, ttl, false));
       if (renewed) return renewed;
     }
   }
@@ -108,14 +108,23 @@ export class BridgedEntries {
     return (await this.#with(lease, () => this.#client.requests.append(key, own))).own;
   }
 
-  /** Renews an entry, with the same TTL or another one. Resolves to undefined if the entry is gone or has changed. */
-  async renew(own: V3Entry, ttl: number | null): Promise<V3Entry | undefined> {
+  /**
+   * Renews an entry, with the same TTL or another one. Resolves to undefined if the entry is gone or has changed.
+   * @param writes whether to write the entry even if its lease stays: requests that expect its last revision then fail, however late
+   *   they are carried out
+   */
+  async renew(own: V3Entry, ttl: number | null, writes: boolean): Promise<V3Entry | undefined> {
     const { requests } = this.#client;
     if (isOwnLease(own.lease) && ttl !== null && (await requests.grantedTo(own.lease, {})) === ttl) {
       try {
         const { entries } = await requests.renew(own.lease, [own.key], {});
         const present = entries.get(own.key);
-        return present?.rank === own.rank ? present : undefined;
+        // The entry may have been moved to another lease since it was read.
+        if (present?.rank !== own.rank || present.lease !== own.lease) return undefined;
+        if (!writes) return present;
+        // After the keep-alive: whoever has read the entry before that write must not shorten its TTL.
+        const { moved } = await requests.move(own.key, own, {});
+        return moved === undefined ? undefined : { ...present, modified: moved };
       } catch (error) {
         if (error instanceof NotFound) return undefined;
         throw error;
@@ -143,10 +152,16 @@ export class BridgedEntries {
     return lease;
   }
 
-  /** Removes an entry unless its value has changed. If the entry is gone, revokes its lease if a bridge created that lease. */
-  async remove({ key, value, rank, lease }: V3Entry): Promise<Made & { readonly isRemoved: boolean }> {
+  /**
+   * Removes an entry unless its value has changed. If the entry is gone, revokes its lease if a bridge created that lease.
+   * @param unwritten whether to keep an entry that was written since it was read
+   */
+  async remove(
+    { key, value, rank, modified, lease }: V3Entry,
+    unwritten = false,
+  ): Promise<Made & { readonly isRemoved: boolean }> {
     const { requests } = this.#client;
-    const removal = await requests.remove(key, { value, rank }, {});
+    const removal = await requests.remove(key, { value, rank, modified: unwritten ? modified : undefined }, {});
     // Not removed: the entry is gone already, perhaps by an earlier attempt of this call, or has changed and needs its lease.
     const isGone = removal.isRemoved || (await requests.get(key, {})).own?.rank !== rank;
     if (isGone) this.#end(lease);

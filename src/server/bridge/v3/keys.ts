@@ -13,7 +13,7 @@ import type {
   WatchOptions,
 } from '../../../v2/keys-api.ts';
 import { isConditional } from '../../../v2/requests.ts';
-import type { Exact } from '../../../v2/wire.ts';
+import { type Exact, hasBytes } from '../../../v2/wire.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { idOf } from '../../../v3/locks/entry-id.ts';
 import type { ServedKeys } from '../../served-keys.ts';
@@ -61,7 +61,7 @@ export class BridgedKeys implements ServedKeys {
   createInOrder(key: string, value = '', { ttl, dir, listing, signal }: Exact<CreateOptions> = {}): Promise<Append> {
     return translated(async () => {
       const at = this.#at(key);
-      if (at.kind !== 'queue' || dir) throw refused(`${key} cannot be created`);
+      if (at.kind !== 'queue' || dir || hasBytes(value)) throw refused(`${key} cannot be created`);
       const seconds = secondsOf(ttl);
       // Each value has at most one entry: after a lost answer, python-etcd repeats the append at the next member.
       const own = await this.#entries.append(
@@ -86,7 +86,7 @@ export class BridgedKeys implements ServedKeys {
         const { own, revision } = await this.#entries.find(at);
         compare(own, options, Number(revision));
         if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
-        const renewed = await this.#entries.renew(own, seconds);
+        const renewed = await this.#entries.renew(own, seconds, options.prevIndex !== undefined);
         if (renewed) {
           const node = nodeOf(at.path, { ...renewed, ttl: seconds ?? undefined });
           return { ...this.#answer(), action: actionOf(options), node, prevNode: nodeOf(at.path, own) };
@@ -105,7 +105,7 @@ export class BridgedKeys implements ServedKeys {
         // Throws if the entry is gone: another client has removed it, or an earlier attempt of this call.
         const { own, revision: before } = await this.#entries.find(at);
         compare(own, options, Number(before));
-        const { isRemoved, revision } = await this.#entries.remove(own);
+        const { isRemoved, revision } = await this.#entries.remove(own, options.prevIndex !== undefined);
         if (isRemoved) {
           const prevNode = nodeOf(at.path, own);
           const node = removedNode(prevNode, revision);
