@@ -36,6 +36,8 @@ export interface AppendOptions extends CallOptions {
   readonly whole: boolean;
   /** Counts the requests for this entry that were sent and not answered: each may still be carried out. */
   readonly unanswered: { count: number };
+  /** Ids of the leases that these requests use; undefined: no lease. Default: only `lease`. */
+  readonly leases?: ReadonlySet<string | undefined>;
   /** An entry to remove in the same transaction. */
   readonly replacing?: transactions.Replaced | undefined;
 }
@@ -161,7 +163,8 @@ export class LockRequests {
    * @param key the own key, directly below the path of its queue
    * @throws {NotFound} if the lease is gone
    */
-  append(key: string, { value, lease, whole, unanswered, replacing, ...options }: AppendOptions): Promise<Appended> {
+  append(key: string, appending: AppendOptions): Promise<Appended> {
+    const { value, lease, whole, unanswered, leases = new Set([lease]), replacing, ...options } = appending;
     const plain = transactions.append(key, value, lease, whole);
     /** Resolves to undefined if the entry to replace has changed or is gone: then etcd has written nothing. */
     const ask = async (member: Member, transaction: Json, replaces: boolean): Promise<Appended | undefined> => {
@@ -182,8 +185,9 @@ export class LockRequests {
       if (!isUnchanged && present?.key !== key) throw answer.unusable('does not contain the key of the new entry');
       unanswered.count -= 1;
       if (!present) return undefined;
-      // The key exists, most likely because one of the unanswered requests was carried out.
-      if (existed && unanswered.count > 0) unanswered.count -= 1;
+      // With such a lease, the entry was created by one of the unanswered requests.
+      const isOwn = present.lease !== undefined && leases.has(present.lease);
+      if (existed && isOwn && unanswered.count > 0) unanswered.count -= 1;
       const all = whole ? entries : undefined;
       return { ...madeOf(answer), own: present, before, existed, replaced: isReplaced, count, all };
     };
@@ -244,10 +248,14 @@ export class LockRequests {
 
   /**
    * Attaches an entry to another lease by writing it again, if it is unchanged; its rank stays. `moved` is the revision of that
-   * write; undefined if the entry has changed or is gone. May be sent more than once.
+   * write; undefined if the entry has changed or is gone: `present` is then what the key has. May be sent more than once.
    * @throws {NotFound} if the lease is gone
    */
-  move(key: string, target: transactions.Move, options: CallOptions): Promise<Made & { moved: bigint | undefined }> {
+  move(
+    key: string,
+    target: transactions.Move,
+    options: CallOptions,
+  ): Promise<Made & { moved: bigint | undefined; present?: V3Entry | undefined }> {
     return this.#client.call('hedged', options, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.move(key, target));
       const { fields } = answer;
@@ -258,7 +266,7 @@ export class LockRequests {
       // An earlier request of this call may have been carried out.
       const { rank, value, lease } = target;
       const done = present?.rank === rank && present.value === value && present.lease === lease;
-      return { ...made, moved: done ? present.modified : undefined };
+      return { ...made, moved: done ? present.modified : undefined, present };
     });
   }
 

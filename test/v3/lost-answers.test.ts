@@ -126,6 +126,35 @@ test('a late append of a Lock without a TTL is removed, also after release has f
   );
 });
 
+test('a late append of a hold with holdAtLeast is removed after the entry has expired', async () => {
+  const proxy = await useProxy();
+  const [name, stuck] = [freshName(), gate()];
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const locks = new LockManager(client, { ttl: 6 });
+  const other = await locks.acquire(freshName());
+  let appends = 0;
+  proxy.intercept((request) => {
+    if (!isAppend(request)) return undefined;
+    appends += 1;
+    return appends === 1 ? { hold: stuck.opened, cut: true } : undefined;
+  });
+  const held = await locks.acquire(name, { holdAtLeast: 2 });
+  await held.release();
+  expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
+  const untilEmpty = () =>
+    until(
+      () => entriesBelow(`/_locks/${name}/`),
+      ({ length }) => length === 0,
+    );
+  await untilEmpty();
+  const late = proxy.next(isAppend, 'answered');
+  stuck.open();
+  await late;
+  await untilEmpty();
+  await other.release();
+});
+
 test('an entry stays although a lease that an unanswered append may have used is kept alive for another lock', async () => {
   const proxy = await useProxy();
   const client = new V3Client({ endpoints: proxy.url });

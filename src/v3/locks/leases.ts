@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ignore, orAborted, Scope } from '../../cancellation.ts';
+import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { EtcdException } from '../../errors.ts';
 import type { RenewalOptions } from '../../recipe/store.ts';
 import { Deadline, now } from '../../time.ts';
@@ -98,11 +98,15 @@ export class EtcdLease {
     return new Deadline(this.#sentAt + this.#granted * 1000);
   }
 
-  /** Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed. */
-  async prepare({ signal, background }: CallOptions): Promise<void> {
+  /**
+   * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed.
+   * @param since also renews the lease if its TTL does not count from this time on: milliseconds on the monotonic clock
+   */
+  async prepare({ signal, background }: CallOptions, since = Number.NEGATIVE_INFINITY): Promise<void> {
+    const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
     if (this.#granted === 0) await this.#grant({ signal, background });
-    else if (now() >= this.#sentAt + (this.#granted * 1000) / 3)
-      await this.renew(undefined, { signal, timeout: this.#expiry.remaining / 1000 });
+    else if (now() >= dueAt) await this.#renewFor(signal);
+    while (this.#sentAt < since) await this.#renewFor(signal);
   }
 
   /** Call this when etcd reports that the lease does not exist. */
@@ -156,7 +160,7 @@ export class EtcdLease {
     since = Number.POSITIVE_INFINITY,
   ): Promise<LeaseRenewal> {
     const last = this.#last;
-    if (last && tenant && last.tenants.has(tenant) && last.renewal.sentAt > since) {
+    if (!this.#isOver && last && tenant && last.tenants.has(tenant) && last.renewal.sentAt > since) {
       this.#renews(tenant);
       return last.renewal;
     }
@@ -190,6 +194,10 @@ export class EtcdLease {
   async #endOnceGranted(): Promise<void> {
     await this.#granting?.catch(ignore);
     await endLease(this.#client, this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
+  }
+
+  #renewFor(signal: Source | undefined): Promise<LeaseRenewal> {
+    return this.renew(undefined, { signal, timeout: this.#expiry.remaining / 1000 });
   }
 
   /** Records that a tenant has renewed the lease, unless it is no tenant any more. */

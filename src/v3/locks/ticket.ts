@@ -17,7 +17,7 @@ import type {
   Ticket,
   TicketOptions,
 } from '../../recipe/store.ts';
-import { Deadline } from '../../time.ts';
+import { Deadline, now } from '../../time.ts';
 import type { Appended, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
@@ -25,6 +25,7 @@ import { idOf } from './entry-id.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
 import { checkPresent, Standings, whyLost } from './standings.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
+import { Unsettled } from './unsettled.ts';
 
 const debug = createDebug('lock');
 
@@ -46,8 +47,7 @@ interface Terms {
 /** Maximum number of leases that one try to enter the queue uses. */
 const MOST_LEASES = 3;
 
-/** Tickets of this process that still remove keys in the background, by cluster and key. A later ticket takes over that work. */
-const unsettled = new Map<string, V3Ticket>();
+const unsettled = new Unsettled<V3Ticket>();
 
 /** A {@link Ticket} on etcd v3. Its value determines its key, so it has at most one entry, even if answers are lost. */
 export class V3Ticket implements Ticket, Tenant {
@@ -72,6 +72,14 @@ export class V3Ticket implements Ticket, Tenant {
   /** When the own entry is to expire; undefined once it is attached to a lease that expires then. */
   #expiry: Deadline | undefined;
   #settling: Running | undefined;
+  #isEntering = false;
+  /**
+   * Whether an earlier request may still be carried out that would move or remove the own entry, as it was last written. The entry
+   * must then be written again before it counts as renewed.
+   */
+  #isContested = false;
+  /** Rank of an entry that was left to expire: the search for late appends must not remove it. */
+  #kept: bigint | undefined;
 
   constructor(client: V3Client, path: string, value: string, { isSingleUse = false }: TicketOptions = {}) {
     this.#client = client;
@@ -80,6 +88,10 @@ export class V3Ticket implements Ticket, Tenant {
     this.key = `${path}/${idOf(value)}`;
     this.#isSingleUse = isSingleUse;
     this.#standings = new Standings(client, path);
+  }
+
+  get clusterId(): string | undefined {
+    return this.#last?.clusterId ?? this.#client.clusterId;
   }
 
   get last(): OwnEntry | undefined {
@@ -98,7 +110,16 @@ export class V3Ticket implements Ticket, Tenant {
     );
   }
 
-  async enter(ttl: number | null, { signal, keepAlive, replacing }: EnterOptions): Promise<OwnEntry | undefined> {
+  async enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined> {
+    this.#isEntering = true;
+    try {
+      return await this.#enter(ttl, options);
+    } finally {
+      this.#isEntering = false;
+    }
+  }
+
+  async #enter(ttl: number | null, { signal, keepAlive, replacing }: EnterOptions): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
     // Finish the removal first: the next entry must have a greater token.
     if (this.#isLeft || this.#expiry) await this.#settle({ signal });
@@ -160,8 +181,8 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   onExpired(lease: EtcdLease): void {
-    // The own entry may have another lease: one that only an unanswered append has used does not concern it.
-    if (this.#own?.lease !== lease || unsettled.get(this.#id) === this) return;
+    // The own entry may have another lease: one that only an unanswered append has used does not concern it. `enter` renews it.
+    if (this.#isEntering || this.#own?.lease !== lease || unsettled.has(this)) return;
     this.#isLeft = true;
     this.#settleInBackground();
   }
@@ -196,14 +217,18 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   /** Returns a lease that is ready for the own entry. This ticket becomes its tenant at once, so that the lease is not revoked. */
-  async #leaseFor({ ttl, keepAlive }: Terms, signal: Source | undefined): Promise<EtcdLease | undefined> {
+  async #leaseFor(
+    { ttl, keepAlive }: Terms,
+    signal: Source | undefined,
+    since?: number,
+  ): Promise<EtcdLease | undefined> {
     if (ttl === null) return undefined;
     for (;;) {
       const { leases } = this.#client;
       const lease = keepAlive ? leases.shared(ttl) : leases.single(ttl);
       lease.add(this);
       try {
-        await lease.prepare({ signal });
+        await lease.prepare({ signal }, since);
         if (!lease.isOver) return lease;
         this.#quit(lease);
       } catch (error) {
@@ -233,6 +258,7 @@ export class V3Ticket implements Ticket, Tenant {
         lease: lease?.id,
         whole,
         unanswered: this.#unanswered,
+        leases: new Set([...this.#unclear, lease].map((one) => one?.id)),
         replacing: old ? old.#own : undefined,
       };
       appended = await this.#client.requests.append(this.key, { ...own, signal });
@@ -253,10 +279,10 @@ export class V3Ticket implements Ticket, Tenant {
       throw new EtcdValueError(`${this.key} exists already with another value: another program uses this key`);
     }
     this.#isLeft = false;
-    // An entry with another lease was created by an earlier append. Leave its lease only after the entry has been moved.
-    const isMoved = own.lease !== lease?.id;
-    if (!isMoved) this.#standings.appended(appended);
-    const entered = isMoved
+    // An entry that existed is written again: a late request of its creator must not remove it, and its token must grow.
+    // Leave its lease only after that.
+    if (!appended.existed) this.#standings.appended(appended);
+    const entered = appended.existed
       ? await this.#moveTo(this.#found(own, clusterId), lease, signal)
       : this.#enters({ ...ownFields(own), clusterId }, own.modified, lease);
     this.#quitAnswered();
@@ -278,10 +304,15 @@ export class V3Ticket implements Ticket, Tenant {
       this.#forget();
       return undefined;
     }
+    // Otherwise a renewal by another tenant would not read this entry if its TTL has just passed.
+    own.lease?.add(this);
     try {
-      if (own.lease && own.lease.ttl === terms.ttl && (terms.keepAlive || !own.lease.isShared))
-        return await this.renew({ signal, timeout: Math.max(1, own.granted ?? 1) });
-      return await this.#moveTo(own, await this.#leaseFor(terms, signal), signal);
+      const fits = own.lease?.ttl === terms.ttl && (terms.keepAlive || !own.lease.isShared);
+      if (fits && !this.#isContested) return await this.renew({ signal, timeout: Math.max(1, own.granted ?? 1) });
+      // The caller counts the TTL from now on.
+      const entered = await this.#moveTo(own, await this.#leaseFor(terms, signal, now()), signal);
+      this.#quitAnswered();
+      return entered;
     } catch (error) {
       if (!(error instanceof EtcdLockExpired)) throw error;
       this.#forget();
@@ -292,31 +323,47 @@ export class V3Ticket implements Ticket, Tenant {
   /** Attaches the own entry to another lease. Resolves to undefined if the entry is gone. */
   async #moveTo(own: Held, lease: EtcdLease | undefined, signal: Source | undefined): Promise<Held | undefined> {
     try {
-      const { rank, modified } = own;
-      const target = { value: this.value, rank, modified, lease: lease?.id };
-      const { moved, clusterId } = await this.#client.requests.move(this.key, target, { signal });
-      if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
-      if (moved === undefined) {
-        this.#forget();
-        return undefined;
+      for (let { modified } = own; ; ) {
+        const target = { value: this.value, rank: own.rank, modified, lease: lease?.id };
+        const { moved, present, clusterId } = await this.#client.requests.move(this.key, target, { signal });
+        if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
+        if (moved !== undefined) {
+          if (own.lease !== lease) own.lease?.remove(this);
+          return this.#enters(own, moved, lease);
+        }
+        if (!present || !this.#hasMoved(own, present)) {
+          this.#forget();
+          return undefined;
+        }
+        ({ modified } = present);
       }
-      if (own.lease !== lease) own.lease?.remove(this);
-      return this.#enters(own, moved, lease);
     } catch (error) {
       if (error instanceof NotFound) lease?.setGone();
+      if (!(error instanceof EtcdException) || error.outcomeUnknown) {
+        // The entry may be attached to this lease, now or later.
+        this.#unclear.add(lease);
+        this.#isContested = true;
+      }
       throw error;
     } finally {
       this.#quit(lease);
     }
   }
 
-  /** Records that the own entry is now attached to this lease. */
+  /** Whether an earlier request of this ticket, whose answer was lost, has moved the own entry. */
+  #hasMoved(own: Held, { rank, value, lease }: V3Entry): boolean {
+    const isSame = rank === own.rank && value === this.value;
+    return isSame && this.#isContested && [...this.#unclear].some((unclear) => unclear?.id === lease);
+  }
+
+  /** Records that the own entry was written, attached to this lease. */
   #enters(
     entry: Pick<OwnEntry, 'key' | 'value' | 'rank' | 'clusterId'>,
     modified: bigint,
     lease: EtcdLease | undefined,
   ): Held {
     lease?.entered(this);
+    this.#isContested = false;
     const { sentAt, granted } = lease ?? { sentAt: Number.POSITIVE_INFINITY, granted: null };
     return this.#set({ ...entry, sentAt, granted }, { modified, lease });
   }
@@ -371,6 +418,7 @@ export class V3Ticket implements Ticket, Tenant {
     if (this.#unanswered.count > 0) this.#searchUntil = Deadline.after(SEARCH_APPEND_FOR);
     this.#unanswered.count = 0;
     this.#own = undefined;
+    this.#isContested = false;
     for (const lease of new Set([own?.lease, ...this.#unclear])) lease?.remove(this, this.#unclear.has(lease));
   }
 
@@ -380,13 +428,17 @@ export class V3Ticket implements Ticket, Tenant {
     const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
     // No other client ever uses this key, so delete it without a comparison: that saves a sixth of the time of acquire and release.
     if (this.#isSingleUse && !this.#isDoubtful && own && !mayHaveExpired(own)) return requests.delete(this.key, call);
-    // A request that is carried out late must not remove a later entry with the same value.
-    let rank = own?.rank;
-    if (rank === undefined) {
-      const { own: present } = await requests.get(this.key, call);
-      if (present?.value === this.value) rank = present.rank;
+    // A request that is carried out late must not remove a later entry with the same value, or this one after it was written again.
+    const { value } = this;
+    let last: Pick<Held, 'rank' | 'modified'> | undefined = own;
+    for (let isRemoved = false; !isRemoved; last = undefined) {
+      if (!last) {
+        const { own: present } = await requests.get(this.key, call);
+        if (present?.value !== value || (own && present.rank !== own.rank) || present.rank === this.#kept) return;
+        last = present;
+      }
+      ({ isRemoved } = await requests.remove(this.key, { value, rank: last.rank, modified: last.modified }, call));
     }
-    if (rank !== undefined) await requests.remove(this.key, { value: this.value, rank }, call);
   }
 
   /** Whether a late append may still create the key: until the search ends, or until the leases of all such appends are over. */
@@ -412,16 +464,24 @@ export class V3Ticket implements Ticket, Tenant {
     if (moved === undefined) lease.retire();
     this.#expiry = undefined;
     this.#forget();
+    if (this.#unanswered.count === 0) return;
+    this.#kept = own.rank;
+    this.#searchUntil = Deadline.after(until.remaining / 1000 + SEARCH_APPEND_FOR);
+    this.#unanswered.count = 0;
+    for (const unclear of this.#unclear) unclear?.remove(this, true);
   }
 
-  /** Stops the background removal, and takes over that of an earlier ticket for the same key. */
+  /** Stops the background removal, and takes over those of earlier tickets for the same key. */
   async #stopSettling(): Promise<void> {
+    // A removal under way may be carried out although it is stopped.
+    if (this.#own && unsettled.has(this)) this.#isContested = true;
     await stopped(this.#settling);
-    const earlier = unsettled.get(this.#id);
-    unsettled.delete(this.#id);
-    if (!earlier || earlier === this) return;
-    await stopped(earlier.#settling);
-    this.#inherit(earlier);
+    unsettled.delete(this);
+    for (const earlier of unsettled.othersFor(this)) {
+      await stopped(earlier.#settling);
+      unsettled.delete(earlier);
+      this.#inherit(earlier);
+    }
   }
 
   #inherit(earlier: V3Ticket): void {
@@ -429,6 +489,7 @@ export class V3Ticket implements Ticket, Tenant {
       this.#own = earlier.#own;
       this.#expiry = earlier.#expiry;
     }
+    this.#isContested = true;
     this.#isLeft ||= earlier.#isLeft;
     if (!this.#isSearching) this.#searchUntil = earlier.#searchUntil;
     this.#unanswered.count += earlier.#unanswered.count;
@@ -442,23 +503,16 @@ export class V3Ticket implements Ticket, Tenant {
     earlier.#unanswered.count = 0;
   }
 
-  /** Id of this ticket in {@link unsettled}. It contains the cluster id, because two clusters may have locks with the same name. */
-  get #id(): string {
-    return `${this.#last?.clusterId ?? this.#client.clusterId} ${this.key}`;
-  }
-
   #settleInBackground(): void {
     if (!this.#isLeft && !this.#expiry && !this.#mayComeBack) return;
     const stop = new Scope();
-    // The cluster id, which is part of this id, may become known later.
-    const id = this.#id;
-    const ended = this.#keepSettling(id, stop).catch((error) => debug('%s not removed: %s', this.key, error));
+    const ended = this.#keepSettling(stop).catch((error) => debug('%s not removed: %s', this.key, error));
     this.#settling = { ended, stop };
-    unsettled.set(id, this);
+    unsettled.add(this);
     this.#client.pending.add(this.key, ended);
   }
 
-  async #keepSettling(id: string, signal: Scope): Promise<void> {
+  async #keepSettling(signal: Scope): Promise<void> {
     const { closing } = this.#client.pending;
     const expired = Deadline.after(this.#own?.granted ?? 0);
     const lease = this.#own?.lease;
@@ -476,7 +530,7 @@ export class V3Ticket implements Ticket, Tenant {
     try {
       await keepTrying(more, attempt, { most: REMOVE_EVERY, closing, signal });
     } finally {
-      if (unsettled.get(id) === this) unsettled.delete(id);
+      unsettled.delete(this);
     }
   }
 }
