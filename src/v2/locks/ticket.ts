@@ -63,6 +63,8 @@ export class V2Ticket implements Ticket {
   #standings: Standings | undefined;
   #appending: Running | undefined;
   readonly #unclear = new UnclearAppends();
+  /** Whether an earlier append may have created a key before the own entry. */
+  #mayBeSecond = false;
   /** Entries given up that may still be in the queue. */
   #toRemove: readonly V2OwnEntry[] = [];
   /** When the own entry is to expire; undefined once its TTL has been set to that time. */
@@ -101,7 +103,8 @@ export class V2Ticket implements Ticket {
     if (this.#toRemove.length > 0) await this.#settle({ signal });
     const limits = { signal, attemptTimeout: enterTimeout(ttl, failed) };
     for (;;) {
-      if (!this.#entry && (this.#mayExist || this.#unclear.any)) await this.#find(searchOptions(ttl, signal));
+      if (this.#mayBeSecond || (!this.#entry && (this.#mayExist || this.#unclear.any)))
+        await this.#find(searchOptions(ttl, signal));
       const entry = this.#entry ? await this.#renewed(this.#entry, ttl, limits) : await this.#appended(ttl, limits);
       if (entry || !this.#entry) return entry;
     }
@@ -195,6 +198,7 @@ export class V2Ticket implements Ticket {
 
   async #find(options: CallOptions): Promise<V2OwnEntry | undefined> {
     const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
+    this.#unclear.existed(BigInt(queue.index));
     const [first, ...further] = queue.withValue(this.value);
     for (const extra of further) await this.#removeExtra(extra, options);
     if (first && first.key !== this.#entry?.key) {
@@ -202,6 +206,7 @@ export class V2Ticket implements Ticket {
       this.#unclear.seen(first);
       this.#update(adopted(first, queue.clusterId));
     }
+    this.#mayBeSecond = false;
     // Keep the entry found, even if it was given up before. A removal request under way fails once a renewal changes the index.
     this.#toRemove = this.#toRemove.filter(({ key }) => key !== first?.key);
     return first && this.#entry;
@@ -228,6 +233,7 @@ export class V2Ticket implements Ticket {
     this.#appending = undefined;
     checkWidth(entry.key);
     if (!this.#unclear.any) return entry;
+    this.#mayBeSecond = true;
     const found = await this.#find(searchOptions(ttl, signal));
     return found === entry && isFresh(entry) ? entry : undefined;
   }
@@ -314,7 +320,8 @@ export class V2Ticket implements Ticket {
 
   async #keepSettling(signal: Source): Promise<void> {
     const { closing } = this.#keys.cleanups;
-    const enough = Deadline.after(SEARCH_APPEND_FOR);
+    /** Counts from the first read that succeeds: a member may carry out an append after an outage. */
+    let enough: Deadline | undefined;
     // The TTLs count from now: a renewal may have been carried out although its answer was lost.
     const kept = this.#expiry && this.#entry;
     const unsettledEntries = kept ? [...this.#toRemove, kept] : this.#toRemove;
@@ -324,11 +331,12 @@ export class V2Ticket implements Ticket {
     let refused = false;
     const more = (hurried: boolean): boolean => {
       if (refused && expired.passed) return false;
-      return this.#unsettledEntry !== undefined || (this.#unclear.any && !(searched && (hurried || enough.passed)));
+      return this.#unsettledEntry !== undefined || (this.#unclear.any && !(searched && (hurried || enough?.passed)));
     };
     const attempt = async (): Promise<void> => {
       const error = await failureOf(this.#settle({ signal, background: true }), signal);
       searched = error === undefined;
+      if (searched) enough ??= Deadline.after(SEARCH_APPEND_FOR);
       if (searched) return;
       debug('%s: keys not removed yet: %s', this.path, error);
       refused = !mayPass(error);

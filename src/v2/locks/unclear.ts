@@ -7,6 +7,8 @@ export class UnclearAppends {
   #count = 0;
   /** Keys up to this rank existed before these appends. A stale listing may still show them. */
   #floor = -1n;
+  /** Greatest rank that a key may have which existed before the next append. */
+  #highest = -1n;
   readonly #counted = new Set<string>();
 
   /** Whether an append may have created, or may still create, a key that has not been seen. */
@@ -14,20 +16,28 @@ export class UnclearAppends {
     return this.#count > 0;
   }
 
+  /** Call this after a read by quorum. @param index index of the store at that read: keys of later appends have greater ranks */
+  existed(index: bigint): void {
+    this.#note(index);
+  }
+
   /** Call this before an append is sent. @param last the last own entry before that append */
   sent(last: Key | undefined): void {
-    if (!this.any) this.#floor = last?.rank ?? -1n;
+    this.#note(last?.rank);
+    if (!this.any) this.#floor = this.#highest;
     this.#count += 1;
   }
 
   /** Call this when the outcome of an append is known. @param made the key that it created; undefined if none */
   answered(made?: Key): void {
+    this.#note(made?.rank);
     if (made && this.#count > 1) this.#counted.add(made.key);
     this.#decrement();
   }
 
   /** Call this when a key with the own value has been found. Counts each key once. */
   seen({ key, rank }: Key): void {
+    this.#note(rank);
     if (!this.any || rank <= this.#floor || this.#counted.has(key)) return;
     this.#counted.add(key);
     this.#decrement();
@@ -35,12 +45,17 @@ export class UnclearAppends {
 
   /** Adds the count of `other` to this one, and resets `other`. */
   inherit(other: UnclearAppends): void {
+    this.#note(other.#highest);
     if (!other.any) return;
     if (!this.any || other.#floor < this.#floor) this.#floor = other.#floor;
     for (const key of other.#counted) this.#counted.add(key);
     this.#count += other.#count;
     other.#count = 0;
     other.#counted.clear();
+  }
+
+  #note(rank = -1n): void {
+    if (rank > this.#highest) this.#highest = rank;
   }
 
   #decrement(): void {

@@ -51,6 +51,39 @@ describe('an append whose answer is lost', () => {
     expect(await behind).toBe(true);
   });
 
+  test('keeps its position also if the search after a second append fails', async () => {
+    const { proxy, name, lock } = await lockBehindProxy();
+    const [holder, other] = [new Lock(useClient(), name), new Lock(useClient(), name)];
+    await holder.acquire();
+    const [firstAppend, secondAppend] = [gate(), gate()];
+    proxy.intercept(once(isAppend, { hold: firstAppend.opened, cut: true }));
+    const arrived = proxy.next(isAppend, 'arrived');
+    const waiting = lock.acquire({ timeout: 60 });
+    const late = await arrived;
+    proxy.intercept(once(isAppend, { hold: secondAppend.opened }));
+    // The search after the first append has found nothing.
+    await proxy.next(isAppend, 'arrived');
+    const answered = proxy.next((request) => request === late, 'answered');
+    firstAppend.open();
+    await answered;
+    await untilQueued(name, 2);
+    const behind = other.acquire({ timeout: 60 });
+    await untilQueued(name, 3);
+    const isSearch = ({ method, query }: ProxiedRequest) => method === 'GET' && query.get('quorum') === 'true';
+    const refused = proxy.next(isSearch, 'arrived');
+    const allow = proxy.intercept((request) => (isSearch(request) ? { refuse: true } : undefined));
+    secondAppend.open();
+    await refused;
+    allow();
+    const queue = await untilQueued(name, 3);
+    expect(queue.map(({ value }) => value)).toEqual([holder.uuid, lock.uuid, other.uuid]);
+    await holder.release();
+    expect(await waiting).toBe(true);
+    await lock.release();
+    expect(await behind).toBe(true);
+    await other.release();
+  });
+
   test('makes later acquires read the queue for its key, but not renew, as long as that key may still appear', async () => {
     const { proxy, lock } = await lockBehindProxy();
     proxy.intercept(once(isAppend, { refuse: true }));

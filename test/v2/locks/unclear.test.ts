@@ -27,6 +27,24 @@ test('a key that existed before an append is not its result', () => {
   expect(appends.any).toBe(true);
 });
 
+test('keys that were made, seen or read before an append are not its result', () => {
+  for (const note of [
+    (appends: UnclearAppends) => appends.answered(key(8)),
+    (appends: UnclearAppends) => appends.seen(key(8)),
+    (appends: UnclearAppends) => appends.existed(8n),
+  ]) {
+    const appends = new UnclearAppends();
+    appends.sent(undefined);
+    note(appends);
+    if (appends.any) appends.answered();
+    appends.sent(key(4));
+    appends.seen(key(8));
+    expect(appends.any).toBe(true);
+    appends.seen(key(9));
+    expect(appends.any).toBe(false);
+  }
+});
+
 test('one key is the result of one append, however often it is listed', () => {
   const appends = new UnclearAppends();
   appends.sent(undefined);

@@ -1,0 +1,40 @@
+import { expect, test, vi } from 'vitest';
+import { Lock } from '../../../src/python/lock.ts';
+import { SEARCH_APPEND_FOR } from '../../../src/v2/locks/timing.ts';
+import { gate } from '../../support/gate.ts';
+import { freshName, rejection, untilQueued, useClient, useProxy } from '../../support/locks.ts';
+import { first } from '../../support/lost-requests.ts';
+import type { ProxiedRequest } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
+
+// The two minutes are too long for a test.
+vi.mock(import('../../../src/v2/locks/timing.ts'), async (original) => ({
+  ...(await original()),
+  SEARCH_APPEND_FOR: 5,
+}));
+
+const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
+const isRead = ({ method }: ProxiedRequest): boolean => method === 'GET';
+
+test('an append that is carried out after a long outage is found and removed', async () => {
+  const [proxy, name, late] = [await useProxy(), freshName(), gate()];
+  const client = useClient({ endpoints: proxy.url });
+  await client.version();
+  proxy.intercept(first(1, isAppend, { hold: late.opened, cut: true }));
+  const arrived = proxy.next(isAppend, 'arrived');
+  const failed = rejection(new Lock(client, name).acquire({ lockTtl: 600, timeout: 1 }));
+  const append = await arrived;
+  const allow = proxy.intercept(() => ({ refuse: true }));
+  await failed;
+  const since = performance.now();
+  await until(
+    () => performance.now() - since,
+    (milliseconds) => milliseconds > SEARCH_APPEND_FOR * 1000,
+  );
+  const [read, answered] = [proxy.next(isRead, 'answered'), proxy.next((request) => request === append, 'answered')];
+  allow();
+  await read;
+  late.open();
+  await answered;
+  expect(await untilQueued(name, 0)).toEqual([]);
+});
