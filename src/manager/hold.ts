@@ -181,7 +181,8 @@ export class Hold implements Enclosing {
   };
 
   async #end(deadline: Deadline | undefined): Promise<Ending> {
-    if (this.isJoined) await this.whileJoined();
+    // A request may join between the last check of `whileJoined` and this line.
+    while (this.isJoined) await this.whileJoined();
     const lost = this.#lost;
     this.frame.hold = undefined;
     this.#removal = this.#remove(deadline);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
 import { EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
@@ -143,6 +144,23 @@ export function reentrance(test: ManagerTest): void {
       await Promise.all([outer, ...nested]);
       expect(steps).toEqual(['callback', 'first', 'second', 'outer']);
       expect(await queue.entries()).toEqual([]);
+    });
+
+    test('does not end while a request begins that joins at the last moment', async ({ lockName, a }) => {
+      /** Calls `fn` after this number of microtasks. */
+      const inMicrotasks = (count: number, fn: () => void): void =>
+        count === 0 ? fn() : queueMicrotask(() => inMicrotasks(count - 1, fn));
+      for (let microtasks = 0; microtasks < 15; microtasks += 1) {
+        const joined: Promise<void>[] = [];
+        const join = (held: Held) => sleep(20).then(() => held.assertHeld());
+        const inner = async () => {
+          await sleep(5);
+          inMicrotasks(microtasks, () => joined.push(a.locks.request(lockName, { reentrant }, join)));
+        };
+        await a.locks.request(lockName, () => void a.locks.request(lockName, { reentrant }, inner));
+        await Promise.all(joined);
+        expect(joined).toHaveLength(1);
+      }
     });
 
     test('ends without an error if a request that was not awaited fails', async ({ lockName, queue, a }) => {
