@@ -62,8 +62,8 @@ export class TickAttempt {
   readonly #path: string;
   readonly #markers: MarkerStore;
   readonly #signal: AbortSignal | undefined;
-  /** When the wait for the lock ends. */
-  readonly #until: Deadline;
+  /** Maximum seconds of the wait for the lock. */
+  readonly #timeout: number;
   readonly #attempt: Attempt;
   /** Aborts when the next tick is due. */
   readonly #over = new Scope();
@@ -84,7 +84,7 @@ export class TickAttempt {
     this.#markers = store.marker(name);
     this.#signal = signal;
     const next = Math.max(1, schedule.next(at) - clock.now()) / 1000;
-    this.#until = Deadline.after(timeout > 0 ? Math.min(timeout, next) : next);
+    this.#timeout = timeout > 0 ? Math.min(timeout, next) : next;
     // Do not pass `next` as a limit. Without one, a cluster that has never answered is tried only three times: the
     // address may be wrong.
     this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout, signal, deadline: limitOf(timeout) });
@@ -135,8 +135,7 @@ export class TickAttempt {
     const reading = new Scope(waiting);
     void this.#endWait(waiting, reading);
     try {
-      const timeout = Math.max(1, this.#until.remaining) / 1000;
-      await this.#job.lock({ timeout, signal: waiting.signal }, (held) => {
+      await this.#job.lock({ timeout: this.#timeout, signal: waiting.signal }, (held) => {
         reading.abort(BEGUN);
         return this.#underLock(held, work);
       });
