@@ -76,7 +76,7 @@ describe('a misplaced password is not shown', () => {
     [['ls', '--user', `root=${SECRET}`], /no password for user "root…"/],
     [['ls', '--user', `root ${SECRET}`], /no password for user "root…"/],
     [['ls', '--user', `root/${SECRET}`], /no password for user "root…"/],
-    [['ls', '--user', `:${SECRET}`], /username must be a string/],
+    [['ls', '--user', `:${SECRET}`], /username must be a non-empty string/],
     [['ls', '--user', 'root', '--password-file', SECRET], /cannot read the file given by --password-file .*ENOENT/],
     [
       ['ls', '--user', 'root', '--password-file', `a/${SECRET}`],

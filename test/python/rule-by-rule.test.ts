@@ -31,11 +31,11 @@ describe('validity', () => {
     client.createInOrder = async (...args) => {
       const change = await createInOrder(...args);
       // The answer arrives when most of the TTL has passed.
-      await sleep(2000);
+      await sleep(7000);
       return change;
     };
     const lock = new Lock(client, freshName());
-    expect(await lock.acquire({ lockTtl: 3 })).toBe(true);
+    expect(await lock.acquire({ lockTtl: 10 })).toBe(true);
     await until(
       () => lock.signal.aborted,
       (aborted) => aborted,

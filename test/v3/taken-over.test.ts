@@ -40,9 +40,9 @@ test('a removal in the background ends when a Lock of a new client takes the ent
   await rejection(first.release());
   const other = await useProxy();
   const second = new Lock(useV3(other.url), name, { uuid });
-  expect(await second.acquire({ lockTtl: 3, keepAlive: true })).toBe(true);
+  expect(await second.acquire({ lockTtl: 9, keepAlive: true })).toBe(true);
   const before = proxy.requests.length;
-  // Each renewal comes after a second. The removal was repeated at least every half second.
+  // Each renewal comes after three seconds. The removal was repeated at least every half second.
   await until(
     () => other.requests.filter(({ path }) => path.endsWith('/lease/keepalive')),
     ({ length }) => length === 2,
