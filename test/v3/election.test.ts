@@ -1,4 +1,6 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import type { Election } from '../../src/manager/election/election.ts';
 import { LockManager } from '../../src/manager/manager.ts';
@@ -25,6 +27,9 @@ function electByEtcdctl(...args: readonly string[]) {
   onTestFinished(() => void child.kill('SIGKILL'));
   return child;
 }
+
+/** Resolves when `etcdctl elect` has printed that it leads. A SIGINT before that makes it end without removing its key. */
+const printsLeader = ({ stdout }: ChildProcessByStdio<null, Readable, null>) => once(stdout, 'data');
 
 test('a holder by `etcdctl lock`, which is Go’s Mutex, is a leader without a value', async () => {
   const name = freshName();
@@ -72,11 +77,13 @@ test('`etcdctl elect`, which is Go’s Election, takes turns with a candidate, a
       ({ length }) => length === count,
     );
   const go = electByEtcdctl(`/_locks/${name}`, 'proposal');
+  const goLeads = printsLeader(go);
   await queued(1);
   expect(await election.leader()).toMatchObject({ uuid: 'proposal', value: undefined, label: undefined, own: false });
   const campaign = election.campaign();
   const elected = next(campaign);
   await queued(2);
+  await goLeads;
   go.kill('SIGINT');
   const { key, uuid } = await elected;
   const observer = electByEtcdctl('--listen', `/_locks/${name}`);
@@ -89,9 +96,11 @@ test('`etcdctl elect`, which is Go’s Election, takes turns with a candidate, a
     (text) => new RegExp(`^${key}\n${uuid}@.*@node\n`).test(text),
   );
   const other = electByEtcdctl(`/_locks/${name}`, 'proposal');
+  const otherLeads = printsLeader(other);
   await queued(2);
   await campaign.return();
   expect(await election.leader()).toMatchObject({ uuid: 'proposal' });
+  await otherLeads;
   other.kill('SIGINT');
   await queued(0);
 });
