@@ -8,23 +8,8 @@ import { startEtcd } from '../../support/etcd.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { poll, RawConnection, request } from '../../support/raw-connection.ts';
 import { until } from '../../support/until.ts';
+import { health, metricsOf } from './pages.ts';
 import { useBridge, useKeys } from './use-bridge.ts';
-
-const health = async (bridge: Bridge): Promise<unknown[]> => {
-  const answer = await fetch(`${bridge.url}/health`);
-  return [answer.status, await answer.text()];
-};
-
-/** The metrics of a bridge, by name and labels. */
-async function metricsOf(bridge: Bridge): Promise<Record<string, number>> {
-  const answer = await fetch(`${bridge.url}/metrics`);
-  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-  const lines = (await answer.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-  for (const line of lines) expect(line).toMatch(/^etcd_v2_lock_bridge_\w+(\{(\w+="[^"]*",?)+\})? [\d.e+-]+$/);
-  return Object.fromEntries(
-    lines.map((line) => [line.split(' ')[0]?.replace('etcd_v2_lock_bridge_', ''), Number(line.split(' ')[1])]),
-  );
-}
 
 test('a bridge is healthy while a majority of etcd answers, and says so in its log when that changes', async () => {
   const etcd = await startEtcd();
@@ -89,9 +74,9 @@ test('a client that hangs up, or that the bridge refuses, does not make a silent
   expect(records.filter(({ event }) => event.startsWith('etcd'))).toMatchObject([{ event: 'etcd unreachable' }]);
 });
 
-test.each(['v3', 'both'] as const)('a poll that its client ends is no error of a bridge to %s', async (api) => {
+test('a poll that its client ends is no error', async () => {
   const records: BridgeRecord[] = [];
-  const bridge = await useBridge({ api, metrics: true, log: (record) => records.push(record) });
+  const bridge = await useBridge({ metrics: true, log: (record) => records.push(record) });
   const dir = `/_locks/${freshName()}`;
   const { node } = await useKeys(bridge).createInOrder(dir, 'v', { ttl: 60 });
   for (const key of [dir, node.key]) {
@@ -106,14 +91,6 @@ test.each(['v3', 'both'] as const)('a poll that its client ends is no error of a
   );
   for (const record of polls) expect(record).not.toHaveProperty('error');
   expect(Object.keys(await metricsOf(bridge)).filter((name) => name.startsWith('errors'))).toEqual([]);
-});
-
-test('a bridge to both stores is unhealthy without the v2 API', async () => {
-  const etcd = await startEtcd({ args: ['--enable-v2=false'] });
-  onTestFinished(() => etcd.stop());
-  const bridge = await useBridge({ api: 'both', endpoints: etcd.url, metrics: true });
-  expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
-  expect(await metricsOf(bridge)).toMatchObject({ etcd_reachable: 0 });
 });
 
 test('a page that is not of etcd makes a bridge unhealthy', async () => {
