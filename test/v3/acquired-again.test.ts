@@ -7,6 +7,7 @@ import { V3Client } from '../../src/v3/client.ts';
 import { gate } from '../support/gate.ts';
 import { entriesBelow } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
+import { first } from '../support/lost-requests.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -58,15 +59,10 @@ test('keeps its entry although the answer to the move is lost', async () => {
     () => entriesBelow(`/_locks/${name}/`),
     ({ length }) => length === 2,
   );
-  let moves = 0;
-  proxy.intercept((request) => {
-    if (!isMove(request)) return undefined;
-    moves += 1;
-    return moves <= 3 ? { swallow: true } : undefined;
-  });
+  proxy.intercept(first(3, isMove, { swallow: true }));
   const [{ rank } = { rank: 0n }] = await entriesBelow(`/_locks/${name}/`);
   expect(await lock.acquire({ lockTtl: 30 })).toBe(true);
-  expect(moves).toBeGreaterThan(3);
+  expect(proxy.requests.filter(isMove).length).toBeGreaterThan(3);
   expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ rank }, {}]);
   await lock.release();
   await (await waiting).release();

@@ -5,6 +5,7 @@ import { V3Client } from '../../src/v3/client.ts';
 import { gate } from '../support/gate.ts';
 import { entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, rejection, useProxy } from '../support/locks.ts';
+import { first } from '../support/lost-requests.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
@@ -133,12 +134,7 @@ test('a late append of a hold with holdAtLeast is removed after the entry has ex
   onTestFinished(() => client.close().catch(() => {}));
   const locks = new LockManager(client, { ttl: 6 });
   const other = await locks.acquire(freshName());
-  let appends = 0;
-  proxy.intercept((request) => {
-    if (!isAppend(request)) return undefined;
-    appends += 1;
-    return appends === 1 ? { hold: stuck.opened, cut: true } : undefined;
-  });
+  proxy.intercept(first(1, isAppend, { hold: stuck.opened, cut: true }));
   const held = await locks.acquire(name, { holdAtLeast: 2 });
   await held.release();
   expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
@@ -161,9 +157,9 @@ test('an entry stays although a lease that an unanswered append may have used is
   onTestFinished(() => client.close().catch(() => {}));
   const locks = new LockManager(client, { ttl: 2 });
   const other = await locks.acquire(freshName());
-  const [first] = await leasesOf(proxy.requests);
+  const [lease] = await leasesOf(proxy.requests);
   proxy.intercept((request) =>
-    isAppend(request) && request.body.includes(`"${first}"`) ? { refuse: true } : undefined,
+    isAppend(request) && request.body.includes(`"${lease}"`) ? { refuse: true } : undefined,
   );
   const name = freshName();
   const waiting = locks.acquire(name);

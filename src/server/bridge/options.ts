@@ -35,7 +35,7 @@ export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionP
   readonly host?: string;
   /** Parent directory of all lock queues, the same for clients and in etcd. A key of etcd v2, so not empty. Default `/_locks`. */
   readonly lockPrefix?: string;
-  /** URLs of all bridges, for clients that ask for the members of the cluster. Default: the URL of this bridge. */
+  /** URLs of all bridges, at least one, for clients that ask for the members of the cluster. Default: the URL of this bridge. */
   readonly advertise?: readonly string[];
   /** Serves HTTPS. Default: HTTP. */
   readonly tls?: BridgeTls | undefined;

@@ -2,15 +2,15 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { EtcdCompareFailed, EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
-import type { BridgeRecord } from '../../../src/server/bridge/records.ts';
 import { keysOf, untilKeys, useEtcdClient } from '../../support/both.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { gate } from '../../support/gate.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { entriesIn, freshName, raw, rejection, useProxy } from '../../support/locks.ts';
+import { first } from '../../support/lost-requests.ts';
 import type { ProxiedRequest } from '../../support/proxy.ts';
-import { poll, RawConnection } from '../../support/raw-connection.ts';
 import { until } from '../../support/until.ts';
+import { expectEndedPollsAreNoErrors } from './ended-polls.ts';
 import { health, metricsOf } from './pages.ts';
 import { useBridge, useKeys, useLocks, usePython } from './use-bridge.ts';
 
@@ -372,12 +372,7 @@ test('a removal whose answer is lost removes the twin as well', async () => {
   const keys = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
   const { node } = await keys.createInOrder(`/_locks/${name}`, VALUE);
   await keys.get(`/_locks/${name}`, { recursive: true });
-  let lost = 0;
-  proxy.intercept(({ method }) => {
-    if (method !== 'DELETE' || lost > 0) return undefined;
-    lost += 1;
-    return { swallow: true };
-  });
+  proxy.intercept(first(1, ({ method }) => method === 'DELETE', { swallow: true }));
   expect(await rejection(keys.delete(node.key, { prevIndex: node.modifiedIndex }))).toBeInstanceOf(EtcdKeyNotFound);
   expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
 });
@@ -458,21 +453,4 @@ test('a bridge to both stores is unhealthy without the v2 API', async () => {
   expect(await metricsOf(bridge)).toMatchObject({ etcd_reachable: 0 });
 });
 
-test('a poll that its client ends is no error', async () => {
-  const records: BridgeRecord[] = [];
-  const bridge = await useBridge({ api: 'both', metrics: true, log: (record) => records.push(record) });
-  const dir = `/_locks/${freshName()}`;
-  const { node } = await useKeys(bridge).createInOrder(dir, 'v', { ttl: 60 });
-  for (const key of [dir, node.key]) {
-    const client = await RawConnection.open(bridge.url);
-    client.send(poll(key));
-    await client.begun(1);
-    client.hangUp();
-  }
-  const polls = await until(
-    () => records.filter(({ path, method }) => method === 'GET' && path?.startsWith('/v2/keys')),
-    ({ length }) => length === 2,
-  );
-  for (const record of polls) expect(record).not.toHaveProperty('error');
-  expect(Object.keys(await metricsOf(bridge)).filter((name) => name.startsWith('errors'))).toEqual([]);
-});
+test('a poll that its client ends is no error', () => expectEndedPollsAreNoErrors({ api: 'both' }));

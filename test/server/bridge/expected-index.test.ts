@@ -5,6 +5,7 @@ import { EtcdCompareFailed } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { gate } from '../../support/gate.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
+import { first } from '../../support/lost-requests.ts';
 import type { ProxiedRequest } from '../../support/proxy.ts';
 import { useBridge, useKeys } from './use-bridge.ts';
 
@@ -71,14 +72,11 @@ test.each(['etcd v2', 'a bridge'])(
     const lock = new Lock(use(proxy.url), name);
     await lock.acquire({ lockTtl: 60 });
     const late = gate();
-    let removals = 0;
-    proxy.intercept(({ method }) => {
-      if (method !== 'DELETE') return undefined;
-      removals += 1;
-      return removals === 1 ? { hold: late.opened } : { silent: true };
-    });
-    const arrived = proxy.next(({ method }) => method === 'DELETE', 'arrived');
-    const answered = proxy.next(({ method }) => method === 'DELETE', 'answered');
+    const isDelete = ({ method }: ProxiedRequest) => method === 'DELETE';
+    proxy.intercept(first(1, isDelete, { hold: late.opened }));
+    proxy.intercept((request) => (isDelete(request) ? { silent: true } : undefined));
+    const arrived = proxy.next(isDelete, 'arrived');
+    const answered = proxy.next(isDelete, 'answered');
     lock.release().catch(() => {});
     await arrived;
     const next = new Lock(use(url), name);

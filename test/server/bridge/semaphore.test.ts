@@ -91,7 +91,7 @@ describe('a semaphore on etcd v3 and through a bridge to both stores', () => {
     );
     await Promise.race([waiting, polled]);
     expect(isHeld).toBe(false);
-    // It gets the lock as soon as any of the others leaves.
+    // Not the entry just before it: the bridge must wait for the whole obstacle.
     await held.shift()?.release();
     held.push(await waiting);
     for (const one of held) await one.release();

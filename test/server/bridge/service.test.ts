@@ -8,6 +8,7 @@ import { startEtcd } from '../../support/etcd.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { poll, RawConnection, request } from '../../support/raw-connection.ts';
 import { until } from '../../support/until.ts';
+import { expectEndedPollsAreNoErrors } from './ended-polls.ts';
 import { health, metricsOf } from './pages.ts';
 import { useBridge, useKeys } from './use-bridge.ts';
 
@@ -74,24 +75,7 @@ test('a client that hangs up, or that the bridge refuses, does not make a silent
   expect(records.filter(({ event }) => event.startsWith('etcd'))).toMatchObject([{ event: 'etcd unreachable' }]);
 });
 
-test('a poll that its client ends is no error', async () => {
-  const records: BridgeRecord[] = [];
-  const bridge = await useBridge({ metrics: true, log: (record) => records.push(record) });
-  const dir = `/_locks/${freshName()}`;
-  const { node } = await useKeys(bridge).createInOrder(dir, 'v', { ttl: 60 });
-  for (const key of [dir, node.key]) {
-    const client = await RawConnection.open(bridge.url);
-    client.send(poll(key));
-    await client.begun(1);
-    client.hangUp();
-  }
-  const polls = await until(
-    () => records.filter(({ path, method }) => method === 'GET' && path?.startsWith('/v2/keys')),
-    ({ length }) => length === 2,
-  );
-  for (const record of polls) expect(record).not.toHaveProperty('error');
-  expect(Object.keys(await metricsOf(bridge)).filter((name) => name.startsWith('errors'))).toEqual([]);
-});
+test('a poll that its client ends is no error', () => expectEndedPollsAreNoErrors());
 
 test('a page that is not of etcd makes a bridge unhealthy', async () => {
   const proxy = await useProxy();
