@@ -29,6 +29,8 @@ const ODD: readonly (readonly [what: string, value: string])[] = [
   ['text like the mark of a bridge', '@via bridge'],
   ['text like a whole value', `shared:id:pod-1:${UUID}@label@value`],
   ['a space', ' '],
+  ['an id of 32 hexadecimal digits', UUID],
+  ['a digest', `sha256:${UUID}${UUID}`],
   ['text of the maximum length', `${'%'.repeat(333)}x`],
 ];
 
@@ -331,6 +333,19 @@ export function election(test: ManagerTest): void {
         expect(await queue.entries()).toEqual([]);
       },
     );
+
+    test.for(ODD)('may be that of another candidate, if it is %s', async ([, value], { lockName, queue, a, b }) => {
+      const campaigns = [a, b].map(({ locks }) => locks.elect(lockName, { value, label: UUID }).campaign());
+      const [first, second] = campaigns as [(typeof campaigns)[0], (typeof campaigns)[0]];
+      const { uuid } = await next(first);
+      const waiting = next(second);
+      await queue.untilLength(2);
+      await first.return();
+      const term = await waiting;
+      expect(term.value).toBe(value);
+      expect(term.uuid).not.toBe(uuid);
+      await second.return();
+    });
 
     test('of the maximum length fits beside the longest name, identity and label', async ({ lockName, a, b }) => {
       const longest = lockName + 'ü'.repeat((300 - lockName.length) / 2);
