@@ -59,6 +59,7 @@ Lost lock:
   and SIGKILL when 2/15 is left (4 of 30 seconds), before anyone else can get the lock.
 - If someone removes the entry, "run" notices it at the next renewal; on etcd v3 usually within a second. Then the command
   and its children get SIGKILL at once.
+- If the lock is lost before the command starts, for example while "run" is stopped, the command is not started.
 - When --max-hold has passed, the command and its children get SIGTERM. They may then run for the part of the TTL that is
   left at that moment, minus 2/15 of the TTL. After that, they get SIGKILL. The lock is released when they have ended.
 

@@ -1,4 +1,6 @@
+import { EtcdLockLost } from '../../errors.ts';
 import type { Held } from '../../manager/held.ts';
+import { CliError, ExitCode } from '../exit-codes.ts';
 import { ProcessTree } from './process-tree.ts';
 import type { Starter } from './starter.ts';
 import { hasTerminal } from './terminal.ts';
@@ -16,7 +18,7 @@ export interface Job {
  * Starts a command under a lock, without a shell. The command shares stdin, stdout and stderr with this process. If there is a
  * controlling terminal, the command also shares the process group: only the foreground process group can use a terminal.
  * @param variables further environment variables
- * @throws {CliError} if the command cannot be started
+ * @throws {CliError} if the lock is already lost, or the command cannot be started
  */
 export async function startJob(
   command: readonly string[],
@@ -24,10 +26,21 @@ export async function startJob(
   starter: Starter,
   variables: Readonly<Record<string, string>> = {},
 ): Promise<Job> {
+  assertHeld(held, command);
   const grouped = !hasTerminal();
   const env = { ...process.env, ...environmentOf(held), ...variables };
   const { pid, ended } = await starter.start(command, { env, detached: grouped });
   return { pid, tree: new ProcessTree({ root: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
+}
+
+/** This process may have been stopped since it acquired the lock. */
+function assertHeld(held: Held, [file]: readonly string[]): void {
+  try {
+    held.assertHeld();
+  } catch (error) {
+    if (!(error instanceof EtcdLockLost)) throw error;
+    throw new CliError(`${error.message}; ${file} was not started`, ExitCode.lost);
+  }
 }
 
 /** Returns the environment variables that describe the lock. */
