@@ -15,11 +15,13 @@ export class ProcessTree {
   readonly #options: ProcessTreeOptions;
   /** Start time of each process found so far. */
   readonly #known = new Map<number, number>();
-  /** The processes found by the last search. */
-  #present: readonly number[] = [];
+  /** The processes found by the last search that succeeded. */
+  #present: readonly number[];
+  #hasComplained = false;
 
   constructor(options: ProcessTreeOptions) {
     this.#options = options;
+    this.#present = [options.root];
   }
 
   /** Sends each of the signals once to each process; if the root has a group, only to those in the group. */
@@ -63,8 +65,23 @@ export class ProcessTree {
     return isInForeground(this.#options.root);
   }
 
-  /** Returns the pids. A process whose parent has ended is found by the mark, or was found earlier. */
+  /** Returns the pids; those found last if the search fails. */
   #members(): readonly number[] {
+    try {
+      this.#present = this.#search();
+    } catch (error) {
+      this.#complain(error as Error);
+    }
+    return this.#present;
+  }
+
+  #complain({ message }: Error): void {
+    if (!this.#hasComplained) complain(`cannot search for the children of process ${this.#options.root}: ${message}`);
+    this.#hasComplained = true;
+  }
+
+  /** A process whose parent has ended is found by the mark, or was found earlier. */
+  #search(): readonly number[] {
     const { root, mark } = this.#options;
     const all = processes();
     // A process that is older than the root is not its descendant.
@@ -81,8 +98,7 @@ export class ProcessTree {
       if (started < born) continue;
       if (pid === root || this.#known.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
     }
-    this.#present = [...found];
-    return this.#present;
+    return [...found];
   }
 }
 

@@ -8,9 +8,13 @@ export interface Process {
   readonly started: number;
 }
 
-/** Returns all processes except zombies. */
+/**
+ * Returns all processes except zombies.
+ * @throws {Error} if they cannot be listed, for example because the system has too many open files or processes
+ */
 export function processes(): Process[] {
   const all = hasProc() ? fromProc() : fromPs();
+  if (!all.some(({ pid }) => pid === process.pid)) throw new Error('the list of processes is not complete');
   return all.flatMap(({ state, ...process }) => (state.startsWith('Z') ? [] : process));
 }
 
