@@ -62,8 +62,9 @@ export class TickAttempt {
   readonly #path: string;
   readonly #markers: MarkerStore;
   readonly #signal: AbortSignal | undefined;
-  /** Maximum seconds of the wait for the lock. */
+  /** Maximum seconds of the wait, and when they have passed. */
   readonly #timeout: number;
+  readonly #until: Deadline;
   readonly #attempt: Attempt;
   /** Aborts when the next tick is due. */
   readonly #over = new Scope();
@@ -85,6 +86,7 @@ export class TickAttempt {
     this.#signal = signal;
     const next = Math.max(1, schedule.next(at) - clock.now()) / 1000;
     this.#timeout = timeout > 0 ? Math.min(timeout, next) : next;
+    this.#until = Deadline.after(this.#timeout);
     // Do not pass `next` as a limit. Without one, a cluster that has never answered is tried only three times: the
     // address may be wrong.
     this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout, signal, deadline: limitOf(timeout) });
@@ -134,8 +136,10 @@ export class TickAttempt {
     const waiting = new Scope(this.#signal);
     const reading = new Scope(waiting);
     void this.#endWait(waiting, reading);
+    // In whole seconds, because the message of a timeout shows them.
+    const timeout = Math.min(this.#timeout, Math.ceil(Math.max(1, this.#until.remaining) / 1000));
     try {
-      await this.#job.lock({ timeout: this.#timeout, signal: waiting.signal }, (held) => {
+      await this.#job.lock({ timeout, signal: waiting.signal }, (held) => {
         reading.abort(BEGUN);
         return this.#underLock(held, work);
       });
@@ -157,15 +161,15 @@ export class TickAttempt {
   }
 
   async #underLock(held: Held, work: TickWork): Promise<void> {
-    const { label, schedule } = this.#job;
-    const assertCurrent = (): void => {
-      if (!this.#isCurrent) throw this.#late();
-    };
+    const { label, schedule, clock } = this.#job;
     const assertWanted = (): void => {
       this.#signal?.throwIfAborted();
-      assertCurrent();
+      if (!this.#isCurrent) throw this.#late();
     };
-    const result = await this.#begin({ markers: this.#markers, schedule, label, assertWanted, assertCurrent });
+    const assertInTime = (): void => {
+      if (clock.now() >= schedule.next(this.#at)) throw this.#late();
+    };
+    const result = await this.#begin({ markers: this.#markers, schedule, label, assertWanted, assertInTime });
     if ('tick' in result) await this.#work(held, result, work);
     else this.#taken = result;
   }

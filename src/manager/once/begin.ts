@@ -41,8 +41,11 @@ interface Beginning {
   readonly label: string | undefined;
   /** Throws if the tick must not be begun any more. Called before the record is written. */
   readonly assertWanted: () => void;
-  /** Throws unless the tick is the current one by the clock of this host. */
-  readonly assertCurrent: () => void;
+  /**
+   * Throws if the next tick is due by the clock of this host. Unlike `assertWanted`, ignores that the clock may have been set back
+   * to before this tick: once the tick is recorded, no other host begins it.
+   */
+  readonly assertInTime: () => void;
 }
 
 /**
@@ -53,7 +56,7 @@ interface Beginning {
  * it, or of a later tick, exists. {@link ttlFor} says why one exists long enough.
  */
 export async function begin(
-  { markers, schedule, label, assertWanted, assertCurrent }: Beginning,
+  { markers, schedule, label, assertWanted, assertInTime }: Beginning,
   at: number,
   { reading, writing }: Readonly<Record<'reading' | 'writing', Attempt>>,
 ): Promise<Begun | TickRecord> {
@@ -68,7 +71,7 @@ export async function begin(
     const marker = await writing.retry(() => markers.advance(change, { signal: writing.signal }));
     if (marker?.value !== to) continue;
     // The write may have been carried out late, when an earlier record of this tick had expired and could not stop it.
-    assertCurrent();
+    assertInTime();
     const previous = found && recordedTick(found.record);
     const missed = found && schedule.between(found.record.at, at);
     return { tick: { at: new Date(at), missed, previous }, record, marker };

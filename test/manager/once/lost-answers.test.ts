@@ -1,7 +1,33 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { type LockLimits, TickAttempt, type TickJob } from '../../../src/manager/once/attempt.ts';
+import { scheduleOf } from '../../../src/manager/once/schedule.ts';
 import { markerKey } from '../../../src/recipe/entries/marker-key.ts';
+import { gate } from '../../support/gate.ts';
 import { escaped, freshName, queueOn, raw, useClient, useProxy } from '../../support/locks.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { useOnce } from '../../support/once.ts';
+import { until } from '../../support/until.ts';
+
+test('the time of a slow first read is part of the timeout', async () => {
+  const [proxy, name, answer] = [await useProxy(), freshName(), gate()];
+  const { store } = useClient({ endpoints: proxy.url });
+  proxy.intercept(({ path }) => (decodeURIComponent(path).includes(name) ? { answerAfter: answer.opened } : undefined));
+  const limits: LockLimits[] = [];
+  const lock: TickJob['lock'] = async (limit) => void limits.push(limit);
+  const schedule = scheduleOf('1d', undefined);
+  const job = { store, name, label: undefined, schedule, clock: new ManualClock(), lock };
+  const start = performance.now();
+  const ended = new TickAttempt(job, schedule.current(job.clock.now()), { timeout: 60 }).run(() => {});
+  await until(
+    () => performance.now() - start,
+    (milliseconds) => milliseconds > 1000,
+  );
+  answer.open();
+  await ended;
+  const [limit] = limits;
+  expect(limit?.timeout).toBeLessThanOrEqual(59);
+  expect(limit?.timeout).toBeGreaterThan(0);
+});
 
 test.each(['swallow', 'refuse'] as const)(
   'every other write of the record gets no answer (%s): each tick runs once',

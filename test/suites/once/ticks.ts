@@ -352,6 +352,14 @@ export function ticks(test: ManagerTest): void {
       },
     );
 
+    onceTest('a tick is run although the clock is set back while it is being recorded', async ({ a, start }) => {
+      const clock = clockOf();
+      const host = start(a, { clock });
+      duringNext(a.client, 'overwrite', () => clock.advance(-HOUR));
+      clock.advance(HOUR);
+      expect(await host.reported(1)).toMatchObject({ outcome: 'ran', at: tickAt(0) });
+    });
+
     onceTest('a tick recorded only after the next one is due does not run', async ({ a, start }) => {
       const clock = clockOf();
       const host = start(a, { clock });
