@@ -54,6 +54,17 @@ test('inspect shows an empty queue, and the queue of a name within another name 
   expect(await askJson([...V3, 'inspect', name])).toMatchObject({ entries: [], ignored: [] });
 });
 
+test('release accepts a key as inspect shows it, also with an empty prefix', async () => {
+  const client = new EtcdClient({ endpoints: inject('etcd'), api: 'v3', lockPrefix: '' });
+  onTestFinished(() => client.close());
+  const name = freshName();
+  const held = await new LockManager(client, { ttl: 30 }).acquire(name);
+  const { code, stderr } = await ask([...V3, '--lock-prefix', '', 'release', name, '--key', held.key, '--force']);
+  expect(code).toBe(0);
+  expect(stderr).toContain(`${held.key} holds ${name}`);
+  expect(await held.release()).toBe(false);
+});
+
 test('watch prints what happens to a queue of etcd v3', async () => {
   const name = freshName();
   const locks = useLocks();

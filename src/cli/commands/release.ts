@@ -101,7 +101,8 @@ function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
 function matcher(path: string, { uuid, entryKey: key }: ReleaseOptions): (entry: ParsedEntry) => boolean {
   if (uuid !== undefined) return (entry) => entry.uuid === uuid;
   if (key === undefined) throw new UsageError('no entry selected: use --uuid or --key with a value shown by inspect');
-  const whole = key.startsWith('/') ? key : `${path}/${key}`;
+  // With an empty lock prefix, the path on v3 does not begin with "/".
+  const whole = key.startsWith('/') || key.startsWith(`${path}/`) ? key : `${path}/${key}`;
   if (whole !== `${path}/${lastPart(whole)}` || lastPart(whole) === '')
     throw new UsageError(`--key must be a key in ${path} or its last part, got ${JSON.stringify(key)}`);
   return (entry) => entry.key === whole;
