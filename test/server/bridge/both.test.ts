@@ -112,6 +112,42 @@ test('a renewal prolongs both entries, and one of an entry that has expired fail
   expect(await rejection(keys.set(node.key, VALUE, { ttl: 60 }))).toBeInstanceOf(EtcdKeyNotFound);
 });
 
+test('a twin that another bridge creates while its entry is being renewed outlives the renewed entry', async () => {
+  const name = freshName();
+  const dir = `/_locks/${name}`;
+  const proxy = await useProxy();
+  const slow = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
+  const keys = useKeys(await useBridge({ api: 'both' }));
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 10 });
+  const renewal = gate();
+  const isRenewal = ({ method }: ProxiedRequest) => method === 'PUT';
+  proxy.intercept(first(1, isRenewal, { hold: renewal.opened }));
+  const arrived = proxy.next(isRenewal, 'arrived');
+  const renewed = slow.set(node.key, VALUE, { ttl: 60 });
+  await arrived;
+  await keys.get(dir, { recursive: true });
+  expect((await entriesBelow(`${dir}/`))[0]?.ttl).toBeLessThan(20);
+  renewal.open();
+  await renewed;
+  expect((await entriesBelow(`${dir}/`))[0]?.ttl).toBeGreaterThan(50);
+  await keys.delete(node.key);
+});
+
+test('a client that waits for an entry gets an event when the entry is written again', async () => {
+  const { dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  const started = gate();
+  const written = keys.watch(node.key, {
+    after: node.modifiedIndex,
+    started: started.open,
+    timeout: Number.POSITIVE_INFINITY,
+  });
+  await started.opened;
+  await keys.set(node.key, VALUE, { ttl: 60, prevIndex: node.modifiedIndex });
+  expect(await written).toMatchObject({ action: 'set', node: { key: node.key, value: VALUE } });
+  await keys.delete(node.key);
+});
+
 test('an entry without TTL has none on v3 either', async () => {
   const { dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE);

@@ -91,7 +91,7 @@ export class BothKeys implements ServedKeys {
         compare(comparable(own), options, index);
         if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
         try {
-          const change = await this.#write(node, own.value ?? '', seconds);
+          const change = await this.#write(node, own.value ?? '', seconds, options.refresh);
           return { ...change, action: actionOf(options), node: clientNode(change.node), prevNode: own };
         } catch (error) {
           if (!(error instanceof EtcdCompareFailed) || tries === MOST_TRIES) throw error;
@@ -155,7 +155,7 @@ export class BothKeys implements ServedKeys {
         return this.#v2.createInOrder(path, bridgedValue(value), { ttl, signal });
       }
       try {
-        return await retried(() => this.#write(own, value, ttl), signal);
+        return await retried(() => this.#write(own, value, ttl, true), signal);
       } catch (error) {
         // The entry has changed or expired since it was read.
         const isOld = error instanceof EtcdCompareFailed || error instanceof EtcdKeyNotFound;
@@ -191,19 +191,22 @@ export class BothKeys implements ServedKeys {
   /**
    * Renews the twin of an entry, then the entry with this TTL if it was not written since it was read.
    * @param value the value that the client has given, without the mark of a bridge
+   * @param silent whether clients that watch the entry need no event
    */
-  async #write(node: Node, value: string, ttl: number | null): Promise<Change> {
+  async #write(node: Node, value: string, ttl: number | null, silent = false): Promise<Change> {
     const { key, modifiedIndex: prevIndex } = node;
     const isOwn = isBridged(node.value ?? '');
+    const readAt = now();
     // First the twin: if this process dies in between, or v3 fails, the entry must not outlive its twin.
     const renewed = { key, ttl: ttl ?? undefined };
-    const twin = await this.#queues.prolong(renewed, RENEWED_WITHIN);
-    const sentAt = now();
-    const change = isOwn
-      ? await this.#v2.renew(key, { prevValue: node.value ?? '', prevIndex, ttl })
-      : // The client has found an entry that was created without a bridge: add the mark.
-        await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
-    if (now() - sentAt > RENEWED_WITHIN * 1000) await this.#queues.prolong(renewed, 0);
+    let twin = await this.#queues.prolong(renewed, RENEWED_WITHIN);
+    const change =
+      isOwn && silent
+        ? await this.#v2.renew(key, { prevValue: node.value ?? '', prevIndex, ttl })
+        : // Adds the mark if the client has found an entry that was created without a bridge.
+          await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
+    // If there was no twin, a bridge that had read the earlier TTL may have created one meanwhile.
+    if (!twin || now() - readAt > RENEWED_WITHIN * 1000) twin = await this.#queues.prolong(renewed, 0);
     if (twin && twin.lease === undefined && ttl !== null) await this.#queues.limit(key);
     return change;
   }
