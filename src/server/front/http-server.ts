@@ -26,7 +26,15 @@ export interface HttpServerOptions {
  */
 export function createHttpServer(options: HttpServerOptions = {}): WebServer {
   const { maxHeaderSize = 2 ** 20, requestTimeout = 0, maxConnections, tls } = options;
-  const limits = { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: requestTimeout * 1000, maxHeaderSize };
+  const limits = {
+    // TCP keep-alive, as in etcd: it closes the connection of a client whose host has disappeared.
+    keepAlive: true,
+    keepAliveInitialDelay: 30_000,
+    keepAliveTimeout: 0,
+    headersTimeout: 0,
+    requestTimeout: requestTimeout * 1000,
+    maxHeaderSize,
+  };
   const server = tls
     ? createTlsServer({ ...limits, ...(tls as TlsOptions), requestCert: tls.ca !== undefined })
     : createServer(limits);
