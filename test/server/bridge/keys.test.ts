@@ -20,6 +20,7 @@ import { until } from '../../support/until.ts';
 import { useBridge, useKeys, useLocks } from './use-bridge.ts';
 
 const VALUE = '0123456789abcdef0123456789abcdef';
+const OTHER = 'fedcba9876543210fedcba9876543210';
 
 /** A queue through a bridge, and what etcd v3 has of it. */
 async function setUp() {
@@ -269,6 +270,16 @@ test('a wait for a directory reports what happens in it, from the index on', asy
   expect(created).toMatchObject({ action: 'create', node: { key: node.key, value: VALUE } });
   const removed = await keys.watch(dir, { recursive: true, after: created?.index });
   expect(removed).toMatchObject({ action: 'delete', node: { key: node.key } });
+});
+
+test('a wait for a directory in which several entries are removed at once ends without an event: the next wait would miss the others', async () => {
+  const { dir, keys, entries } = await setUp();
+  for (const value of [VALUE, OTHER]) await keys.createInOrder(dir, value, { ttl: 30 });
+  const { index } = await keys.get(dir, { recursive: true });
+  const removals = (await entries()).map(({ key }) => ({ request_delete_range: { key: base64(key) } }));
+  await gateway('/kv/txn', { success: removals });
+  expect(removals).toHaveLength(2);
+  expect(await keys.watch(dir, { recursive: true, after: index })).toBeUndefined();
 });
 
 test('a wait for events that were compacted ends with code 401', async () => {

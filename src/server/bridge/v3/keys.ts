@@ -118,17 +118,18 @@ export class BridgedKeys implements ServedKeys {
   }
 
   watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
-    return translated(() => firstOf(this.#events(key, options)));
+    return translated(() => firstOf(this.#events(key, options, true)));
   }
 
   stream(key: string, options: WatchOptions = {}): AsyncIterable<KeyEvent> {
     return translatedEvents(() => this.#events(key, options));
   }
 
-  #events(key: string, options: WatchOptions): AsyncIterable<KeyEvent> {
+  /** @param onlyFirst whether only the first event is used */
+  #events(key: string, options: WatchOptions, onlyFirst = false): AsyncIterable<KeyEvent> {
     const at = this.#at(key);
     if (at.kind === 'entry') return eventOf(this.#polls.entry(at, options));
-    return this.#polls.below(at.path, options);
+    return this.#polls.below(at.path, options, onlyFirst);
   }
 
   #at(key: string): BridgedKey {

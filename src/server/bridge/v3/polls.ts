@@ -46,8 +46,12 @@ export class BridgedPolls {
     );
   }
 
-  /** Yields the changes of entries below a path. Ends if etcd has compacted a revision after the last of them. */
-  async *below(path: string, options: WatchOptions): AsyncGenerator<KeyEvent> {
+  /**
+   * Yields the changes of entries below a path. Ends if etcd has compacted a revision after the last of them.
+   * @param onlyFirst whether only the first change is used. If others have the same index, ends without any: the client could not
+   * wait for the others, so it must read the entries again
+   */
+  async *below(path: string, options: WatchOptions, onlyFirst: boolean): AsyncGenerator<KeyEvent> {
     const { after, recursive, signal, started } = options;
     const { requests } = this.#client;
     const { revision } = await requests.get(path, { signal });
@@ -57,7 +61,8 @@ export class BridgedPolls {
     started?.(Number(revision));
     for (;;) {
       const events = await this.#events(path, from, signal);
-      if (!events) return;
+      const [first, second] = events ?? [];
+      if (!events || (onlyFirst && second && second.revision === first?.revision)) return;
       for (const event of events) {
         const change = this.#change(event);
         if (change && recursive) yield change;
