@@ -75,6 +75,8 @@ export class BridgedEntries {
     for (;;) {
       // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
       const lease = await this.#grant(ttl ?? FIRST_TTL);
+      // This process may have been suspended: let the event loop notice that the client has hung up.
+      await new Promise(setImmediate);
       if (signal?.aborted) {
         this.#end(lease);
         throw signal.reason;
