@@ -3,7 +3,7 @@ import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
 import { gate } from '../support/gate.ts';
-import { entriesBelow, gateway } from '../support/gateway.ts';
+import { base64, entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, rejection, useProxy } from '../support/locks.ts';
 import { first } from '../support/lost-requests.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
@@ -149,6 +149,27 @@ test('a late append of a hold with holdAtLeast is removed after the entry has ex
   await late;
   await untilEmpty();
   await other.release();
+});
+
+test('a lease for the rest of holdAtLeast is ended if its creation is answered too late', async () => {
+  const [proxy, answer] = [await useProxy(), gate()];
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const held = await new LockManager(client, { ttl: 6 }).acquire(freshName(), { holdAtLeast: 300 });
+  proxy.intercept(first(1, isGrant, { answerAfter: answer.opened }));
+  const granted = proxy.next(isGrant, 'answered');
+  const releasing = held.release();
+  const { body } = await granted;
+  const { ID: late } = JSON.parse(body) as { ID: string };
+  await releasing;
+  answer.open();
+  await until(
+    () => leasesOf(proxy.requests),
+    (ids) => !ids.includes(late),
+  );
+  // The entry has another lease by now, or gets one.
+  expect(await entriesBelow(held.key)).toHaveLength(1);
+  await gateway('/kv/deleterange', { key: base64(held.key) });
 });
 
 test('an entry stays although a lease that an unanswered append may have used is kept alive for another lock', async () => {

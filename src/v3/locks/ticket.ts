@@ -61,7 +61,10 @@ export class V3Ticket implements Ticket, Tenant {
   #last: OwnEntry | undefined;
   /** The leases of appends that may still be carried out; undefined: an append without a lease. */
   readonly #unclear = new Set<EtcdLease | undefined>();
-  /** Deadline of the search for the key after its removal: a late append may create the key again. */
+  /**
+   * Deadline of the search for the key after its removal: a late append may create the key again. The search ends when a removal that
+   * began after the deadline has succeeded.
+   */
   #searchUntil: Deadline | undefined;
   /** Appends that were sent and not answered. */
   readonly #unanswered = { count: 0 };
@@ -72,7 +75,8 @@ export class V3Ticket implements Ticket, Tenant {
   /** When the own entry is to expire; undefined once it is attached to a lease that expires then. */
   #expiry: Deadline | undefined;
   #settling: Running | undefined;
-  #isEntering = false;
+  /** Whether a call is entering or leaving the queue: it then takes care of an expired entry itself. */
+  #isMoving = false;
   /**
    * Whether an earlier request may still be carried out that would move or remove the own entry, as it was last written. The entry
    * must then be written again before it counts as renewed.
@@ -111,11 +115,11 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   async enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined> {
-    this.#isEntering = true;
+    this.#isMoving = true;
     try {
       return await this.#enter(ttl, options);
     } finally {
-      this.#isEntering = false;
+      this.#isMoving = false;
     }
   }
 
@@ -181,8 +185,8 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   onExpired(lease: EtcdLease): void {
-    // The own entry may have another lease: one that only an unanswered append has used does not concern it. `enter` renews it.
-    if (this.#isEntering || this.#own?.lease !== lease || unsettled.has(this)) return;
+    // The own entry may have another lease: one that only an unanswered append has used does not concern it.
+    if (this.#isMoving || this.#own?.lease !== lease || unsettled.has(this)) return;
     this.#isLeft = true;
     this.#settleInBackground();
   }
@@ -203,17 +207,17 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
-    await this.#stopSettling();
-    this.#standings.appended(undefined);
-    if (until && !until.passed) this.#expiry = until;
-    else this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;
+    this.#isMoving = true;
     try {
+      await this.#stopSettling();
+      this.#standings.appended(undefined);
+      if (until && !until.passed) this.#expiry = until;
+      else this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;
       await this.#settle({ signal, background: this.#client.pending.closing.aborted });
-    } catch (error) {
+    } finally {
+      this.#isMoving = false;
       this.#settleInBackground();
-      throw error;
     }
-    if (this.#mayComeBack) this.#settleInBackground();
   }
 
   /** Returns a lease that is ready for the own entry. This ticket becomes its tenant at once, so that the lease is not revoked. */
@@ -413,8 +417,10 @@ export class V3Ticket implements Ticket, Tenant {
     }
     this.#expiry = undefined;
     if (!this.#isLeft && !this.#mayComeBack) return;
+    const isLast = this.#searchUntil?.passed;
     await this.#removeKey(own, options);
     this.#isLeft = false;
+    if (isLast) this.#searchUntil = undefined;
     if (this.#unanswered.count > 0) this.#searchUntil = Deadline.after(SEARCH_APPEND_FOR);
     this.#unanswered.count = 0;
     this.#own = undefined;
@@ -447,17 +453,20 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   get #isSearching(): boolean {
-    return this.#searchUntil !== undefined && !this.#searchUntil.passed;
+    return this.#searchUntil !== undefined;
   }
 
   /** Attaches the own entry to a lease that nobody renews, so that the entry expires at the deadline or soon after. */
   async #expireAt(until: Deadline, own: Held, options: CallOptions): Promise<void> {
     const lease = this.#client.leases.single(Math.max(1, Math.ceil(until.remaining / 1000)));
-    await lease.prepare(options);
+    // Until then, the entry is certainly not attached to this lease. After a failure, the next try uses another one.
+    await lease.prepare(options).catch((error: unknown) => {
+      lease.retire();
+      throw error;
+    });
     const { rank, modified } = own;
     const target = { value: this.value, rank, modified, lease: lease.id };
     const { moved } = await this.#client.requests.move(this.key, target, options).catch((error: unknown) => {
-      // The entry is certainly not attached to this lease, and the next try uses another one.
       if (error instanceof EtcdException && !error.outcomeUnknown) lease.retire();
       throw error;
     });
