@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { now } from '../support/stalls/stalls.mjs';
+import { elapsed, moment, now } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { startFaultCluster } from './fault-cluster.ts';
-import { gapsIn, startPulse } from './pulse.ts';
+import { gapsIn, OUTAGE, startPulse } from './pulse.ts';
 import { STORE } from './stores/tested.ts';
 
 test('a gap lasts from the start of the last read that was answered before it to the next answer', () => {
@@ -25,10 +25,13 @@ test('a cluster without a quorum has an outage, and a cluster with two of three 
   onTestFinished(() => pulse.stop());
   const [one, two] = await cluster.followers();
   await one?.etcd.pause();
-  const paused = now();
+  const paused = moment();
   // Longer than the shortest outage that counts.
-  await until(now, (time) => time > paused + 1500);
-  expect(pulse.outages().filter(({ to }) => to > paused)).toEqual([]);
+  await until(now, (time) => time > paused.at + 1500);
+  const end = moment();
+  const stalled = end.at - paused.at - elapsed(paused, end);
+  const outages = pulse.outages().filter(({ from, to }) => to > paused.at && to - from > OUTAGE + stalled);
+  expect(outages).toEqual([]);
   await two?.etcd.pause();
   const begin = now();
   const [outage] = await until(

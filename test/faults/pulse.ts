@@ -7,7 +7,7 @@ const EVERY = 200;
 /** Milliseconds after which a read is given up. */
 const READ_TIMEOUT = 2000;
 /** Milliseconds without a successful read that count as an outage: several reads through each endpoint. */
-const OUTAGE = 700;
+export const OUTAGE = 700;
 
 export interface Pulse {
   /** Periods in which no client could write through any endpoint, each as long as it can have been. */
