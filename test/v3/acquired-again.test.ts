@@ -51,6 +51,25 @@ test('keeps its entry although its old lease expires for it during the move', as
   await kept.release();
 });
 
+test('takes a new place if its entry has expired since a renewal for another lock', async () => {
+  const { proxy, name, client, lock, locks } = await setUp();
+  const other = await new LockManager(client, { ttl: 3 }).acquire(freshName());
+  const holder = await locks.acquire(name);
+  expect(await lock.acquire({ blocking: false, keepAlive: true, lockTtl: 3 })).toBe(false);
+  const renewals = () => proxy.requests.filter(isKeepAlive).length;
+  const before = renewals();
+  await until(renewals, (count) => count > before);
+  await other.release();
+  await until(
+    () => entriesBelow(`/_locks/${name}/`),
+    ({ length }) => length === 1,
+  );
+  expect(await lock.acquire({ blocking: false, keepAlive: true, lockTtl: 3 })).toBe(false);
+  expect(await entriesBelow(`/_locks/${name}/`)).toHaveLength(2);
+  await lock.release();
+  await holder.release();
+});
+
 test('keeps its entry although the answer to the move is lost', async () => {
   const { proxy, name, lock, locks } = await setUp();
   await lock.acquire({ lockTtl: 20 });

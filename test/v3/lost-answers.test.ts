@@ -127,6 +127,27 @@ test('a late append of a Lock without a TTL is removed, also after release has f
   );
 });
 
+test('a release that does not reach etcd does not end the removal of a late append', async () => {
+  const [proxy, name, stuck] = [await useProxy(), freshName(), gate()];
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const lock = new Lock(client, name);
+  const allow = [
+    proxy.intercept((request) => (isAppend(request) ? { hold: stuck.opened, cut: true } : undefined)),
+    proxy.intercept(({ path }) => (path.endsWith('/kv/range') ? { refuse: true } : undefined)),
+  ];
+  await rejection(lock.acquire({ lockTtl: 600, timeout: 1 }));
+  await rejection(lock.release());
+  for (const each of allow) each();
+  const late = proxy.next(isAppend, 'answered');
+  stuck.open();
+  await late;
+  await until(
+    () => entriesBelow(`/_locks/${name}/`),
+    ({ length }) => length === 0,
+  );
+});
+
 test('a late append of a hold with holdAtLeast is removed after the entry has expired', async () => {
   const proxy = await useProxy();
   const [name, stuck] = [freshName(), gate()];

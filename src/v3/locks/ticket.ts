@@ -142,7 +142,11 @@ export class V3Ticket implements Ticket, Tenant {
 
   async find(): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
-    const { own, clusterId } = await this.#client.requests.get(this.key, {});
+    const { own, clusterId } = await this.#client.requests.get(this.key, {}).catch((error: unknown) => {
+      // Not for a late append alone: its search would remove the own entry.
+      if (this.#isLeft || this.#expiry || !this.#own) this.#settleInBackground();
+      throw error;
+    });
     if (own?.value !== this.value) {
       this.#settleInBackground();
       return undefined;
@@ -168,9 +172,14 @@ export class V3Ticket implements Ticket, Tenant {
 
   async renew(options: RenewalOptions): Promise<OwnEntry> {
     const own = this.#required();
+    return this.#renew(own, options, own.sentAt);
+  }
+
+  /** @param since a renewal of the lease that was sent later, for another entry, is enough; undefined: none is */
+  async #renew(own: Held, options: RenewalOptions, since?: number): Promise<OwnEntry> {
     if (!own.lease) return own;
     try {
-      const renewal = await own.lease.renew(this, options, own.sentAt);
+      const renewal = await own.lease.renew(this, options, since);
       const { clusterId } = renewal;
       const present = renewal.entries.get(this.key);
       checkPresent(own, { clusterId, own: present });
@@ -312,8 +321,8 @@ export class V3Ticket implements Ticket, Tenant {
     own.lease?.add(this);
     try {
       const fits = own.lease?.ttl === terms.ttl && (terms.keepAlive || !own.lease.isShared);
-      if (fits && !this.#isContested) return await this.renew({ signal, timeout: Math.max(1, own.granted ?? 1) });
       // The caller counts the TTL from now on.
+      if (fits && !this.#isContested) return await this.#renew(own, { signal, timeout: Math.max(1, own.granted ?? 1) });
       const entered = await this.#moveTo(own, await this.#leaseFor(terms, signal, now()), signal);
       this.#quitAnswered();
       return entered;
