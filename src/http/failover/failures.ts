@@ -1,12 +1,10 @@
 import {
   type EndpointFailure,
   EtcdClusterIdChanged,
-  EtcdCompareFailed,
   EtcdConnectionFailed,
   type EtcdErrorFields,
   EtcdEventIndexCleared,
   EtcdException,
-  EtcdKeyNotFound,
   EtcdTlsFailed,
   EtcdUnusableAnswer,
   EtcdWatcherCleared,
@@ -35,12 +33,12 @@ const isCleared = (error: unknown): boolean =>
 const isUnclear = (error: Error): boolean => error instanceof EtcdException && error.outcomeUnknown;
 
 /**
- * Marks a failed condition as `outcomeUnknown` if another attempt of the call may have caused it. Such an attempt has an unknown
- * outcome, or is still under way. Returns any other error as it is.
+ * Marks the error of an attempt as `outcomeUnknown` if another attempt of the call may have been carried out: one that has an
+ * unknown outcome, or is still under way.
  */
 export function markUnclear(error: unknown, failures: readonly EndpointFailure[], underWay: boolean): unknown {
-  const conditionFailed = error instanceof EtcdCompareFailed || error instanceof EtcdKeyNotFound;
-  if (!conditionFailed || !(underWay || failures.some((failure) => isUnclear(failure.error)))) return error;
+  const mayBeDone = underWay || failures.some((failure) => isUnclear(failure.error));
+  if (!mayBeDone || !(error instanceof EtcdException)) return error;
   return rebuild(error, error.message, { failures, outcomeUnknown: true });
 }
 
