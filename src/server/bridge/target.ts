@@ -16,7 +16,7 @@ export type EntryKey = Extract<BridgedKey, { kind: 'entry' }>;
 /** The key of an entry. Its last part is a number of 20 digits, as in the in-order keys of etcd v2. */
 const ENTRY = /^(.+)\/(\d{20})$/;
 
-/** Greatest number of an entry. A greater number is part of a lock's name. */
+/** Greatest number of an entry. A greater number, or 0, is part of a lock's name. */
 const LAST_REVISION = 2n ** 63n - 1n;
 
 /** Returns the name that etcd v2 would give an entry with this create revision. */
@@ -32,7 +32,7 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
   if (!isBelow(key, lockPrefix)) throw refused(`${key} is not below ${lockPrefix}`);
   const [, path = '', digits = ''] = ENTRY.exec(key) ?? [];
   const rank = BigInt(digits);
-  const isEntry = isBelow(path, lockPrefix) && rank <= LAST_REVISION;
+  const isEntry = isBelow(path, lockPrefix) && rank > 0n && rank <= LAST_REVISION;
   return isEntry ? { kind: 'entry', path, rank } : { kind: 'queue', path: key };
 }
 

@@ -234,6 +234,38 @@ test.each(['carried out', 'not carried out'])(
   },
 );
 
+test.each(['a listing', 'a read of the entry'])(
+  'an entry without TTL whose append was not finished gets none by %s: its client may find it, and hold the lock',
+  async (read) => {
+    const [name, proxy] = [freshName(), await useProxy()];
+    const dir = `/_locks/${name}`;
+    const failing = useKeys(await useBridge({ endpoints: proxy.url }));
+    proxy.intercept(({ path, body }) =>
+      path.endsWith('/kv/txn') && body.includes('"MOD"') ? { refuse: true } : undefined,
+    );
+    await rejection(failing.createInOrder(dir, VALUE));
+    const leaseOf = async () =>
+      ((await gateway('/kv/range', { key: base64(`${dir}/${VALUE}`) })).kvs ?? []).map(({ lease }) => lease);
+    expect(await leaseOf()).toEqual([expect.any(String)]);
+    const keys = useKeys(await useBridge());
+    const [entry] = await entriesBelow(`${dir}/`);
+    const key = `${dir}/${String(entry?.rank).padStart(20, '0')}`;
+    await (read === 'a listing' ? keys.get(dir, { recursive: true }) : keys.get(key));
+    expect(await leaseOf()).toEqual([undefined]);
+    await keys.delete(key);
+  },
+);
+
+test('the number 0 names no entry', async () => {
+  const { dir, keys, entries } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+  const none = `${dir}/00000000000000000000`;
+  await rejection(keys.delete(none));
+  expect(await rejection(keys.set(none, VALUE, { ttl: 30 }))).toBeInstanceOf(EtcdRootReadOnly);
+  expect(await entries()).toHaveLength(1);
+  await keys.delete(node.key);
+});
+
 test('conditions are compared with the entry', async () => {
   const { dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });

@@ -17,9 +17,14 @@ import { type EntryKey, nameOf } from '../target.ts';
  * other leases may have several entries. This package's own clients never choose such an id.
  */
 const OWN_LEASES = 0x2b715cn;
-const freshLease = (): string => String((OWN_LEASES << 40n) | BigInt(`0x${randomBytes(5).toString('hex')}`));
+/** The same of a lease with which an entry is created that is to have none. */
+const FIRST_LEASES = 0x2b715dn;
+
+const freshLease = (kind: bigint): string => String((kind << 40n) | BigInt(`0x${randomBytes(5).toString('hex')}`));
+const isOf = (kind: bigint, lease: string): boolean => BigInt(lease) >> 40n === kind;
 const isOwnLease = (lease: string | undefined): lease is string =>
-  lease !== undefined && BigInt(lease) >> 40n === OWN_LEASES;
+  lease !== undefined && (isOf(OWN_LEASES, lease) || isOf(FIRST_LEASES, lease));
+const isFirstLease = (lease: string | undefined): boolean => lease !== undefined && isOf(FIRST_LEASES, lease);
 
 /** TTL in seconds with which an entry that never expires is created. The entry is then detached from its lease. */
 const FIRST_TTL = 60;
@@ -41,6 +46,17 @@ export class BridgedEntries {
   async read({ path, rank }: EntryKey, options: CallOptions): Promise<Made & { readonly own: V3Entry | undefined }> {
     const { entries, ...made } = await this.#client.requests.createdAt(path, rank, options);
     return { ...made, own: entries.find(({ key }) => isDirectly(path, key)) };
+  }
+
+  /**
+   * Detaches entries from their first leases, because the append that has created them was not finished. Call this before a client
+   * reads them: it may find its own entry, and hold the lock with an entry that would expire. Resolves to whether there were
+   * any, so that they must be read again.
+   */
+  async finish(entries: readonly V3Entry[]): Promise<boolean> {
+    const unfinished = entries.filter(({ lease }) => isFirstLease(lease));
+    await Promise.all(unfinished.map((entry) => this.#move(entry, undefined)));
+    return unfinished.length > 0;
   }
 
   /** @throws {EtcdKeyNotFound} if the entry is gone */
@@ -74,7 +90,7 @@ export class BridgedEntries {
   ): Promise<V3Entry> {
     for (;;) {
       // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
-      const lease = await this.#grant(ttl ?? FIRST_TTL);
+      const lease = await this.#grantFirst(ttl);
       // This process may have been suspended: let the event loop notice that the client has hung up.
       await new Promise(setImmediate);
       if (signal?.aborted) {
@@ -100,7 +116,7 @@ export class BridgedEntries {
    * @param ttl null: creates it with {@link FIRST_TTL}; call {@link renew} within that time to make it permanent
    */
   async create(key: string, value: string, ttl: number | null): Promise<void> {
-    const lease = await this.#grant(ttl ?? FIRST_TTL);
+    const lease = await this.#grantFirst(ttl);
     const own = await this.#create(key, value, lease);
     if (own.lease !== lease) this.#end(lease);
   }
@@ -147,8 +163,13 @@ export class BridgedEntries {
     return moved === undefined ? undefined : { ...own, lease, modified: moved };
   }
 
-  async #grant(ttl: number): Promise<string> {
-    const lease = freshLease();
+  /** @param ttl null: the entry is to have no lease */
+  #grantFirst(ttl: number | null): Promise<string> {
+    return ttl === null ? this.#grant(FIRST_TTL, FIRST_LEASES) : this.#grant(ttl);
+  }
+
+  async #grant(ttl: number, kind = OWN_LEASES): Promise<string> {
+    const lease = freshLease(kind);
     await this.#client.requests.grant(lease, ttl, {});
     this.#leases.granted += 1;
     return lease;
