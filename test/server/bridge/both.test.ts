@@ -1,4 +1,5 @@
 // A bridge to both stores: its clients hold a lock on etcd v2 and on v3.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { EtcdCompareFailed, EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
@@ -133,18 +134,33 @@ test('a twin that another bridge creates while its entry is being renewed outliv
   await keys.delete(node.key);
 });
 
-test('a client that waits for an entry gets an event when the entry is written again', async () => {
+test.each(['with', 'without'] as const)(
+  'a wait for an entry %s an index ends when the entry is written again',
+  async (kind) => {
+    const { dir, keys } = await setUp();
+    const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+    const started = gate();
+    const written = keys.watch(node.key, {
+      after: kind === 'with' ? node.modifiedIndex : undefined,
+      started: started.open,
+      timeout: Number.POSITIVE_INFINITY,
+    });
+    await started.opened;
+    await keys.set(node.key, VALUE, { ttl: 60, prevIndex: node.modifiedIndex });
+    expect(await written).toMatchObject({ action: 'set', node: { key: node.key, value: VALUE } });
+    await keys.delete(node.key);
+  },
+);
+
+test('a renewal ends although etcd v3 answers slowly', async () => {
   const { dir, keys } = await setUp();
-  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
-  const started = gate();
-  const written = keys.watch(node.key, {
-    after: node.modifiedIndex,
-    started: started.open,
-    timeout: Number.POSITIVE_INFINITY,
-  });
-  await started.opened;
-  await keys.set(node.key, VALUE, { ttl: 60, prevIndex: node.modifiedIndex });
-  expect(await written).toMatchObject({ action: 'set', node: { key: node.key, value: VALUE } });
+  const proxy = await useProxy();
+  const slow = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 10 });
+  await keys.get(dir, { recursive: true });
+  proxy.intercept(({ path }) => (path.startsWith('/v3/') ? { answerAfter: sleep(400) } : undefined));
+  await slow.set(node.key, VALUE, { ttl: 60 });
+  expect((await entriesBelow(`${dir}/`))[0]?.ttl).toBeGreaterThan(50);
   await keys.delete(node.key);
 });
 

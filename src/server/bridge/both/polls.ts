@@ -21,14 +21,16 @@ export class BothPolls {
     this.#queues = queues;
   }
 
-  /** Waits until the entry is gone, or has been written after the index `options.after`. */
+  /** Waits until the entry is gone, or has been written after the index `options.after`, by default after the first read. */
   entry({ path, rank }: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
-    const { after, signal } = options;
+    const { signal } = options;
+    let { after } = options;
     const key = `${path}/${nameOf(rank)}`;
     const look = async () => {
       try {
         const { node, index } = await this.#v2.get(key, { quorum: true, signal });
-        const isNew = after !== undefined && node.modifiedIndex > after;
+        after ??= index;
+        const isNew = node.modifiedIndex > after;
         return { index, event: isNew ? this.#event('set', clientNode(node)) : undefined };
       } catch (error) {
         if (!(error instanceof EtcdKeyNotFound)) throw error;

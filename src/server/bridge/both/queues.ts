@@ -91,7 +91,10 @@ export class BothQueues {
   async prolong(head: Pick<V2Entry, 'key' | 'ttl'>, atLeast: number): Promise<V3Entry | undefined> {
     for (;;) {
       const { own } = await this.#v3.requests.get(head.key, {});
-      if (!own || !(await this.#outlive(head, own, atLeast))) return own;
+      if (!own || (await this.#outlives(head, own, atLeast))) return own;
+      // Do not read the TTL again: on a slow network, it would be too low each time.
+      const renewed = await this.#renew(head, own);
+      if (renewed) return renewed;
     }
   }
 
@@ -104,9 +107,9 @@ export class BothQueues {
       const ttl = ttlOf(present);
       const { own } = await this.#v3.requests.get(key, {});
       if (!own) return;
-      if (own.lease !== undefined || ttl === undefined) {
-        if (!(await this.#outlive({ ttl }, own, 0))) return;
-      } else await this.#entries.renew(own, ttl + LONGER, true);
+      const lacksTtl = own.lease === undefined && ttl !== undefined;
+      if (!lacksTtl && (await this.#outlives({ ttl }, own, 0))) return;
+      await this.#renew({ ttl }, own);
     }
   }
 
@@ -140,7 +143,7 @@ export class BothQueues {
         const twin = onV3.get(head.key);
         if (!twin) return false;
         const lacksTtl = twin.lease === undefined && head.ttl !== undefined;
-        return lacksTtl ? this.limit(head.key).then(() => true) : this.#outlive(head, twin, 0);
+        return lacksTtl ? this.limit(head.key).then(() => true) : this.#prolonged(head, twin);
       }),
     );
     const creations = async (): Promise<void> => {
@@ -173,13 +176,24 @@ export class BothQueues {
     }
   }
 
-  /** Renews a twin unless it outlives its entry by `atLeast` seconds. Resolves to whether it was renewed. Never shortens a TTL. */
-  async #outlive({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry, atLeast: number): Promise<boolean> {
-    if (twin.lease === undefined) return false;
-    const [{ ttl: left = 0 } = twin] = await this.#v3.requests.withTtls([twin], {});
-    if (ttl !== undefined && left >= ttl + atLeast) return false;
-    await this.#entries.renew(twin, ttl === undefined ? null : ttl + LONGER, true);
+  /** Renews a twin unless it outlives its entry. Resolves to whether it was renewed. */
+  async #prolonged(head: V2Entry, twin: V3Entry): Promise<boolean> {
+    if (await this.#outlives(head, twin, 0)) return false;
+    await this.#renew(head, twin);
     return true;
+  }
+
+  /** Whether a twin outlives its entry by `atLeast` seconds. */
+  async #outlives({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry, atLeast: number): Promise<boolean> {
+    if (twin.lease === undefined) return true;
+    if (ttl === undefined) return false;
+    const [{ ttl: left = 0 } = twin] = await this.#v3.requests.withTtls([twin], {});
+    return left >= ttl + atLeast;
+  }
+
+  /** Renews a twin so that it outlives its entry. Resolves to undefined if the twin is gone or has changed. */
+  #renew({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry): Promise<V3Entry | undefined> {
+    return this.#entries.renew(twin, ttl === undefined ? null : ttl + LONGER, true);
   }
 }
 
