@@ -236,7 +236,8 @@ export class LockManager {
    * `identity`; `Lock.acquire` rejects.
    * @example
    * const removed = await locks.release('nightly-report', { force: true });
-   * @throws {EtcdLockHeld} if a selected entry holds the lock and `force` is not set; then nothing is removed
+   * @throws {EtcdLockHeld} if a selected entry holds the lock when the queue is read and `force` is not set; then nothing is
+   * removed. An entry that begins to hold right after that is removed
    * @throws {TypeError | RangeError} for an invalid argument, or if none of `key`, `uuid` and `force` is set, before anything is sent
    */
   async release(name: string, options: ReleaseOptions): Promise<LockInfo[]> {

@@ -24,7 +24,7 @@ const RELEASE_OPTIONS = { key: true, uuid: true, force: true } satisfies OptionN
 
 /**
  * Removes the selected entries of a lock.
- * @throws {EtcdLockHeld} if one of them holds the lock and `force` is not set; then none is removed
+ * @throws {EtcdLockHeld} if one of them holds the lock when the queue is read and `force` is not set; then none is removed
  * @throws {TypeError | RangeError} for an invalid name or option, before anything is sent
  */
 export async function releaseLock(store: LockStore, name: string, options: ReleaseOptions): Promise<LockInfo[]> {
