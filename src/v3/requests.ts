@@ -323,16 +323,6 @@ export class LockRequests {
   }
 
   /**
-   * Waits until the key is written or deleted. Also resolves if etcd no longer has all events since `from`.
-   * @throws {EtcdConnectionFailed} when the member ends the watch
-   */
-  written(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
-    const until = ({ isCompacted, events }: WatchMessage): boolean => isCompacted || events.length > 0;
-    const request = { key: rawKey, start_revision: String(from) };
-    return this.watch([{ create_request: request }], { ...options, until });
-  }
-
-  /**
    * Waits until `count` of the keys `keys`, all below the path of a queue, are deleted. Also resolves if etcd no longer has all events
    * since `from`.
    * @throws {EtcdConnectionFailed} when the member ends the watch

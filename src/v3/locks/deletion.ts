@@ -23,20 +23,10 @@ const SILENT = new Error('no event in time');
 export type WaitEnd = 'change' | 'silence' | 'failure';
 
 /**
- * Waits until an entry is written again or gone, or may be so.
- * @throws the reason of the signal
- */
-export const untilWritten = (
-  client: V3Client,
-  { key, rawKey }: Pick<V3Entry, 'key' | 'rawKey'>,
-  options: WaitOptions,
-): Promise<WaitEnd> => endOf(key, options, (watch) => client.requests.written(key, { rawKey, ...watch }));
-
-/**
  * Waits until an entry is gone or may be gone.
  * @throws the reason of the signal
  */
-const untilDeleted = (
+export const untilDeleted = (
   client: V3Client,
   { key, rawKey }: Pick<V3Entry, 'key' | 'rawKey'>,
   options: WaitOptions,

@@ -294,25 +294,6 @@ test('a wait ends by the removal of the entry, also if that was before', async (
   expect(await keys.watch(node.key, { after: node.modifiedIndex })).toMatchObject({ action: 'delete' });
 });
 
-test.each(['with', 'without'] as const)(
-  'a wait for an entry %s an index ends when the entry is written again',
-  async (kind) => {
-    const { dir, keys } = await setUp();
-    const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
-    const started = gate();
-    const written = keys.watch(node.key, {
-      after: kind === 'with' ? node.modifiedIndex : undefined,
-      started: started.open,
-      timeout: Number.POSITIVE_INFINITY,
-    });
-    await started.opened;
-    // As the client of a semaphore does that begins to hold it.
-    await keys.set(node.key, VALUE, { ttl: 30, prevIndex: node.modifiedIndex });
-    expect(await written).toMatchObject({ action: 'set', node: { key: node.key, value: VALUE } });
-    await keys.delete(node.key);
-  },
-);
-
 test('a wait for a directory reports what happens in it, from the index on', async () => {
   const { dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });

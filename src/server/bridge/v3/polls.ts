@@ -3,7 +3,7 @@ import { Deadline, now } from '../../../time.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
 import type { V3Client } from '../../../v3/client.ts';
-import { untilWritten } from '../../../v3/locks/deletion.ts';
+import { untilDeleted } from '../../../v3/locks/deletion.ts';
 import type { StoreEvent } from '../../../v3/requests.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 import { untilEvent } from '../until-event.ts';
@@ -25,25 +25,23 @@ export class BridgedPolls {
   }
 
   /**
-   * Waits until the entry is gone, or has been written after the index `options.after`, by default after the first read. A removed
-   * entry is never re-created.
+   * Waits until the entry is gone. Notices a write after the index `options.after` only at its next read. A removed entry is never
+   * re-created.
    */
   entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
-    const { signal } = options;
-    let after = options.after === undefined ? undefined : BigInt(options.after);
+    const { after, signal } = options;
     const look = async () => {
       const { own, revision } = await this.#entries.read(at, { signal });
       const gone = { key: `${at.path}/${nameOf(at.rank)}`, createdIndex: Number(at.rank) };
       let event: KeyEvent | undefined;
       if (!own) event = this.#event('delete', removedNode(gone, revision));
-      else if (after !== undefined && own.modified > after) event = this.#event('set', nodeOf(at.path, own));
-      after ??= revision;
+      else if (after !== undefined && own.modified > BigInt(after)) event = this.#event('set', nodeOf(at.path, own));
       return { index: Number(revision), event, own, revision };
     };
     return untilEvent(
       look,
       async ({ own, revision }) =>
-        own ? untilWritten(this.#client, own, { since: revision, ttl: null, signal }) : 'change',
+        own ? untilDeleted(this.#client, own, { since: revision, ttl: null, signal }) : 'change',
       options,
     );
   }
