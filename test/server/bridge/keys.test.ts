@@ -234,27 +234,40 @@ test.each(['carried out', 'not carried out'])(
   },
 );
 
+/** An entry without TTL whose append a bridge did not finish, as another bridge shows it. */
+async function setUpUnfinished() {
+  const [name, proxy] = [freshName(), await useProxy()];
+  const dir = `/_locks/${name}`;
+  const failing = useKeys(await useBridge({ endpoints: proxy.url }));
+  proxy.intercept(({ path, body }) =>
+    path.endsWith('/kv/txn') && body.includes('"MOD"') ? { refuse: true } : undefined,
+  );
+  await rejection(failing.createInOrder(dir, VALUE));
+  const [entry] = await entriesBelow(`${dir}/`);
+  const leases = async () =>
+    ((await gateway('/kv/range', { key: base64(`${dir}/${VALUE}`) })).kvs ?? []).map(({ lease }) => lease);
+  expect(await leases()).toEqual([expect.any(String)]);
+  return { dir, key: `${dir}/${String(entry?.rank).padStart(20, '0')}`, keys: useKeys(await useBridge()), leases };
+}
+
 test.each(['a listing', 'a read of the entry'])(
   'an entry without TTL whose append was not finished gets none by %s: its client may find it, and hold the lock',
   async (read) => {
-    const [name, proxy] = [freshName(), await useProxy()];
-    const dir = `/_locks/${name}`;
-    const failing = useKeys(await useBridge({ endpoints: proxy.url }));
-    proxy.intercept(({ path, body }) =>
-      path.endsWith('/kv/txn') && body.includes('"MOD"') ? { refuse: true } : undefined,
-    );
-    await rejection(failing.createInOrder(dir, VALUE));
-    const leaseOf = async () =>
-      ((await gateway('/kv/range', { key: base64(`${dir}/${VALUE}`) })).kvs ?? []).map(({ lease }) => lease);
-    expect(await leaseOf()).toEqual([expect.any(String)]);
-    const keys = useKeys(await useBridge());
-    const [entry] = await entriesBelow(`${dir}/`);
-    const key = `${dir}/${String(entry?.rank).padStart(20, '0')}`;
+    const { dir, key, keys, leases } = await setUpUnfinished();
     await (read === 'a listing' ? keys.get(dir, { recursive: true }) : keys.get(key));
-    expect(await leaseOf()).toEqual([undefined]);
+    expect(await leases()).toEqual([undefined]);
     await keys.delete(key);
   },
 );
+
+test('an entry whose append was not finished keeps the TTL that its client gives it', async () => {
+  const { dir, key, keys, leases } = await setUpUnfinished();
+  // That of its first lease.
+  await keys.set(key, VALUE, { ttl: 60 });
+  await keys.get(dir, { recursive: true });
+  expect(await leases()).toEqual([expect.any(String)]);
+  await keys.delete(key);
+});
 
 test('the number 0 names no entry', async () => {
   const { dir, keys, entries } = await setUp();

@@ -133,7 +133,8 @@ export class BridgedEntries {
    */
   async renew(own: V3Entry, ttl: number | null, writes: boolean): Promise<V3Entry | undefined> {
     const { requests } = this.#client;
-    if (isOwnLease(own.lease) && ttl !== null && (await requests.grantedTo(own.lease, {})) === ttl) {
+    const mayStay = isOwnLease(own.lease) && !isFirstLease(own.lease) && ttl !== null;
+    if (mayStay && (await requests.grantedTo(own.lease, {})) === ttl) {
       try {
         const { entries } = await requests.renew(own.lease, [own.key], {});
         const present = entries.get(own.key);
