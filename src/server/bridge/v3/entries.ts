@@ -3,7 +3,7 @@ import type { Source } from '../../../cancellation.ts';
 import { EtcdException } from '../../../errors.ts';
 import { Deadline } from '../../../time.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
-import type { Made, V3Entry } from '../../../v3/answers.ts';
+import type { Listing, Made, V3Entry } from '../../../v3/answers.ts';
 import type { CallOptions, V3Client } from '../../../v3/client.ts';
 import { NotFound } from '../../../v3/errors.ts';
 import { endLease } from '../../../v3/locks/lease-end.ts';
@@ -49,21 +49,33 @@ export class BridgedEntries {
   }
 
   /**
-   * Detaches entries from their first leases, because the append that has created them was not finished. Call this before a client
-   * reads them: it may find its own entry, and hold the lock with an entry that would expire. Resolves to whether there were
-   * any, so that they must be read again.
+   * Reads an entry for a client.
+   * @throws {EtcdKeyNotFound} if the entry is gone
    */
-  async finish(entries: readonly V3Entry[]): Promise<boolean> {
+  async find(at: EntryKey): Promise<Made & { readonly own: V3Entry }> {
+    for (;;) {
+      const { own, ...made } = await this.read(at, {});
+      if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(made.revision));
+      if (!(await this.#finish([own]))) return { ...made, own };
+    }
+  }
+
+  /** Reads the entries below a path for a client. Linearizable. */
+  async list(path: string, options: CallOptions): Promise<Listing> {
+    for (;;) {
+      const listing = await this.#client.requests.read(path, options);
+      if (!(await this.#finish(listing.entries))) return listing;
+    }
+  }
+
+  /**
+   * Detaches entries from their first leases, because the append that has created them was not finished: a client may find its own
+   * entry, and hold the lock with an entry that would expire. Resolves to whether there were any, so that they must be read again.
+   */
+  async #finish(entries: readonly V3Entry[]): Promise<boolean> {
     const unfinished = entries.filter(({ lease }) => isFirstLease(lease));
     await Promise.all(unfinished.map((entry) => this.#move(entry, undefined)));
     return unfinished.length > 0;
-  }
-
-  /** @throws {EtcdKeyNotFound} if the entry is gone */
-  async find(at: EntryKey): Promise<Made & { readonly own: V3Entry }> {
-    const { own, ...made } = await this.read(at, {});
-    if (own) return { ...made, own };
-    throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(made.revision));
   }
 
   /**

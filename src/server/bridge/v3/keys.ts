@@ -51,12 +51,9 @@ export class BridgedKeys implements ServedKeys {
     const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry') return this.#list(at, recursive, { signal });
-      for (;;) {
-        const { own, revision } = await this.#entries.find(at);
-        if (await this.#entries.finish([own])) continue;
-        const [withTtl = own] = await this.#client.requests.withTtls([own], { signal });
-        return { ...this.#answer(), node: nodeOf(at.path, withTtl), index: Number(revision) };
-      }
+      const { own, revision } = await this.#entries.find(at);
+      const [withTtl = own] = await this.#client.requests.withTtls([own], { signal });
+      return { ...this.#answer(), node: nodeOf(at.path, withTtl), index: Number(revision) };
     };
     return translated(() => retried(call, signal));
   }
@@ -144,12 +141,9 @@ export class BridgedKeys implements ServedKeys {
   }
 
   async #list({ path }: BridgedKey, recursive: boolean, { signal }: GetOptions): Promise<Snapshot> {
-    for (;;) {
-      const { entries, revision } = await this.#client.requests.read(path, { signal });
-      if (await this.#entries.finish(entries)) continue;
-      const index = Number(revision);
-      return { ...this.#answer(), node: directoryOf(path, entries, recursive, index), index };
-    }
+    const { entries, revision } = await this.#entries.list(path, { signal });
+    const index = Number(revision);
+    return { ...this.#answer(), node: directoryOf(path, entries, recursive, index), index };
   }
 
   async #whyNotDeleted({ path }: BridgedKey, key: string, { dir, recursive }: Exact<DeleteOptions>): Promise<Error> {
