@@ -50,8 +50,8 @@ export interface Held {
   /**
    * Throws if this process knows that the lock was lost or released. Call it right before work that must not happen without the
    * lock. Also notices an expiry that no timer has reported yet, such as after the process was suspended; after a suspension of the
-   * whole machine, only a renewal notices it, because the monotonic clock stood still. Makes no request, so it
-   * does not notice that the entry was just removed.
+   * whole machine, only a renewal notices it, because the monotonic clock stood still. Makes no request, so it does not notice that
+   * the entry was just removed.
    * @throws {EtcdLockLost} when the lock was lost
    * @throws {EtcdLockReleased} when it was released
    */

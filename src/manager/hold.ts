@@ -87,9 +87,9 @@ export class Hold implements Enclosing {
     return this.#nested.size > 0;
   }
 
-  /** Waits for the reentrant requests that run under this hold. */
+  /** Waits for the reentrant requests that run under this hold now. If others join meanwhile, {@link isJoined} stays true. */
   async whileJoined(): Promise<void> {
-    while (this.isJoined) await Promise.all(this.#nested);
+    await Promise.all(this.#nested);
   }
 
   /** Starts the times `holdAtLeast` and `maxHold`. Call this once all locks of the request are held. */
@@ -181,7 +181,6 @@ export class Hold implements Enclosing {
   };
 
   async #end(deadline: Deadline | undefined): Promise<Ending> {
-    // A request may join between the last check of `whileJoined` and this line.
     while (this.isJoined) await this.whileJoined();
     const lost = this.#lost;
     this.frame.hold = undefined;
