@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, 
 import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
-import { gate } from '../support/gate.ts';
+import { type Gate, gate } from '../support/gate.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, rejection, useProxy } from '../support/locks.ts';
 import { first } from '../support/lost-requests.ts';
-import type { ProxiedRequest } from '../support/proxy.ts';
+import type { EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
 const isAppend = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
@@ -39,6 +39,20 @@ async function leasesOf(requests: readonly ProxiedRequest[]): Promise<string[]> 
   return created.filter((id) => present.has(id));
 }
 
+const untilEmpty = (name: string) =>
+  until(
+    () => entriesBelow(`/_locks/${name}/`),
+    ({ length }) => length === 0,
+  );
+
+/** Lets etcd carry out the append that is held up, and waits until its key is removed. */
+async function expectLateRemoved(proxy: EtcdProxy, name: string, heldUp: Gate): Promise<void> {
+  const late = proxy.next(isAppend, 'answered');
+  heldUp.open();
+  await late;
+  await untilEmpty(name);
+}
+
 describe('a lost answer to', () => {
   test.each([
     ['an append', isAppend],
@@ -50,10 +64,7 @@ describe('a lost answer to', () => {
       const held = await locks.acquire(name);
       expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
       expect(await held.release()).toBe(true);
-      await until(
-        () => entriesBelow(`/_locks/${name}/`),
-        ({ length }) => length === 0,
-      );
+      await untilEmpty(name);
       expect(lost()).toBe(1);
       await client.close();
       expect(await leasesOf(proxy.requests)).toEqual([]);
@@ -100,10 +111,7 @@ test('an append that etcd carries out late does not bring the key back for good'
   expect(await held.release()).toBe(true);
   stuck.open();
   await client.close();
-  await until(
-    () => entriesBelow(`/_locks/${name}/`),
-    ({ length }) => length === 0,
-  );
+  await untilEmpty(name);
   expect(await leasesOf(proxy.requests)).toEqual([]);
 });
 
@@ -118,13 +126,7 @@ test('a late append of a Lock without a TTL is removed, also after release has f
   await rejection(lock.acquire({ lockTtl: null, timeout: 1 }));
   await rejection(lock.release());
   allow();
-  const late = proxy.next(isAppend, 'answered');
-  stuck.open();
-  await late;
-  await until(
-    () => entriesBelow(`/_locks/${name}/`),
-    ({ length }) => length === 0,
-  );
+  await expectLateRemoved(proxy, name, stuck);
 });
 
 test('a release that does not reach etcd does not end the removal of a late append', async () => {
@@ -139,13 +141,7 @@ test('a release that does not reach etcd does not end the removal of a late appe
   await rejection(lock.acquire({ lockTtl: 600, timeout: 1 }));
   await rejection(lock.release());
   for (const each of allow) each();
-  const late = proxy.next(isAppend, 'answered');
-  stuck.open();
-  await late;
-  await until(
-    () => entriesBelow(`/_locks/${name}/`),
-    ({ length }) => length === 0,
-  );
+  await expectLateRemoved(proxy, name, stuck);
 });
 
 test('a late append of a hold with holdAtLeast is removed after the entry has expired', async () => {
@@ -159,16 +155,8 @@ test('a late append of a hold with holdAtLeast is removed after the entry has ex
   const held = await locks.acquire(name, { holdAtLeast: 2 });
   await held.release();
   expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
-  const untilEmpty = () =>
-    until(
-      () => entriesBelow(`/_locks/${name}/`),
-      ({ length }) => length === 0,
-    );
-  await untilEmpty();
-  const late = proxy.next(isAppend, 'answered');
-  stuck.open();
-  await late;
-  await untilEmpty();
+  await untilEmpty(name);
+  await expectLateRemoved(proxy, name, stuck);
   await other.release();
 });
 

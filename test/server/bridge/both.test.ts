@@ -36,6 +36,12 @@ async function setUp() {
   };
 }
 
+/** The same, with another bridge, `slow`, that reaches etcd through a proxy. */
+async function setUpSlow() {
+  const proxy = await useProxy();
+  return { ...(await setUp()), proxy, slow: useKeys(await useBridge({ api: 'both', endpoints: proxy.url })) };
+}
+
 test('python-etcd holds a lock in both stores, and leaves none of its entries', async () => {
   const { name, url } = await setUp();
   const lock = await (await usePython(url)).lock(name);
@@ -114,11 +120,7 @@ test('a renewal prolongs both entries, and one of an entry that has expired fail
 });
 
 test('a twin that another bridge creates while its entry is being renewed outlives the renewed entry', async () => {
-  const name = freshName();
-  const dir = `/_locks/${name}`;
-  const proxy = await useProxy();
-  const slow = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
-  const keys = useKeys(await useBridge({ api: 'both' }));
+  const { dir, keys, proxy, slow } = await setUpSlow();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 10 });
   const renewal = gate();
   const isRenewal = ({ method }: ProxiedRequest) => method === 'PUT';
@@ -153,9 +155,7 @@ test.each(['with', 'without'] as const)(
 );
 
 test('a renewal ends although etcd v3 answers slowly', async () => {
-  const { dir, keys } = await setUp();
-  const proxy = await useProxy();
-  const slow = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
+  const { dir, keys, proxy, slow } = await setUpSlow();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 10 });
   await keys.get(dir, { recursive: true });
   proxy.intercept(({ path }) => (path.startsWith('/v3/') ? { answerAfter: sleep(400) } : undefined));
@@ -457,11 +457,7 @@ test('a read gives a twin without a TTL that of its entry', async () => {
 });
 
 test('a bridge that is slow, then crashes, leaves the twin with the TTL that another bridge has given it', async () => {
-  const name = freshName();
-  const dir = `/_locks/${name}`;
-  const proxy = await useProxy();
-  const slow = useKeys(await useBridge({ api: 'both', endpoints: proxy.url }));
-  const keys = useKeys(await useBridge({ api: 'both' }));
+  const { name, dir, keys, proxy, slow } = await setUpSlow();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
   await keys.get(dir, { recursive: true });
   await until(
