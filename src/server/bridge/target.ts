@@ -39,5 +39,17 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
 /** etcd's only error number for a write that is never permitted. */
 export const REFUSED = 107;
 
+/**
+ * Maximum bytes of a value. On etcd v3, the value may also be a part of the key, and an answer of the gateway has at most 2 MiB, so a
+ * queue with larger entries might be unreadable.
+ */
+const LONGEST_VALUE = 16_384;
+
 /** Returns the error for a request that no lock needs. */
 export const refused = (why: string): Error => etcdError(REFUSED, `${why}: a bridge serves only locks`, 0);
+
+/** @throws {EtcdException} if a value is too long for an entry */
+export function checkLength(value: string): void {
+  const length = Buffer.byteLength(value);
+  if (length > LONGEST_VALUE) throw refused(`a value of ${length} bytes, more than the maximum of ${LONGEST_VALUE}`);
+}

@@ -33,7 +33,6 @@ async function setUp() {
         async () => [watches(), await metric('open_polls')],
         ([atEtcd, here]) => atEtcd === 0 && here === 0,
       );
-      // An entry whose append was refused in part is removed in the background.
       await until(
         async () => (await raw('GET', dir, undefined, url)).body.node.nodes ?? [],
         ({ length }) => length === 0,
@@ -117,12 +116,17 @@ test('a form of more than 1 MiB is refused, and creates no entry', async () => {
   await expectUnharmed();
 });
 
-test('a value that is too large for etcd is refused, and leaves no entry', async () => {
-  const { dir, open, expectUnharmed } = await setUp();
-  const client = await open();
-  client.send(request('POST', `/v2/keys${dir}`, { form: `value=${'x'.repeat(2 ** 20 - 100)}` }));
-  const [answer] = await client.wholeAnswers(1);
-  expect(answer?.status).toBeGreaterThanOrEqual(400);
-  client.hangUp();
+test('a value of more than 16 KiB is refused, and creates no entry', async () => {
+  const { dir, url, expectUnharmed } = await setUp();
+  const append = (length: number) => raw('POST', dir, { value: 'x'.repeat(length), ttl: '60' }, url);
+  expect(await append(2 ** 14 + 1)).toMatchObject({
+    status: 400,
+    body: {
+      errorCode: 107,
+      cause: 'a value of 16385 bytes, more than the maximum of 16384: a bridge serves only locks',
+    },
+  });
   await expectUnharmed();
+  const { body } = await append(2 ** 14);
+  expect((await raw('DELETE', body.node.key, undefined, url)).status).toBe(200);
 });

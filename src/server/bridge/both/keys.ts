@@ -23,7 +23,7 @@ import { translated } from '../errors.ts';
 import { eventOf, firstOf, translatedEvents } from '../events.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { retried } from '../retry.ts';
-import { type EntryKey, nameOf, refused } from '../target.ts';
+import { checkLength, type EntryKey, nameOf, refused } from '../target.ts';
 import { BridgedEntries } from '../v3/entries.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
 import { type BothKey, bothKey, clientNode, turnIn, withTurn } from './nodes.ts';
@@ -73,6 +73,7 @@ export class BothKeys implements ServedKeys {
     return translated(async () => {
       const at = this.#at(key);
       if (at.kind !== 'queue' || dir || hasBytes(value)) throw refused(`${key} cannot be created`);
+      checkLength(value);
       const seconds = secondsOf(ttl);
       const { node, ...change } = await this.#append(at.path, value, seconds, signal);
       return { ...change, action: 'create', node: clientNode(node), listing: Promise.resolve(undefined) };

@@ -21,7 +21,7 @@ import { translated } from '../errors.ts';
 import { eventOf, firstOf, translatedEvents } from '../events.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { retried } from '../retry.ts';
-import { type BridgedKey, bridged, refused } from '../target.ts';
+import { type BridgedKey, bridged, checkLength, refused } from '../target.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
 import { BridgedEntries } from './entries.ts';
 import { BridgedPolls } from './polls.ts';
@@ -62,6 +62,7 @@ export class BridgedKeys implements ServedKeys {
     return translated(async () => {
       const at = this.#at(key);
       if (at.kind !== 'queue' || dir || hasBytes(value)) throw refused(`${key} cannot be created`);
+      checkLength(value);
       const seconds = secondsOf(ttl);
       // Each value has at most one entry: after a lost answer, python-etcd repeats the append at the next member.
       const own = await this.#entries.append(
