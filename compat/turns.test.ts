@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { EtcdLockExpired, Lock } from '../src/index.ts';
 import { freshName, queueOn, rejection, untilQueued, useClient, useProxy } from '../test/support/locks.ts';
+import type { EtcdProxy } from '../test/support/proxy.ts';
 import { until } from '../test/support/until.ts';
 import { type Python, startPython } from './python.ts';
 import { BOTH_WAYS, lockOn, type Side } from './sides.ts';
@@ -20,6 +21,22 @@ afterAll(() => python.stop());
 async function pair(one: Side, other: Side) {
   const name = freshName();
   return { name, holder: await lockOn(one, python, name), waiter: await lockOn(other, python, name) };
+}
+
+/**
+ * Waits until a poll through the proxy has begun to wait. At a bridge to etcd v3, a renewal between a read of the queue and the poll
+ * after it ends that poll at once: before a later request is answered.
+ */
+async function untilPolling(proxy: EtcdProxy, name: string): Promise<void> {
+  const begun = () => [...proxy.open].find(({ query, status }) => query.get('wait') === 'true' && status !== undefined);
+  await until(
+    async () => {
+      const poll = begun();
+      await queueOn(name);
+      return poll !== undefined && proxy.open.has(poll);
+    },
+    (isWaiting) => isWaiting,
+  );
 }
 
 describe.each(BOTH_WAYS)('with a %s holder and a %s waiter', (one, other) => {
@@ -125,9 +142,8 @@ test('a Node holder with keepAlive outlives its TTL, and its renewals do not wak
     await holder.acquire({ lockTtl: 60 });
     await holder.acquire({ lockTtl: 5, keepAlive: true });
     const waiter = await behindProxy.lock(name);
-    const inPlace = proxy.next(({ query }) => query.get('wait') === 'true', 'headers');
     const waiting = waiter.acquire({ lockTtl: 60 });
-    await inPlace;
+    await untilPolling(proxy, name);
     const before = proxy.requests.length;
     const [first] = await untilQueued(name, 2);
     const expiry = Date.parse(first?.expiration ?? '');
