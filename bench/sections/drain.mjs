@@ -31,11 +31,17 @@ export async function countDrain(api, etcd, sizes) {
     for (const makeQueue of api.queues())
       for (const size of sizes)
         await among([makeQueue(proxy.url)], async ([queue]) => {
-          const { sockets, passed } = await drainOnce(api, etcd, queue, size, proxy);
+          const { filled, passed } = await drainOnce(api, etcd, queue, size, proxy);
           const { requests, kinds, bytes } = passed;
           counted[queue.id] = {
             ...counted[queue.id],
-            [size]: { perHandOver: requests / size, bytesPerHandOver: bytes / size, kinds, sockets },
+            [size]: {
+              perHandOver: requests / size,
+              bytesPerHandOver: bytes / size,
+              kinds,
+              appends: filled.kinds.append,
+              sockets: filled.open,
+            },
           };
         });
     return counted;
@@ -60,7 +66,7 @@ async function drainOnce(api, etcd, queue, size, proxy) {
     for (let i = 0; i < more; i += 1) await queue.queue();
     await waiting(begun + more);
   }
-  const { open: sockets } = (await proxy?.take()) ?? {};
+  const filled = await proxy?.take();
   const took = await queue.drain();
-  return { took, sockets, passed: await proxy?.take() };
+  return { took, filled, passed: await proxy?.take() };
 }

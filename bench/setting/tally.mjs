@@ -104,7 +104,13 @@ function parser(type, { onBody = () => {}, onEnd }) {
   };
 }
 
-const GATEWAY = { '/v3/kv/range': 'read', '/v3/lease/keepalive': 'renewal', '/v3/watch': 'poll' };
+const GATEWAY = {
+  '/v3/kv/range': 'read',
+  '/v3/kv/lease/revoke': 'revocation',
+  '/v3/lease/grant': 'grant',
+  '/v3/lease/keepalive': 'renewal',
+  '/v3/watch': 'poll',
+};
 
 function kindOf(method, url, body) {
   const { pathname, searchParams } = new URL(url, 'http://etcd');

@@ -60,7 +60,9 @@ test('requests to the gateway of etcd v3 have the kind of what they do', () => {
     confirmation: ['/kv/txn', '{"success":[{"request_txn":{"success":[{"request_range":{}}]}}]}'],
     renewal: ['/lease/keepalive', '{"ID":"7"}'],
     poll: ['/watch', '{"create_request":{}}'],
-    other: ['/lease/grant', '{"TTL":"7"}'],
+    grant: ['/lease/grant', '{"TTL":"7"}'],
+    revocation: ['/kv/lease/revoke', '{"ID":"7"}'],
+    other: ['/maintenance/status', '{}'],
   };
   for (const [path = '', body = ''] of Object.values(posts)) connection.request(post(path, body));
   expect(tally.take().kinds).toEqual(Object.fromEntries(Object.keys(posts).map((kind) => [kind, 1])));
