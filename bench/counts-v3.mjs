@@ -6,11 +6,11 @@ import { countHandOver } from './sections/hand-over.mjs';
 import { held } from './sections/held.mjs';
 import { countLongQueue } from './sections/long-queue.mjs';
 import { countCycles, countRaftWrites } from './sections/uncontended.mjs';
-import { startEtcd } from './setting/etcd.mjs';
+import { startEtcdForCounts } from './setting/etcd.mjs';
 
 // Go's client would have to be built first.
 const api = v3({ go: false });
-const [etcd, other] = await Promise.all([start(), start()]);
+const [etcd, other] = await Promise.all([startEtcdForCounts(), startEtcdForCounts()]);
 // Lasts longest: it waits for renewals.
 const holding = held(other, { ttl: 30, thirds: 2, count: 1000 });
 const counts = {
@@ -23,7 +23,3 @@ const counts = {
 };
 process.stdout.write(JSON.stringify(counts));
 await Promise.all([etcd.stop(), other.stop()]);
-
-async function start() {
-  return (await startEtcd({ inMemory: true })) ?? startEtcd();
-}

@@ -1,4 +1,4 @@
-import { beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { startNode } from '../support/script.ts';
 
 type Kinds = Readonly<Record<string, number>>;
@@ -32,7 +32,7 @@ interface Counts {
 let counts: Counts;
 
 beforeAll(async () => {
-  const { code, stdout, stderr } = await startNode(['bench/counts.mjs', inject('etcd')]).result;
+  const { code, stdout, stderr } = await startNode(['bench/counts.mjs']).result;
   if (code !== 0) throw new Error(stderr);
   counts = JSON.parse(stdout);
 }, 180_000);
