@@ -171,8 +171,10 @@ export default defineConfig({
             'test/recipe/passwords.test.ts',
             'test/recipe/refused-servers.test.ts',
             'test/v2/locks/stale-member.test.ts',
-            // This one starts both to compare them.
+            // These start both servers, or need many events that others would not survive.
             'compat/client.test.ts',
+            'compat/cleared-history.test.ts',
+            'test/v2/locks/lost-wakeup.test.ts',
             // These need what `npm run peers` builds.
             'compat/peers/**',
           ],
