@@ -125,10 +125,11 @@ export class Contest {
       expect(await this.queue()).toMatchObject([{ key: next.key }]);
       return next.give();
     }
-    const [, again] = await this.untilQueued(2);
+    await this.untilQueued(2);
     await next.give();
     const held = await waiting;
-    expect(held.key).toBe(again?.key);
+    // On a busy machine, the waiter may have lost that entry too.
+    expect(held.token).toBeGreaterThan(next.token);
     await held.give();
   }
 

@@ -8,8 +8,8 @@ import { recovered, silent } from './recovered.ts';
 import { STORE } from './stores/tested.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: the poll cap is 2 s. */
-const TTL = 6;
+/** Seconds: the poll cap is 5 s. */
+const TTL = 15;
 /** Seconds, for holds whose renewals try three endpoints in turn: on a busy machine that takes seconds. */
 const LONG_TTL = 30;
 /** Seconds: long enough for one address to fail, however busy the machine. */

@@ -6,7 +6,7 @@ import { SINGLE_FAULTS } from './single-faults.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
 /** Seconds: a hold outlasts an election on a busy machine. */
-const TTL = 9;
+const TTL = 15;
 
 const cluster = useCluster();
 

@@ -6,10 +6,11 @@ import { recovered, SHOWN, silent } from './recovered.ts';
 import { STORE } from './stores/tested.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
-/** Seconds: the poll cap is 2 s. */
-const TTL = 6;
-/** Seconds, for entries that must survive on a busy machine: a third may pass before a renewal, and a tenth is margin. */
-const LONG_TTL = 15;
+/**
+ * Seconds: entries must survive on a busy machine. A third may pass before a renewal, and a tenth is margin. The poll cap is a third
+ * of it.
+ */
+const TTL = 15;
 
 const cluster = useCluster({ steady: true });
 
@@ -20,7 +21,7 @@ describe('etcd carries a request out, but its answer is lost', () => {
     const holder = await contest.take('Lock', { by: [other], ttl: 60 });
     expect(appends(contest)).toBe(1);
     const swallowed = follower.proxy.swallow(isAppend);
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: LONG_TTL });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     await swallowed;
     const last = contest.take(FOREIGN, { by: [direct(other)], ttl: 60 });
     const [, entry] = await contest.untilQueued(3);
@@ -42,7 +43,7 @@ describe('etcd carries a request out, but its answer is lost', () => {
     ]);
     const kept = holds.map(async ({ kind, by }) => {
       const contest = new Contest(cluster());
-      const held = await contest.take(kind, { by, ttl: LONG_TTL });
+      const held = await contest.take(kind, { by, ttl: TTL });
       expect(await follower.proxy.swallow(await contest.renewal())).toBe(200);
       for (let renewal = 0; renewal < 2; renewal += 1) await contest.untilRenewed();
       expect(held.signal.aborted).toBe(false);

@@ -7,10 +7,8 @@ import { STORE } from './stores/tested.ts';
 import type { Request } from './tcp-proxy.ts';
 import { roles, useCluster } from './use-cluster.ts';
 
-/** Seconds: the poll cap is a third of it. */
-const TTL = 6;
-/** Seconds, for new entries: on etcd v3 a member has a second to answer before the next one is asked. */
-const ENTER_TTL = STORE.api === 'v2' ? 6 : 9;
+/** Seconds: the poll cap is a third of it, long enough to ask three members on a busy machine. */
+const TTL = 15;
 
 const cluster = useCluster({ steady: true });
 
@@ -49,9 +47,9 @@ test.for(OURS)(
     other.proxy.blackHole('both');
     const swallowed = follower.proxy.swallow(isFirstRead);
     const asked = moment();
-    const held = await contest.take(kind, { by: [follower, other, leader], ttl: ENTER_TTL });
+    const held = await contest.take(kind, { by: [follower, other, leader], ttl: TTL });
     await swallowed;
-    recovered(context, { from: asked, to: held.at, limit: silent(ENTER_TTL) });
+    recovered(context, { from: asked, to: held.at, limit: silent(TTL) });
     await held.give();
     await contest.end();
   },
@@ -62,7 +60,7 @@ test.for(OURS)(
   async (kind, context) => {
     const { leader, follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
-    const terms = { by: [follower, other, leader], ttl: ENTER_TTL };
+    const terms = { by: [follower, other, leader], ttl: TTL };
     const client = await contest.ready(terms);
     other.proxy.blackHole('both');
     const queued = follower.proxy.swallow(isAppend);
@@ -70,7 +68,7 @@ test.for(OURS)(
     await queued;
     const first = moment();
     const held = await taking;
-    recovered(context, { from: first, to: held.at, limit: silent(ENTER_TTL) });
+    recovered(context, { from: first, to: held.at, limit: silent(TTL) });
     await held.give();
     await contest.end();
   },
