@@ -71,7 +71,7 @@ describe('the command line connects', () => {
 
 test('the exit code is 69 if etcd cannot be reached, and the message is one line with the address', async () => {
   const nowhere = await closedEndpoint();
-  for (const args of [['ls'], ['inspect', 'x'], ['watch', 'x'], ['prune'], ['run', 'x', '--', 'true']]) {
+  for (const args of [['ls'], ['inspect', 'x'], ['watch', 'x'], ['prune'], ['run', 'x', '-q', '--', 'true']]) {
     const refusal = await expectRefused(69, /ECONNREFUSED/, [args[0] ?? '', '--endpoints', nowhere, ...args.slice(1)]);
     expect(refusal).toContain(nowhere);
   }
@@ -168,7 +168,7 @@ describe('an etcd with TLS and client certificates', () => {
       ['ls', '--cacert', ca, '--cert', otherCert, '--key', otherKey],
       env,
     );
-    await expectRefused(77, /certificate is not trusted/, ['run', 'x', '--cacert', otherCa, '--', 'true'], env);
+    await expectRefused(77, /certificate is not trusted/, ['run', 'x', '-q', '--cacert', otherCa, '--', 'true'], env);
   });
 
   test('is not contacted if a file is missing or does not match: bad usage, and the message has the path', async () => {

@@ -26,7 +26,16 @@ function startElect(...args: readonly string[]): RunningScript {
 test('elect runs the command as the leader, with its value in the queue and its term in the environment', async () => {
   const name = freshName();
   const job = witness(0);
-  const { process: child, result } = startElect(name, '--value', 'http://a@1', '--label', 'web', '--', ...job.command);
+  const { process: child, result } = startElect(
+    name,
+    '-q',
+    '--value',
+    'http://a@1',
+    '--label',
+    'web',
+    '--',
+    ...job.command,
+  );
   await job.begun();
   expect(await useManager().elect(name).leader()).toMatchObject({ value: 'http://a@1', label: 'web', own: false });
   expect(await askJson(['inspect', name])).toMatchObject({ entries: [{ value: 'http://a@1', label: 'web' }] });
@@ -45,10 +54,13 @@ test('elect waits for the leader before it, and leads once', async () => {
   const first = useManager().elect(name, { value: 'first' }).campaign();
   const one = await next(first);
   expect(await next(leaders)).toMatchObject({ value: 'first' });
-  const { result } = startElect(name, '--value', 'second', '--', 'true');
+  const job = witness(0);
+  const { process: child, result } = startElect(name, '--value', 'second', '--', ...job.command);
   await untilQueued(name, 2);
   await one.resign();
   expect(await next(leaders)).toMatchObject({ value: 'second' });
+  await job.begun();
+  child.kill('SIGTERM');
   expect(await result).toMatchObject({ code: 0 });
   expect(await next(leaders)).toBeUndefined();
   await first.return();
@@ -80,7 +92,7 @@ test('elect ends by SIGTERM while it waits, and leaves no entry', async () => {
 test.each(['v3', 'both'] as const)('elect with --api %s publishes the value there', async (api) => {
   const name = freshName();
   const job = witness(0);
-  const { process: child, result } = startElect('--api', api, name, '--value', 'x', '--', ...job.command);
+  const { process: child, result } = startElect('--api', api, name, '-q', '--value', 'x', '--', ...job.command);
   await job.begun();
   expect(await new LockManager(useEtcdClient({ api })).elect(name).leader()).toMatchObject({ value: 'x' });
   child.kill('SIGTERM');

@@ -33,9 +33,11 @@ describe('untrusted text in queues is printed with unprintable characters escape
   test('by run on a terminal while it waits', async () => {
     const etcd = await serveOpenly();
     await raw('POST', '/_locks/q', { value: `id:${HOSTILE['clears the screen']}\u202e\u009b2J:u1` }, etcd.url);
-    const run = [process.execPath, 'dist/cli/main.js', 'run', 'q', '--timeout', '2', '--', 'true'];
+    const run = [process.execPath, 'dist/cli/main.js', 'run', 'q', '--', 'true'];
     const terminal = startOnTerminal(run, { ETCD_ENDPOINTS: etcd.url });
-    expect(await terminal.ended).toBe(124);
+    await terminal.shows(/position 2 of 2/);
+    terminal.type('\x03');
+    expect(await terminal.ended).toBe(130);
     const shown = terminal.shown().replaceAll('\r\u001b[K', '').replaceAll('\r\n', '');
     expect(shown).toContain(String.raw`waiting for q, held by a\u001b[2Jb\u202e\u009b2J, position 2 of 2`);
     expect(unprintableIn(shown)).toEqual([]);

@@ -190,7 +190,7 @@ describe('a job whose lock cannot be renewed', () => {
     const name = freshName();
     const line = await useLine();
     const job = witness(0);
-    const { process: run, result } = startRunOn(line.url, name, '--ttl', '6', '--', ...job.command);
+    const { process: run, result } = startRunOn(line.url, name, '--ttl', '15', '--', ...job.command);
     await job.begun();
     const [entry] = await queueOn(name);
     const failed = line.requests.length + 1;

@@ -32,7 +32,7 @@ describe('without a terminal', () => {
 
   test.each(ENDING)('the command decides what %s means', async (signal) => {
     const job = witness(1);
-    const { process: run, result } = startRun(freshName(), '--', ...job.command);
+    const { process: run, result } = startRun(freshName(), '-q', '--', ...job.command);
     await job.begun();
     run.kill(signal);
     expect(await result).toMatchObject({ code: 0, signal: null, stderr: '' });
@@ -79,7 +79,7 @@ describe('without a terminal', () => {
     const holder = witness(0);
     startRun(name, '--', ...holder.command);
     await holder.begun();
-    const { process: run, result } = startRun(name, '--', 'echo', 'ran');
+    const { process: run, result } = startRun(name, '-q', '--', 'echo', 'ran');
     const [first] = await untilQueued(name, 2);
     run.kill(signal);
     const code = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 }[signal as 'SIGHUP'];
@@ -92,7 +92,7 @@ describe('without a terminal', () => {
     const holder = witness(0);
     const { process: first } = startRun(name, '--', ...holder.command);
     await holder.begun();
-    const { process: run, result } = startRun(name, '--', 'echo', 'ran');
+    const { process: run, result } = startRun(name, '-q', '--', 'echo', 'ran');
     await untilQueued(name, 2);
     run.kill('SIGUSR1');
     run.kill('SIGUSR2');

@@ -41,7 +41,7 @@ describe('a command under a lock', () => {
   });
 
   test.each([0, 1, 7, 124, 255])('ends run with its exit code %i', async (code) => {
-    expect(await run(freshName(), '--', 'sh', '-c', `exit ${code}`)).toMatchObject({ code, stderr: '' });
+    expect(await run(freshName(), '-q', '--', 'sh', '-c', `exit ${code}`)).toMatchObject({ code, stderr: '' });
   });
 
   test.each([
@@ -49,7 +49,7 @@ describe('a command under a lock', () => {
     ['SEGV', 139],
     ['TERM', 143],
   ])('killed by SIG%s ends run with %i', async (signal, code) => {
-    expect(await run(freshName(), '--', 'sh', '-c', `kill -${signal} $$`)).toMatchObject({ code, stderr: '' });
+    expect(await run(freshName(), '-q', '--', 'sh', '-c', `kill -${signal} $$`)).toMatchObject({ code, stderr: '' });
   });
 
   test.each([
@@ -58,7 +58,7 @@ describe('a command under a lock', () => {
     ['RTMAX', 64],
     ['32', 32],
   ])('killed by signal %s, which has no name in Node, ends run with 128 + %i', async (signal, number) => {
-    const killed = await run(freshName(), '--', 'bash', '-c', `kill -s ${signal} $$`);
+    const killed = await run(freshName(), '-q', '--', 'bash', '-c', `kill -s ${signal} $$`);
     expect(killed).toMatchObject({ code: 128 + number, signal: null, stderr: '' });
   });
 
@@ -87,7 +87,7 @@ describe('a command under a lock', () => {
   test('keeps its entry while it runs, even for longer than the TTL', async () => {
     const name = freshName();
     const job = witness(0);
-    const { process: child, result } = startRun(name, '--ttl', '3', '--', ...job.command);
+    const { process: child, result } = startRun(name, '--ttl', '9', '--', ...job.command);
     await job.begun();
     const [first] = await queueOn(name);
     const expiry = Date.parse(first?.expiration ?? '');

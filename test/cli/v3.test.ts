@@ -1,5 +1,6 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { EtcdClient, LockManager } from '../../src/index.ts';
+import { EtcdClient, EtcdLockLost, LockManager } from '../../src/index.ts';
+import { aborted } from '../suites/lock/locks.ts';
 import { runCli } from '../support/cli.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, queueOn } from '../support/locks.ts';
@@ -62,6 +63,7 @@ test('release accepts a key as inspect shows it, also with an empty prefix', asy
   const { code, stderr } = await ask([...V3, '--lock-prefix', '', 'release', name, '--key', held.key, '--force']);
   expect(code).toBe(0);
   expect(stderr).toContain(`${held.key} holds ${name}`);
+  expect(await aborted(held.signal)).toBeInstanceOf(EtcdLockLost);
   expect(await held.release()).toBe(false);
 });
 

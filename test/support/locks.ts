@@ -64,17 +64,22 @@ export async function entriesIn(directory: string, etcd = inject('etcd')): Promi
 /** The entries in the queue of a lock. */
 export const queueOn = (name: string, etcd = inject('etcd')): Promise<RawEntry[]> => entriesIn(`/_locks/${name}`, etcd);
 
-/** Reads a key; returns a function that waits for its next event after this, and resolves to the action, such as `expire`. */
+/** Reads a key; returns a function that waits until it is gone, and resolves to the action, such as `expire`. */
 export async function endOf(
   key: string,
   etcd = inject('etcd'),
   headers: Record<string, string> = {},
 ): Promise<() => Promise<string>> {
   const url = `${etcd}/v2/keys${key}`;
-  const index = (await fetch(url, { headers })).headers.get('x-etcd-index');
+  let index = Number((await fetch(url, { headers })).headers.get('x-etcd-index'));
   return async () => {
-    const response = await fetch(`${url}?wait=true&waitIndex=${Number(index) + 1}`, { headers });
-    return ((await response.json()) as { action: string }).action;
+    for (;;) {
+      const response = await fetch(`${url}?wait=true&waitIndex=${index + 1}`, { headers });
+      const { action, node } = (await response.json()) as { action: string; node: { modifiedIndex: number } };
+      // A renewal whose member does not answer in time is repeated as a write, which is an event.
+      if (action !== 'set' && action !== 'update' && action !== 'compareAndSwap') return action;
+      index = node.modifiedIndex;
+    }
   };
 }
 
