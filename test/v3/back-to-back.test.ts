@@ -5,6 +5,7 @@ import { gate } from '../support/gate.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
+import { useStillClock } from '../support/still-clock.ts';
 import { until } from '../support/until.ts';
 
 const isReplacement = ({ path, body }: ProxiedRequest): boolean =>
@@ -34,6 +35,7 @@ const untilLength = (entries: () => Promise<readonly unknown[]>, count: number) 
 
 describe('requests of one process that wait for each other', () => {
   test('cost one request each, and one for the last removal', async () => {
+    useStillClock();
     const { proxy, locks, name, entries } = await setUp();
     await locks.request(name, () => undefined);
     const before = proxy.requests.length;
@@ -165,6 +167,7 @@ describe('requests of one process that wait for each other', () => {
     await gateway('/kv/put', { key: base64(first.key), value: base64('somebody else') });
     await first.release();
     expect(await next).toMatchObject({ name: 'EtcdWatchTimedOut' });
+    await untilLength(entries, 1);
     expect(await entries()).toMatchObject([{ key: first.key, value: 'somebody else' }]);
   });
 
@@ -185,7 +188,7 @@ describe('requests of one process that wait for each other', () => {
 
   test('are not mixed with `holdAtLeast`: that entry stays', async () => {
     const { locks, name, entries } = await setUp();
-    const first = await locks.acquire(name, { holdAtLeast: 2 });
+    const first = await locks.acquire(name, { holdAtLeast: 5 });
     const next = locks.acquire(name);
     await first.release();
     // The next request may be in the queue already.

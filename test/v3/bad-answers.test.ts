@@ -85,7 +85,7 @@ test('an answer with a value of a wrong type is an EtcdException, and never give
     fc.asyncProperty(fc.integer({ min: 1, max: 6 }), fc.nat(200), WRONG, async (nth, where, wrong) => {
       member.begin({ nth, where, wrong });
       const client = new EtcdClient({ api: 'v3', endpoints });
-      const acquiring = new LockManager(client, { ttl: 5 }).acquire(name, { timeout: 0.15 });
+      const acquiring = new LockManager(client, { ttl: 5 }).acquire(name, { timeout: 0.5 });
       const error: unknown = await acquiring.then(
         () => `held: ${member.altered}`,
         (reason) => reason,

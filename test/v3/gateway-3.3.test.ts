@@ -45,7 +45,7 @@ test('on etcd 3.3 a lease that is gone is replaced by a new one', async () => {
   await gateway('/lease/revoke', { ID: entry?.lease });
   const second = await locks.acquire(name);
   expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
-  expect(requests.filter((request) => request.endsWith('/lease/grant'))).toHaveLength(2);
+  expect(requests.filter((request) => request.endsWith('/lease/grant')).length).toBeGreaterThanOrEqual(2);
   await second.release();
 });
 

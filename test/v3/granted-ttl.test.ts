@@ -47,7 +47,7 @@ test('a hold counts the TTL that etcd has granted, and query() shows it', async 
   // Renewed after a third of what was granted, and not of what was asked for.
   const left = await until(ttl, (seconds) => seconds <= 6);
   await until(ttl, (seconds) => seconds > left);
-  expect(passed()).toBeGreaterThan(2);
+  expect(passed()).toBeGreaterThan(1);
   held.assertHeld();
   expect(await held.release()).toBe(true);
 });

@@ -16,7 +16,7 @@ const untilQueued = (name: string, count: number) =>
 function useLocks(endpoints: string): LockManager {
   const client = new EtcdClient({ api: 'v3', endpoints });
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
-  return new LockManager(client, { ttl: 3 });
+  return new LockManager(client, { ttl: 9 });
 }
 
 test.each([

@@ -9,6 +9,7 @@ import { gate } from '../support/gate.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
 import { startProxy } from '../support/proxy.ts';
+import { useStillClock } from '../support/still-clock.ts';
 import { until } from '../support/until.ts';
 
 function useV3(endpoints = inject('etcd')): V3Client {
@@ -25,9 +26,9 @@ const untilGone = (name: string) =>
 
 test('an entry that nobody renews expires, although another entry with its TTL is kept alive', async () => {
   const client = useV3();
-  const kept = await new LockManager(client, { ttl: 3 }).acquire(freshName());
+  const kept = await new LockManager(client, { ttl: 6 }).acquire(freshName());
   const name = freshName();
-  await new Lock(client, name).acquire({ lockTtl: 3 });
+  await new Lock(client, name).acquire({ lockTtl: 6 });
   await untilGone(name);
   kept.assertHeld();
   await kept.release();
@@ -69,7 +70,7 @@ test('a hold is lost with EtcdClusterIdChanged as the cause if another cluster a
       ? { body: body.replace(/"cluster_id":"\d+"/, '"cluster_id":"1"').replace(/,"TTL":"\d+"/, '') }
       : undefined,
   );
-  const held = await new LockManager(useV3(other), { ttl: 3 }).acquire(freshName());
+  const held = await new LockManager(useV3(other), { ttl: 6 }).acquire(freshName());
   await until(
     () => held.signal.aborted,
     (aborted) => aborted,
@@ -78,6 +79,7 @@ test('a hold is lost with EtcdClusterIdChanged as the cause if another cluster a
 });
 
 test('entries that are newer than the renewal under way all wait for the same one after it', async () => {
+  useStillClock();
   const proxy = await startProxy(inject('etcd'));
   onTestFinished(() => proxy.stop());
   const lease = useV3(proxy.url).leases.shared(60);
@@ -96,6 +98,8 @@ test('entries that are newer than the renewal under way all wait for the same on
   await until(renewals, (count) => count === 1);
   const later = Array.from({ length: 20 }, renew);
   remove();
+  // The later renewal begins later.
+  await vi.advanceTimersByTimeAsync(1);
   answer.open();
   const [earlier, ...shared] = await Promise.all([first, ...later]);
   expect(renewals()).toBe(2);
@@ -105,11 +109,11 @@ test('entries that are newer than the renewal under way all wait for the same on
 
 test('the entry of a hold that is over, but whose callback goes on, ends though other holds keep its lease alive', async () => {
   const [name, other] = [freshName(), freshName()];
-  const locks = new LockManager(useV3(), { ttl: 3 });
+  const locks = new LockManager(useV3(), { ttl: 6 });
   const kept = await locks.acquire(other);
   const over = gate();
   const hanging = locks.request(name, { maxHold: 0.5 }, () => over.opened).catch((error: unknown) => error);
-  const next = await new LockManager(useV3(), { ttl: 3 }).acquire(name, { timeout: 60 });
+  const next = await new LockManager(useV3(), { ttl: 6 }).acquire(name, { timeout: 60 });
   kept.assertHeld();
   await next.release();
   over.open();
@@ -118,7 +122,7 @@ test('the entry of a hold that is over, but whose callback goes on, ends though 
 });
 
 test('an entry that nobody renews is not read by the renewals of the others', async () => {
-  const lease = useV3().leases.shared(2);
+  const lease = useV3().leases.shared(6);
   const expired = vi.fn();
   const [idle, busy] = [
     { key: `/_locks/${freshName()}/1`, onExpired: expired },
@@ -134,7 +138,7 @@ test('an entry that nobody renews is not read by the renewals of the others', as
 });
 
 test('an entry whose renewals are always answered by those of another entry does not expire', async () => {
-  const lease = useV3().leases.shared(2);
+  const lease = useV3().leases.shared(4);
   const tenant = () => ({ key: `/_locks/${freshName()}/1`, onExpired: vi.fn() });
   const [first, second] = [tenant(), tenant()];
   lease.add(first);
@@ -153,6 +157,7 @@ test('an entry whose renewals are always answered by those of another entry does
 });
 
 test('a renewal of 250 entries is one keep-alive and one read, which shows which of the entries are gone', async () => {
+  useStillClock();
   const proxy = await useProxy();
   const client = useV3(proxy.url);
   const lease = client.leases.shared(30);
@@ -170,6 +175,7 @@ test('a renewal of 250 entries is one keep-alive and one read, which shows which
 });
 
 test('a lease that is not needed any more while its grant is under way is ended after the grant', async () => {
+  useStillClock();
   const proxy = await useProxy();
   const granted = gate();
   const isGrant = ({ path }: { path: string }): boolean => path.endsWith('/lease/grant');

@@ -1,5 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { OpenHeld } from '../../src/manager/held.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
@@ -11,6 +11,7 @@ import { freshName, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { runScript } from '../support/script.ts';
 import { elapsed, moment } from '../support/stalls/stalls.mjs';
+import { useStillClock } from '../support/still-clock.ts';
 import { until } from '../support/until.ts';
 import { isWatch, untilWatched, watchedBy } from '../support/watched-keys.ts';
 
@@ -220,13 +221,17 @@ describe('a loss is noticed', () => {
 
 describe('the watch of held entries', () => {
   test('is not begun for short holds: a cycle stays two requests', async () => {
+    useStillClock();
     const { locks, proxy } = await setUp();
     const name = freshName();
     await locks.request(name, () => undefined);
-    const [before, from] = [proxy.requests.length, performance.now()];
-    let cycles = 0;
-    // Longer than the time after which a hold is watched.
-    for (; performance.now() < from + 1000; cycles += 1) await locks.request(name, () => undefined);
+    const before = proxy.requests.length;
+    const cycles = 10;
+    // Together longer than the time after which a hold is watched.
+    for (let i = 0; i < cycles; i += 1) {
+      await locks.request(name, () => undefined);
+      await vi.advanceTimersByTimeAsync(100);
+    }
     expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(
       Array(cycles).fill(['/v3/kv/txn', '/v3/kv/deleterange']).flat(),
     );

@@ -14,7 +14,7 @@ function useV3(): { client: V3Client; locks: LockManager } {
 
 /** Holds the lock by `etcdctl lock`, which is Go's Mutex, as soon as it can, until `release`. The end of the test kills it. */
 function byEtcdctl(name: string): EtcdctlLock {
-  const go = lockByEtcdctl(`/_locks/${name}`, { endpoints: [inject('etcd')], ttl: 4 });
+  const go = lockByEtcdctl(`/_locks/${name}`, { endpoints: [inject('etcd')], ttl: 10 });
   onTestFinished(() => go.kill());
   return go;
 }

@@ -22,7 +22,7 @@ async function setUp(refuses: (path: string) => boolean) {
   });
   const client = new EtcdClient({ api: 'v3', endpoints });
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
-  return { asked, locks: new LockManager(client, { ttl: 6 }), name: freshName() };
+  return { asked, locks: new LockManager(client, { ttl: 12 }), name: freshName() };
 }
 
 test.each(['/v3/lease/grant', '/v3/kv/txn'])('too many requests (code 8) at %s pass: acquire retries', async (busy) => {
