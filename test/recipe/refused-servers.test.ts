@@ -61,7 +61,7 @@ describe('the replacement of a cluster by another one', () => {
     const second = await startEtcd({ args: ['--initial-cluster-token', 'another'] });
     onTestFinished(() => Promise.all([first.stop(), second.stop()]).then(() => {}));
     const lock = new Lock(useClient({ endpoints: [first.url, second.url] }), 'x', { uuid: 'same' });
-    await lock.acquire({ lockTtl: 2, keepAlive: true });
+    await lock.acquire({ lockTtl: 9, keepAlive: true });
     // As if a backup had been restored: the same entry in a cluster with another id.
     await raw('PUT', lock.lockKey, { value: 'same', ttl: '600' }, second.url);
     await first.kill();

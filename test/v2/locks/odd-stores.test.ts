@@ -5,6 +5,7 @@ import { freshName, queueOn, raw, useClient, useProxy } from '../../support/lock
 import { ManualClock } from '../../support/manual-clock.ts';
 import { serveOpenly } from '../../support/open-server.ts';
 import { type ProxiedRequest, startProxy } from '../../support/proxy.ts';
+import { elapsed, moment } from '../../support/stalls/stalls.mjs';
 import { until } from '../../support/until.ts';
 
 const isRenewal = ({ method }: ProxiedRequest): boolean => method === 'PUT';
@@ -14,7 +15,7 @@ test('a foreign key with the name of the next entry blocks appends only until th
   const proxy = await useProxy(etcd.url);
   const name = freshName();
   const foreignKey = `/_locks/${name}/${String(etcd.store.index + 2).padStart(20, '0')}`;
-  await raw('PUT', foreignKey, { value: 'foreign', ttl: '1' }, etcd.url);
+  await raw('PUT', foreignKey, { value: 'foreign', ttl: '4' }, etcd.url);
   const refused = proxy.next(({ method, status }) => method === 'POST' && status === 412, 'answered');
   const acquired = new LockManager(useClient({ endpoints: proxy.url })).acquire(name, { timeout: 20 });
   await refused;
@@ -52,7 +53,6 @@ test('the key of a lost hold is removed even if a late renewal made it outlive i
 
 test.concurrent.for([6, 9, 30])(
   'a lock with a TTL of %s seconds is acquired, renewed and released if each answer takes more than two seconds',
-  { timeout: 90_000 },
   async (ttl, { onTestFinished }) => {
     const proxy = await startProxy(inject('etcd'));
     onTestFinished(() => proxy.stop());
@@ -60,12 +60,19 @@ test.concurrent.for([6, 9, 30])(
     const client = new EtcdClient({ endpoints: proxy.url });
     onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
     const name = freshName();
-    const held = await new LockManager(client, { ttl, timeout: 60 }).acquire(name);
+    const locks = new LockManager(client, { ttl, timeout: 60 });
     const renewed = () => proxy.requests.filter((request) => isRenewal(request) && request.status === 200).length;
-    const before = renewed();
-    await until(renewed, (count) => count >= before + 2 || held.signal.aborted, { timeout: 60_000 });
-    held.assertHeld();
-    await held.release();
+    for (let isTooBusy = true; isTooBusy; ) {
+      const from = moment();
+      const held = await locks.acquire(name);
+      const before = renewed();
+      await until(renewed, (count) => count >= before + 2 || held.signal.aborted);
+      const to = moment();
+      // With a TTL of 6 s, all but a second is needed for the slow answers.
+      isTooBusy = held.signal.aborted && to.at - from.at - elapsed(from, to) > 500;
+      if (!isTooBusy) held.assertHeld();
+      await held.release();
+    }
     await until(
       () => queueOn(name),
       (queue) => queue.length === 0,

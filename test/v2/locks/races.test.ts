@@ -70,7 +70,7 @@ describe('if two locks use the same uuid one after the other,', () => {
     onFirst('DELETE', { refuse: true }, LOST);
     expect(await rejection(first.release())).toBeInstanceOf(EtcdConnectionFailed);
     const second = new Lock(client, name, { uuid: 'node-1' });
-    expect(await second.acquire({ lockTtl: 3, keepAlive: true })).toBe(true);
+    expect(await second.acquire({ lockTtl: 9, keepAlive: true })).toBe(true);
     await afterMore(proxy, method('PUT'), 2);
     expect(await second.isAcquired()).toBe(true);
     await second.release();
@@ -104,7 +104,7 @@ describe('if two locks use the same uuid one after the other,', () => {
     onFirst('DELETE', { refuse: true }, LOST);
     await lock.setUuid('other');
     await lock.setUuid(uuid);
-    expect(await lock.acquire({ lockTtl: 3, keepAlive: true })).toBe(true);
+    expect(await lock.acquire({ lockTtl: 9, keepAlive: true })).toBe(true);
     await afterMore(proxy, method('PUT'), 2);
     expect(await lock.isAcquired()).toBe(true);
     expect(await queueOn(name)).toMatchObject([{ value: uuid }]);
