@@ -183,7 +183,7 @@ test(`${WAITERS} waiting requests reject with the reason of the signal that they
   expect(new Set(await waiting.reasons)).toEqual(new Set([reason]));
   expect(listenersOf(signal)).toBe(0);
   await expectNothingLeft(waiting);
-}, 60_000);
+});
 
 test(`${WAITERS} waiting requests name the holder when they time out`, async () => {
   const waiting = await waitInVain({ timeout: 1 });
@@ -191,7 +191,7 @@ test(`${WAITERS} waiting requests name the holder when they time out`, async () 
   expect(new Set(reasons.map(({ code }) => code))).toEqual(new Set(['ETCD_WATCH_TIMED_OUT']));
   expect(new Set(reasons.map(({ holder }) => holder.key))).toEqual(new Set([waiting.held.key]));
   await expectNothingLeft(waiting);
-}, 60_000);
+});
 
 test(`${WAITERS} waiting requests reject when their client is closed`, async () => {
   const { client, name, held, reasons } = await waitInVain({});
@@ -201,4 +201,4 @@ test(`${WAITERS} waiting requests reject when their client is closed`, async () 
   await closed;
   expect(listenersOf(client.store.pending.closing)).toBe(0);
   expect(await queueOn(name)).toEqual([]);
-}, 60_000);
+});

@@ -188,7 +188,7 @@ export function election(test: ManagerTest): void {
       b,
     }) => {
       hangRenewals(a.client);
-      const [first, second] = [a, b].map(({ locks }) => locks.elect(lockName, { ttl: 2 }).campaign());
+      const [first, second] = [a, b].map(({ locks }) => locks.elect(lockName, { ttl: 5 }).campaign());
       const one = await next(first as AsyncGenerator<Term>);
       const elected = next(second as AsyncGenerator<Term>);
       await queue.untilLength(2);

@@ -7,7 +7,7 @@ import type { ManagerTest } from './managers.ts';
 const identity = 'pod-1';
 const UUID = '0123456789abcdef0123456789abcdef';
 /** Seconds: long enough to read the queue on a busy machine. */
-const timeout = 2;
+const WAIT = { timeout: 5, ttl: 6 };
 const unreachable = () => expect.unreachable();
 
 export function holders(test: ManagerTest): void {
@@ -16,7 +16,7 @@ export function holders(test: ManagerTest): void {
       const { locks } = await makeProcess({ identity, label: 'nightly' });
       const held = await locks.acquire(lockName, { mode: 'shared' });
       const { uuid, key } = held;
-      const error = await rejection(b.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
       const value = `shared:id:${identity}:${uuid}@nightly`;
       const ttl = expect.any(Number);
       expect(error.holder).toEqual({ key, value, mode: 'shared', identity, label: 'nightly', uuid, ttl, own: true });
@@ -28,7 +28,7 @@ export function holders(test: ManagerTest): void {
 
     test('is named by its label if it is another process without an identity', async ({ lockName, queue, a }) => {
       const { key } = await queue.put(`${UUID}@web-1%3A17`);
-      const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
       expect(error.message).toContain(`; held by web-1:17 (${UUID}, ${key}, `);
     });
 
@@ -40,7 +40,7 @@ export function holders(test: ManagerTest): void {
         return request.send();
       });
       expect(await held.release()).toBe(true);
-      const error = await rejection(b.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
       expect(error.holder).toMatchObject({ key: held.key, own: true });
       isReachable = true;
       await queue.untilLength(0);
@@ -56,7 +56,7 @@ export function holders(test: ManagerTest): void {
       const lock = new Lock(b.client, lockName);
       expect(await lock.acquire({ blocking: false, lockTtl: 600 })).toBe(false);
       await queue.remove(first.key);
-      const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
       expect(error.holder).toMatchObject({ key: lock.lockKey, own: true });
       await lock.release();
     });
@@ -70,7 +70,7 @@ export function holders(test: ManagerTest): void {
       const lock = new Lock(b.client, `${lockName}-other`, { uuid: 'chosen' });
       await lock.acquire({ lockTtl: 600 });
       await queue.put('chosen');
-      const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
       expect(error.holder).toMatchObject({ value: 'chosen', own: false });
       await lock.release();
     });
@@ -97,7 +97,7 @@ export function holders(test: ManagerTest): void {
       await a.locks.request(lockName, shared, async () => {
         writer = b.locks.request(lockName, () => {});
         await queue.untilLength(2);
-        const inner = a.locks.request(lockName, { ...shared, timeout }, unreachable);
+        const inner = a.locks.request(lockName, { ...shared, ...WAIT }, unreachable);
         expect((await rejection(inner, EtcdWatchTimedOut)).message).toContain(DEADLOCK);
       });
       await writer;
@@ -106,7 +106,7 @@ export function holders(test: ManagerTest): void {
     test('does not say so if that hold has ended before the timeout', async ({ lockName, queue, a }) => {
       const started = await a.locks.request(lockName, async () => {
         await queue.put('next');
-        return [rejection(a.locks.request(lockName, { timeout }, unreachable), EtcdWatchTimedOut)] as const;
+        return [rejection(a.locks.request(lockName, WAIT, unreachable), EtcdWatchTimedOut)] as const;
       });
       const error = await started[0];
       expect(error.holder).toMatchObject({ value: 'next', own: false });

@@ -74,7 +74,7 @@ export function identities(test: ManagerTest): void {
       const watched = nextWait(client);
       const head = locks.acquire(lockName);
       await watched;
-      const error = await rejection(locks.acquire(lockName, { timeout: 2 }), EtcdWatchTimedOut);
+      const error = await rejection(locks.acquire(lockName, { timeout: 5, ttl: 6 }), EtcdWatchTimedOut);
       expect(error.holder).toMatchObject({ key: holder.key, value: 'holder' });
       await queue.remove(holder.key);
       await (await head).release();
@@ -178,7 +178,7 @@ export function identities(test: ManagerTest): void {
 
     test('is notified by its signal that it was evicted, and why', async ({ lockName, queue, makeProcess }) => {
       const { locks } = await makeProcess({ identity });
-      const held = await locks.acquire(lockName, { ttl: 3 });
+      const held = await locks.acquire(lockName, { ttl: 6 });
       await queue.remove(held.key);
       const reason = (await aborted(held.signal)) as EtcdLockLost;
       expect(reason).toBeInstanceOf(EtcdLockLost);

@@ -10,7 +10,7 @@ const identity = 'pod-1';
 const UUID = '0123456789abcdef0123456789abcdef';
 
 /** Seconds: long enough to read the queue on a busy machine. */
-const timeout = 2;
+const WAIT = { timeout: 5, ttl: 6 };
 
 /** Labels that do harm when printed, or could be taken for other parts of a value, by what each does. */
 const ODD: readonly (readonly [what: string, label: string])[] = [
@@ -112,7 +112,7 @@ export function labels(test: ManagerTest): void {
       async ([, text, label = text], { lockName, queue, a }) => {
         const { key } = await queue.put(`${UUID}@${text}`);
         expect((await a.locks.query(lockName)).held).toMatchObject([{ key, mode: 'exclusive', uuid: UUID, label }]);
-        const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+        const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
         expect(error.holder).toMatchObject({ key, uuid: UUID, label, own: false });
         expect(unprintableIn(error.message)).toEqual([]);
         expect(error.message.length).toBeLessThan(1000);
@@ -141,7 +141,7 @@ export function labels(test: ManagerTest): void {
         { key: held.key, mode: 'exclusive', identity: undefined, label: 'nightly', uuid: held.uuid },
         { key: lock.lockKey, mode: 'exclusive', identity: undefined, label: undefined, uuid: lock.uuid },
       ]);
-      const error = await rejection(lock.acquire({ timeout }), EtcdWatchTimedOut);
+      const error = await rejection(lock.acquire({ timeout: WAIT.timeout }), EtcdWatchTimedOut);
       expect(error.holder).toMatchObject({ key: held.key, label: 'nightly' });
       await held.release();
     });
@@ -158,7 +158,7 @@ export function labels(test: ManagerTest): void {
       const { key } = await queue.put(value);
       const expected = { ...parts, label: undefined, key };
       expect((await a.locks.query(lockName)).held).toEqual([expect.objectContaining(expected)]);
-      const error = await rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
       expect(error.holder).toEqual({ ...expected, value, ttl: expect.any(Number), own: false });
     });
 

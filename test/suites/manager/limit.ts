@@ -279,7 +279,7 @@ export function limit(test: ManagerTest): void {
   });
 
   crowd('a holder whose entry is removed learns of the loss, and the others hold on', async ({ queueUp, queue }) => {
-    const holders = await queueUp(2, { ...THREE, ttl: 3 });
+    const holders = await queueUp(2, { ...THREE, ttl: 6 });
     const [one, other] = await Promise.all(holders.map(({ holding }) => holding));
     await queue.remove(one?.key ?? '');
     await until(

@@ -26,7 +26,7 @@ export function loss(test: ManagerTest): void {
     }) => {
       let reason: EtcdLockLost | undefined;
       const ended = rejection(
-        a.locks.request(lockName, { ttl: 3 }, async (held) => {
+        a.locks.request(lockName, { ttl: 6 }, async (held) => {
           await queue.remove(held.key);
           reason = await lossOf(held);
           expect(() => held.assertHeld()).toThrow(reason);
@@ -43,7 +43,7 @@ export function loss(test: ManagerTest): void {
 
     test('because its entry has another value does not remove that entry', async ({ lockName, queue, a }) => {
       const ended = rejection(
-        a.locks.request(lockName, { ttl: 3 }, async (held) => {
+        a.locks.request(lockName, { ttl: 6 }, async (held) => {
           await queue.overwrite(held.key, 'somebody else');
           expect((await lossOf(held)).message).toContain('another value');
         }),
@@ -60,7 +60,7 @@ export function loss(test: ManagerTest): void {
       b,
     }) => {
       hangRenewals(a.client);
-      const held = await a.locks.acquire(lockName, { ttl: 2 });
+      const held = await a.locks.acquire(lockName, { ttl: 5 });
       const next = b.locks.acquire(lockName);
       await queue.untilLength(2);
       const got = await next;

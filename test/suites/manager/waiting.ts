@@ -45,16 +45,21 @@ export function waiting(test: ManagerTest): void {
   describe.concurrent('a timeout', () => {
     test('rejects the request, names the holder and leaves no key', async ({ lockName, queue, a, b }) => {
       const held = await a.locks.acquire(lockName);
-      const error = await rejection(b.locks.request(lockName, { timeout: 2 }, unreachable), EtcdWatchTimedOut);
+      const error = await rejection(
+        b.locks.request(lockName, { timeout: 5, ttl: 600 }, unreachable),
+        EtcdWatchTimedOut,
+      );
       expect(error.holder).toMatchObject({ key: held.key, value: labelled(held.uuid), ttl: expect.any(Number) });
       expect(error.message).toContain(`${held.uuid}, ${held.key}, `);
+      // On a busy machine, the call does not wait for the end of the removal.
+      await queue.untilLength(1);
       expect(await queue.entries()).toMatchObject([{ key: held.key }]);
       await held.release();
     });
 
     test('is the timeout of the manager if the request has none', async ({ lockName, queue, makeProcess }) => {
       const { key } = await queue.put('holder');
-      const { locks } = await makeProcess({ timeout: 2 });
+      const { locks } = await makeProcess({ timeout: 5, ttl: 6 });
       const error = await rejection(locks.request(lockName, unreachable), EtcdWatchTimedOut);
       expect(error.holder?.key).toBe(key);
     });
@@ -62,10 +67,10 @@ export function waiting(test: ManagerTest): void {
 
   describe.concurrent('the lease of an entry', () => {
     test('is renewed for several TTLs, for a holder and for a waiter', async ({ lockName, observer, queue, a, b }) => {
-      const held = await a.locks.acquire(lockName, { ttl: 4 });
-      const waiting = b.locks.acquire(lockName, { ttl: 4 });
+      const held = await a.locks.acquire(lockName, { ttl: 6 });
+      const waiting = b.locks.acquire(lockName, { ttl: 6 });
       const before = await queue.untilLength(2);
-      await untilExpiry(observer, 9);
+      await untilExpiry(observer, 13);
       held.assertHeld();
       expect(await queue.entries()).toMatchObject(before.map(({ key, value }) => ({ key, value })));
       await held.release();
@@ -74,9 +79,9 @@ export function waiting(test: ManagerTest): void {
     });
 
     test('is renewed for several TTLs, for several readers', async ({ lockName, observer, queue, a, b }) => {
-      const options = { mode: 'shared', ttl: 4 } as const;
+      const options = { mode: 'shared', ttl: 6 } as const;
       const holds = [await a.locks.acquire(lockName, options), await b.locks.acquire(lockName, options)];
-      await untilExpiry(observer, 9);
+      await untilExpiry(observer, 13);
       for (const held of holds) held.assertHeld();
       expect(await queue.entries()).toMatchObject(holds.map(({ key }) => ({ key })));
       for (const held of holds) await held.release();

@@ -137,7 +137,7 @@ export function ticks(test: ManagerTest): void {
     onceTest('a loss after the callback does not make the tick fail', async ({ a, start }) => {
       const clock = clockOf();
       let held: Held | undefined;
-      const host = start(a, { clock, maxHold: 1, work: (lock) => (held = lock) });
+      const host = start(a, { clock, maxHold: 2, work: (lock) => (held = lock) });
       a.client.intercept(async ({ kind, send }) => {
         if (kind === 'overwrite' && held && !held.signal.aborted) await aborted(held.signal);
         return send();
