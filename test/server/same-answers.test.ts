@@ -162,6 +162,9 @@ test('with a TTL beyond the year 2262, a new key never expires and an existing k
   }
 });
 
+/** Without the TTL of keys that have expired more than a second too late: on a busy machine, that depends on chance. */
+const onTime = (events: string): string => events.replaceAll(/,"ttl":-\d+/g, '');
+
 test('keys expire with the same events, in the same order', async () => {
   const dir = '/v2/keys/short';
   const watch = get(`${dir}?wait=true&recursive=true&stream=true&waitIndex=${index + 6}`);
@@ -169,13 +172,13 @@ test('keys expire with the same events, in the same order', async () => {
     [both.real, both.embedded].map(async (server) => {
       await answerOf(server, put(`${dir}/stays`, 'value=1'));
       const stream = await server.ask(watch);
-      await answerOf(server, put(`${dir}/3`, 'dir=true&ttl=3'));
+      await answerOf(server, put(`${dir}/3`, 'dir=true&ttl=7'));
       await answerOf(server, put(`${dir}/3/child`, 'value=1&ttl=100'));
       await answerOf(server, put(`${dir}/2`, 'value=1&ttl=2'));
       await answerOf(server, put(`${dir}/0`, 'value=1&ttl=0'));
       await until(stream.body, (body) => body.split('\n').length > 3);
       stream.abort();
-      return masked(stream.body());
+      return onTime(masked(stream.body()));
     }),
   );
   expect(seen[1]).toBe(seen[0]);
@@ -202,9 +205,9 @@ test('streams get the same events of keys that expire in one tick', async () => 
       const streams = await Promise.all(
         targets.map((target) => server.ask(get(`/v2/keys/tick${target}wait=true&stream=true`))),
       );
-      for (const dir of ['a', '_h', 'c']) await answerOf(server, put(`/v2/keys/tick/${dir}`, 'dir=true&ttl=1'));
+      for (const dir of ['a', '_h', 'c']) await answerOf(server, put(`/v2/keys/tick/${dir}`, 'dir=true&ttl=5'));
       for (const key of ['a/x', '_h/x']) await answerOf(server, put(`/v2/keys/tick/${key}`, 'value=1'));
-      for (const key of ['ab', 'd']) await answerOf(server, put(`/v2/keys/tick/${key}`, 'value=1&ttl=1'));
+      for (const key of ['ab', 'd']) await answerOf(server, put(`/v2/keys/tick/${key}`, 'value=1&ttl=5'));
       await until(
         () => answerOf(server, get('/v2/keys/tick/d')),
         ({ status }) => status === 404,
@@ -218,7 +221,7 @@ test('streams get the same events of keys that expire in one tick', async () => 
       return streams;
     }),
   );
-  const seen = () => opened.map((streams) => streams.map((stream) => masked(stream.body())));
+  const seen = () => opened.map((streams) => streams.map((stream) => onTime(masked(stream.body()))));
   const same = ([real, embedded]: string[][]) => JSON.stringify(real) === JSON.stringify(embedded);
   await until(seen, same, { timeout: 3000 }).catch(() => expect(seen()[1]).toEqual(seen()[0]));
   expect(seen()[0]?.[0]?.match(/"action":"expire"/g)).toHaveLength(4);

@@ -108,7 +108,7 @@ test('an append that is repeated makes one entry', async () => {
 
 test('a renewal prolongs both entries, and one of an entry that has expired fails', async () => {
   const { name, dir, keys } = await setUp();
-  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 2 });
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
   await keys.get(dir, { recursive: true });
   await keys.set(node.key, VALUE, { ttl: 60 });
   const { kvs: [own] = [] } = await gateway('/kv/range', { key: base64(node.key) });
@@ -249,10 +249,11 @@ test('an entry that is removed while others read leaves nothing on v3', async ()
   const { name, dir, keys } = await setUp();
   const readers = [useKeys(await useBridge({ api: 'both' })), useKeys(await useBridge({ api: 'both' }))];
   for (let i = 0; i < 20; i += 1) {
-    const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+    const { node } = await keys.createInOrder(dir, VALUE, { ttl: 600 });
     const reads = [...readers, ...readers].map((each) => each.get(dir, { recursive: true }));
     await Promise.all([keys.delete(node.key), ...reads]);
-    expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+    // A read that was repeated, because etcd was busy, may still go on.
+    await untilKeys(name, 0, 0);
   }
 });
 
@@ -441,7 +442,7 @@ test('a twin without a TTL gets one with its entry, though etcd v3 failed at fir
     isWritten ||= method === 'PUT';
     return isWritten && path.startsWith('/v3') ? { refuse: true } : undefined;
   });
-  await rejection(keys.set(node.key, VALUE, { ttl: 3 }));
+  await rejection(keys.set(node.key, VALUE, { ttl: 30 }));
   allow();
   await keys.set(node.key, VALUE, { ttl: 3 });
   const held = await useLocks('v3').acquire(name, { timeout: 60 });

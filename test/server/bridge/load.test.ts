@@ -24,7 +24,11 @@ async function requestsOfHandOvers(waiters: number): Promise<number[]> {
   const dir = `/_locks/${freshName()}`;
   const entries: string[] = [];
   for (let i = 0; i <= waiters; i += 1) {
-    const { body } = await raw('POST', dir, { value: `waiter ${i}`, ttl: '600' }, url);
+    // Repeated while etcd is too busy: a bridge then finds the entry of the same value.
+    const { body } = await until(
+      () => raw('POST', dir, { value: `waiter ${i}`, ttl: '600' }, url),
+      ({ status }) => status === 201,
+    );
     entries.push(body.node.key);
   }
   const connections = await Promise.all(

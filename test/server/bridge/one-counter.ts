@@ -24,7 +24,7 @@ export const FOREIGN_CYCLES = CYCLES - 2 * (OURS.python + OURS.v3 + OURS.v2);
 export const byEtcdctl = (etcd: string, times: number): Foreign => ({
   times,
   async hold(lock) {
-    const go = lockByEtcdctl(lock, { endpoints: [etcd], ttl: 4 });
+    const go = lockByEtcdctl(lock, { endpoints: [etcd], ttl: 60 });
     const { token } = await go.held;
     return { token, release: () => go.release() };
   },

@@ -58,7 +58,7 @@ test('python-etcd gets EtcdLockExpired if its entry expires while it waits', asy
   const held = await useLocks('v3').acquire(name);
   const { url } = await useBridge();
   const python = await (await usePython(url)).lock(name);
-  const waiting = python.acquire({ lockTtl: 2 }).catch(String);
+  const waiting = python.acquire({ lockTtl: 6 }).catch(String);
   await untilQueued(name, 2);
   await untilQueued(name, 1);
   await held.release();

@@ -16,7 +16,7 @@ test('a bridge is healthy while a majority of etcd answers, and says so in its l
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());
   const records: BridgeRecord[] = [];
-  const bridge = await useBridge({ endpoints: etcd.url, readTimeout: 1, log: (record) => records.push(record) });
+  const bridge = await useBridge({ endpoints: etcd.url, log: (record) => records.push(record) });
   expect(await health(bridge)).toEqual([200, '{"health":"true"}']);
   await etcd.stop();
   expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
@@ -35,7 +35,7 @@ test('a bridge is healthy while a majority of etcd answers, and says so in its l
 test('a request that etcd does not answer is in the log, and so is that etcd is unreachable', async () => {
   const proxy = await useProxy();
   const records: BridgeRecord[] = [];
-  const bridge = await useBridge({ endpoints: proxy.url, readTimeout: 0.5, log: (record) => records.push(record) });
+  const bridge = await useBridge({ endpoints: proxy.url, log: (record) => records.push(record) });
   const answers = proxy.intercept(() => ({ refuse: true }));
   expect((await fetch(`${bridge.url}/v2/keys/_locks/x`)).status).toBe(500);
   answers();
