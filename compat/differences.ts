@@ -55,7 +55,7 @@ export const differences: Readonly<Record<string, Difference>> = {
       const [a, b] = [stage.lock('s15'), stage.lock('s15')];
       await a.acquire(TTL);
       await stage.see(a, 1);
-      const timedOut = rejection(b.acquire({ timeout: 1, ...TTL }));
+      const timedOut = rejection(b.acquire({ timeout: 4, ...TTL }));
       await stage.see(a, 2);
       expect(await timedOut).toBeInstanceOf(EtcdWatchTimedOut);
       await stage.see(a, 1);

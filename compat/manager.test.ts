@@ -63,7 +63,7 @@ describe.each(MODES)('a request (%s) for a lock that python-etcd holds', (mode) 
 describe.each(MODES)('a hold (%s) with a python-etcd waiter', (mode) => {
   test('passes the lock to the waiter on release, and not before, although renewed beyond its TTL', async () => {
     const { name, theirs } = await setUp();
-    const held = await useManager({ ttl: 4 }).acquire(name, { mode });
+    const held = await useManager({ ttl: 8 }).acquire(name, { mode });
     const waiting = theirs.acquire({ lockTtl: 60 });
     const [own] = await untilQueued(name, 2);
     // Four renewals, each after a third of the TTL.

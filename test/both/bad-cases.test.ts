@@ -96,7 +96,7 @@ describe('while v3 does not answer', () => {
   test('closing the client names the entries in both stores', async () => {
     const name = freshName();
     const client = new EtcdClient({ endpoints: inject('etcd'), api: 'both' });
-    const held = await new LockManager(client, { ttl: 2 }).acquire(name);
+    const held = await new LockManager(client, { ttl: 60 }).acquire(name);
     const { v2, v3 } = await keysOf(name);
     const { keys } = await rejection(client.close({ timeout: 0.1 }), EtcdKeysLeft);
     expect(keys).toEqual([...v2, ...v3].sort());
@@ -118,7 +118,7 @@ describe('a wait on v3', () => {
 
   test('ends at its timeout, which names the holder on v3', async () => {
     const { name, waiter } = await waitOnV3();
-    const { holder } = await rejection(waiter.acquire({ timeout: 1.5 }), EtcdWatchTimedOut);
+    const { holder } = await rejection(waiter.acquire({ timeout: 5 }), EtcdWatchTimedOut);
     expect(holder?.key).toBe((await keysOf(name)).v3[0]);
     await untilKeys(name, 0, 1);
   });

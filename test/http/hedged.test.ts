@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EtcdConnectionFailed, EtcdKeyNotFound } from '../../src/errors.ts';
+import { useBeatClock } from '../support/beat-clock.ts';
 import { connect, rejection, serve, serveSilence } from '../support/clients.ts';
 import { gate } from '../support/gate.ts';
 import { answer, answerAfter, inTurn, refuse, silent, type TcpServer } from '../support/tcp-server.ts';
@@ -54,6 +55,10 @@ describe('a slow read', () => {
     expect(dead.requests.length).toBe(1);
     await dead.allClosed();
   });
+});
+
+describe('a hedged read that nobody answers', () => {
+  useBeatClock();
 
   test('fails after its timeout, with the failure of each request', async () => {
     const [a, b] = [await serve(silent), await serve(silent)];

@@ -68,16 +68,16 @@ describe('a blocked event loop', () => {
     await raw('PUT', key, { value: 'u1' });
     const other = await serve(silent);
     const client = connect({ endpoints: [inject('etcd'), other.url] });
-    await client.get(key);
+    await client.get(key, { attemptTimeout: 5 });
     for (const call of [
-      () => client.set(key, 'u1', { prevValue: 'u1', attemptTimeout: 0.3 }),
-      () => client.get(key, { attemptTimeout: 0.3 }),
-      () => client.delete(key, { prevValue: 'u1', attemptTimeout: 0.3 }),
+      () => client.set(key, 'u1', { prevValue: 'u1', attemptTimeout: 1 }),
+      () => client.get(key, { attemptTimeout: 1 }),
+      () => client.delete(key, { prevValue: 'u1', attemptTimeout: 1 }),
     ]) {
       const answer = call();
       // The request is sent in this pass of the event loop, and answered while the loop is blocked.
       await new Promise(setImmediate);
-      block(0.6);
+      block(1.5);
       await answer;
     }
     expect(other.requests).toEqual([]);

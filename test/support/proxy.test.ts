@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { afterEach, beforeEach, expect, inject, onTestFinished, test } from 'vitest';
+import { startEtcd } from './etcd.ts';
 import { gate } from './gate.ts';
 import { type EtcdProxy, type ProxiedRequest, startProxy } from './proxy.ts';
 import { until } from './until.ts';
@@ -106,13 +107,20 @@ test('the proxy streams the headers of a long poll first and its event later', a
 });
 
 test('etcd ends a long poll whose client disconnects from the proxy', async () => {
-  const before = await watchers();
+  const own = await startEtcd();
+  const toOwn = await startProxy(own.url);
+  onTestFinished(async () => {
+    await toOwn.stop();
+    await own.stop();
+  });
+  const polls = () => pollsAt(own.url);
+  expect(await polls()).toBe(0);
   const client = new AbortController();
-  const poll = await fetch(`${proxy.url}${key}?wait=true`, { signal: client.signal });
+  const poll = await fetch(`${toOwn.url}${key}?wait=true`, { signal: client.signal });
   expect(poll.status).toBe(200);
-  await until(watchers, (count) => count > before);
+  await until(polls, (count) => count === 1);
   client.abort();
-  await until(watchers, (count) => count <= before);
+  await until(polls, (count) => count === 0);
 });
 
 test('stop() closes open connections and does not forward held writes', async () => {
@@ -153,6 +161,6 @@ async function openSockets(count: number): Promise<void> {
   );
 }
 
-async function watchers(): Promise<number> {
-  return ((await (await fetch(`${etcd}/v2/stats/store`)).json()) as { watchers: number }).watchers;
+async function pollsAt(url: string): Promise<number> {
+  return ((await (await fetch(`${url}/v2/stats/store`)).json()) as { watchers: number }).watchers;
 }
