@@ -17,9 +17,9 @@ interface Counts {
 
 /**
  * Without what is counted only on a busy machine: the holder's own watch of its entry, which begins after a quarter of a second, and
- * the revocation of a lease whose append was not answered within a second.
+ * the revocation of a lease whose append was not answered within a second; and writes that were sent once more.
  */
-const asOnQuietMachine = ({ poll, check, revocation, ...kinds }: Kinds = {}): Kinds => kinds;
+const asOnQuietMachine = ({ poll, check, revocation, repeated, ...kinds }: Kinds = {}): Kinds => kinds;
 
 let counts: Counts;
 
