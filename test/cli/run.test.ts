@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findPython } from '../../scripts/find.mjs';
 import { runCli } from '../support/cli.ts';
-import { freshName, queueOn, raw, untilQueued } from '../support/locks.ts';
+import { gate } from '../support/gate.ts';
+import { freshName, queueOn, raw, untilQueued, useProxy } from '../support/locks.ts';
 import { enqueue } from '../support/queues.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { until } from '../support/until.ts';
-import { onEtcd, run, startRun } from './running.ts';
+import { onEtcd, run, startRun, startRunOn } from './running.ts';
 import { witness } from './witness.ts';
 
 const PYTHON = findPython() ?? 'python3';
@@ -281,6 +282,17 @@ describe('a run that waits, without a terminal,', () => {
       `etcd-v2-lock: waiting for ${name}, held by the-holder, position 2 of 2\n` +
         `etcd-v2-lock: acquired ${name} after some time\n`,
     );
+  });
+
+  test('prints no line about its own entry while its append is not answered', async () => {
+    const proxy = await useProxy();
+    const answer = gate();
+    proxy.intercept(({ method }) => (method === 'POST' ? { answerAfter: answer.opened } : undefined));
+    const shown = proxy.next(({ method }) => method === 'GET', 'answered');
+    const { result } = startRunOn(proxy.url, freshName(), '--ttl', '60', '--', 'true');
+    await shown;
+    answer.open();
+    expect(await result).toMatchObject({ code: 0, stderr: '' });
   });
 
   test('prints no line about an acquisition if the timeout passes', async () => {

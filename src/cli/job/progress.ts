@@ -113,20 +113,24 @@ interface Wait {
 async function showProgress(locks: LockManager, name: string, { uuid, report, over }: Wait): Promise<void> {
   await pause(SHOW_AFTER, over);
   while (!over.aborted) {
-    const line = await lineOf(locks, name, uuid());
+    const line = await lineOf(locks, name, uuid);
     if (over.aborted || (line !== undefined && !report.update(line))) break;
     await pause(UPDATE_EVERY, over);
   }
 }
 
-/** Returns the state of the wait as a line. undefined if the own entry holds the lock by now. */
-async function lineOf(locks: LockManager, name: string, uuid: string | undefined): Promise<string | undefined> {
+/**
+ * Returns the state of the wait as a line. undefined if the own entry holds the lock by now, or is not known yet: etcd may have an
+ * entry whose append it has not answered.
+ */
+async function lineOf(locks: LockManager, name: string, uuid: Wait['uuid']): Promise<string | undefined> {
   const waiting = `waiting for ${name}`;
   try {
     const { held, pending } = await locks.query(name);
-    if (held.some((entry) => entry.uuid === uuid)) return undefined;
+    const own = uuid();
+    if (own === undefined || held.some((entry) => entry.uuid === own)) return undefined;
     const queue = [...held, ...pending];
-    const position = queue.findIndex((entry) => entry.uuid === uuid) + 1;
+    const position = queue.findIndex((entry) => entry.uuid === own) + 1;
     const by = held.length > 0 ? `, held by ${held.map(ownerOf).join(', ')}` : '';
     return position > 0 ? `${waiting}${by}, position ${position} of ${queue.length}` : `${waiting}${by}`;
   } catch (error) {
