@@ -11,7 +11,7 @@ test.each([
   ['ETCD_LOCK_API=both', [], { ETCD_LOCK_API: 'both' }],
 ])('run with %s holds the lock in both stores, and passes both tokens on', async (_, flags, env) => {
   const name = freshName();
-  const args = [...flags, 'run', name, '-q', '--', ...COMMAND];
+  const args = [...flags, 'run', name, '--', ...COMMAND];
   const { code, stdout, stderr } = await runCli(args, { ETCD_ENDPOINTS: inject('etcd'), ...env });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const [token, v2, v3] = stdout.trim().split(' ').map(BigInt);

@@ -26,16 +26,7 @@ function startElect(...args: readonly string[]): RunningScript {
 test('elect runs the command as the leader, with its value in the queue and its term in the environment', async () => {
   const name = freshName();
   const job = witness(0);
-  const { process: child, result } = startElect(
-    name,
-    '-q',
-    '--value',
-    'http://a@1',
-    '--label',
-    'web',
-    '--',
-    ...job.command,
-  );
+  const { process: child, result } = startElect(name, '--value', 'http://a@1', '--label', 'web', '--', ...job.command);
   await job.begun();
   expect(await useManager().elect(name).leader()).toMatchObject({ value: 'http://a@1', label: 'web', own: false });
   expect(await askJson(['inspect', name])).toMatchObject({ entries: [{ value: 'http://a@1', label: 'web' }] });
@@ -92,7 +83,7 @@ test('elect ends by SIGTERM while it waits, and leaves no entry', async () => {
 test.each(['v3', 'both'] as const)('elect with --api %s publishes the value there', async (api) => {
   const name = freshName();
   const job = witness(0);
-  const { process: child, result } = startElect('--api', api, name, '-q', '--value', 'x', '--', ...job.command);
+  const { process: child, result } = startElect('--api', api, name, '--value', 'x', '--', ...job.command);
   await job.begun();
   expect(await new LockManager(useEtcdClient({ api })).elect(name).leader()).toMatchObject({ value: 'x' });
   child.kill('SIGTERM');

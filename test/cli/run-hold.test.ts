@@ -39,7 +39,7 @@ describe('run --hold-at-least', () => {
 
   test('exits with the code of the command at once, and leaves the entry to expire', async () => {
     const name = freshName();
-    const late = await run(name, '-q', '--hold-at-least', String(LEAST), '--', 'sh', '-c', 'exit 3');
+    const late = await run(name, '--hold-at-least', String(LEAST), '--', 'sh', '-c', 'exit 3');
     expect(late).toMatchObject({ code: 3, stderr: '' });
     expect(await run(name, '--if-available', '--', 'true')).toMatchObject({ code: 1 });
     expect((await takeKept(name))?.ttl).toBeLessThanOrEqual(LEAST);

@@ -49,7 +49,7 @@ describe('run --once', () => {
 
   test('exits with the code of the command, and does not run a failed tick again', async () => {
     const name = useName();
-    expect(await run(name, '-q', '--once', LONG, '--', 'sh', '-c', 'exit 3')).toMatchObject({ code: 3, stderr: '' });
+    expect(await run(name, '--once', LONG, '--', 'sh', '-c', 'exit 3')).toMatchObject({ code: 3, stderr: '' });
     expect(await recordOf(name)).toContain(' failed ');
     expect(await run(name, '--once', LONG, '--', 'false')).toMatchObject({ code: 0 });
   });
@@ -61,7 +61,7 @@ describe('run --once', () => {
     const earlier = new Date(today.getTime() - 4 * 86_400_000).toISOString();
     await record(name, earlier, 'begun');
     const { code, stdout, stderr } = await run(
-      ...[name, '-q', '--once', '1d', '--', 'sh', '-c', 'echo $ETCD_LOCK_TICK $ETCD_LOCK_MISSED'],
+      ...[name, '--once', '1d', '--', 'sh', '-c', 'echo $ETCD_LOCK_TICK $ETCD_LOCK_MISSED'],
     );
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${today.toISOString()} 3\n` });
     expect(stderr).toBe(
@@ -112,7 +112,7 @@ describe('run --once', () => {
     const name = freshName();
     onTestFinished(async () => void (await gateway('/kv/deleterange', { key: base64(`/_locks_ticks:${name}`) })));
     const env = { ETCD_ENDPOINTS: inject('etcd'), ETCD_LOCK_API: 'v3' };
-    const command = [name, '-q', '--once', LONG, '--', 'echo', 'ran'];
+    const command = [name, '--once', LONG, '--', 'echo', 'ran'];
     expect(await runCli(['run', ...command], env)).toMatchObject({ code: 0, stdout: 'ran\n', stderr: '' });
     expect(await runCli(['run', ...command], env)).toMatchObject({ code: 0, stdout: '', stderr: '' });
   });

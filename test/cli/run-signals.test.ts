@@ -32,7 +32,7 @@ describe('without a terminal', () => {
 
   test.each(ENDING)('the command decides what %s means', async (signal) => {
     const job = witness(1);
-    const { process: run, result } = startRun(freshName(), '-q', '--', ...job.command);
+    const { process: run, result } = startRun(freshName(), '--', ...job.command);
     await job.begun();
     run.kill(signal);
     expect(await result).toMatchObject({ code: 0, signal: null, stderr: '' });

@@ -42,7 +42,7 @@ describe('a command under a lock', () => {
   });
 
   test.each([0, 1, 7, 124, 255])('ends run with its exit code %i', async (code) => {
-    expect(await run(freshName(), '-q', '--', 'sh', '-c', `exit ${code}`)).toMatchObject({ code, stderr: '' });
+    expect(await run(freshName(), '--', 'sh', '-c', `exit ${code}`)).toMatchObject({ code, stderr: '' });
   });
 
   test.each([
@@ -50,7 +50,7 @@ describe('a command under a lock', () => {
     ['SEGV', 139],
     ['TERM', 143],
   ])('killed by SIG%s ends run with %i', async (signal, code) => {
-    expect(await run(freshName(), '-q', '--', 'sh', '-c', `kill -${signal} $$`)).toMatchObject({ code, stderr: '' });
+    expect(await run(freshName(), '--', 'sh', '-c', `kill -${signal} $$`)).toMatchObject({ code, stderr: '' });
   });
 
   test.each([
@@ -59,7 +59,7 @@ describe('a command under a lock', () => {
     ['RTMAX', 64],
     ['32', 32],
   ])('killed by signal %s, which has no name in Node, ends run with 128 + %i', async (signal, number) => {
-    const killed = await run(freshName(), '-q', '--', 'bash', '-c', `kill -s ${signal} $$`);
+    const killed = await run(freshName(), '--', 'bash', '-c', `kill -s ${signal} $$`);
     expect(killed).toMatchObject({ code: 128 + number, signal: null, stderr: '' });
   });
 
