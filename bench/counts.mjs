@@ -14,7 +14,7 @@ const counts = {
   handOver: await countHandOver(v2, etcd),
   drain: await countDrain(v2, etcd, [5, 30]),
   waiters: await waiters(etcd, 'manager', 300),
-  idle: await idle(etcd, { ttl: 12, thirds: 2 }),
+  idle: await idle(etcd, { ttl: 12, thirds: 6 }),
 };
 process.stdout.write(JSON.stringify(counts));
 await etcd.stop();

@@ -1,21 +1,13 @@
 import { HTTPParser } from 'http-parser-js';
 import { Http2Frames, PREFACE } from './http2-frames.mjs';
 
-/**
- * Kind of a write that was sent once more because the machine was too busy to answer it in time. Not counted as a request of its
- * own.
- */
-const REPEATED = 'repeated';
-
 /** Counts the requests and answers that pass through a proxy. */
 export class Tally {
   #kinds = {};
-  /** Writes that are not answered yet. */
-  #open = new Set();
   #bytes = 0;
   #trips = 0;
   #connections = 0;
-  #sockets = 0;
+  #open = 0;
   #answered = true;
 
   /**
@@ -24,7 +16,7 @@ export class Tally {
    */
   connection() {
     this.#connections += 1;
-    this.#sockets += 1;
+    this.#open += 1;
     let ways;
     return {
       request: (chunk) => {
@@ -37,8 +29,7 @@ export class Tally {
         ways?.answer(chunk);
       },
       closed: () => {
-        this.#sockets -= 1;
-        ways?.closed?.();
+        this.#open -= 1;
       },
     };
   }
@@ -46,8 +37,8 @@ export class Tally {
   /** Returns requests by kind, round trips, bytes and new connections since the last call, and the number of open connections. */
   take() {
     const kinds = this.#kinds;
-    const requests = Object.entries(kinds).reduce((sum, [kind, count]) => (kind === REPEATED ? sum : sum + count), 0);
-    const [trips, bytes, connections, open] = [this.#trips, this.#bytes, this.#connections, this.#sockets];
+    const requests = Object.values(kinds).reduce((sum, count) => sum + count, 0);
+    const [trips, bytes, connections, open] = [this.#trips, this.#bytes, this.#connections, this.#open];
     this.#kinds = {};
     this.#bytes = 0;
     this.#trips = 0;
@@ -64,32 +55,18 @@ export class Tally {
   }
 
   #http1() {
-    const unanswered = [];
-    const isUnderWay = (write) => [...this.#open].some(({ text }) => text === write.text);
-    const answered = () => {
-      this.#answered = true;
-      this.#open.delete(unanswered.shift());
-    };
     return {
       request: parser(HTTPParser.REQUEST, {
-        onEnd: ({ method, url }, body) => {
-          const kind = kindOf(HTTPParser.methods[method], url, body);
-          const request = { text: `${method} ${url} ${body}` };
-          unanswered.push(request);
-          if (!WRITES.has(kind)) return this.#requested(kind);
-          this.#requested(isUnderWay(request) ? REPEATED : kind);
-          this.#open.add(request);
-        },
+        onEnd: ({ method, url }, body) => this.#requested(kindOf(HTTPParser.methods[method], url, body)),
       }),
-      closed: () => {
-        for (const request of unanswered) this.#open.delete(request);
-      },
       answer: parser(HTTPParser.RESPONSE, {
         // The answer of a watch has no end: each message is an answer.
         onBody: () => {
           this.#answered = true;
         },
-        onEnd: answered,
+        onEnd: () => {
+          this.#answered = true;
+        },
       }),
     };
   }
@@ -126,8 +103,6 @@ function parser(type, { onBody = () => {}, onEnd }) {
     if (problem instanceof Error) throw problem;
   };
 }
-
-const WRITES = new Set(['append', 'removal', 'renewal', 'grant', 'revocation']);
 
 const GATEWAY = {
   '/v3/kv/range': 'read',

@@ -15,11 +15,8 @@ interface Counts {
   readonly held: { readonly thirds: number; readonly kinds: Kinds; readonly lost: number };
 }
 
-/**
- * Without what is counted only on a busy machine: the holder's own watch of its entry, which begins after a quarter of a second, and
- * the revocation of a lease whose append was not answered within a second; and writes that were sent once more.
- */
-const asOnQuietMachine = ({ poll, check, revocation, repeated, ...kinds }: Kinds = {}): Kinds => kinds;
+/** The holder's own watch of its entry begins after a quarter of a second: on a busy machine, during what is counted. */
+const withoutWatchOfHolder = ({ poll, check, ...kinds }: Kinds = {}): Kinds => kinds;
 
 let counts: Counts;
 
@@ -46,7 +43,7 @@ test.each(['manager', 'gateway', 'grpc'])('an uncontended cycle of a %s on etcd 
 });
 
 test('a hand-over between two clients on etcd v3 is a removal and one read', () => {
-  expect(asOnQuietMachine(counts.handOver['manager']?.kinds)).toEqual({ removal: 1, read: 1 });
+  expect(withoutWatchOfHolder(counts.handOver['manager']?.kinds)).toEqual({ removal: 1, read: 1 });
 });
 
 test('the waiter of a hand-over on etcd v3 sends one request, also as a Lock', () => {
@@ -55,19 +52,20 @@ test('the waiter of a hand-over on etcd v3 sends one request, also as a Lock', (
 
 test.each([5, 30])('a queue of %i on etcd v3 drains with a removal and one read per waiter', (size) => {
   const { appends = 0, kinds } = counts.drain['manager']?.[size] ?? {};
-  expect(asOnQuietMachine(kinds)).toEqual({ removal: size + 1, read: size });
-  const repeated = appends - (size + 1);
-  expect(kinds?.['revocation'] ?? 0).toBeLessThanOrEqual(repeated);
+  const { revocation = 0, ...others } = withoutWatchOfHolder(kinds);
+  expect(others).toEqual({ removal: size + 1, read: size });
+  // On a busy machine, an append that is not answered within a second is repeated, and its lease is revoked in the end.
+  expect(revocation).toBeLessThanOrEqual(appends - (size + 1));
 });
 
 test('a hand-over on etcd v3 costs the same bytes in a queue of 1,000 as in one of 11', () => {
   const { 11: short, 1000: long } = counts.longQueue;
-  expect(asOnQuietMachine(long?.kinds)).toEqual(asOnQuietMachine(short?.kinds));
+  expect(withoutWatchOfHolder(long?.kinds)).toEqual(withoutWatchOfHolder(short?.kinds));
   expect(long?.bytesPerHandOver).toBeLessThanOrEqual(1.1 * (short?.bytesPerHandOver ?? 0));
 });
 
 test('1,000 held locks on etcd v3 cost one keep-alive and one read per TTL/3', () => {
   const { thirds, kinds, lost } = counts.held;
-  expect(asOnQuietMachine(kinds)).toEqual({ renewal: thirds, confirmation: thirds });
+  expect(withoutWatchOfHolder(kinds)).toEqual({ renewal: thirds, confirmation: thirds });
   expect(lost).toBe(0);
 });

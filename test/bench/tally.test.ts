@@ -68,17 +68,6 @@ test('requests to the gateway of etcd v3 have the kind of what they do', () => {
   expect(tally.take().kinds).toEqual(Object.fromEntries(Object.keys(posts).map((kind) => [kind, 1])));
 });
 
-test('a write that is sent once more before it is answered is no request of its own', () => {
-  const tally = new Tally();
-  const [first, second] = [tally.connection(), tally.connection()];
-  first.request(DELETE);
-  second.request(DELETE);
-  expect(tally.take()).toMatchObject({ requests: 1, trips: 1, kinds: { removal: 1, repeated: 1 } });
-  for (const connection of [first, second]) connection.answer(ANSWER);
-  first.request(DELETE);
-  expect(tally.take()).toMatchObject({ requests: 1, kinds: { removal: 1 } });
-});
-
 test('a message of a watch counts as an answer, although the watch goes on', () => {
   const tally = new Tally();
   const [watch, call] = [tally.connection(), tally.connection()];

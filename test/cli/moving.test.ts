@@ -104,10 +104,7 @@ test('a lock that is busy in step 2 is no failure, however often it is handed ov
   over.abort();
   await Promise.all(work);
   expect(code, stdout).toBe(0);
-  const { ok, v2, v3 } = JSON.parse(stdout);
-  expect({ ok, v2 }).toEqual({ ok: true, v2: [] });
-  // On a busy machine, doctor may see an entry of such a client in all of its reads.
-  for (const { client } of v3) expect(client).toBe('a client of v3');
+  expect(JSON.parse(stdout)).toMatchObject({ ok: true, v2: [], v3: [] });
 });
 
 test('doctor --moving refuses --ttl, which it would not use', async () => {

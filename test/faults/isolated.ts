@@ -12,6 +12,8 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 const TTL = 15;
 /** Seconds, for holds that are to be lost. */
 const SHORT_TTL = 6;
+/** Seconds, for entries that are to be lost, but not a second time. */
+const LOST_TTL = 9;
 
 /** Tests of a member that clients reach, but that is isolated from the other members. */
 export const isolated = (role: 'leader' | 'follower') =>
@@ -114,7 +116,7 @@ export const isolated = (role: 'leader' | 'follower') =>
         const { [role]: member, other } = await roles(cluster());
         const contest = new Contest(cluster());
         const holder = await contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
-        const waiting = contest.take(kind, { by: [member], ttl: 3 });
+        const waiting = contest.take(kind, { by: [member], ttl: LOST_TTL });
         await contest.untilAsked([member], isPoll);
         await isolate(member);
         await contest.untilQueued(1);

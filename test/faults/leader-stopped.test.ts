@@ -9,6 +9,8 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
 const PAUSE = 10_000;
 /** Seconds: holds and waits outlast the fault, and an election on a busy machine. The poll cap is a third of it. */
 const TTL = 15;
+/** Seconds, for entries that are to be lost, but not a second time. */
+const SHORT_TTL = 9;
 
 describe('the leader is paused', () => {
   const cluster = useCluster();
@@ -98,7 +100,7 @@ describe('the leader is paused', () => {
       const { leader, follower } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
-      const waiting = contest.take(kind, { by: [leader], ttl: 3 });
+      const waiting = contest.take(kind, { by: [leader], ttl: SHORT_TTL });
       await contest.untilAsked([leader], isPoll);
       await leader.etcd.pause();
       await cluster().leader();

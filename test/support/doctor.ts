@@ -24,12 +24,9 @@ export async function diagnose(
   return { code, stderr, ...JSON.parse(stdout) };
 }
 
-/** A warning that a busy machine causes: etcd calls itself unhealthy if a read takes a second. */
-const OF_BUSY_MACHINE = /^(?:slow: .*|the member reports that it is unhealthy)$/;
-
-/** The findings whose level is not `ok`, without those that a busy machine causes. */
+/** The findings whose level is not `ok`. */
 export const troubles = ({ findings }: Pick<Diagnosis, 'findings'>): Finding[] =>
-  findings.filter(({ level, text }) => level !== 'ok' && !(level === 'warn' && OF_BUSY_MACHINE.test(text)));
+  findings.filter(({ level }) => level !== 'ok');
 
 /** The problems other than the one that many versions have with leases. */
 export const ownTroubles = (diagnosis: Pick<Diagnosis, 'findings'>): Finding[] =>

@@ -109,8 +109,8 @@ describe('with the right password', () => {
       return watches === 1 ? { hold: guarded.changePassword(APP.password) } : undefined;
     });
     const acquired = waiting.locks.acquire(name, { ttl: 30 });
-    await until(waiting.logIns, (count) => count >= 2);
-    await until(waiting.watches, (count) => count >= 2);
+    await until(waiting.logIns, (count) => count === 2);
+    await until(waiting.watches, (count) => count === 2);
     await owner.release();
     expect(await (await acquired).release()).toBe(true);
   });

@@ -135,11 +135,13 @@ test('a waiter goes on when the revision that it watches from was compacted', as
     };
     return { hold: compact() };
   });
-  const waiting = useLocks(proxy.url).acquire(name);
+  // With a short TTL, a slow release would be a silence, and begin another watch.
+  const waiting = useLocks(proxy.url).acquire(name, { ttl: 30 });
   const watches = () => proxy.requests.filter(({ path }) => path === '/v3/watch').length;
-  await until(watches, (count) => count >= 2);
+  await until(watches, (count) => count === 2);
   await owner.release();
   const held = await waiting;
+  expect(watches()).toBe(2);
   expect(await held.release()).toBe(true);
   expect(await entriesBelow(`/_locks/${name}/`, etcd.url)).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { aborted } from '../suites/lock/locks.ts';
 import { type EtcdMember, startEtcd } from '../support/etcd.ts';
 import { entriesBelow } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
+import { elapsed, moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 
 let etcd: EtcdMember;
@@ -33,9 +34,9 @@ async function setUp() {
 
 test('a hold counts the TTL that etcd has granted, and query() shows it', async () => {
   const { locks, name, ttl } = await setUp();
-  const before = performance.now();
+  const before = moment();
   const held = await locks.acquire(name);
-  const passed = () => (performance.now() - before) / 1000;
+  const passed = () => (moment().at - before.at) / 1000;
   // 8 s less the margin of a tenth.
   expect(held.expiresIn()).toBeLessThanOrEqual(7.2);
   expect(held.expiresIn()).toBeGreaterThan(7.2 - passed());
@@ -47,7 +48,9 @@ test('a hold counts the TTL that etcd has granted, and query() shows it', async 
   // Renewed after a third of what was granted, and not of what was asked for.
   const left = await until(ttl, (seconds) => seconds <= 6);
   await until(ttl, (seconds) => seconds > left);
-  expect(passed()).toBeGreaterThan(1);
+  // A renewal comes early if the event loop was blocked.
+  const blocked = passed() - elapsed(before) / 1000;
+  expect(passed()).toBeGreaterThan(2 - blocked);
   held.assertHeld();
   expect(await held.release()).toBe(true);
 });

@@ -38,7 +38,7 @@ async function beginWatch({ url }: EtcdMember): Promise<{ readonly end: Promise<
 test('a waiter whose member shuts down gets a released lock by another member', async () => {
   const cluster = await startCluster();
   onTestFinished(() => cluster.stop());
-  // Without an election: the leader could not hand over its leadership in time on a busy machine.
+  // A follower: on a busy machine, a leader could not hand over its leadership in time.
   const second = await cluster.leader();
   const first = cluster.members.find((member) => member !== second) as EtcdMember;
   const version = await first.version();
@@ -58,7 +58,7 @@ test('a waiter whose member shuts down gets a released lock by another member', 
   const ended = await watch.end;
   if (version.startsWith('3.4.')) {
     expect(elapsed(asked, ended)).toBeLessThan(1_000);
-    expect(elapsed(released.at > ended.at ? released : ended, acquired)).toBeLessThan(1_000);
+    expect(elapsed(released, acquired)).toBeLessThan(1_000);
   } else {
     // From etcd 3.5 on, a shutdown waits 7 s for open streams to end. Until then, such a member looks like a silent one.
     expect(ended.at - asked.at).toBeGreaterThan(6_000);

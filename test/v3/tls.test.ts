@@ -30,8 +30,8 @@ test('on an etcd that requires client certificates, a client needs a trusted one
 
   const [owner, waiter] = [useLocks({ endpoints: url, ca, ...named }), useLocks({ endpoints: url, ca, ...unnamed })];
   const held = await owner.acquire(name);
+  expect(await entriesBelow(`/_locks/${name}/`, etcd.url)).toMatchObject([{ key: held.key }]);
   const waiting = waiter.acquire(name);
-  expect((await entriesBelow(`/_locks/${name}/`, etcd.url))[0]).toMatchObject({ key: held.key });
   await held.release();
   expect(await (await waiting).release()).toBe(true);
 

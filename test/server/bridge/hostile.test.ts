@@ -21,21 +21,12 @@ async function setUp() {
     Number(
       new RegExp(`^etcd_v2_lock_bridge_${name} (\\d+)`, 'm').exec(await (await fetch(`${url}/metrics`)).text())?.[1],
     );
-  /** Repeated while etcd is too busy: a bridge then finds the entry of the same value. */
-  const append = async (): Promise<string> => {
-    const value = freshName();
-    const { body } = await until(
-      () => raw('POST', dir, { value, ttl: '60' }, url),
-      ({ status }) => status === 201,
-    );
-    return body.node.key;
-  };
   return {
     url,
     dir,
     watches,
     open: () => RawConnection.open(url),
-    append,
+    append: async () => (await raw('POST', dir, { value: freshName(), ttl: '60' }, url)).body.node.key,
     /** Expects that the bridge keeps nothing of earlier clients, leaves nothing of them at etcd, and serves the next one. */
     async expectUnharmed() {
       await until(
@@ -46,7 +37,8 @@ async function setUp() {
         async () => (await raw('GET', dir, undefined, url)).body.node.nodes ?? [],
         ({ length }) => length === 0,
       );
-      expect((await raw('DELETE', await append(), undefined, url)).status).toBe(200);
+      const { body } = await raw('POST', dir, { value: freshName(), ttl: '60' }, url);
+      expect((await raw('DELETE', body.node.key, undefined, url)).status).toBe(200);
     },
   };
 }

@@ -8,7 +8,7 @@ test('elapsed() counts a sleep, without the time the machine stalled', async () 
   await sleep(300);
   const to = moment();
   expect(to.at - from.at).toBeGreaterThanOrEqual(299);
-  expect(elapsed(from, to)).toBeLessThanOrEqual(to.at - from.at + 45);
+  expect(elapsed(from, to)).toBeLessThanOrEqual(to.at - from.at + 25);
 });
 
 test('elapsed() counts nearly all of the time on an idle machine', async () => {
@@ -23,7 +23,7 @@ test('elapsed() counts nearly all of the time on an idle machine', async () => {
     (counts) => counts > 0.7,
     { timeout: 60_000 },
   );
-  expect(share).toBeLessThan(1.5);
+  expect(share).toBeLessThan(1.3);
 });
 
 test('elapsed() does not count the time for which the event loop is blocked, even before its timers run', async () => {
