@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { StoreEvent } from '../../src/server/store/history.ts';
+import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -8,6 +9,17 @@ const YEAR = 365 * 24 * 3600;
 function fresh(now?: number) {
   const clock = new ManualClock(now);
   return { clock, store: new Store(clock) };
+}
+
+/** A clock that tells the time of each reading of it. */
+function recordingClock() {
+  const clock = new ManualClock();
+  const readAt: number[] = [];
+  const now = () => {
+    readAt.push(performance.now());
+    return clock.now();
+  };
+  return { clock: { now, after: (ms: number, fn: () => void) => clock.after(ms, fn) }, readAt };
 }
 
 function has(store: Store, key: string): boolean {
@@ -30,6 +42,20 @@ function eventsAfter(store: Store, index: number): StoreEvent[] {
 }
 
 describe('a key', () => {
+  test.for<[string, (keys: MemoryStore, index: number) => Promise<{ readonly sentAt: number }>]>([
+    ['set', (keys) => keys.set('/k', 'v', { ttl: 600 })],
+    ['create in order', (keys) => keys.createInOrder('/dir', 'v', { ttl: 600 })],
+    ['renew', (keys, prevIndex) => keys.renew('/there', { prevValue: 'v', prevIndex, ttl: 600 })],
+  ])('has its TTL from `sentAt` of the answer or later: %s', async ([, write]) => {
+    const { clock, readAt } = recordingClock();
+    const keys = new MemoryStore(new Store(clock));
+    const { node } = await keys.set('/there', 'v', { ttl: 60 });
+    readAt.length = 0;
+    const { sentAt } = await write(keys, node.modifiedIndex);
+    expect(sentAt).toBeLessThanOrEqual(readAt[0] ?? Number.NaN);
+    await keys.close();
+  });
+
   test('has the given TTL in the answer, although the clock advances during the write', () => {
     const { clock } = fresh();
     const now = () => {

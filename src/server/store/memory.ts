@@ -52,13 +52,13 @@ export class MemoryStore implements KeysApi, ServedKeys, LockClient {
   async set(key: string, value: string | undefined, options: Exact<SetOptions> = {}): Promise<Change> {
     check.checkSet(checkable(key), value, inSafeRange(options));
     this.#admit(options);
-    return this.#change(this.#store.set(key, value, options));
+    return this.#change(() => this.#store.set(key, value, options));
   }
 
   async createInOrder(dir: string, value: string | undefined, options: Exact<CreateOptions> = {}): Promise<Append> {
     check.checkCreateInOrder(checkable(dir), value, inSafeRange(options));
     this.#admit(options);
-    const change = this.#change(this.#store.createInOrder(dir, value, options));
+    const change = this.#change(() => this.#store.createInOrder(dir, value, options));
     const listing = options.listing ? this.#snapshot(dir, { recursive: true }) : undefined;
     return { ...change, listing: Promise.resolve(listing) };
   }
@@ -68,13 +68,13 @@ export class MemoryStore implements KeysApi, ServedKeys, LockClient {
     this.#admit(options);
     const { prevValue, prevIndex, ttl } = options;
     const refresh = { ttl, prevValue, prevIndex, refresh: true };
-    return this.#change(this.#store.set(key, undefined, refresh));
+    return this.#change(() => this.#store.set(key, undefined, refresh));
   }
 
   async delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
     check.checkDelete(checkable(key), inSafeRange(options));
     this.#admit(options);
-    return this.#change(this.#store.delete(key, options));
+    return this.#change(() => this.#store.delete(key, options));
   }
 
   async watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {
@@ -167,10 +167,12 @@ export class MemoryStore implements KeysApi, ServedKeys, LockClient {
   }
 
   #event(event: StoreEvent): KeyEvent {
-    return { ...this.#change(event), index: event.node.modifiedIndex };
+    return { ...this.#change(() => event), index: event.node.modifiedIndex };
   }
 
-  #change({ action, node, prevNode }: StoreEvent): Change {
-    return { ...this.#answer(), action, node, ...(prevNode ? { prevNode } : {}) };
+  #change(make: () => StoreEvent): Change {
+    const answer = this.#answer(); // before the change, because a hold lasts for its TTL from `sentAt`
+    const { action, node, prevNode } = make();
+    return { ...answer, action, node, ...(prevNode ? { prevNode } : {}) };
   }
 }
