@@ -77,7 +77,7 @@ export async function runCampaign(
     const leftovers = await Promise.all(arenas.map((arena) => leftoversOf(arena, { crew, store, stuck, queues })));
     const leases = await leasesLeft(store, crew);
     const outages = pulse.outages();
-    const { faults, stops } = recorder;
+    const { faults, stalls, stops } = recorder;
     const requests = cluster.members.flatMap(({ proxy }) => proxy.requests);
     const locks = arenas.map(({ lock, ttl }, i) => {
       const queue = queues.events().filter((event) => event.lock === lock);
@@ -90,6 +90,7 @@ export async function runCampaign(
         faults,
         outages,
         stops,
+        stalls,
         // A request for several locks reports each of them only once it holds all.
         judged: (who: string) => isOurs(crew.kinds.get(who)) && crew.kinds.get(who) !== 'several',
         sets: { fenced: sets.result(lock, 'fenced'), plain: sets.result(lock, 'plain') },

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { EtcdApi } from '../../src/client.ts';
 import { python } from '../support/python.ts';
-import type { Event } from './history.ts';
+import type { Event, Stall } from './history.ts';
 
 export type ContenderKind = 'lock' | 'manager' | 'several' | 'candidate' | 'python' | 'etcdctl';
 
@@ -46,7 +46,7 @@ export class Contender {
   #killed = false;
   #log = '';
 
-  constructor(kind: ContenderKind, orders: Orders, report: (event: Event) => void) {
+  constructor(kind: ContenderKind, orders: Orders, report: (event: Event | Stall) => void) {
     this.kind = kind;
     this.orders = orders;
     const child = spawn(...programs[kind](), {
@@ -59,7 +59,7 @@ export class Contender {
     });
     // `quit()` may write to a process that has just ended.
     child.stdin.on('error', () => {});
-    createInterface({ input: child.stdout }).on('line', (line) => report(JSON.parse(line) as Event));
+    createInterface({ input: child.stdout }).on('line', (line) => report(JSON.parse(line) as Event | Stall));
     this.ended = once(child, 'close').then(([code]) => {
       if (this.#killed || (code === 0 && this.#log === '')) return undefined;
       return `${orders.who} exited with code ${code}\n${this.#log}`;

@@ -180,7 +180,7 @@ export class Crew implements World {
         ...orders,
         ...(number % 2 === 0 ? others : {}),
       },
-      (event) => this.recorder.listener(event.lock ?? lock)(event),
+      (event) => this.recorder.listener(('lock' in event && event.lock) || lock)(event),
     );
     this.kinds.set(who, kind);
     this.#present.add(contender);

@@ -4,6 +4,8 @@ export interface Span {
   readonly to: number;
 }
 
+export const overlap = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
+
 /**
  * What a contender reports of itself. A hold is the time in which the contender may act as the holder: `held` has the time
  * at which it learned of the hold, `released` the time before it sends the release.
@@ -44,6 +46,14 @@ export type Event = {
   /** Reported by the process that killed the contender. */
   | { readonly kind: 'died' }
 );
+
+/** A period in which a contender of this package was stalled, or the machine was. It reports this at the end of the period. */
+export interface Stall extends Span {
+  readonly kind: 'stalled';
+  readonly who: string;
+  /** Milliseconds of the period for which it was stalled. */
+  readonly stalled: number;
+}
 
 /** One change of a queue, as etcd carried it out. */
 export interface QueueEvent {

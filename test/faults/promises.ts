@@ -1,6 +1,6 @@
 import { elapsed, type Moment } from '../support/stalls/stalls.mjs';
 import type { Stop } from './checker.ts';
-import type { Event, Span } from './history.ts';
+import { type Event, overlap, type Span } from './history.ts';
 import type { Hold } from './holds.ts';
 
 /** A hold with this TTL in seconds survives any shorter outage, in milliseconds. */
@@ -32,8 +32,6 @@ function merged(outages: readonly Span[]): Span[] {
   }
   return spans;
 }
-
-const overlap = (a: Span, b: Span): boolean => a.from <= b.to && b.from <= a.to;
 
 /** Milliseconds after its timeout within which a call must end, the removal of its entry included. */
 const ENDING = 500;

@@ -1,18 +1,19 @@
 import { now } from '../support/stalls/stalls.mjs';
 import type { Stop } from './checker.ts';
-import type { Event, Fault, FaultKind } from './history.ts';
+import type { Event, Fault, FaultKind, Stall } from './history.ts';
 
-/** Collects the events that contenders report, and all faults. */
+/** Collects the events and stalls that contenders report, and all faults. */
 export class Recorder {
   readonly #histories = new Map<string, Event[]>();
   readonly #faults: Fault[] = [];
+  readonly #stalls: Stall[] = [];
   readonly #present = new Map<object, Omit<Fault, 'to'>>();
 
   /** Returns a listener for events of contenders of that lock. */
-  listener(lock: string): (event: Event) => void {
+  listener(lock: string): (event: Event | Stall) => void {
     const history = this.#histories.get(lock) ?? [];
     this.#histories.set(lock, history);
-    return (event) => history.push(event);
+    return (event) => (event.kind === 'stalled' ? this.#stalls.push(event) : history.push(event));
   }
 
   /** Returns the events of contenders of that lock. */
@@ -42,6 +43,10 @@ export class Recorder {
   get faults(): readonly Fault[] {
     const present = [...this.#present.values()].map((fault) => ({ ...fault, to: Number.POSITIVE_INFINITY }));
     return [...this.#faults, ...present].sort((a, b) => a.from - b.from);
+  }
+
+  get stalls(): readonly Stall[] {
+    return this.#stalls;
   }
 
   get stops(): readonly Stop[] {

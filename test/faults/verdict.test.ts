@@ -19,6 +19,7 @@ const good: LockOutcome = {
   faults: [{ kind: 'connections cut', from: 5, to: 5, targets: ['m1'] }],
   outages: [],
   stops: [],
+  stalls: [],
   judged: () => true,
   sets: { fenced: { written: 1, lost: [] }, plain: { written: 1, lost: [] } },
   leftovers: [],

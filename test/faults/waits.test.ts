@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Event, Fault, FaultKind, QueueEvent } from './history.ts';
+import type { Event, Fault, FaultKind, QueueEvent, Stall } from './history.ts';
 import { type Trial, type Wait, waitsIn } from './waits.ts';
 
 /** Seconds: the poll cap is 2 s. */
@@ -16,6 +16,13 @@ function change(at: number, action: QueueEvent['action'], token: number, value: 
 }
 
 const fault = (kind: FaultKind, from: number, to: number): Fault => ({ kind, from, to, targets: ['m1'] });
+const stall = (who: string, from: number, to: number, stalled: number): Stall => ({
+  kind: 'stalled',
+  who,
+  from,
+  to,
+  stalled,
+});
 const died = (at: number, who: string): Event => ({ at, who, kind: 'died' });
 
 function trial(parts: Partial<Trial>): Trial {
@@ -27,6 +34,7 @@ function trial(parts: Partial<Trial>): Trial {
     faults: [],
     outages: [],
     stops: [],
+    stalls: [],
     judged: () => true,
     ...parts,
   };
@@ -81,6 +89,10 @@ describe('a waiter is on time', () => {
     ['when the network is slow', handedOver(11_900, { faults: [fault('network slow', 9000, 20_000)] })],
     ['within 5 s of the end of an outage', handedOver(18_900, { outages: [{ from: 9000, to: 14_000 }] })],
     ['when it was stopped itself', handedOver(17_900, { stops: [{ who: 'b', from: 9000, to: 15_000 }] })],
+    [
+      'when its process was stalled for as long as it is late',
+      handedOver(11_400, { stalls: [stall('b', 9700, 10_200, 300), stall('b', 11_200, 11_700, 200)] }),
+    ],
     ['within TTL + 2 s of the kill of a holder', afterKill(11_000, 12_900)],
     [
       'when a holder was killed and an outage followed',
@@ -146,6 +158,20 @@ describe('a waiter is late', () => {
     ['more than 5 s after the end of an outage', handedOver(19_100, { outages: [{ from: 9000, to: 14_000 }] })],
     ['when an outage had ended more than 5 s before', handedOver(11_100, { outages: [{ from: 1000, to: 4900 }] })],
     ['when only another contender was stopped', handedOver(11_100, { stops: [{ who: 'c', from: 9000, to: 15_000 }] })],
+    [
+      'when its process was stalled for a shorter time than it is late',
+      handedOver(11_400, { stalls: [stall('b', 10_000, 10_500, 300)] }),
+    ],
+    ['when its process was stalled before the wait', handedOver(11_400, { stalls: [stall('b', 9300, 9800, 500)] })],
+    ['when its process was stalled after the wait', handedOver(11_400, { stalls: [stall('b', 11_500, 12_000, 500)] })],
+    ['when only another contender was stalled', handedOver(11_400, { stalls: [stall('c', 10_000, 10_500, 500)] })],
+    [
+      'when it counts as stalled because it was stopped, and is late after that',
+      handedOver(18_100, {
+        stops: [{ who: 'b', from: 9000, to: 15_000 }],
+        stalls: [stall('b', 8900, 15_100, 12_000)],
+      }),
+    ],
     ['more than TTL + 2 s after the kill of a holder', afterKill(11_000, 13_100)],
     ['when the entry of a killed holder expired too late', afterKill(13_100, 13_110)],
     [

@@ -1,10 +1,10 @@
 import type { StoreApi } from '../../src/client.ts';
 import { type Allowance, AT_ONCE, forFault, forOutage, forOwnStop } from './allowances.ts';
 import type { Stop } from './checker.ts';
-import type { Event, Fault, QueueEvent, Span } from './history.ts';
+import { type Event, type Fault, overlap, type QueueEvent, type Span, type Stall } from './history.ts';
 import { type Head, headsIn, ownersIn } from './line.ts';
 
-/** The events of one lock, and all faults, outages and stops of the campaign. */
+/** The events of one lock, and all faults, outages, stops and stalls of the campaign. */
 export interface Trial {
   readonly api: StoreApi;
   /** Seconds. */
@@ -14,6 +14,7 @@ export interface Trial {
   readonly faults: readonly Fault[];
   readonly outages: readonly Span[];
   readonly stops: readonly Stop[];
+  readonly stalls: readonly Stall[];
   /** Whether the waits of a contender are judged: a foreign one keeps none of these limits. */
   readonly judged: (who: string) => boolean;
 }
@@ -44,10 +45,12 @@ const NEW_LEADER = 1000;
  *
  * On etcd v3 the TTL of every lease starts again when a new leader is elected, so after each outage.
  *
+ * The time for which the waiter or the machine was stalled during the wait does not count.
+ *
  * A wait also ends when its contender is killed.
  */
 export function waitsIn(trial: Trial): Wait[] {
-  const { api, ttl, history, faults, outages, stops, judged } = trial;
+  const { api, ttl, history, faults, outages, stops, stalls, judged } = trial;
   const ownerOf = ownersIn(history);
   const deaths = new Map(history.flatMap(({ kind, who, at }) => (kind === 'died' ? [[who, at] as const] : [])));
   const heldAt = (who: string, head: Head): number | undefined =>
@@ -65,12 +68,19 @@ export function waitsIn(trial: Trial): Wait[] {
     const gone =
       before === undefined ? undefined : lastSeen(before, head.from, { api, deaths, stops, faults, outages });
     const from = gone === undefined ? head.from : Math.max(head.queued, Math.min(head.from, gone + ttl * 1000));
-    const own = stops.filter((stop) => stop.who === who).map((stop) => forOwnStop(stop, ttl));
+    const ownStops = stops.filter((stop) => stop.who === who);
+    const own = ownStops.map((stop) => forOwnStop(stop, ttl));
     const first =
       gone === undefined
         ? { due: from + AT_ONCE, why: [] }
         : { due: from + AFTER_DEATH, why: [`${before} was killed or stopped`] };
-    return { who, rank: head.rank, from, to, ...dueOf({ from, to }, first, [...common, ...own]) };
+    const { due, why } = dueOf({ from, to }, first, [...common, ...own]);
+    // While a contender is stopped, it counts as stalled, too.
+    const ownStalls = stalls.filter((stall) => stall.who === who && !ownStops.some((stop) => overlap(stop, stall)));
+    const stalled = ownStalls
+      .filter((stall) => overlap(stall, { from, to }))
+      .reduce((sum, stall) => sum + stall.stalled, 0);
+    return { who, rank: head.rank, from, to, due: due + stalled, why };
   });
 }
 

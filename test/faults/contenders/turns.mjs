@@ -10,6 +10,23 @@ export function tell(kind, more) {
   process.stdout.write(`${JSON.stringify({ ...moment(), who: orders.who, kind, ...more })}\n`);
 }
 
+/** Milliseconds between two reports of stalls. */
+const REPORT_EVERY = 500;
+/** Milliseconds: shorter stalls are not reported. */
+const SHORTEST_STALL = 50;
+
+let reported = moment();
+
+function reportStall() {
+  const to = moment();
+  const from = reported;
+  reported = to;
+  const stalled = to.stalled - from.stalled;
+  if (stalled >= SHORTEST_STALL) tell('stalled', { from: from.at, to: to.at, stalled });
+}
+
+setInterval(reportStall, REPORT_EVERY).unref();
+
 const quit = new AbortController();
 const input = createInterface({ input: process.stdin });
 input.once('line', () => {
@@ -26,6 +43,7 @@ export async function takeTurns(turn) {
     await turn();
     await sleep(Math.random() * 150, undefined, { signal: quit.signal }).catch(() => {});
   }
+  reportStall();
 }
 
 /** Does a guarded step under the lock. Among several holders, which would overwrite what the others add, only keeps the lock. */
