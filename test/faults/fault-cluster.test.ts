@@ -110,10 +110,13 @@ test('wipe() starts another cluster on the same URLs, with no member isolated', 
   expect(after).not.toEqual(before);
 });
 
+/** Repeats the write until it succeeds: on a busy machine, the members may elect another leader at any time. */
 async function write(member: FaultMember, path = `/v2/keys/${randomUUID()}`, value = '1'): Promise<string> {
   const body = new URLSearchParams({ value });
-  const answer = await fetch(`${member.url}${path}`, { method: 'PUT', body });
-  expect(answer.ok).toBe(true);
+  await until(
+    () => fetch(`${member.url}${path}`, { method: 'PUT', body }),
+    ({ ok }) => ok,
+  );
   return path;
 }
 
