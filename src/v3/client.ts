@@ -92,6 +92,11 @@ export class V3Client implements LockClient {
     return this.#cluster.id;
   }
 
+  /** Whether it knows only one member, so that a request that is not answered cannot be sent to another. */
+  get knowsOneMember(): boolean {
+    return this.#settings.endpoints?.length === 1;
+  }
+
   get pending(): PendingWork {
     return this.#cluster.pending;
   }

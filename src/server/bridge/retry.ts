@@ -2,8 +2,11 @@ import { pause, type Source } from '../../cancellation.ts';
 import { EtcdException, failuresOf, isTransient } from '../../errors.ts';
 import { Backoff, Deadline } from '../../time.ts';
 
-/** Seconds for which a request is repeated. etcd v2 lets requests wait for about as long while it elects a leader. */
-const RETRY_FOR = 5;
+/**
+ * Seconds for which a request is repeated, or waits for the answer of the only member. etcd v2 lets requests wait for about as long
+ * while it elects a leader.
+ */
+export const RETRY_FOR = 5;
 
 /** Milliseconds between two tries. */
 const PAUSE = { first: 50, most: 500 };

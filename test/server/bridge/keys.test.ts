@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import {
   EtcdAlreadyExist,
@@ -15,6 +16,7 @@ import { startEtcd } from '../../support/etcd.ts';
 import { gate } from '../../support/gate.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
+import { first } from '../../support/lost-requests.ts';
 import type { ProxiedRequest } from '../../support/proxy.ts';
 import { until } from '../../support/until.ts';
 import { useBridge, useKeys, useLocks } from './use-bridge.ts';
@@ -92,6 +94,22 @@ test.each([30, null])('an append that is carried out after the removal makes no 
   expect(await gateway('/kv/txn', message)).toHaveProperty('code', 5);
   expect(await entries()).toEqual([]);
 });
+
+test.each(['/lease/grant', '/kv/txn'])(
+  'a bridge with one member waits for the answer to %s, also for longer than it would wait before it asks another member',
+  async (path) => {
+    const { dir, entries } = await setUp();
+    const proxy = await useProxy();
+    const keys = useKeys(await useBridge({ endpoints: proxy.url }));
+    const isAsked = (request: ProxiedRequest): boolean => request.path.endsWith(path);
+    const answerAfter = proxy.next(isAsked, 'arrived').then(() => sleep(1500));
+    proxy.intercept(first(1, isAsked, { answerAfter }));
+    const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
+    expect(await entries()).toMatchObject([{ value: VALUE }]);
+    expect(proxy.requests.filter(isAsked)).toHaveLength(1);
+    await keys.delete(node.key);
+  },
+);
 
 test('a value with the uuid of another entry is refused, and leaves that entry alone', async () => {
   const { dir, keys, entries } = await setUp();

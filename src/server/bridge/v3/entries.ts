@@ -9,7 +9,7 @@ import { NotFound } from '../../../v3/errors.ts';
 import { endLease } from '../../../v3/locks/lease-end.ts';
 import { isDirectly } from '../../../v3/locks/reading.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
-import { retried } from '../retry.ts';
+import { RETRY_FOR, retried } from '../retry.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 
 /**
@@ -36,9 +36,13 @@ const END_LEASES_FOR = 600;
 export class BridgedEntries {
   readonly #client: V3Client;
   readonly #leases: LeaseCounts;
+  /** Limits of requests that are sent to one member after another. */
+  readonly #limits: CallOptions;
 
   constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
+    // A slow member is better than none: python-etcd does not repeat a request that its server has answered with an error.
+    this.#limits = client.knowsOneMember ? { attemptTimeout: RETRY_FOR } : {};
     this.#leases = leases;
   }
 
@@ -134,7 +138,7 @@ export class BridgedEntries {
   }
 
   async #create(key: string, value: string, lease: string): Promise<V3Entry> {
-    const own = { value, lease, whole: false, unanswered: { count: 0 } };
+    const own = { value, lease, whole: false, unanswered: { count: 0 }, ...this.#limits };
     return (await this.#with(lease, () => this.#client.requests.append(key, own))).own;
   }
 
@@ -183,7 +187,7 @@ export class BridgedEntries {
 
   async #grant(ttl: number, kind = OWN_LEASES): Promise<string> {
     const lease = freshLease(kind);
-    await this.#client.requests.grant(lease, ttl, {});
+    await this.#client.requests.grant(lease, ttl, this.#limits);
     this.#leases.granted += 1;
     return lease;
   }
