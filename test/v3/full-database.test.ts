@@ -18,7 +18,7 @@ async function setUp() {
   const proxy = await useProxy(etcd.url);
   const client = new EtcdClient({ api: 'v3', endpoints: proxy.url });
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
-  return { proxy, locks: new LockManager(client, { ttl: 6 }), name: freshName() };
+  return { proxy, locks: new LockManager(client, { ttl: 20 }), name: freshName() };
 }
 
 test('when the database is full, acquire says so at once, and holds are renewed and released', async () => {
@@ -46,7 +46,10 @@ test('when the database is full, acquire says so at once, and holds are renewed 
 
   const left = held.expiresIn();
   await until(
-    () => held.expiresIn(),
+    () => {
+      held.assertHeld();
+      return held.expiresIn();
+    },
     (seconds) => seconds > left,
   );
   for (const other of others) expect(await other.release()).toBe(true);
