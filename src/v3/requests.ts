@@ -100,13 +100,13 @@ export class LockRequests {
   }
 
   /** Resolves to the entries with their remaining TTLs. Sends one request for each of their leases. */
-  withTtls(entries: readonly V3Entry[], options: CallOptions): Promise<readonly V3Entry[]> {
-    if (entries.every(({ lease }) => lease === undefined)) return Promise.resolve(entries);
-    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
-      const ttls = new Map<string | undefined, number | undefined>();
-      for (const { lease } of entries) if (!ttls.has(lease)) ttls.set(lease, await timeToLive(member, lease));
-      return entries.map((entry) => ({ ...entry, ttl: ttls.get(entry.lease) }));
-    });
+  async withTtls(entries: readonly V3Entry[], options: CallOptions): Promise<readonly V3Entry[]> {
+    const ttls = new Map<string | undefined, number | undefined>([[undefined, undefined]]);
+    // A call for each lease, because a call that takes a second counts as not answered.
+    const read = (lease: string | undefined) =>
+      this.#client.call('hedged', { lane: 'read', ...options }, (member) => timeToLive(member, lease));
+    for (const { lease } of entries) if (!ttls.has(lease)) ttls.set(lease, await read(lease));
+    return entries.map((entry) => ({ ...entry, ttl: ttls.get(entry.lease) }));
   }
 
   /** Reads the keys below a path that were created at a revision. Linearizable. */
