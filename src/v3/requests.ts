@@ -25,9 +25,6 @@ const OVER = new Error('the watch has shown a change');
 /** gRPC's code for a revision that was compacted. */
 const OUT_OF_RANGE = 11;
 
-/** Seconds to wait for the answer to an append or a grant before the next member is asked. */
-const ATTEMPT_TIMEOUT = 1;
-
 export interface AppendOptions extends CallOptions {
   readonly value: string;
   /** Id of the lease; undefined: the entry never expires. */
@@ -191,7 +188,7 @@ export class LockRequests {
       const all = whole ? entries : undefined;
       return { ...madeOf(answer), own: present, before, existed, replaced: isReplaced, count, all };
     };
-    return this.#client.call('safe', { attemptTimeout: ATTEMPT_TIMEOUT, ...options }, async (member) => {
+    return this.#client.call('safe', options, async (member) => {
       const replaced = replacing && (await ask(member, transactions.replacing(replacing, plain), true));
       return replaced ?? ((await ask(member, plain, false)) as Appended);
     });
@@ -285,7 +282,7 @@ export class LockRequests {
   /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once. */
   grant(id: string, ttl: number, options: CallOptions): Promise<{ granted: number; sentAt: number }> {
     let sent = 0;
-    return this.#client.call('safe', { attemptTimeout: ATTEMPT_TIMEOUT, ...options }, async (member) => {
+    return this.#client.call('hedged', options, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });

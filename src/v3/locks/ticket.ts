@@ -24,7 +24,7 @@ import { NotFound } from '../errors.ts';
 import { idOf } from './entry-id.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
 import { checkPresent, Standings, whyLost } from './standings.ts';
-import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
+import { enterTimeout, HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
 import { Unsettled } from './unsettled.ts';
 
 const debug = createDebug('lock');
@@ -123,7 +123,10 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  async #enter(ttl: number | null, { signal, keepAlive, replacing }: EnterOptions): Promise<OwnEntry | undefined> {
+  async #enter(
+    ttl: number | null,
+    { signal, failed, keepAlive, replacing }: EnterOptions,
+  ): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
     // Finish the removal first: the next entry must have a greater token.
     if (this.#isLeft || this.#expiry) await this.#settle({ signal });
@@ -131,7 +134,8 @@ export class V3Ticket implements Ticket, Tenant {
     for (let tries = 1; ; tries += 1) {
       try {
         if (this.#own) return await this.#reenter(this.#own, { ttl, keepAlive }, signal);
-        return await this.#append(await this.#leaseFor({ ttl, keepAlive }, signal), signal, replacing);
+        const lease = await this.#leaseFor({ ttl, keepAlive }, signal);
+        return await this.#append(lease, { signal, attemptTimeout: enterTimeout(failed) }, replacing);
       } catch (error) {
         // The lease has ended since it was last renewed.
         if (!(error instanceof NotFound)) throw error;
@@ -258,7 +262,7 @@ export class V3Ticket implements Ticket, Tenant {
 
   async #append(
     lease: EtcdLease | undefined,
-    signal: Source | undefined,
+    limits: CallOptions,
     other: Ticket | undefined,
   ): Promise<OwnEntry | undefined> {
     const old = other instanceof V3Ticket && other.isReplaceable ? other : undefined;
@@ -274,7 +278,7 @@ export class V3Ticket implements Ticket, Tenant {
         leases: new Set([...this.#unclear, lease].map((one) => one?.id)),
         replacing: old ? old.#own : undefined,
       };
-      appended = await this.#client.requests.append(this.key, { ...own, signal });
+      appended = await this.#client.requests.append(this.key, { ...own, ...limits });
     } catch (error) {
       if (this.#unanswered.count > 0) this.#unclear.add(lease);
       if (error instanceof NotFound) lease?.setGone();
@@ -296,7 +300,7 @@ export class V3Ticket implements Ticket, Tenant {
     // Leave its lease only after that.
     if (!appended.existed) this.#standings.appended(appended);
     const entered = appended.existed
-      ? await this.#moveTo(this.#found(own, clusterId), lease, signal)
+      ? await this.#moveTo(this.#found(own, clusterId), lease, limits.signal)
       : this.#enters({ ...ownFields(own), clusterId }, own.modified, lease);
     this.#quitAnswered();
     return entered;

@@ -24,6 +24,15 @@ export const longestSilence = (ttl: number | null): Seconds => pollCap(ttl) - ME
 /** Maximum time to read the holder, for messages. Also the time that each member has for it. */
 export const HOLDER_WITHIN: Seconds = 1;
 
+/** {@link enterTimeout} doubles at most this many times. More would exceed the default `readTimeout`. */
+const MAX_DOUBLINGS = 3;
+
+/**
+ * Timeout for one member to append an entry. Until then, the own entry may be first and block all others, while this process does not
+ * know of it. The timeout doubles with each failed attempt, for stores that write slowly.
+ */
+export const enterTimeout = (failed: number): Seconds => 2 ** Math.min(failed, MAX_DOUBLINGS);
+
 /**
  * Time until a renewal is also sent to another member. A follower that does not know yet that its leader hangs answers only after
  * 7 s.

@@ -106,7 +106,6 @@ test.each(['/lease/grant', '/kv/txn'])(
     proxy.intercept(first(1, isAsked, { answerAfter }));
     const { node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
     expect(await entries()).toMatchObject([{ value: VALUE }]);
-    expect(proxy.requests.filter(isAsked)).toHaveLength(1);
     await keys.delete(node.key);
   },
 );

@@ -36,13 +36,13 @@ const END_LEASES_FOR = 600;
 export class BridgedEntries {
   readonly #client: V3Client;
   readonly #leases: LeaseCounts;
-  /** Limits of requests that are sent to one member after another. */
-  readonly #limits: CallOptions;
+  /** Seconds to wait for the answer to an append before the next member is asked. */
+  readonly #attemptTimeout: number;
 
   constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
-    // A slow member is better than none: python-etcd does not repeat a request that its server has answered with an error.
-    this.#limits = client.knowsOneMember ? { attemptTimeout: RETRY_FOR } : {};
+    // If there is no next member, wait: python-etcd does not repeat a request that its server has answered with an error.
+    this.#attemptTimeout = client.knowsOneMember ? RETRY_FOR : 1;
     this.#leases = leases;
   }
 
@@ -138,7 +138,7 @@ export class BridgedEntries {
   }
 
   async #create(key: string, value: string, lease: string): Promise<V3Entry> {
-    const own = { value, lease, whole: false, unanswered: { count: 0 }, ...this.#limits };
+    const own = { value, lease, whole: false, unanswered: { count: 0 }, attemptTimeout: this.#attemptTimeout };
     return (await this.#with(lease, () => this.#client.requests.append(key, own))).own;
   }
 
@@ -187,7 +187,7 @@ export class BridgedEntries {
 
   async #grant(ttl: number, kind = OWN_LEASES): Promise<string> {
     const lease = freshLease(kind);
-    await this.#client.requests.grant(lease, ttl, this.#limits);
+    await this.#client.requests.grant(lease, ttl, {});
     this.#leases.granted += 1;
     return lease;
   }
