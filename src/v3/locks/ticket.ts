@@ -536,11 +536,12 @@ export class V3Ticket implements Ticket, Tenant {
 
   async #keepSettling(signal: Scope): Promise<void> {
     const { closing } = this.#client.pending;
-    const expired = Deadline.after(this.#own?.granted ?? 0);
-    const lease = this.#own?.lease;
+    const leases = [...this.#unclear, ...(this.#own ? [this.#own.lease] : [])];
+    // Without a lease, an entry stays for ever.
+    const expired = leases.includes(undefined) ? Deadline.never : Deadline.after(this.#own?.granted ?? 0);
     let refused = false;
     const more = (hurried: boolean): boolean => {
-      if (refused && expired.passed && !lease?.isAlive) return false;
+      if (refused && expired.passed && !leases.some((lease) => lease?.isAlive)) return false;
       return this.#isLeft || this.#expiry !== undefined || (this.#mayComeBack && !hurried);
     };
     const attempt = async (): Promise<void> => {
