@@ -78,6 +78,7 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
   readonly #closing: Source;
   readonly #outcomes: Outcomes<Turn>;
   readonly #cancelTimer: () => void;
+  #hasEnded = false;
 
   /** @param closing aborts when the client is closed */
   constructor(request: Claim & Pick<AttemptLimits, 'signal' | 'deadline'>, closing: Source, outcomes: Outcomes<Turn>) {
@@ -88,7 +89,11 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
     this.#outcomes = outcomes;
     addAbortListener(closing, this.#leave);
     if (signal) addAbortListener(signal, this.#leave);
-    this.#cancelTimer = atDeadline(deadline, () => this.#leave(outcomes.timedOut()));
+    this.#cancelTimer = atDeadline(deadline, () => {
+      // This may notice that a hold is lost, whose listeners may end this wait.
+      const reason = outcomes.timedOut();
+      if (!this.#hasEnded) this.#leave(reason);
+    });
   }
 
   enter(turn: Turn): void {
@@ -102,6 +107,7 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
   };
 
   #stop(): void {
+    this.#hasEnded = true;
     removeAbortListener(this.#closing, this.#leave);
     if (this.#signal) removeAbortListener(this.#signal, this.#leave);
     this.#cancelTimer();
@@ -227,7 +233,7 @@ export class LocalQueue {
     const handOver = (entry: Leaving): boolean => {
       // Only between two exclusive requests: several of the others may have their turns at the same time.
       const next = this.#waiting.first;
-      if (!isWriter || !next || !isAlone(next.claim)) return false;
+      if (!this.#inside.has(turn) || !isWriter || !next || !isAlone(next.claim)) return false;
       this.#leaving = entry;
       end();
       return true;

@@ -37,6 +37,26 @@ function setUp() {
   };
 }
 
+test.each(['enter', 'abort'] as const)('a wait whose error for the deadline makes it %s ends once', (how) => {
+  const caller = new AbortController();
+  const ways: string[] = [];
+  const end = { enter: () => waiter.enter('its turn'), abort: () => caller.abort('aborted') };
+  const waiter: Waiter<string> = new Waiter<string>(
+    { mode: 'exclusive', limit: undefined, signal: caller.signal, deadline: Deadline.after(1) },
+    new AbortController().signal,
+    {
+      timedOut: () => {
+        end[how]();
+        return 'out of time';
+      },
+      enter: (turn) => ways.push(`enters with ${turn}`),
+      leave: (reason) => ways.push(`leaves: ${reason}`),
+    },
+  );
+  vi.advanceTimersByTime(1000);
+  expect(ways).toEqual([how === 'enter' ? 'enters with its turn' : 'leaves: aborted']);
+});
+
 type End = keyof ReturnType<typeof setUp>['ends'];
 
 test.each<[End, string]>([
