@@ -141,6 +141,8 @@ export class Hold implements Enclosing {
    * @param deadline when the request's timeout has passed, if it did not get all of its locks
    */
   end(deadline?: Deadline): Promise<Ending> {
+    // Notice a loss before the end begins: its listeners may call this method, too.
+    if (!this.#ending) this.#checkLoss();
     this.#ending ??= this.#end(deadline);
     return this.#ending;
   }
@@ -160,9 +162,13 @@ export class Hold implements Enclosing {
   }
 
   get #valid(): boolean {
-    // Checks the clock: a timer may be late.
+    return this.#checkLoss() && !this.#removal;
+  }
+
+  /** Returns whether the lease still lasts. Checks the clock: a timer may be late. If the lease is lost, calls the listeners. */
+  #checkLoss(): boolean {
     this.#checkLimit();
-    return !this.#removal && this.#lease.valid;
+    return this.#lease.valid;
   }
 
   #checkLimit(): void {

@@ -244,6 +244,23 @@ export function holdTimes(test: ManagerTest): void {
       expect(await held.release()).toBe(false);
     });
 
+    test('ends a hold once, if its release notices that first, and a listener then releases it, too', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
+      const held = await a.locks.acquire(lockName, { ttl: TTL, maxHold: 0.1 });
+      const releases: Promise<boolean>[] = [];
+      held.signal.addEventListener('abort', () => releases.push(held.release()));
+      const waiting = [1, 2].map(() => a.locks.acquire(lockName, { ttl: TTL }));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+      releases.push(held.release());
+      expect(releases).toHaveLength(2);
+      expect(await Promise.all(releases)).toEqual([false, false]);
+      for (const next of waiting) expect(await (await next).release()).toBe(true);
+      expect(await queue.entries()).toEqual([]);
+    });
+
     test('also ends the reentrant requests inside the hold', async ({ lockName, a }) => {
       const inner = { reentrant: true, maxHold: TTL };
       const request = a.locks.request(lockName, { maxHold: 0.2 }, async (outer) => {
