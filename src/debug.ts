@@ -17,5 +17,10 @@ export function createDebug(area: string): Debug {
 
 function inOneLine(value: unknown): unknown {
   if (value instanceof Error) return String(value);
-  return typeof value === 'object' ? JSON.stringify(value) : value;
+  if (typeof value !== 'object') return value;
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return Object.prototype.toString.call(value); // the caller's own abort reason, with a bigint or a cycle in it
+  }
 }

@@ -140,9 +140,9 @@ export class Lease {
   /** Ends the lease as lost, with this reason. Does nothing if the lease has ended. */
   lose(reason: unknown): void {
     if (this.#over) return;
-    debug('%s is lost: %s', this.#entry.key, reason);
     this.#expired = this.#deadline.passed;
     this.stop();
+    debug('%s is lost: %s', this.#entry.key, reason);
     this.#lost.abort(reason);
   }
 

@@ -3,7 +3,8 @@ import { runInNewContext } from 'node:vm';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { EtcdLockLost, LockManager } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
-import { freshName, queueOn, raw, rejection, useClient } from '../support/locks.ts';
+import { debugOutput } from '../support/debug-output.ts';
+import { freshName, queueOn, raw, rejection, untilQueued, useClient } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 
 test('a non-blocking request evicts the entry that a dead predecessor left, even if others wait behind that entry', async () => {
@@ -13,6 +14,23 @@ test('a non-blocking request evicts the entry that a dead predecessor left, even
   const locks = new LockManager(useClient(), { identity: 'node-1' });
   expect(await locks.request(name, { ifAvailable: true }, (held) => held)).toBeNull();
   expect(await queueOn(name)).toMatchObject([{ value: 'python' }]);
+});
+
+test('an abort reason that JSON cannot show ends a wait as any other while DEBUG is set', async () => {
+  const name = freshName();
+  const locks = new LockManager(useClient());
+  const { lines } = await debugOutput(async () => {
+    const held = await locks.acquire(name);
+    const caller = new AbortController();
+    const reason = { token: held.fencingToken };
+    const waiting = rejection(new LockManager(useClient()).acquire(name, { signal: caller.signal }));
+    await untilQueued(name, 2);
+    caller.abort(reason);
+    expect(await waiting).toBe(reason);
+    expect(await queueOn(name)).toHaveLength(1);
+    await held.release();
+  });
+  expect(lines.join('\n')).toContain('is lost: [object Object]');
 });
 
 test('a trace subscriber gets the same object as the caller of acquire', async () => {

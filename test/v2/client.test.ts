@@ -1,9 +1,9 @@
-import { format, inspect } from 'node:util';
-import createDebug from 'debug';
+import { inspect } from 'node:util';
 import nock from 'nock';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import * as errors from '../../src/errors.ts';
 import { connect, rejection } from '../support/clients.ts';
+import { debugOutput } from '../support/debug-output.ts';
 import { ANSWER_HEADERS, CLUSTER, failed, file, got } from '../support/v2-answers.ts';
 
 const ORIGIN = 'http://etcd.test:2379';
@@ -215,7 +215,7 @@ describe('basic authentication', () => {
   });
 
   test('appears neither in debug output nor in an error', async () => {
-    const lines = await debugOutput(async () => {
+    const { lines, result } = await debugOutput(async () => {
       const etcd = client(secret);
       answers(200, got(KEY));
       await etcd.get(KEY);
@@ -226,21 +226,7 @@ describe('basic authentication', () => {
       return [refused, broken].map((error) => inspect(error, { depth: null, showHidden: true }));
     });
     expect(lines.join('\n')).toContain(`GET ${ORIGIN}/v2/keys${KEY}: 200`);
-    for (const leak of [secret.password, header, header.slice(6)]) expect(lines.join('\n')).not.toContain(leak);
+    for (const leak of [secret.password, header, header.slice(6)])
+      expect([...lines, ...result].join('\n')).not.toContain(leak);
   });
 });
-
-/** Returns everything that `DEBUG=etcd-v2-lock:*` would print during the work, and the result of the work. */
-async function debugOutput(work: () => Promise<string[]>): Promise<string[]> {
-  const lines: string[] = [];
-  const { log } = createDebug;
-  createDebug.log = (...words: unknown[]) => lines.push(format(...words));
-  createDebug.enable('etcd-v2-lock:*');
-  try {
-    lines.push(...(await work()));
-    return lines;
-  } finally {
-    createDebug.disable();
-    createDebug.log = log;
-  }
-}
