@@ -154,6 +154,8 @@ export default defineConfig({
             'test/manager/local-queue.test.ts',
             'test/manager/options.test.ts',
             'test/manager/once/{bound,options,schedule}.test.ts',
+            'test/manager/{limit,several}.test.ts',
+            'test/recipe/{after-timeout,holder,limits,rules}.test.ts',
             'test/v2/locks/rules.test.ts',
             'test/v2/locks/enter-timeout.test.ts',
             'test/v2/locks/unclear.test.ts',
