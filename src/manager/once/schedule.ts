@@ -101,7 +101,8 @@ function checkTimeZone(timeZone: unknown, names: OptionNamesOfSchedule): string 
 
 function parsed(text: string, every: string, timezone: string, names: OptionNamesOfSchedule): Cron {
   try {
-    return new Cron(text, { timezone, mode: '5-part' });
+    // As in Debian's cron, when the clocks change: `0 2,14 * * *` runs once each, and also if one of the times is left out.
+    return new Cron(text, { timezone, mode: '5-part', fixedTimeRule: 'no-wildcard' });
   } catch (error) {
     const why = (error as Error).message.replace(/^CronPattern: /, '');
     throw new RangeError(`${names.every} must be a valid cron expression, got ${show(every)}: ${printable(why)}`);

@@ -68,7 +68,22 @@ describe('a cron expression', () => {
   });
 
   test.each([
+    ['0 2 * * *', '2026-03-29T00:59:59Z', '2026-03-29T01:00:00Z'],
+    ['0 2,14 * * *', '2026-03-29T00:59:59Z', '2026-03-29T01:00:00Z'],
+    ['0 1-3 * * *', '2026-03-29T00:59:59Z', '2026-03-29T01:00:00Z'],
+    ['0 2 * * *', '2026-10-25T00:00:00Z', '2026-10-26T01:00:00Z'],
+    ['0 2,14 * * *', '2026-10-25T00:00:00Z', '2026-10-25T13:00:00Z'],
+    ['0 * * * *', '2026-03-29T00:00:00Z', '2026-03-29T01:00:00Z'],
+    ['0 * * * *', '2026-10-25T00:00:00Z', '2026-10-25T01:00:00Z'],
+  ])('%s in Europe/Berlin has, after %s, when the clocks change, its next tick at %s', (every, after, next) => {
+    const schedule = scheduleOf(every, 'Europe/Berlin');
+    expect(shown(schedule.next(at(after)))).toBe(shown(at(next)));
+    expect(shown(schedule.current(at(next)))).toBe(shown(at(next)));
+  });
+
+  test.each([
     ['30 2 * * *', 'Europe/Berlin'],
+    ['0,30 2 * * *', 'Europe/Berlin'],
     ['*/15 * * * *', 'Europe/Berlin'],
     ['*/7 1-3 * * *', 'Europe/Berlin'],
     ['0 2,14 * * *', 'America/New_York'],
