@@ -7,6 +7,7 @@ import { findPython } from '../../scripts/find.mjs';
 import { runCli } from '../support/cli.ts';
 import { gate } from '../support/gate.ts';
 import { freshName, queueOn, raw, untilQueued, useProxy } from '../support/locks.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
 import { enqueue } from '../support/queues.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { until } from '../support/until.ts';
@@ -173,6 +174,20 @@ describe('run does not start the command', () => {
     const { code, stdout, stderr } = await runCli(['run', 'x', '--timeout', '1', '-E', '0', '--', 'echo', 'ran'], env);
     expect({ code, stdout }).toEqual({ code: 124, stdout: '' });
     expect(stderr).toContain('127.0.0.1:1');
+  });
+
+  test('if etcd fails while it waits behind a holder: exit code 124, even with --conflict-exit-code', async () => {
+    const [name, proxy] = [freshName(), await useProxy()];
+    await enqueue(name, 'holder');
+    const isPoll = ({ query }: ProxiedRequest): boolean => query.get('wait') === 'true';
+    const waits = proxy.next(isPoll, 'arrived');
+    const { result } = startRunOn(proxy.url, name, '--ttl', '6', '--timeout', '12', '-E', '0', '--', 'echo', 'ran');
+    await waits;
+    proxy.intercept(() => ({ refuse: true }));
+    const { code, stdout, stderr } = await result;
+    expect({ code, stdout }).toEqual({ code: 124, stdout: '' });
+    expect(stderr).toContain('held by holder');
+    expect(stderr).toContain(proxy.url);
   });
 
   test('if its entry with an identity is removed while it waits: exit code 125, and the message asks why', async () => {
