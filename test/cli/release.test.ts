@@ -141,6 +141,7 @@ test.each([
   [['release', 'x', '--uuid', 'u1', '--key', '1'], /cannot be used with/],
   [['release', 'x', '--key', '/_locks/y/1'], /--key must be a key in \/_locks\/x .*got "\/_locks\/y\/1"/],
   [['release', 'x', '--key', 'y/1'], /--key must be a key in \/_locks\/x/],
+  [['release', 'x', '--uuid', ''], /--uuid must not be empty: select such an entry by --key/],
   [['release', 'x', '--key', ''], /--key must be a key in \/_locks\/x/],
   [['release', 'a//b', '--key', '1'], /lock name must/],
   [

@@ -99,6 +99,8 @@ function consequence({ name, entries }: LockQueue, entry: ParsedEntry): string {
  * @throws {UsageError} if no entry is selected, or the key is not in the queue's directory
  */
 function matcher(path: string, { uuid, entryKey: key }: ReleaseOptions): (entry: ParsedEntry) => boolean {
+  // Entries of Go's Mutex have no uuid.
+  if (uuid === '') throw new UsageError('--uuid must not be empty: select such an entry by --key');
   if (uuid !== undefined) return (entry) => entry.uuid === uuid;
   if (key === undefined) throw new UsageError('no entry selected: use --uuid or --key with a value shown by inspect');
   // With an empty lock prefix, the path on v3 does not begin with "/".
