@@ -235,11 +235,20 @@ export class LockRequests {
     });
   }
 
-  /** Removes an entry if its value and rank are unchanged. Also resolves if there is no such entry. May be sent more than once. */
-  remove(key: string, guard: transactions.Removal, options: CallOptions): Promise<Made & { isRemoved: boolean }> {
+  /**
+   * Removes an entry if its value and rank are unchanged. Also resolves if there is no such entry. May be sent more than once: then an
+   * earlier request may have removed the entry.
+   */
+  remove(
+    key: string,
+    guard: transactions.Removal,
+    options: CallOptions,
+  ): Promise<Made & { isRemoved: boolean; sent: number }> {
+    let sent = 0;
     return this.#client.call('hedged', options, async (member) => {
+      sent += 1;
       const answer = await member.ask('/kv/txn', transactions.remove(key, guard));
-      return { ...madeOf(answer), isRemoved: answer.fields.flag('succeeded') };
+      return { ...madeOf(answer), isRemoved: answer.fields.flag('succeeded'), sent };
     });
   }
 

@@ -3,7 +3,9 @@ import { EtcdClient, EtcdLockLost, LockManager } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { runCli } from '../support/cli.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
-import { freshName, queueOn } from '../support/locks.ts';
+import { freshName, queueOn, useProxy } from '../support/locks.ts';
+import { first } from '../support/lost-requests.ts';
+import type { ProxiedRequest } from '../support/proxy.ts';
 import { ask, askJson, startWatch } from '../support/queues.ts';
 
 interface Shown {
@@ -102,6 +104,19 @@ test('watch reports all entries that end with one lease', async () => {
   await gateway('/lease/revoke', { ID });
   const events = (await watch.lines(5)).slice(2).map((line) => (JSON.parse(line) as { event: string }).event);
   expect(events.toSorted()).toEqual(['acquired', 'released', 'released']);
+});
+
+test('release does not deny a removal on etcd v3 that was carried out, if its answer was lost and it was sent again', async () => {
+  const [name, proxy] = [freshName(), await useProxy()];
+  const held = await useLocks().acquire(name);
+  const isRemoval = ({ body }: ProxiedRequest): boolean => body.includes('request_delete_range');
+  proxy.intercept(first(1, isRemoval, { swallow: true }));
+  const released = await ask([...V3, 'release', name, '--key', held.key, '--force'], proxy.url);
+  expect(released).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/is gone\. The answer to the removal was lost/),
+  });
+  expect(await held.release()).toBe(false);
 });
 
 test('release removes a waiter of etcd v3, and a holder only with --force', async () => {

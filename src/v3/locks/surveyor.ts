@@ -75,10 +75,11 @@ export class V3Surveyor implements Surveyor {
   async remove({ key, value, rank }: ParsedEntry): Promise<Removal> {
     const { requests } = this.#client;
     try {
-      const { isRemoved } = await requests.remove(key, { value, rank }, {});
+      const { isRemoved, sent } = await requests.remove(key, { value, rank }, {});
       if (isRemoved) return 'removed';
       const { own } = await requests.get(key, {});
-      return own ? 'changed' : 'gone';
+      if (own) return 'changed';
+      return sent > 1 ? 'absent' : 'gone';
     } catch (error) {
       if (!(error instanceof EtcdException && error.outcomeUnknown)) throw error;
       const { own } = await requests.get(key, {});
