@@ -87,7 +87,8 @@ Limits:
 - If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed.
   The children of the command may continue.
 - Processes that the command leaves in the background continue without the lock.
-- While "run" is stopped (^Z), the lock is not renewed. Continue "run" before the TTL has passed.
+- While "run" is stopped (^Z), the lock is not renewed. Continue "run" within two fifths of the TTL; after that, it stops
+  the command.
 - "run" cannot stop processes of another user. Put sudo(8) before "run", not before the command.`;
 
 /** `etcd-v2-lock run`: runs a command while holding a lock. */
