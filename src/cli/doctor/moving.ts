@@ -5,7 +5,7 @@ import { isBridged } from '../../recipe/entries/bridged-value.ts';
 import { sharedIdOf } from '../../recipe/entries/entry.ts';
 import { namesOf } from '../../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { ParsedEntry, Surveyor } from '../../recipe/survey.ts';
+import type { LockQueue, ParsedEntry, Surveyor } from '../../recipe/survey.ts';
 import type { Finding } from './facts.ts';
 import { findingFor, firstOf } from './findings/finding.ts';
 
@@ -95,7 +95,8 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
   return finding(
     'ok',
     'moving',
-    'no lock has an entry on v2 at the moment. You can switch v2 off when no idle client needs it',
+    'no listed lock has an entry on v2 at the moment. You can switch v2 off when no idle client needs it. Check locks whose name ' +
+      'has a part that begins with "_" with inspect: v2 does not list them',
   );
 }
 
@@ -116,8 +117,10 @@ interface Stores {
 }
 
 async function readStores(v2: Surveyor, v3: Surveyor): Promise<Stores> {
-  const { queues } = await v2.locks('');
-  const onV3 = byId((await v3.locks('')).queues.flatMap(({ entries }) => entries));
+  const { queues: listed } = await v2.locks('');
+  const { queues: queuesOnV3 } = await v3.locks('');
+  const queues = [...listed, ...(await unlistedQueues(v2, queuesOnV3))];
+  const onV3 = byId(queuesOnV3.flatMap(({ entries }) => entries));
   const onV2 = byId(queues.flatMap(({ entries }) => entries));
   const held = byId(queues.flatMap(({ entries }) => holdersAmong(entries)));
   const bridged = byId([...onV2.values(), ...onV3.values()].filter(({ value }) => isBridged(value)));
@@ -127,6 +130,21 @@ async function readStores(v2: Surveyor, v3: Surveyor): Promise<Stores> {
     heldOnV2: without(without(held, onV3), bridged),
     onlyOnV3: without(without(onV3, onV2), bridged),
   };
+}
+
+/** Reads from v2 the queues of these locks that a listing of v2 leaves out: a part of their name begins with "_". */
+function unlistedQueues(v2: Surveyor, queues: readonly LockQueue[]): Promise<LockQueue[]> {
+  const names = queues.map(({ name }) => name).filter((name) => `/${name}`.includes('/_') && isValid(v2, name));
+  return Promise.all(names.map(async (name) => (await v2.lock(name)).queue));
+}
+
+function isValid(store: Surveyor, name: string): boolean {
+  try {
+    store.checkName(name);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const byId = (entries: readonly ParsedEntry[]): Entries => new Map(entries.map((entry) => [idOf(entry), entry]));
