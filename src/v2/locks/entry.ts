@@ -1,6 +1,12 @@
 import type { Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdCompareFailed, EtcdConnectionFailed, EtcdEventIndexCleared, EtcdKeyNotFound } from '../../errors.ts';
+import {
+  EtcdCompareFailed,
+  EtcdConnectionFailed,
+  EtcdEventIndexCleared,
+  EtcdKeyNotFound,
+  EtcdValueError,
+} from '../../errors.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
 import type { CallOptions, KeysApi, Node, Renewed, RenewOptions } from '../keys-api.ts';
@@ -82,9 +88,12 @@ async function rewrite(
   write: (key: string, options: Rewrite) => Promise<Renewed>,
 ): Promise<V2OwnEntry> {
   let current = found.has(own) ? found.get(own) : own;
+  let compared: number | undefined;
   for (;;) {
     if (!current) {
       current = await reread(keys, own, options);
+      if (current.modifiedIndex === compared)
+        throw new EtcdValueError(`${own.key} cannot be renewed: its value contains bytes that are not UTF-8`);
       found.set(own, current);
     }
     try {
@@ -97,6 +106,7 @@ async function rewrite(
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
     // The key was written since: by a renewal whose answer was lost, by python-etcd's renewal, or by another writer.
+    compared = current.modifiedIndex;
     current = undefined;
     found.set(own, undefined);
   }
@@ -122,6 +132,12 @@ export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | un
   }
 }
 
+/**
+ * Whether etcd can compare an entry's value with this one, as it was read. etcd takes an empty value for none, and a value with bytes
+ * that are not UTF-8 is read with U+FFFD in their place. Compare the index instead.
+ */
+export const isComparable = (value: string): boolean => value !== '' && !value.includes('\ufffd');
+
 /** Removes a key if it has this value. Resolves once it is certain that the key no longer exists with this value. */
 export async function remove(
   keys: KeysApi,
@@ -132,8 +148,7 @@ export async function remove(
   while (prevIndex !== undefined) {
     try {
       const { signal, background, attemptTimeout = HEDGE_REMOVAL_AFTER } = options;
-      // etcd takes an empty value for none.
-      const prevValue = value === '' ? undefined : value;
+      const prevValue = isComparable(value) ? value : undefined;
       await keys.delete(key, { signal, background, attemptTimeout, prevValue, prevIndex });
       debug('removed %s', key);
       return;

@@ -21,6 +21,7 @@ import { now } from '../../time.ts';
 import type { KeyEvent, KeysApi, Node } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
 import { LONGEST_WAIT } from '../requests.ts';
+import { isComparable } from './entry.ts';
 import type { V2Entry } from './reading.ts';
 import {
   checkPrefix,
@@ -77,8 +78,8 @@ export class V2Surveyor implements Surveyor {
 
   async remove({ key, value, modifiedIndex }: V2Entry & ParsedEntry): Promise<Removal> {
     try {
-      // A renewal by python-etcd changes the index, so the value is compared. etcd cannot compare an empty value.
-      await this.#keys.delete(key, value === '' ? { prevIndex: modifiedIndex } : { prevValue: value });
+      // A renewal by python-etcd changes the index, so compare the value if possible.
+      await this.#keys.delete(key, isComparable(value) ? { prevValue: value } : { prevIndex: modifiedIndex });
       return 'removed';
     } catch (error) {
       if (error instanceof EtcdException && error.outcomeUnknown) return this.#readAgain(key, value);

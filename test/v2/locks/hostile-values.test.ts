@@ -1,7 +1,8 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { EtcdWatchTimedOut, Lock } from '../../../src/index.ts';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { EtcdValueError, EtcdWatchTimedOut, Lock } from '../../../src/index.ts';
+import { runCli } from '../../support/cli.ts';
 import { HARMLESS, HOSTILE, unprintableIn } from '../../support/hostile.ts';
-import { freshName, raw, rejection, useClient } from '../../support/locks.ts';
+import { freshName, queueOn, raw, rejection, useClient } from '../../support/locks.ts';
 import { useManager } from '../../support/managers.ts';
 
 async function useQueueWith(value: string): Promise<string> {
@@ -45,4 +46,41 @@ test.each([
     expect(error.message).toContain(`; held by ${shown} (`);
     expect(error.holder?.value).toBe(value);
   }
+});
+
+describe('an entry whose value is not UTF-8', () => {
+  async function useBrokenEntry(): Promise<string> {
+    const name = freshName();
+    const body = 'value=b%FCro&ttl=600';
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    await fetch(`${inject('etcd')}/v2/keys/_locks/${name}`, { method: 'POST', body, headers });
+    expect(await queueOn(name)).toMatchObject([{ value: 'b\ufffdro' }]);
+    return name;
+  }
+
+  test('is removed by a forced release', async () => {
+    const name = await useBrokenEntry();
+    expect(await useManager().release(name, { force: true })).toMatchObject([{ uuid: 'b\ufffdro' }]);
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('is removed by the command', async () => {
+    const name = await useBrokenEntry();
+    const [entry] = await queueOn(name);
+    const released = await runCli(['release', name, '--key', entry?.key ?? '', '--force'], {
+      ETCD_ENDPOINTS: inject('etcd'),
+    });
+    expect(released).toMatchObject({ code: 0 });
+    expect(await queueOn(name)).toEqual([]);
+  });
+
+  test('cannot be renewed as the own one', async () => {
+    const name = await useBrokenEntry();
+    const lock = new Lock(useClient(), name, { uuid: 'b\ufffdro' });
+    const error = await rejection(lock.acquire({ timeout: 20 }));
+    expect(error).toBeInstanceOf(EtcdValueError);
+    expect(String(error)).toContain('its value contains bytes that are not UTF-8');
+    const [entry] = await queueOn(name);
+    await raw('DELETE', entry?.key ?? '');
+  });
 });
