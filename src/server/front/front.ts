@@ -18,6 +18,9 @@ import { refusalOf } from './web-pages.ts';
 
 const debug = createDebug('server');
 
+/** Events of a socket whose client has hung up. */
+const HANG_UPS = ['end', 'error'] as const;
+
 const KEYS = '/v2/keys';
 const KEYS_METHODS = ['HEAD', 'GET', 'PUT', 'POST', 'DELETE'];
 
@@ -142,8 +145,9 @@ export class Front {
     work.call = asked.call;
     await this.#options.keys.use(request.headers.authorization, async (keys) => {
       if (asked.call === 'watch') return this.#wait(keys, asked, work);
-      const signal = work.hangUp.signal;
-      const reply = await this.#tally.call(asked, () => replyOf(keys, asked, { noValueOnSuccess, signal }));
+      const reply = await untilHangUp(work, (signal) =>
+        this.#tally.call(asked, () => replyOf(keys, asked, { noValueOnSuccess, signal })),
+      );
       this.#sendOfCluster(response, reply);
     });
   }
@@ -169,6 +173,20 @@ export class Front {
   #nameCluster(response: ServerResponse): void {
     const { clusterId } = this.#options.keys;
     if (clusterId !== undefined) response.setHeader('X-Etcd-Cluster-Id', clusterId);
+  }
+}
+
+/**
+ * Runs the call with a signal that aborts as soon as the client hangs up. The response's 'close' may come too late: after a suspension of
+ * this process, answers of etcd that have arrived are handled before it.
+ */
+async function untilHangUp<T>({ request, hangUp }: Work, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const abort = (): void => hangUp.abort();
+  for (const event of HANG_UPS) request.socket.once(event, abort);
+  try {
+    return await call(hangUp.signal);
+  } finally {
+    for (const event of HANG_UPS) request.socket.off(event, abort);
   }
 }
 
