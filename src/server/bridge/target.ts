@@ -14,7 +14,7 @@ export type BridgedKey =
 export type EntryKey = Extract<BridgedKey, { kind: 'entry' }>;
 
 /** The key of an entry. Its last part is a number of 20 digits, as in the in-order keys of etcd v2. */
-const ENTRY = /^(.+)\/(\d{20})$/;
+const ENTRY = /^(.+)\/(\d{20})$/s;
 
 /** Greatest number of an entry. A greater number, or 0, is part of a lock's name. */
 const LAST_REVISION = 2n ** 63n - 1n;

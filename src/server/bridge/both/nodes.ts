@@ -13,7 +13,7 @@ const FIRST = nameOf(0n);
 /** Appended to the key of the entry before the extra entry, if there is one: the result sorts right after that key. */
 const AFTER = '0';
 
-const TURN = new RegExp(`^(.+)/(?:${FIRST}|\\d{20}${AFTER})$`);
+const TURN = new RegExp(`^(.+)/(?:${FIRST}|\\d{20}${AFTER})$`, 's');
 
 /**
  * Returns what a key stands for.
