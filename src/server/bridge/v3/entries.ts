@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Source } from '../../../cancellation.ts';
 import { EtcdException } from '../../../errors.ts';
+import { isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { Deadline } from '../../../time.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type { Listing, Made, V3Entry } from '../../../v3/answers.ts';
@@ -75,9 +76,10 @@ export class BridgedEntries {
   /**
    * Detaches entries from their first leases, because the append that has created them was not finished: a client may find its own
    * entry, and hold the lock with an entry that would expire. Resolves to whether there were any, so that they must be read again.
+   * Only a bridge to both stores detaches a twin: the entry on v2 may be gone already.
    */
   async #finish(entries: readonly V3Entry[]): Promise<boolean> {
-    const unfinished = entries.filter(({ lease }) => isFirstLease(lease));
+    const unfinished = entries.filter((entry) => isFirstLease(entry.lease) && !isTwin(entry));
     await Promise.all(unfinished.map((entry) => this.#move(entry, undefined)));
     return unfinished.length > 0;
   }
