@@ -134,16 +134,26 @@ export class BothTicket implements Ticket {
     return { ...outer, own, ahead, position };
   }
 
-  /** Returns the standing on v3. Removes twins without an entry on v2: perhaps no bridge is left to do so. */
+  /**
+   * Returns the standing on v3. While another entry holds the lock there, removes twins without an entry on v2: perhaps no bridge is left
+   * to do so, and the clients before the own entry wait for such a twin.
+   */
   async #onV3(options: StandingOptions): Promise<Standing> {
-    for (let evicted: Entry | undefined; ; ) {
+    const evicted = new Set<bigint>();
+    for (;;) {
       const standing = await this.#v3.standing(options);
-      const { behind } = standing;
-      if (!behind || behind.rank === evicted?.rank || !isTwin(behind)) return standing;
-      const { entries } = await this.#queues.v2.read(options);
-      if (entries.some(({ key }) => key === behind.key)) return standing;
-      await this.#queues.v3.evict(behind, options);
-      evicted = behind;
+      if (!standing.behind) return standing;
+      const twins = (await this.#queues.v3.read(options)).entries.filter(
+        (entry) => isTwin(entry) && !evicted.has(entry.rank),
+      );
+      if (twins.length === 0) return standing;
+      const onV2 = new Set((await this.#queues.v2.read(options)).entries.map(({ key }) => key));
+      const stale = twins.filter(({ key }) => !onV2.has(key));
+      if (stale.length === 0) return standing;
+      for (const twin of stale) {
+        await this.#queues.v3.evict(twin, options);
+        evicted.add(twin.rank);
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 // A bridge to both stores: its clients hold a lock on etcd v2 and on v3.
+import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { EtcdCompareFailed, EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
@@ -327,6 +328,47 @@ test('a client of both APIs removes an entry on v3 that a bridge has left there'
   expect((await keysOf(name)).v3).not.toContain(node.key);
   await next.release();
   expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a client of both APIs removes such an entry also if a client of v3 waits for it as well', async () => {
+  const { name, dir, keys } = await setUp();
+  const { node } = await keys.createInOrder(dir, VALUE);
+  await keys.get(dir, { recursive: true });
+  const between = useLocks('v3').acquire(name);
+  await untilKeys(name, 1, 2);
+  const waiting = new LockManager(useEtcdClient(), { ttl: 30 }).acquire(name);
+  await untilKeys(name, 2, 2);
+  await raw('DELETE', node.key);
+  await (await between).release();
+  await (await waiting).release();
+  expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a bridge to v3 leaves the lease of a twin that a bridge to both has not finished', async () => {
+  const { name, dir } = await setUp();
+  const lease = String((0x2b715dn << 40n) | BigInt(randomInt(2 ** 40)));
+  await gateway('/lease/grant', { ID: lease, TTL: '60' });
+  onTestFinished(async () => void (await gateway('/lease/revoke', { ID: lease })));
+  const key = `${dir}/00000000000000000042`;
+  await gateway('/kv/put', { key: base64(key), value: base64(`${VALUE}@via bridge`), lease });
+  const listing = await useKeys(await useBridge({ api: 'v3' })).get(dir, { recursive: true });
+  expect(listing.node.nodes).toHaveLength(1);
+  const { kvs: [twin] = [] } = await gateway('/kv/range', { key: base64(key) });
+  expect(twin?.lease).toBe(lease);
+  expect((await keysOf(name)).v2).toEqual([]);
+});
+
+test.each(['v3', 'both'] as const)('the name of a lock may contain a line break: bridge to %s', async (api) => {
+  const keys = useKeys(await useBridge({ api }));
+  const dir = `/_locks/${freshName()}\nsecond line`;
+  const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+  const listing = await keys.get(dir, { recursive: true });
+  expect(listing.node.nodes).toMatchObject([{ key: node.key, value: VALUE }]);
+  const renewed = await keys.set(node.key, VALUE, { prevExist: true, ttl: 50 });
+  const gone = keys.watch(node.key, { after: renewed.node.modifiedIndex });
+  await keys.delete(node.key);
+  expect(await gone).toMatchObject({ action: 'delete' });
+  expect((await keys.get(dir, { recursive: true })).node.nodes).toEqual([]);
 });
 
 test('an entry without TTL that gets one has one on v3, too', async () => {
