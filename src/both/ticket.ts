@@ -97,11 +97,11 @@ export class BothTicket implements Ticket {
     return undefined;
   }
 
-  async find(): Promise<OwnEntry | undefined> {
-    const own = await this.#v2.find();
+  async find(options?: StoreCall): Promise<OwnEntry | undefined> {
+    const own = await this.#v2.find(options);
     this.#isOnV2 = own !== undefined;
     if (!own) return undefined;
-    this.#isOnV3 = (await this.#v3.find()) !== undefined;
+    this.#isOnV3 = (await this.#v3.find(options)) !== undefined;
     this.#mayBeOnV3 ||= this.#isOnV3;
     return own;
   }
@@ -163,7 +163,7 @@ export class BothTicket implements Ticket {
    */
   async #leaveLeftover(options: StoreCall): Promise<void> {
     if (!this.#mayBeLeft || this.#mayBeOnV3) return;
-    if (await this.#v3.find()) await this.#leaveV3(options);
+    if (await this.#v3.find(options)) await this.#leaveV3(options);
     this.#mayBeLeft = false;
   }
 

@@ -126,7 +126,7 @@ export interface Ticket {
    */
   enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined>;
   /** Takes over the first entry with this ticket's value, if the queue has one. */
-  find(): Promise<OwnEntry | undefined>;
+  find(options?: StoreCall): Promise<OwnEntry | undefined>;
   /**
    * Reads the own entry's position in the queue. Reports the lock as held only if the answer is not stale.
    * @throws {EtcdLockExpired} when the own entry is gone, or is no longer the same

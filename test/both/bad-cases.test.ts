@@ -9,6 +9,7 @@ import { keysOf, untilKeys, useEtcdClient } from '../support/both.ts';
 import { rejection } from '../support/clients.ts';
 import { freshName, raw, useProxy } from '../support/locks.ts';
 import { type EtcdProxy, type ProxiedRequest, startProxy } from '../support/proxy.ts';
+import { elapsed, moment } from '../support/stalls/stalls.mjs';
 
 const isOnV3 = ({ path }: ProxiedRequest): boolean => path.startsWith('/v3/');
 const isAppend = ({ path, body }: ProxiedRequest): boolean => path === '/v3/kv/txn' && body.includes('request_put');
@@ -54,6 +55,18 @@ test('a Lock that waits on v2 removes the entry that an earlier process with its
   expect(await acquired).toBe(true);
   await again.release();
   expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
+});
+
+test('a Lock with a chosen uuid that waits on v2 gives up at its timeout although v3 is silent', async () => {
+  const [name, proxy] = [freshName(), await useProxy()];
+  const held = await new LockManager(useEtcdClient({ api: 'v2' }), { ttl: 60 }).acquire(name);
+  proxy.intercept((request) => (isOnV3(request) ? { silent: true } : undefined));
+  const lock = new Lock(useEtcdClient({ endpoints: proxy.url }), name, { uuid: freshName() });
+  const asked = moment();
+  await rejection(lock.acquire({ timeout: 2 }), EtcdWatchTimedOut);
+  // Without the timeout, the read on v3 alone would take ten seconds.
+  expect(elapsed(asked)).toBeLessThan(5000);
+  await held.release();
 });
 
 test('a Lock that is first on v2 takes over the entry that an earlier process with its uuid has left on v3', async () => {

@@ -86,10 +86,10 @@ export class V2Ticket implements Ticket {
     return this.#last && { v2: this.#last.rank };
   }
 
-  async find(): Promise<V2OwnEntry | undefined> {
+  async find(options: StoreCall = {}): Promise<V2OwnEntry | undefined> {
     await this.#stopSettling();
     try {
-      return await this.#find({});
+      return await this.#find(options);
     } finally {
       this.#settleInBackground();
     }

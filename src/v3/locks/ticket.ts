@@ -144,9 +144,9 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  async find(): Promise<OwnEntry | undefined> {
+  async find({ signal }: StoreCall = {}): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
-    const { own, clusterId } = await this.#client.requests.get(this.key, {}).catch((error: unknown) => {
+    const { own, clusterId } = await this.#client.requests.get(this.key, { signal }).catch((error: unknown) => {
       // Not for a late append alone: its search would remove the own entry.
       if (this.#isLeft || this.#expiry || !this.#own) this.#settleInBackground();
       throw error;
