@@ -39,6 +39,11 @@ export interface AppendOptions extends CallOptions {
   readonly replacing?: transactions.Replaced | undefined;
 }
 
+export interface GrantOptions extends CallOptions {
+  /** `safe`: asks one member after the other. Default `hedged`. */
+  readonly repeat?: 'hedged' | 'safe';
+}
+
 export interface ChangeOptions extends CallOptions {
   /** The key in base64; see {@link V3Entry.rawKey}. */
   readonly rawKey: string;
@@ -289,9 +294,13 @@ export class LockRequests {
   }
 
   /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once. */
-  grant(id: string, ttl: number, options: CallOptions): Promise<{ granted: number; sentAt: number }> {
+  grant(
+    id: string,
+    ttl: number,
+    { repeat = 'hedged', ...options }: GrantOptions,
+  ): Promise<{ granted: number; sentAt: number }> {
     let sent = 0;
-    return this.#client.call('hedged', options, async (member) => {
+    return this.#client.call(repeat, options, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });

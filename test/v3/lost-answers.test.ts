@@ -174,7 +174,7 @@ test('a lease for the rest of holdAtLeast is ended if its creation is answered t
   const client = new V3Client({ endpoints: proxy.url });
   onTestFinished(() => client.close().catch(() => {}));
   const held = await new LockManager(client, { ttl: 6 }).acquire(freshName(), { holdAtLeast: 300 });
-  proxy.intercept((request) => (isGrant(request) ? { answerAfter: answer.opened } : undefined));
+  proxy.intercept(first(1, isGrant, { answerAfter: answer.opened }));
   const granted = proxy.next(isGrant, 'answered');
   const releasing = held.release();
   const { body } = await granted;

@@ -7,7 +7,7 @@ import type { LeaseRenewal } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';
 import { endLease } from './lease-end.ts';
-import { hedgeRenewalAfter } from './timing.ts';
+import { enterTimeout, hedgeRenewalAfter } from './timing.ts';
 
 /** A user of a lease: the ticket whose entry is attached to the lease, or will be. */
 export interface Tenant {
@@ -102,9 +102,9 @@ export class EtcdLease {
    * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed.
    * @param since also renews the lease if its TTL does not count from this time on: milliseconds on the monotonic clock
    */
-  async prepare({ signal, background }: CallOptions, since = Number.NEGATIVE_INFINITY): Promise<void> {
+  async prepare({ signal, background, attemptTimeout }: CallOptions, since = Number.NEGATIVE_INFINITY): Promise<void> {
     const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
-    if (this.#granted === 0) await this.#grant({ signal, background });
+    if (this.#granted === 0) await this.#grant({ signal, background, attemptTimeout });
     else if (now() >= dueAt) await this.#renewFor(signal);
     while (this.#sentAt < since) await this.#renewFor(signal);
   }
@@ -253,9 +253,10 @@ export class EtcdLease {
     return renewed;
   }
 
-  async #grant({ signal, background }: CallOptions): Promise<void> {
+  async #grant({ signal, background, attemptTimeout = enterTimeout(0) }: CallOptions): Promise<void> {
     // Several calls may wait for the same lease, so the signal of one call does not end the request.
-    this.#granting ??= this.#client.requests.grant(this.id, this.ttl, { background }).then(
+    const call = { repeat: 'safe', background, attemptTimeout } as const;
+    this.#granting ??= this.#client.requests.grant(this.id, this.ttl, call).then(
       ({ granted, sentAt }) => {
         this.#granted = granted;
         this.#sentAt = sentAt;
