@@ -49,7 +49,7 @@ export function bridgeCommand(): Command {
     )
     .option(
       '--max-polls <number>',
-      'maximum number of open long polls; further ones get status 503 (default: 10000)',
+      'maximum number of open long polls; further ones get status 503 after a second (default: 10000)',
       number,
     )
     .option('--metrics', 'serve /metrics, in the text format of Prometheus')

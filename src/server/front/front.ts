@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { ignore } from '../../cancellation.ts';
+import { ignore, pause } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { now } from '../../time.ts';
 import type { Change } from '../../v2/keys-api.ts';
@@ -17,6 +17,9 @@ import { serveWait, type Wait } from './wait.ts';
 import { refusalOf } from './web-pages.ts';
 
 const debug = createDebug('server');
+
+/** Milliseconds before a poll beyond the limit is refused. */
+const REFUSE_AFTER = 1000;
 
 /** Events of a socket whose client has hung up. */
 const HANG_UPS = ['end', 'error'] as const;
@@ -154,8 +157,11 @@ export class Front {
 
   async #wait(keys: ServedKeys, asked: Wait, { response, hangUp }: Work): Promise<void> {
     const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#waits.size >= maxWaits)
+    if (this.#waits.size >= maxWaits) {
+      // python-etcd repeats a refused poll at once.
+      await pause(REFUSE_AFTER, hangUp.signal);
       throw new Overloaded(`limit of ${maxWaits} open long polls reached: retry later, or use another server`);
+    }
     const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
     this.#waits.add(hangUp);
     try {

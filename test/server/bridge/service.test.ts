@@ -7,6 +7,7 @@ import type { BridgeRecord } from '../../../src/server/bridge/records.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { poll, RawConnection, request } from '../../support/raw-connection.ts';
+import { now } from '../../support/stalls/stalls.mjs';
 import { until } from '../../support/until.ts';
 import { expectEndedPollsAreNoErrors } from './ended-polls.ts';
 import { health, metricsOf } from './pages.ts';
@@ -163,7 +164,10 @@ test('polls beyond the limit are refused, and others are served when one ends', 
   first.send(poll('/_locks/x'));
   second.send(poll('/_locks/x'));
   await Promise.all([first.begun(1), second.begun(1)]);
+  const asked = now();
   const refused = await fetch(`${bridge.url}/v2/keys/_locks/x?wait=true`);
+  // python-etcd asks again at once.
+  expect(now() - asked).toBeGreaterThan(990);
   expect([refused.status, await refused.text()]).toEqual([
     503,
     '503 Service Unavailable: limit of 2 open long polls reached: retry later, or use another server\n',
