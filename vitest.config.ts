@@ -29,26 +29,49 @@ const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 /** For the fault tests. They mostly wait, so that more of them fit than there are processors. */
 const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 }, maxWorkers: 8 };
 
-/** Files that take a minute or more although they are short. */
+/** Files that take long although they are short, the longest first. They mostly wait. */
 const LONG = [
-  'test/package.test.ts',
   'test/cli/run-loss.test.ts',
-  'test/manager/scale.test.ts',
-  'test/both/manager.test.ts',
   'test/v3/manager.test.ts',
-  'test/recipe/third-store.test.ts',
+  'test/both/manager.test.ts',
+  'test/package.test.ts',
   'test/server/contract.test.ts',
+  'test/manager/scale.test.ts',
+  'test/recipe/third-store.test.ts',
   'test/manager/contract.test.ts',
-  'test/manager/once/processes.test.ts',
+  'test/manager/several.test.ts',
   'test/v3/once-processes.test.ts',
+  'test/manager/once/processes.test.ts',
+  'test/recipe/blocked-holder.test.ts',
+  'test/both/lock.test.ts',
+  'test/server/differential.test.ts',
+  'test/v3/blocked-holder.test.ts',
+  'test/v3/lock.test.ts',
+  'test/v2/contract.test.ts',
+  'test/python/contract.test.ts',
 ];
 
-/** Begins with the long files, so that none of them is left alone at the end. Otherwise, larger files come first. */
-class LongestFirst extends BaseSequencer {
+/** Number of long files to begin with: half of the workers. */
+const LONG_AT_FIRST = 3;
+/** Number of other files between two further long ones. */
+const OTHERS_BETWEEN = 6;
+
+/**
+ * Runs the long files early, so that none of them is left alone at the end, but not all at once, because together they leave the
+ * processors idle. Otherwise, larger files come first.
+ */
+class LongFilesEarly extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => LONG.some((file) => moduleId.endsWith(file));
+    const rankOf = ({ moduleId }: TestSpecification) => LONG.findIndex((file) => moduleId.endsWith(file));
     const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    const long = sorted.filter((file) => rankOf(file) >= 0).sort((one, other) => rankOf(one) - rankOf(other));
+    const others = sorted.filter((file) => rankOf(file) < 0);
+    const mixed = long.splice(0, LONG_AT_FIRST);
+    for (const file of others) {
+      mixed.push(file);
+      if (mixed.length % (OTHERS_BETWEEN + 1) === 0) mixed.push(...long.splice(0, 1));
+    }
+    return [...mixed, ...long];
   }
 }
 
@@ -218,7 +241,7 @@ export default defineConfig({
     // Only a test that hangs takes so long, however busy the machine.
     testTimeout: 240_000,
     hookTimeout: 240_000,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: LongFilesEarly },
     // More than there are processors: most of the time the tests wait.
     maxWorkers: 6,
   },
