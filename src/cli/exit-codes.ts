@@ -35,7 +35,7 @@ export const endings = {
   unreachable: 'cannot connect to etcd, or the server does not have the API of your locks',
   lost: 'lock lost or about to be lost, or --max-hold passed',
   refused: 'wrong or missing credentials or certificate, TLS failed, or permission denied',
-  timedOut: 'timed out while waiting for the lock',
+  timedOut: 'timed out while waiting for the lock, also if etcd could not be reached until then',
   failed: 'any other error',
   cannotRun: 'command found, but cannot be executed',
   notFound: 'command not found',

@@ -8,7 +8,8 @@ import { ask } from '../support/queues.ts';
 import { answer } from '../support/tcp-server.ts';
 import { failed, rawAnswer } from '../support/v2-answers.ts';
 
-const QUICK = ['--timeout', '0.3', '--', 'true'];
+/** Seconds: long enough to read the queue on a busy machine. */
+const QUICK = ['--timeout', '3', '--', 'true'];
 
 describe('untrusted text in queues is printed with unprintable characters escaped', () => {
   test.each<[string, string[], number]>([

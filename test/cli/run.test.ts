@@ -163,7 +163,7 @@ describe('run does not start the command', () => {
     const [uuid, label = ''] = entry?.value.split('@') ?? [];
     expect(stderr).toContain(`held by ${decodeURIComponent(label)} (${uuid}, ${entry?.key}, `);
     expect(await queueOn(name)).toHaveLength(1);
-    expect(await run(name, '--timeout', '0.1', '-E', '33', '--', 'echo', 'ran')).toMatchObject({
+    expect(await run(name, '--timeout', '3', '-E', '33', '--', 'echo', 'ran')).toMatchObject({
       code: 33,
       stdout: '',
     });

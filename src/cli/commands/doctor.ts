@@ -69,7 +69,11 @@ export function doctorCommand(): Command {
     });
   return explain(command, {
     endings: ['no', ...ASKING],
-    meanings: { no: 'failure found' },
+    meanings: {
+      no: 'failure found, also if etcd cannot be reached or refuses access',
+      unreachable: 'with --moving, or if a DNS lookup fails: cannot connect to etcd',
+      refused: 'with --moving: wrong or missing credentials or certificate, or permission denied',
+    },
     examples: [
       ['etcd-v2-lock doctor --endpoints etcd-1:2379,etcd-2:2379,etcd-3:2379', 'check a cluster of three members'],
       ['etcd-v2-lock doctor --api v3', 'check the v3 gateway of the local etcd'],

@@ -61,7 +61,8 @@ Lost lock:
   and its children get SIGKILL at once.
 - If the lock is lost before the command starts, for example while "run" is stopped, the command is not started.
 - When --max-hold has passed, the command and its children get SIGTERM. They may then run for the part of the TTL that is
-  left at that moment, minus 2/15 of the TTL. After that, they get SIGKILL. The lock is released when they have ended.
+  left at that moment, minus 2/15 of the TTL (16 to 26 of 30 seconds). After that, they get SIGKILL. The lock is
+  released when they have ended.
 
 Scheduled jobs:
 - With --once, cron starts "run" on each host, and at most one host runs the command per tick. The ticks of an interval such
@@ -87,8 +88,8 @@ Limits:
 - If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed.
   The children of the command may continue.
 - Processes that the command leaves in the background continue without the lock.
-- While "run" is stopped (^Z), the lock is not renewed. Continue "run" within two fifths of the TTL; after that, it stops
-  the command.
+- While "run" is stopped (^Z), the lock is not renewed. Continue "run" within two fifths of the TTL (12 of 30 seconds).
+  Later, it may stop the command. With a TTL of less than 3 seconds, these fractions are smaller.
 - "run" cannot stop processes of another user. Put sudo(8) before "run", not before the command.`;
 
 /** `etcd-v2-lock run`: runs a command while holding a lock. */
@@ -195,7 +196,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     );
   } catch (error) {
     // Not in an outage: cron must not treat a job as done if no host could run it.
-    const isConflict = error instanceof EtcdWatchTimedOut && error.failures.length === 0;
+    const isConflict = error instanceof EtcdWatchTimedOut && error.holder !== undefined && error.failures.length === 0;
     if (conflictExitCode === undefined || !isConflict) throw error;
     complain(error.message);
     return conflictExitCode;

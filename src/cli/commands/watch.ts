@@ -14,7 +14,7 @@ import { aboutColumns, lines } from '../table.ts';
 
 const ABOUT = `
 Prints one line for each current entry, with the event "holds" or "waits", then one line per event. Renewals are not
-printed. During an outage of etcd, watch prints the error on stderr and retries.
+printed. During an outage of etcd, watch prints the error on stderr and retries. At the start, it exits instead.
 
 ${aboutColumns(eventColumns)}
 
