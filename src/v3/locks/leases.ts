@@ -102,9 +102,9 @@ export class EtcdLease {
    * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed.
    * @param since also renews the lease if its TTL does not count from this time on: milliseconds on the monotonic clock
    */
-  async prepare({ signal, background, attemptTimeout }: CallOptions, since = Number.NEGATIVE_INFINITY): Promise<void> {
+  async prepare({ signal, background }: CallOptions, since = Number.NEGATIVE_INFINITY): Promise<void> {
     const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
-    if (this.#granted === 0) await this.#grant({ signal, background, attemptTimeout });
+    if (this.#granted === 0) await this.#grant({ signal, background });
     else if (now() >= dueAt) await this.#renewFor(signal);
     while (this.#sentAt < since) await this.#renewFor(signal);
   }
@@ -253,15 +253,18 @@ export class EtcdLease {
     return renewed;
   }
 
-  async #grant({ signal, background, attemptTimeout = enterTimeout(0) }: CallOptions): Promise<void> {
+  async #grant({ signal, background }: CallOptions): Promise<void> {
+    const { leases, requests } = this.#client;
     // Several calls may wait for the same lease, so the signal of one call does not end the request.
-    const call = { repeat: 'safe', background, attemptTimeout } as const;
-    this.#granting ??= this.#client.requests.grant(this.id, this.ttl, call).then(
+    const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(leases.failedGrants) } as const;
+    this.#granting ??= requests.grant(this.id, this.ttl, call).then(
       ({ granted, sentAt }) => {
+        leases.failedGrants = 0;
         this.#granted = granted;
         this.#sentAt = sentAt;
       },
       (error: unknown) => {
+        leases.failedGrants += 1;
         // The lease may have been created, or may be created later: revoke it.
         if (error instanceof EtcdException && error.outcomeUnknown) this.end();
         this.#isOver = true;
@@ -274,6 +277,8 @@ export class EtcdLease {
 
 /** The leases of one client: one for each TTL, shared by all entries that are kept alive. */
 export class Leases {
+  /** Number of leases that could not be created since the last one was. Each next one gets more time. */
+  failedGrants = 0;
   readonly #client: V3Client;
   readonly #shared = new Map<number, EtcdLease>();
   /** Revocations under way of leases without entries. If they fail, the leases expire. */

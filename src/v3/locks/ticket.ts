@@ -134,8 +134,8 @@ export class V3Ticket implements Ticket, Tenant {
     for (let tries = 1; ; tries += 1) {
       try {
         if (this.#own) return await this.#reenter(this.#own, { ttl, keepAlive }, signal);
-        const limits = { signal, attemptTimeout: enterTimeout(failed) };
-        return await this.#append(await this.#leaseFor({ ttl, keepAlive }, limits), limits, replacing);
+        const lease = await this.#leaseFor({ ttl, keepAlive }, signal);
+        return await this.#append(lease, { signal, attemptTimeout: enterTimeout(failed) }, replacing);
       } catch (error) {
         // The lease has ended since it was last renewed.
         if (!(error instanceof NotFound)) throw error;
@@ -234,14 +234,18 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   /** Returns a lease that is ready for the own entry. This ticket becomes its tenant at once, so that the lease is not revoked. */
-  async #leaseFor({ ttl, keepAlive }: Terms, limits: CallOptions, since?: number): Promise<EtcdLease | undefined> {
+  async #leaseFor(
+    { ttl, keepAlive }: Terms,
+    signal: Source | undefined,
+    since?: number,
+  ): Promise<EtcdLease | undefined> {
     if (ttl === null) return undefined;
     for (;;) {
       const { leases } = this.#client;
       const lease = keepAlive ? leases.shared(ttl) : leases.single(ttl);
       lease.add(this);
       try {
-        await lease.prepare(limits, since);
+        await lease.prepare({ signal }, since);
         if (!lease.isOver) return lease;
         this.#quit(lease);
       } catch (error) {
@@ -323,7 +327,7 @@ export class V3Ticket implements Ticket, Tenant {
       const fits = own.lease?.ttl === terms.ttl && (terms.keepAlive || !own.lease.isShared);
       // The caller counts the TTL from now on.
       if (fits && !this.#isContested) return await this.#renew(own, { signal, timeout: Math.max(1, own.granted ?? 1) });
-      const entered = await this.#moveTo(own, await this.#leaseFor(terms, { signal }, now()), signal);
+      const entered = await this.#moveTo(own, await this.#leaseFor(terms, signal, now()), signal);
       this.#quitAnswered();
       return entered;
     } catch (error) {
@@ -533,7 +537,7 @@ export class V3Ticket implements Ticket, Tenant {
   async #keepSettling(signal: Scope): Promise<void> {
     const { closing } = this.#client.pending;
     const leases = [...this.#unclear, ...(this.#own ? [this.#own.lease] : [])];
-    // Without a lease, an entry stays for ever.
+    // Without a lease, or with an unknown one, the entry may stay for ever.
     const expired = leases.includes(undefined) ? Deadline.never : Deadline.after(this.#own?.granted ?? 0);
     let refused = false;
     const more = (hurried: boolean): boolean => {

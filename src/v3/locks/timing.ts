@@ -28,8 +28,8 @@ export const HOLDER_WITHIN: Seconds = 1;
 const MAX_DOUBLINGS = 3;
 
 /**
- * Timeout for one member to append an entry, or to create the lease for it. Until then, the own entry may be first and block all others,
- * while this process does not know of it. The timeout doubles with each failed attempt, for stores that write slowly.
+ * Timeout for one member to append an entry, or to create its lease. While an append is not answered, the own entry may be first and
+ * block all others, and this process does not know of it. The timeout doubles with each failed attempt, for stores that write slowly.
  */
 export const enterTimeout = (failed: number): Seconds => 2 ** Math.min(failed, MAX_DOUBLINGS);
 
