@@ -241,8 +241,8 @@ export class LockRequests {
   }
 
   /**
-   * Removes an entry if its value and rank are unchanged. Also resolves if there is no such entry. May be sent more than once: then an
-   * earlier request may have removed the entry.
+   * Removes an entry if its value and rank are unchanged. Also resolves if there is no such entry. May be sent more than once. If more
+   * than one request may have been carried out (`sent`), an earlier one may have removed the entry.
    */
   remove(
     key: string,
@@ -252,8 +252,13 @@ export class LockRequests {
     let sent = 0;
     return this.#client.call('hedged', options, async (member) => {
       sent += 1;
-      const answer = await member.ask('/kv/txn', transactions.remove(key, guard));
-      return { ...madeOf(answer), isRemoved: answer.fields.flag('succeeded'), sent };
+      try {
+        const answer = await member.ask('/kv/txn', transactions.remove(key, guard));
+        return { ...madeOf(answer), isRemoved: answer.fields.flag('succeeded'), sent };
+      } catch (error) {
+        if (error instanceof EtcdException && !error.outcomeUnknown) sent -= 1;
+        throw error;
+      }
     });
   }
 

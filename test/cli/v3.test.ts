@@ -116,6 +116,7 @@ test('release does not deny a removal on etcd v3 that was carried out, if its an
     code: 0,
     stderr: expect.stringMatching(/is gone\. The answer to the removal was lost/),
   });
+  expect(await aborted(held.signal)).toBeInstanceOf(EtcdLockLost);
   expect(await held.release()).toBe(false);
 });
 
