@@ -141,7 +141,7 @@ export class Hold implements Enclosing {
    * @param deadline when the request's timeout has passed, if it did not get all of its locks
    */
   end(deadline?: Deadline): Promise<Ending> {
-    // Notice a loss before the end begins: its listeners may call this method, too.
+    // Here, before the end begins: the listeners of a loss may call this method, too.
     if (!this.#ending) this.#checkLoss();
     this.#ending ??= this.#end(deadline);
     return this.#ending;
@@ -187,8 +187,11 @@ export class Hold implements Enclosing {
   };
 
   async #end(deadline: Deadline | undefined): Promise<Ending> {
-    while (this.isJoined) await this.whileJoined();
-    const lost = this.#lost;
+    while (this.isJoined) {
+      await this.whileJoined();
+      this.#checkLoss();
+    }
+    const lost = this.#loss.aborted ? this.#loss.reason : undefined;
     this.frame.hold = undefined;
     this.#removal = this.#remove(deadline);
     const cleanupError = await this.#removal;
