@@ -56,7 +56,7 @@ export interface FrontOptions {
   readonly hosts: readonly string[];
   /** Further pages by path. They replace the page of etcd with the same path. */
   readonly pages?: Iterable<readonly [string, Page]>;
-  /** Maximum number of open requests with `wait=true`; further ones get status 503. Default: no limit. */
+  /** Maximum number of open requests with `wait=true`; further ones get status 503 after a second. Default: no limit. */
   readonly maxWaits?: number;
   readonly onServed?: (served: Served) => void;
 }
@@ -68,6 +68,8 @@ export class Front {
   readonly #tally = new Tally();
   /** One for each open request with `wait=true`. Aborting it ends the request. */
   readonly #waits = new Set<AbortController>();
+  /** The same for each that will be refused. */
+  readonly #refused = new Set<AbortController>();
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
 
   constructor(options: FrontOptions) {
@@ -82,7 +84,7 @@ export class Front {
 
   /** Ends all open requests with `wait=true`: cuts off their clients, so that they fail over to another server. */
   endWaits(): void {
-    for (const wait of this.#waits) wait.abort(new Error('the server is stopping'));
+    for (const wait of [...this.#waits, ...this.#refused]) wait.abort(new Error('the server is stopping'));
   }
 
   readonly listener: RequestListener = (request, response) => {
@@ -159,7 +161,10 @@ export class Front {
     const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
     if (this.#waits.size >= maxWaits) {
       // python-etcd repeats a refused poll at once.
+      this.#refused.add(hangUp);
       await pause(REFUSE_AFTER, hangUp.signal);
+      this.#refused.delete(hangUp);
+      hangUp.signal.throwIfAborted();
       throw new Overloaded(`limit of ${maxWaits} open long polls reached: retry later, or use another server`);
     }
     const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
