@@ -79,7 +79,7 @@ export function waitsIn(trial: Trial): Wait[] {
     const ownStalls = stalls.filter((stall) => stall.who === who && !ownStops.some((stop) => overlap(stop, stall)));
     const stalled = ownStalls
       .filter((stall) => overlap(stall, { from, to }))
-      .reduce((sum, stall) => sum + stall.stalled, 0);
+      .reduce((sum, stall) => sum + Math.min(stall.stalled, Math.min(stall.to, to) - Math.max(stall.from, from)), 0);
     return { who, rank: head.rank, from, to, due: due + stalled, why };
   });
 }
