@@ -151,7 +151,7 @@ test.each<[string, number, (socket: Socket) => void]>([
   ['cut off in a chunk', 12, (socket) => socket.end(`${STREAM}ff\r\n{"header":{`)],
   [
     'endless',
-    // These tries last one, two and four seconds. Meanwhile, the first two leases are revoked once a second.
+    // These tries last one, two and four seconds. In that time, the first two leases are revoked once a second.
     18,
     (socket) => {
       socket.write(STREAM);

@@ -101,7 +101,7 @@ function checkTimeZone(timeZone: unknown, names: OptionNamesOfSchedule): string 
 
 function parsed(text: string, every: string, timezone: string, names: OptionNamesOfSchedule): Cron {
   try {
-    // As in Debian's cron, when the clocks change: `0 2,14 * * *` runs once each, and also if one of the times is left out.
+    // As in Debian's cron: when the clocks change, each time of `0 2,14 * * *` comes once that day.
     return new Cron(text, { timezone, mode: '5-part', fixedTimeRule: 'no-wildcard' });
   } catch (error) {
     const why = (error as Error).message.replace(/^CronPattern: /, '');
