@@ -191,7 +191,7 @@ export class Hold implements Enclosing {
       await this.whileJoined();
       this.#checkLoss();
     }
-    const lost = this.#loss.aborted ? this.#loss.reason : undefined;
+    const lost = this.#loss.reason;
     this.frame.hold = undefined;
     this.#removal = this.#remove(deadline);
     const cleanupError = await this.#removal;

@@ -31,6 +31,9 @@ export function checkLockName(name: unknown): asserts name is string {
   checkLength('lock name', name, MAX_NAME_LENGTH);
 }
 
+/** Whether a listing of all locks includes this one: etcd hides names with a part that begins with "_". */
+export const isListed = (name: string): boolean => !`/${name}`.includes('/_');
+
 /** Most keys are like this. They need no check of each segment. */
 const PLAIN = /^[\w-]+(?:\/[\w-]+)*$/;
 const PLAIN_NAME = /^[\w-]+$/;

@@ -1,5 +1,6 @@
 import { Scope } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdException } from '../errors.ts';
+import type { Repeat } from '../http/failover/round.ts';
 import {
   type Appended,
   byKey,
@@ -41,7 +42,7 @@ export interface AppendOptions extends CallOptions {
 
 export interface GrantOptions extends CallOptions {
   /** `safe`: asks one member after the other. Default `hedged`. */
-  readonly repeat?: 'hedged' | 'safe';
+  readonly repeat?: Extract<Repeat, 'hedged' | 'safe'>;
 }
 
 export interface ChangeOptions extends CallOptions {

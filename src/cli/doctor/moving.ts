@@ -6,6 +6,7 @@ import { sharedIdOf } from '../../recipe/entries/entry.ts';
 import { namesOf } from '../../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
 import type { LockQueue, ParsedEntry, Surveyor } from '../../recipe/survey.ts';
+import { isListed } from '../../v2/paths.ts';
 import type { Finding } from './facts.ts';
 import { findingFor, firstOf } from './findings/finding.ts';
 
@@ -132,9 +133,9 @@ async function readStores(v2: Surveyor, v3: Surveyor): Promise<Stores> {
   };
 }
 
-/** Reads from v2 the queues of these locks that a listing of v2 leaves out: a part of their name begins with "_". */
+/** Reads from v2 the queues of these locks that a listing of v2 leaves out. */
 function unlistedQueues(v2: Surveyor, queues: readonly LockQueue[]): Promise<LockQueue[]> {
-  const names = queues.map(({ name }) => name).filter((name) => `/${name}`.includes('/_') && isValid(v2, name));
+  const names = queues.map(({ name }) => name).filter((name) => !isListed(name) && isValid(v2, name));
   return Promise.all(names.map(async (name) => (await v2.lock(name)).queue));
 }
 

@@ -9,6 +9,7 @@ import type { CallOptions, V3Client } from '../../../v3/client.ts';
 import { NotFound } from '../../../v3/errors.ts';
 import { endLease } from '../../../v3/locks/lease-end.ts';
 import { isDirectly } from '../../../v3/locks/reading.ts';
+import { enterTimeout } from '../../../v3/locks/timing.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { RETRY_FOR, retried } from '../retry.ts';
 import { type EntryKey, nameOf } from '../target.ts';
@@ -43,7 +44,7 @@ export class BridgedEntries {
   constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
     // If there is no next member, wait: python-etcd does not repeat a request that its server has answered with an error.
-    this.#attemptTimeout = client.knowsOneMember ? RETRY_FOR : 1;
+    this.#attemptTimeout = client.knowsOneMember ? RETRY_FOR : enterTimeout(0);
     this.#leases = leases;
   }
 
