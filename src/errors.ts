@@ -9,7 +9,7 @@ export interface LockHolder {
    * `[shared:|limit:<limit>:][id:<identity>:]<uuid>[@<label>[@<published>]]`.
    */
   readonly value: string;
-  /** Whether the holder shares the lock. `'exclusive'` with a `limit`. */
+  /** How the lock is held. A holder with a `limit` has the mode `'exclusive'`, although others may hold the lock too. */
   readonly mode: 'exclusive' | 'shared';
   /** The holder's `limit` option; undefined if it has none. */
   readonly limit: number | undefined;
@@ -17,7 +17,7 @@ export interface LockHolder {
   readonly identity: string | undefined;
   /** The holder's `label` option, by default `hostname:pid`; undefined if it has none, as with python-etcd. */
   readonly label: string | undefined;
-  /** Identifies the hold. */
+  /** Identifies the hold. Empty for locks of Go and Java. */
   readonly uuid: string;
   /**
    * Seconds until the key expires unless it is renewed, counted from when the queue was last read. Undefined if the key never expires; on
@@ -253,7 +253,7 @@ export class EtcdLockHeld extends EtcdException {
  */
 export class EtcdLockLimitDiffers extends EtcdException {
   override readonly code = 'ETCD_LOCK_LIMIT_DIFFERS';
-  /** The entry with the other limit. It holds the lock or waits for it. */
+  /** The entry with the other limit. Not always a holder: it may still wait for the lock. */
   readonly holder: LockHolder | undefined;
   /** @internal */
   constructor(message: string, fields: WaitErrorFields = {}) {

@@ -40,7 +40,7 @@ export const connectionSettings: readonly Setting[] = [
     flags: '--api <version>',
     description:
       'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2; of "bridge": v3). ' +
-      'During a move from v2 to v3, "run", "elect" and "bridge" also accept both: locks are then held in both stores. ETCDCTL_API has no effect',
+      'During a move from v2 to v3, "run", "elect" and "bridge" also accept "--api both": they then hold each lock in both stores. ETCDCTL_API has no effect',
     // Not ETCDCTL_API: it chooses what etcdctl shows, and must not decide where locks are.
     env: ['ETCD_LOCK_API'],
   },
@@ -54,7 +54,7 @@ export const connectionSettings: readonly Setting[] = [
     name: 'discoverySrv',
     flags: '-D, --discovery-srv <domain>',
     description:
-      'discover members by the SRV records of _etcd._tcp.<domain>. The variable takes precedence over the variables of --endpoints',
+      'discover members by the SRV records of _etcd._tcp.<domain>. ETCDCTL_DISCOVERY_SRV takes precedence over the variables of --endpoints',
     env: ['ETCDCTL_DISCOVERY_SRV'],
   },
   {

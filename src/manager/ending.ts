@@ -4,7 +4,10 @@ import { withCallersStack } from '../callers-stack.ts';
 export interface Ending {
   /** The `EtcdLockLost`; undefined if the lock was not lost. */
   readonly lost: unknown;
-  /** Why the key could not be removed, or left to expire, at once; undefined if that is done. */
+  /**
+   * Why the key could not be removed immediately (with `holdAtLeast`: why it could not be left to expire). undefined on success. The
+   * work is retried in the background.
+   */
   readonly cleanupError: unknown;
 }
 

@@ -5,7 +5,7 @@ import type { FencingTokens } from '../recipe/store.ts';
 export interface Held {
   /** Name of the lock. */
   readonly name: string;
-  /** Whether the lock is held alone or together with other shared holders. `'exclusive'` with a `limit`. */
+  /** How the lock is held. With a `limit`, the mode is `'exclusive'`, although others may hold the lock too. */
   readonly mode: LockMode;
   /** Key of the own entry in the queue. */
   readonly key: string;

@@ -87,7 +87,7 @@ export class Hold implements Enclosing {
     return this.#nested.size > 0;
   }
 
-  /** Waits for the reentrant requests that run under this hold now. If others join meanwhile, {@link isJoined} stays true. */
+  /** Waits for the reentrant requests that run under this hold now. If others join during this wait, {@link isJoined} stays true. */
   async whileJoined(): Promise<void> {
     await Promise.all(this.#nested);
   }
@@ -141,7 +141,7 @@ export class Hold implements Enclosing {
    * @param deadline when the request's timeout has passed, if it did not get all of its locks
    */
   end(deadline?: Deadline): Promise<Ending> {
-    // Here, before the end begins: the listeners of a loss may call this method, too.
+    // Check for a loss before `#ending` is set: the listeners of a loss may call this method, too.
     if (!this.#ending) this.#checkLoss();
     this.#ending ??= this.#end(deadline);
     return this.#ending;
@@ -200,7 +200,7 @@ export class Hold implements Enclosing {
     return { lost, cleanupError };
   }
 
-  /** Removes the key, or leaves it to expire. Resolves to undefined if that is done, otherwise to the error that prevented it. */
+  /** Removes the key, or leaves it to expire. Resolves to undefined on success, otherwise to the error. */
   async #remove(deadline: Deadline | undefined): Promise<unknown> {
     removeAbortListener(this.store.pending.closing, this.#onClosing);
     this.#cancelLimit();

@@ -90,7 +90,7 @@ export class Waiter<Turn> implements Linked<Waiter<Turn>> {
     addAbortListener(closing, this.#leave);
     if (signal) addAbortListener(signal, this.#leave);
     this.#cancelTimer = atDeadline(deadline, () => {
-      // This may notice that a hold is lost, whose listeners may end this wait.
+      // `timedOut()` may notice that a hold is lost. The listeners of that loss may end this wait.
       const reason = outcomes.timedOut();
       if (!this.#hasEnded) this.#leave(reason);
     });
@@ -197,8 +197,8 @@ export class LocalQueue {
   /**
    * An exclusive request enters as soon as the shared requests before it are in the store's queue. It does not wait for
    * their release: until then, shared requests of other processes would overtake it. The same applies to requests with
-   * a limit. But with `ifAvailable`, these enter while others with a limit are still entering: they may get the lock
-   * together.
+   * a limit. Exception: a request with a limit and `ifAvailable` enters while other requests with a limit are still
+   * entering, because they may hold the lock together.
    */
   #mayEnter({ mode, limit }: Claim, blocking: boolean): boolean {
     if (this.#hasWriter) return false;
@@ -231,7 +231,7 @@ export class LocalQueue {
       this.#admit();
     };
     const handOver = (entry: Leaving): boolean => {
-      // Only between two exclusive requests: several of the others may have their turns at the same time.
+      // Only between two exclusive requests: several shared or limited requests may have a turn at the same time.
       const next = this.#waiting.first;
       if (!this.#inside.has(turn) || !isWriter || !next || !isAlone(next.claim)) return false;
       this.#leaving = entry;

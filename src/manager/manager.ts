@@ -80,7 +80,7 @@ export class LockManager {
    * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting; the error names the holder
    * @throws {EtcdLockExpired} when the own entry was lost and the request may not queue up again: it has `ifAvailable`, or an
    * `identity` and the entry was removed before it could expire, perhaps by another process with that identity
-   * @throws {EtcdLockLimitDiffers} when the request has a `limit`, and an entry before its own has another one
+   * @throws {EtcdLockLimitDiffers} when the request has a `limit`, and an entry before its own has a different limit
    * @throws {EtcdClusterIdChanged} when another cluster answers while waiting
    * @throws {EtcdClientClosed} when the client is closed before the lock is held
    * @throws {EtcdInsufficientPermissions | EtcdTlsFailed | EtcdUnusableAnswer} without a retry
@@ -107,9 +107,9 @@ export class LockManager {
    * @param names must differ
    * @example
    * await locks.request(['account/1', 'account/2'], async (held) => transfer(held.get('account/1').fencingToken));
-   * @throws {EtcdLockLost} when the callback returns without an error, but a lock was lost before; also before the callback, if a
-   * lock is lost and the request has an `identity` or must not wait
-   * @throws as the request for one lock
+   * @throws {EtcdLockLost} when a lock was lost before the callback returned without an error; also when a lock was lost before the
+   * callback started, and the request has an `identity` or `ifAvailable`
+   * @throws the errors of a request for one lock
    */
   request<T>(names: readonly string[], callback: (held: HeldLocks) => T | PromiseLike<T>): Promise<T>;
   request<T>(
@@ -200,7 +200,7 @@ export class LockManager {
   elect(name: string, options: ElectionOptions = {}): Election {
     const part = { name, queue: this.#store.queue(name) };
     const candidacy = checkElection(name, options, this.#defaults);
-    // A request that may wait gets the lock, or rejects.
+    // The cast is safe: an election never sets `ifAvailable`, so a request that does not reject gets the lock.
     return new Election(this.#store, candidacy, async (request) => (await this.#takeTraced(part, request)) as Hold);
   }
 
@@ -221,9 +221,9 @@ export class LockManager {
   }
 
   /**
-   * Removes entries of a lock that their owners have left behind, such as those of a crashed process with a long TTL. Resolves to
-   * the entries that are then gone; to an empty array if nobody holds the lock, or no entry has the `key` or `uuid`. An entry whose value
-   * has changed since it was read is not removed.
+   * Removes the selected entries of a lock, such as those of a crashed process with a long TTL. Resolves to the selected entries that
+   * no longer exist, whoever removed them; to an empty array if nobody holds the lock, or no entry has the `key` or `uuid`. An entry whose
+   * value has changed since it was read is not removed.
    *
    * To release a lock that this process holds, use its `held.release()`. A holder whose entry is removed **continues to
    * work until it notices the loss**:
@@ -255,8 +255,8 @@ export class LockManager {
    *
    * Runs the ticks that become due from now on. Ends at `stop()`, when the `signal` aborts, when `report` throws, or
    * when the client is closed; until then, the job keeps the process alive. Before the callback runs, the tick is
-   * recorded in etcd, in a key of its own that expires. So a tick whose host crashes in the callback is lost, and does
-   * not run again: `tick.previous` of the next one says so. A tick that no host could begin is missed, and
+   * recorded in etcd, in a key of its own that expires. So if the host crashes in the callback,
+   * the job is not run again for this tick: `tick.previous` of the next tick says so. A tick that no host could begin is missed, and
    * `tick.missed` of the next one counts it. See docs/once.md.
    *
    * An error of the callback does not stop the job: see the option `report`.

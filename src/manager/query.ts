@@ -2,15 +2,15 @@ import { type LockMode, parseValue } from '../recipe/entries/entry-value.ts';
 import { holdersAmong } from '../recipe/rules.ts';
 import type { Entry, LockStore, Queue } from '../recipe/store.ts';
 
-/** One entry of a queue, as `query()` reports it. */
+/** One entry of a queue, as `query()` reports it: the holder of a lock, or a waiter. */
 export interface LockInfo {
   /** Name of the lock. */
   readonly name: string;
-  /** Whether the entry asks for the lock alone or together with other shared holders. `'exclusive'` with a `limit`. */
+  /** How the entry asks for the lock. With a `limit`, the mode is `'exclusive'`, although others may hold the lock too. */
   readonly mode: LockMode;
   /** The `limit` option of the request that made the entry; undefined if it had none. */
   readonly limit: number | undefined;
-  /** The uuid in the entry's value. */
+  /** The uuid in the entry's value. Empty for locks of Go and Java. */
   readonly uuid: string;
   /** The `identity` option of the request that made the entry; undefined if it had none. */
   readonly identity: string | undefined;

@@ -16,7 +16,7 @@ import type { Turn } from './local-queue.ts';
 import type { CheckedRequest } from './options.ts';
 import type { Trace } from './trace.ts';
 
-/** Delays in milliseconds before a request queues up again. They grow, because somebody may remove each new entry at once. */
+/** Delays in milliseconds before a request queues up again. They grow, because somebody may remove each new entry immediately. */
 export const REQUEUE_AFTER = { first: 100, most: 5_000 };
 
 /** A lock acquired with a fresh entry. The entry is renewed until the lease is stopped. */

@@ -84,7 +84,10 @@ export interface RequestTrace {
   readonly held: number | undefined;
   /** The `EtcdLockLost`. Set at the event `lost`. */
   readonly lost: unknown;
-  /** Why the key could not be removed, or left to expire, at once; this is retried in the background. Set at `released`. */
+  /**
+   * Why the key could not be removed immediately (with `holdAtLeast`: why it could not be left to expire). Set at `released`. The
+   * work is retried in the background.
+   */
   readonly cleanupError: unknown;
   /** How the request ended. Set at the event `outcome`, which each request has exactly once. */
   readonly outcome: RequestOutcome | undefined;

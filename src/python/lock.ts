@@ -114,8 +114,8 @@ export class Lock {
 
   /**
    * Aborts when the present hold is lost; each new hold has a new signal. The reason is an `EtcdLockExpired`, an
-   * `EtcdClusterIdChanged`, the error that makes renewals impossible, or the one of a further `acquire` that failed. Aborts no later than TTL − margin after the last renewal
-   * was sent; without `keepAlive`, after the last `acquire` sent its write. A release does not abort the signal. Read it after
+   * `EtcdClusterIdChanged`, the error that makes renewals impossible, or the error of a later `acquire` on this object. Aborts at the
+   * latest when TTL − margin has passed since the last renewal was sent; without `keepAlive`, since the last `acquire` sent its write. A release does not abort the signal. Read it after
    * `acquire` has got the lock: before that and after a release, it is a signal that never aborts.
    */
   get signal(): AbortSignal {

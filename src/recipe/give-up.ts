@@ -20,8 +20,8 @@ interface GiveUpOptions extends Pick<LeaveOptions, 'until'> {
 
 /**
  * Removes the own entry, or leaves it to expire at `until`. Waits at most {@link GRACE} seconds, and normally at most until
- * {@link GRACE_AFTER_TIMEOUT} seconds after the caller's deadline. Resolves to undefined if that is done, otherwise to the error that
- * prevented it; the work then continues in the background.
+ * {@link GRACE_AFTER_TIMEOUT} seconds after the caller's deadline. Resolves to undefined on success, otherwise to the error; the work
+ * then continues in the background.
  */
 export async function giveUp(
   ticket: Ticket,

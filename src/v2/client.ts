@@ -101,7 +101,7 @@ export class V2Client implements KeysApi, LockClient {
     const plain = wire.encodeSet(key, prevValue, conditions);
     const versionTimeout = (options.attemptTimeout ?? HEDGE_AFTER) / 2;
     let first = true;
-    // A renewal may be sent to two members at once: both requests expect the same index, so only one of them can succeed.
+    // A renewal may be sent to two members at the same time: both requests expect the same index, so only one of them can succeed.
     const attempt = async (sending: Sending): Promise<Renewed> => {
       const refresh = ttl !== null && (await this.#useRefresh(sending, first ? versionTimeout : 0));
       first = false;
@@ -114,7 +114,7 @@ export class V2Client implements KeysApi, LockClient {
 
   async delete(key: string, options: DeleteOptions = {}): Promise<Change> {
     const request = wire.encodeDelete(key, options);
-    // A removal with an index may be sent to two members at once: only one of the two requests can succeed.
+    // A removal with an index may be sent to two members at the same time: only one of the two requests can succeed.
     const repeat = options.prevIndex === undefined ? 'safe' : 'hedged';
     return this.#ask(repeat, request, (answer) => wire.decodeChange(answer, key), options);
   }

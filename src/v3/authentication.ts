@@ -1,4 +1,4 @@
-/** The log-in to etcd's v3 API, and the errors for missing permissions. */
+/** The login to etcd's v3 API, and the errors for missing permissions. */
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from '../http/message.ts';
 import { showUser } from '../http/options.ts';
@@ -7,14 +7,14 @@ import { decodeText, Fields, type Json } from './messages.ts';
 
 export const AUTHENTICATE = '/auth/authenticate';
 
-/** Result of a log-in at one member. */
+/** Result of a login at one member. */
 export interface Token {
   /** Sent with each request; undefined if none is needed, because authentication is not enabled or no user was given. */
   readonly text: string | undefined;
 }
 
 /**
- * Returns the token in the answer to {@link AUTHENTICATE}. An error about a refused log-in never contains the password.
+ * Returns the token in the answer to {@link AUTHENTICATE}. An error about a refused login never contains the password.
  * @throws {EtcdInsufficientPermissions} if etcd refuses the user or the password
  */
 export function decodeToken(answer: WireAnswer, password: string): Token {
@@ -29,7 +29,7 @@ export function decodeToken(answer: WireAnswer, password: string): Token {
     const { errorCode, httpStatus, message } = error;
     const fields = { errorCode, httpStatus };
     if (error instanceof EtcdUnusableAnswer && httpStatus !== 404)
-      throw new EtcdUnusableAnswer(`the answer to the log-in is not from etcd's v3 gateway: ${httpStatus}`, fields);
+      throw new EtcdUnusableAnswer(`the answer to the login is not from etcd's v3 gateway: ${httpStatus}`, fields);
     if (error instanceof EtcdUnusableAnswer) throw error;
     const isSafe = password === '' || !message.includes(password);
     throw new EtcdInsufficientPermissions(isSafe ? message : 'etcd refused the user name or password', fields);
@@ -40,7 +40,7 @@ export function decodeToken(answer: WireAnswer, password: string): Token {
 export interface Refusal {
   readonly member: string;
   readonly username: string | undefined;
-  /** The key or lease of the request; undefined: the log-in itself was refused. */
+  /** The key or lease of the request; undefined: the login itself was refused. */
   readonly subject?: string | undefined;
 }
 

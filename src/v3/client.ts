@@ -26,10 +26,10 @@ const debug = createDebug('client');
 /** Maximum seconds that closing the client waits until its leases are revoked. */
 const LEASES = 1;
 
-/** Seconds to wait for an answer that several calls share. A log-in takes 0.1 to 0.2 s of the member's CPU time. */
+/** Seconds to wait for an answer that several calls share. A login takes 0.1 to 0.2 s of the member's CPU time. */
 const SHARED_TIMEOUT = 5;
 
-/** Maximum number of new log-ins of one attempt. With JSON Web Tokens, each change of users or roles invalidates all tokens. */
+/** Maximum number of new logins of one attempt. With JSON Web Tokens, each change of users or roles invalidates all tokens. */
 const MOST_LOG_INS = 3;
 
 const NO_TOKEN: Token = { text: undefined };

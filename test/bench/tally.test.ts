@@ -68,7 +68,7 @@ test('requests to the gateway of etcd v3 have the kind of what they do', () => {
   expect(tally.take().kinds).toEqual(Object.fromEntries(Object.keys(posts).map((kind) => [kind, 1])));
 });
 
-test('a message of a watch counts as an answer, although the watch goes on', () => {
+test('a message of a watch counts as an answer, although the watch continues', () => {
   const tally = new Tally();
   const [watch, call] = [tally.connection(), tally.connection()];
   watch.request(post('/watch', '{}'));

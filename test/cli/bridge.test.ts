@@ -38,7 +38,7 @@ test('bridge prints its URL on one line, and python-etcd locks there on etcd v3,
   expect(await result).toMatchObject({ code: 143, stderr: '' });
 });
 
-test('bridge --json prints its URL and process ID, and --advertise is what clients are told', async () => {
+test('bridge --json prints its URL and process ID, and reports the URLs of --advertise to clients', async () => {
   const { line, process } = await bridge('--json', '--advertise', 'http://b1:4001,http://b2:4001');
   const { url, pid, ...rest } = JSON.parse(line) as { url: string; pid: number };
   expect({ pid, rest }).toEqual({ pid: process.pid, rest: {} });

@@ -6,7 +6,7 @@ import { EtcdLockLost } from '../../src/errors.ts';
 import type { Held } from '../../src/manager/held.ts';
 import { rejection } from '../support/clients.ts';
 
-test('a command is not started if the lock is already lost, for example because "run" was stopped meanwhile', async () => {
+test('a command is not started if the lock is already lost, for example because "run" was stopped in between', async () => {
   const assertHeld = (): void => {
     throw new EtcdLockLost('lock report was lost');
   };

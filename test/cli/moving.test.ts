@@ -55,7 +55,7 @@ test('in step 1, doctor --moving names who holds on v2 alone, and says that step
   const { stdout: text } = await doctor();
   expect(text).toContain(`ok    clients of kind v2 (hold on v2 alone): 1 ("${one}" by a client of v2)\n`);
   expect(text).toMatch(
-    /warn {2}step 1, .* Step 2 is not safe: clients of kind v2 are left\n {8}-> restart these clients/,
+    /warn {2}step 1, .* Step 2 is not safe: some clients still use v2 alone\n {8}-> restart these clients/,
   );
 });
 
@@ -64,7 +64,7 @@ test('between the steps, doctor --moving says that v2 is still used, and that id
   const { code, stdout } = await doctor();
   expect(code).toBe(0);
   expect(stdout).toMatch(
-    /warn {2}step 2, from both to v3, is safe if no client of kind v2 is left\. v2 is still used\n/,
+    /warn {2}step 2, from both to v3, is safe if no client uses v2 alone any more\. v2 is still used\n/,
   );
   expect(stdout).toContain('-> an idle client has no entry');
 });

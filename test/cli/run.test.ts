@@ -238,7 +238,7 @@ describe('run does not start the command', () => {
     expect(stderr).toMatch(message);
   });
 
-  test('if the command does not exist: exit code 127, before it joins the queue', async () => {
+  test('if the command does not exist: exit code 127, before it enters the queue', async () => {
     const name = freshName();
     const { code, stderr } = await run(name, '--', 'no-such-command');
     expect({ code, stderr }).toEqual({ code: 127, stderr: 'etcd-v2-lock: command not found: "no-such-command"\n' });

@@ -22,7 +22,7 @@ const shown = (width: string, rows: readonly Row[]): string[] => {
   return table(COLUMNS, rows).map(text);
 };
 
-test('a truncated column keeps the end if told so, and never splits a character', () => {
+test('a truncated column keeps the end if it is set to, and never splits a character', () => {
   const rows = [{ long: `${'a'.repeat(20)}😀${'b'.repeat(10)}`, short: 'x' }];
   expect(shown('19', rows)).toEqual(['LONG          SHORT', '…😀bbbbbbbbbb  x']);
   expect(shown('20', rows)).toEqual(['LONG           SHORT', '…a😀bbbbbbbbbb  x']);

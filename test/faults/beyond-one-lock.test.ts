@@ -104,7 +104,7 @@ test.for(Object.entries(SINGLE_FAULTS))(
       locks?.elect(contest.name, { value: `candidate ${index}` }).campaign(),
     );
     const termOf = async (which: number): Promise<Term> =>
-      (await campaigns[which]?.next())?.value ?? expect.unreachable('the campaign goes on');
+      (await campaigns[which]?.next())?.value ?? expect.unreachable('the campaign continues');
     const first = await termOf(0);
     const next = timed(termOf(1));
     await contest.untilQueued(2);

@@ -25,7 +25,7 @@ test('a hold of etcdctl ends when its key is removed, although etcdctl does not 
   expect(keylessIn(history, [removed(50)])).toMatchObject([{ who: 'etcdctl', token: '1' }]);
 });
 
-test('a hold of etcdctl that begins after the removal of its key is none', () => {
+test('a hold of etcdctl that begins after the removal of its key does not count as a hold', () => {
   const late = history.map((event) => (event.at === 10 ? { ...event, at: 70 } : event));
   expect(judge(holdingByKey(late, [removed(50)])).overlaps).toEqual([]);
 });

@@ -38,7 +38,7 @@ describe('the wait for a removal that gets no answer ends', () => {
   test.each([
     ['after 1 s, without a deadline', undefined, 1000],
     ['after 1 s, long before the deadline', 5, 1000],
-    ['0.3 s after a deadline that passes meanwhile', 0.2, 500],
+    ['0.3 s after a deadline that passes during the removal', 0.2, 500],
     ['after 0.3 s, if the deadline passes now', 0, 300],
     ['after 0.1 s, long after the deadline', -5, 100],
   ])('%s', async (_, seconds, expected) => {

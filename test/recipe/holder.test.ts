@@ -20,7 +20,7 @@ async function see(attempt: Attempt, read: () => Promise<Entry | undefined>): Pr
   await new Promise(setImmediate);
 }
 
-test('the holder of a lock that must be read is known once it was read', async () => {
+test('the holder of a lock is known after the first read, if its TTL must be read first', async () => {
   const attempt = useAttempt();
   await see(attempt, async () => holder);
   expect(attempt.holder?.key).toBe(holder.key);

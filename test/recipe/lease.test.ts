@@ -278,7 +278,7 @@ describe('a lock without keepAlive', () => {
     await aborted(signal);
   });
 
-  test('is not lost if it has no expiry', async () => {
+  test('is not lost if it never expires', async () => {
     const lock = new Lock(useClient(), freshName());
     await lock.acquire({ lockTtl: null });
     expect(lock.isTaken).toBe(true);

@@ -68,7 +68,7 @@ interface Host extends Pick<RunningScript, 'process'> {
   readonly output: Promise<string>;
 }
 
-/** Lets hosts run the ticks of a job, and kills some of them meanwhile. Returns the callbacks that have begun. */
+/** Lets hosts run the ticks of a job, and kills some of them while they do. Returns the callbacks that have begun. */
 export async function runOnHosts({ etcd, api, name, ticks, ahead, kills, least }: HostsOptions): Promise<TickRun[]> {
   const origin = Date.now();
   const printed: Promise<string>[] = [];

@@ -51,7 +51,7 @@ test('keeps its entry although its old lease expires for it during the move', as
   await kept.release();
 });
 
-test('takes a new place if its entry has expired since a renewal for another lock', async () => {
+test('enters the queue again if its entry has expired since a renewal for another lock', async () => {
   const { proxy, name, client, lock, locks } = await setUp();
   const other = await new LockManager(client, { ttl: 3 }).acquire(freshName());
   const holder = await locks.acquire(name);

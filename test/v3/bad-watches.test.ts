@@ -115,7 +115,7 @@ test('a waiter behind a proxy that resets its watch gets the lock', async () => 
   expect(await (await waiting).release()).toBe(true);
 });
 
-test('a waiter goes on when the revision that it watches from was compacted', async () => {
+test('a waiter continues when the revision that it watches from was compacted', async () => {
   // A server of its own: other tests watch old revisions of the shared one.
   const etcd = await startEtcd();
   onTestFinished(() => etcd.stop());

@@ -45,7 +45,7 @@ async function setUp(ttl: number) {
   };
 }
 
-test('a hold goes on when authentication is enabled while it is held', async () => {
+test('a hold continues when authentication is enabled while it is held', async () => {
   const { locks, proxy, logIns } = await setUp(12);
   const name = freshName();
   const held = await locks.acquire(name);

@@ -107,7 +107,7 @@ test('entries that are newer than the renewal under way all wait for the same on
   expect(shared[0]?.sentAt).toBeGreaterThan(earlier.sentAt);
 });
 
-test('the entry of a hold that is over, but whose callback goes on, ends though other holds keep its lease alive', async () => {
+test('the entry of a hold that is over, but whose callback continues, ends though other holds keep its lease alive', async () => {
   const [name, other] = [freshName(), freshName()];
   const locks = new LockManager(useV3(), { ttl: 6 });
   const kept = await locks.acquire(other);

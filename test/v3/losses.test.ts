@@ -181,7 +181,7 @@ describe('a loss is noticed', () => {
     expect(failed).toBe(2);
   });
 
-  test('after all connections were reset, even if the key was deleted meanwhile', async () => {
+  test('after all connections were reset, even if the key was deleted in the meantime', async () => {
     const { url, reset } = await useTunnel();
     const { locks, proxy } = await setUp({ target: url });
     const held = await locks.acquire(freshName());

@@ -95,7 +95,7 @@ test.each([200, 404, 401, 307])('the page of a proxy with status %i is refused, 
 });
 
 test.each([502, 503, 429])(
-  'a proxy that answers %i is like an outage: acquire goes on until it is over',
+  'a proxy that answers %i is like an outage: acquire waits until it is over',
   async (status) => {
     const etcd = await startEtcd();
     onTestFinished(() => etcd.stop());

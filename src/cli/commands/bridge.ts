@@ -26,13 +26,13 @@ interface Flags {
 }
 
 const ABOUT = `
-The default of --api is v3 here. The only other value is both, for a move from v2 to v3.`;
+Default here: --api v3. The only other value is --api both, for a move from v2 to v3.`;
 
 /** `etcd-v2-lock bridge`: serves locks on etcd v3 to clients of etcd v2 until a signal ends it. */
 export function bridgeCommand(): Command {
   const command = new Command('bridge')
     .description(
-      'Serve locks on etcd v3 to clients of etcd v2, such as python-etcd. They share queues with clients of etcd v3. Prints its URL.',
+      'Serve locks on etcd v3 to clients of etcd v2, such as python-etcd. These clients share queues with clients of etcd v3. Prints the URL of the bridge.',
     )
     .option('--listen <address:port>', 'where to listen; port 0 for any free port', '127.0.0.1:4001')
     .option(
@@ -49,7 +49,7 @@ export function bridgeCommand(): Command {
     )
     .option(
       '--max-polls <number>',
-      'maximum number of open long polls; further ones get status 503 after a second (default: 10000)',
+      'maximum number of open long polls; further polls get status 503 after one second (default: 10000)',
       number,
     )
     .option('--metrics', 'serve /metrics, in the text format of Prometheus')

@@ -10,7 +10,7 @@ import { complain, print, printJson } from '../streams.ts';
 
 const ABOUT = `
 Select the entry with --uuid or --key, as shown by "inspect". "release" prints it, then removes it, unless its value has
-changed in between. On etcd v3, the last part of a key is not a number but a random id.
+changed in between. On etcd v3, the last part of a key is an id, not a number.
 
 An entry that holds the lock is removed only with --force. The next waiter then gets the lock at once, but the removed
 holder continues to work until it notices the loss. A LockManager, such as "run", notices it at its next renewal, usually

@@ -35,9 +35,10 @@ interface Flags {
 
 const ABOUT = `
 The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
-a fencing token: it grows with every acquisition. A service that rejects a token lower than one it has seen is safe from a
-command that lost its lock. ETCD_LOCK_TOKEN_V2 contains the token of a lock on v2, ETCD_LOCK_TOKEN_V3 that of a lock on v3;
-with --api both, both are set.
+a fencing token: that of an exclusive lock is greater than all tokens before it. A service that rejects a token lower than
+one it has seen is safe from a command that lost its lock. Do not use the token like that with --shared or --limit: such
+holders work at the same time. ETCD_LOCK_TOKEN_V2 contains the token of a lock on v2, ETCD_LOCK_TOKEN_V3 that of a lock on
+v3; with --api both, both are set.
 
 Messages on stderr:
 - A wait longer than a second is reported with the holder: as a status line on a terminal, otherwise as one line when it
@@ -69,9 +70,9 @@ Scheduled jobs:
   as 15m or 1h are its multiples since 1970-01-01T00:00:00Z; those of a cron expression are in UTC, or in --time-zone. Use
   the schedule of the crontab. As cron uses local time, set --time-zone to the time zone of cron for a cron expression.
   The clocks of the hosts must differ by less than a day.
-- The tick is recorded in etcd before the command starts. If the host crashes, the tick is lost, and does not run again.
-  The next tick prints a warning then, and also if ticks were missed because no host could begin them.
-- If the tick has already been begun, "run" exits with 0 at once, or with --conflict-exit-code. If the lock is held until
+- The tick is recorded in etcd before the command starts. If the host crashes, the command is not run again for this tick.
+  The next run prints a warning then, and also if ticks were missed because no host could begin them.
+- If the tick has already been begun, "run" exits with 0 immediately, or with --conflict-exit-code. If the lock is held until
   the next tick is due, it exits with 124.
 - ETCD_LOCK_TICK contains the time of the tick, and ETCD_LOCK_MISSED the number of missed ticks; it is empty if unknown.
 - With --if-available and --hold-at-least, only one of several hosts runs a job that all of them start at about the
@@ -105,7 +106,7 @@ export function runCommand(): Command {
     .addOption(
       new Option(
         '-n, --limit <count>',
-        'maximum number of holders, from 1 to 1000. All clients must use the same number; one without --limit holds the lock alone',
+        'maximum number of holders, from 1 to 1000. All clients that use --limit must give the same number. A client without --limit holds the lock alone',
       )
         .argParser(number)
         .conflicts('shared'),
@@ -131,7 +132,7 @@ export function runCommand(): Command {
     .option(...LABEL_FLAG)
     .option(
       '-E, --conflict-exit-code <number>',
-      'exit code if the lock or the tick is taken, or the timeout passes while another holds the lock',
+      'exit code if the lock is taken, the tick has already been begun, or the timeout passes while another holds the lock',
       exitCode,
     )
     .option(...VERBOSE_FLAG)

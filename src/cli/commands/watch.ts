@@ -14,7 +14,8 @@ import { aboutColumns, lines } from '../table.ts';
 
 const ABOUT = `
 Prints one line for each current entry, with the event "holds" or "waits", then one line per event. Renewals are not
-printed. During an outage of etcd, watch prints the error on stderr and retries. At the start, it exits instead.
+printed. If etcd cannot be reached at the start, watch exits. During a later outage, it prints the error on stderr and
+retries.
 
 ${aboutColumns(eventColumns)}
 
@@ -27,7 +28,7 @@ Events:
   queued      the entry was added to the queue
   acquired    the entry now holds the lock
   released    the entry held the lock and was removed
-  left        the entry was waiting and was removed
+  left        the waiter left the queue: its entry was removed
   expired     the entry was not renewed within its TTL
   gone        the entry was removed or expired while watch missed events
   re-created  the entry was created again under its old key, as by a late renewal of python-etcd

@@ -67,8 +67,8 @@ export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
           finding(
             'fail',
             'moving',
-            `clients of kind v2 and of kind v3 use the same locks: ${listOf(torn)}. Both can hold them at the same time`,
-            'stop one of the two kinds now, and start it again as kind both',
+            `clients of kind v2 and of kind v3 use the same locks: ${listOf(torn)}. A client of each can hold such a lock at the same time`,
+            'stop the clients of one of the two kinds now, and restart them with --api both',
           ),
         ]
       : [nextStep({ v2, both, either, v3 })]),
@@ -83,14 +83,14 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
     return finding(
       'warn',
       'moving',
-      'step 1, from v2 to both, can begin or continue. Step 2 is not safe: clients of kind v2 are left',
-      'restart these clients as kind both, and then run this command again',
+      'step 1, from v2 to both, can begin or continue. Step 2 is not safe: some clients still use v2 alone',
+      'restart these clients with --api both, and then run this command again',
     );
   if (both.length + either.length > 0)
     return finding(
       'warn',
       'moving',
-      `step 2, from both to v3, ${v3.length > 0 ? 'has begun' : 'is safe if no client of kind v2 is left'}. v2 is still used`,
+      `step 2, from both to v3, ${v3.length > 0 ? 'has begun' : 'is safe if no client uses v2 alone any more'}. v2 is still used`,
       'an idle client has no entry: also check in your process manager that all processes were restarted',
     );
   return finding(

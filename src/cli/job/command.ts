@@ -6,7 +6,7 @@ import { CliError, ExitCode } from '../exit-codes.ts';
 const DEFAULT_PATH = '/bin:/usr/bin';
 
 /**
- * Searches for a command like execvp(3), so that `run` and `elect` fail before they join the queue.
+ * Searches for a command like execvp(3), so that `run` and `elect` fail before they enter the queue.
  * @throws {CliError} if the command is not found or cannot be executed
  */
 export function checkCommand(command: string, path = process.env['PATH'] ?? DEFAULT_PATH): void {

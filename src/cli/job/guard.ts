@@ -26,9 +26,9 @@ export interface JobEnding {
 }
 
 /**
- * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: it gets SIGTERM when a sixth of the
- * TTL is left on the lease, and all its processes get SIGKILL when a thirtieth is left. The lease ends a margin of TTL/10 before the TTL has
- * passed, so 4/15 and then 2/15 of the TTL is left. If the entry is gone, someone else may already hold the lock, and the job gets
+ * Waits until a job ends. If renewals fail, stops the job before anyone else can get the lock: it gets SIGTERM when TTL/6
+ * remains until the lease's deadline, and all its processes get SIGKILL when TTL/30 remains. The deadline is TTL/10 before the entry
+ * expires. So 4/15 and then 2/15 of the TTL remain until the entry expires; the help of `run` shows these. If the entry is gone, someone else may already hold the lock, and the job gets
  * SIGKILL at once. When `maxHold` has passed, the job gets SIGTERM. It may then run for the time left on the lease at that moment,
  * minus a thirtieth of the TTL. After that, it gets SIGKILL.
  */

@@ -16,7 +16,7 @@ export const IDENTITY_FLAG = [
 
 export const LABEL_FLAG = [
   '--label <text>',
-  'label that shows people who holds or waits; it never affects the order. Empty: none (default: host name and process id)',
+  'label that shows people who holds or waits; it never affects the order. Empty: none (default: host name and process ID)',
 ] as const;
 
 export const VERBOSE_FLAG = ['-v, --verbose', 'print each step on stderr'] as const;

@@ -56,7 +56,7 @@ function warn(name: string, { at, missed = 0, previous }: Tick): void {
   if (previous?.state !== 'begun') return;
   complain(
     `the tick ${previous.at.toISOString()} of ${name} has no recorded end: ` +
-      `${hostOf(previous)} began it, then crashed or could not reach etcd`,
+      `${hostOf(previous)} began it, but may have crashed, lost the lock, or failed to reach etcd. Its job may still run`,
   );
 }
 

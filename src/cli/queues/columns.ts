@@ -79,7 +79,7 @@ export const entryColumns: readonly Column<EntryRow>[] = [
   },
   {
     heading: 'LABEL',
-    about: 'label of the client, by default its host name and process id, or "-"',
+    about: 'label of the client, by default its host name and process ID, or "-"',
     cell: ({ entry }) => entry.label ?? '-',
     yields: 4,
   },

@@ -15,7 +15,7 @@ export type HedgeAfter = (seconds: number, onHedge: () => void) => void;
 /**
  * Makes attempts until one of them resolves. Another attempt starts when one has failed, and when the time passed to
  * `hedgeAfter` is over. In the second case the earlier attempts continue. If an attempt then fails before it has called
- * `hedgeAfter`, another one starts as well: no timer is left.
+ * `hedgeAfter`, the next attempt starts immediately, because no timer would start it.
  *
  * Rejects with the last failure.
  */

@@ -58,7 +58,7 @@ export class Members {
   }
 
   /**
-   * Stops preferring this member. Ignored if it has answered a later request, unless the error is one of the socket.
+   * Stops preferring this member. Ignored if it has answered a later request, unless it is an error of the socket.
    * @param cause the socket's error, if any. It shows the member's current state. Other failures may concern old requests.
    */
   failed(attempt: MemberRequest, cause: unknown): void {

@@ -4,7 +4,7 @@ import { atDeadline, Deadline, now } from '../../time.ts';
 
 /** Requests of one client per second during an outage. */
 const MAX_PER_SECOND = 4;
-/** Minimum milliseconds between two requests. The delay is random, up to twice that, so that clients do not send all at once. */
+/** Minimum milliseconds between two requests. The delay is random, up to twice that, so that not all clients send at the same time. */
 const INTERVAL = 75;
 /** Maximum seconds a request waits for its turn. Then it fails: the requests sent before it have got no answer either. */
 const MAX_WAIT = 1.5;
@@ -18,7 +18,7 @@ export class RateLimit {
   readonly #recent: number[] = [];
   /** Functions that admit the waiting requests, in order of arrival. */
   readonly #queue = new Set<() => void>();
-  /** The same for requests of attempts that have sent a request before. These come first. */
+  /** Functions that admit requests of attempts that have sent a request before. These come first. */
   readonly #nextQueue = new Set<() => void>();
   /** How many of the waiting requests keep the process alive. */
   #refs = 0;

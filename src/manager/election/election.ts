@@ -43,8 +43,8 @@ export class Election {
    * campaigns again, at the end of the queue. So to lead for as long as possible, let the body run until `term.signal` aborts. If
    * the term was lost, the process campaigns again too.
    *
-   * `break`, `return` and an error in the body resign and end the campaign. They leave no key behind. A wait survives an
-   * outage, as that of a request does.
+   * `break`, `return` and an error in the body resign and end the campaign. They leave no key behind. An outage does not
+   * end the wait.
    * @example
    * for await (const term of election.campaign({ signal: stop.signal })) {
    *   await lead(AbortSignal.any([term.signal, stop.signal]), term.fencingToken);
@@ -53,8 +53,8 @@ export class Election {
    * @throws {EtcdClientClosed} when the client is closed, at the end of a term or while waiting
    * @throws {EtcdLockLost} at the end of a lost term, if campaigning again is unsafe: another cluster answers, or the election has an
    * `identity` and the entry was removed before it could expire, perhaps by another process with the same identity
-   * @throws as a request without `timeout`
-   * @throws {TypeError} for an unknown or invalid option, at the call
+   * @throws the errors of `LockManager.request` without `timeout`
+   * @throws {TypeError} for an unknown or invalid option: `campaign()` itself throws this one, the loop the others
    */
   campaign(options: CampaignOptions = {}): AsyncGenerator<Term, void, void> {
     return this.#campaign(checkIteration(options));

@@ -16,7 +16,7 @@ const debug = createDebug('once');
 /** Milliseconds between two reads of the record during the wait for the lock: the holder may have begun the tick. */
 const READ_EVERY = { first: 500, most: 5000 };
 
-/** Maximum seconds to record the end of a tick, or its begin after a stop. The release of the lock waits for this. */
+/** Maximum seconds to record the end of a tick, or to finish the record of its start after `stop()`. The release of the lock waits for this. */
 const RECORD_WITHIN = 3;
 
 /** What ends the wait for the lock. */
@@ -175,8 +175,8 @@ export class TickAttempt {
   }
 
   /**
-   * Begins the tick. Once the write may have been sent, an abort of the signal ends it only three seconds
-   * later, and the timeout does not. If the write were carried out and nobody learned of it, the tick would be lost.
+   * Begins the tick. Once the write may have been sent, the timeout no longer ends it, and an abort of the signal ends it
+   * only three seconds later. Otherwise, the tick could be recorded in etcd, but never run.
    */
   async #begin(parts: Parameters<typeof begin>[0]): Promise<Begun | TickRecord> {
     const stopped = new Scope();

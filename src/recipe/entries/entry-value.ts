@@ -22,9 +22,9 @@ export interface Claim {
  * of `Lock` have only a uuid as value, so they are exclusive. The published text of a candidate in an election is read by
  * {@link publishedIn}.
  *
- * The label and the published text are percent-encoded, so the value has no ":" after the uuid. Versions of this package without
- * them therefore read the same mode and identity from it. The label may be empty only before a published text. Versions without
- * limits take an entry with a limit for an exclusive entry.
+ * The label and the published text are percent-encoded, so the value has no ":" after the uuid. Older versions
+ * of this package, which know no labels, read the same mode and identity from it. The label may be empty only before a published text.
+ * Versions that know no limits treat an entry with a limit as exclusive.
  */
 export interface EntryValue extends Claim {
   /** Names the process across restarts: an entry of an earlier process with the same identity may be evicted. */

@@ -20,7 +20,7 @@ export const holderOf = (path: string, { key, value, ttl }: Pick<Entry, 'key' | 
 
 /** Returns who holds the lock, and when its entry expires unless renewed, as text for a message. Its TTL must have been read. */
 export const describeHolder = (holder: LockHolder): string =>
-  describeOwner(holder, holder.ttl === undefined ? 'no expiry' : `${holder.ttl} s left`);
+  describeOwner(holder, holder.ttl === undefined ? 'never expires' : `${holder.ttl} s left`);
 
 /** Returns the owner of an entry, and what else is known about the entry, as text for a message. */
 export function describeOwner(holder: LockHolder, ...more: readonly string[]): string {

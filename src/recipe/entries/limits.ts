@@ -4,11 +4,11 @@ import { claimOf } from './entry-value.ts';
 import { describeOwner, holderOf } from './holder.ts';
 
 /**
- * Checks that an entry with this limit may be in a queue behind these entries. The first of them that has a limit sets it for all: any
- * later one with another limit is about to be refused itself.
+ * Checks that an entry with this limit may be in a queue behind these entries. The first of them that has a limit sets it for all: the
+ * client of a later entry with a different limit removes that entry itself.
  * @param path directory of the queue
  * @param entries in any order
- * @throws {EtcdLockLimitDiffers} if the first entry that has a limit has another one
+ * @throws {EtcdLockLimitDiffers} if the first entry that has a limit has a different limit
  */
 export function checkLimits(path: string, entries: readonly Entry[], limit: number | undefined): void {
   if (limit === undefined) return;

@@ -12,7 +12,10 @@ export interface BridgeRecord {
   readonly event: 'listening' | 'etcd reachable' | 'etcd unreachable' | 'request' | 'stopping' | 'stopped';
   /** Of `listening`: the URL for clients. */
   readonly url?: string;
-  /** Of `etcd unreachable` and `request`: the error. Absent if its code is below 300, except 110: it may contain a key's value. */
+  /**
+   * Of `etcd unreachable` and `request`: the error. Absent for errors of etcd with a code below 300, because their text may contain a
+   * key's value; except 110, missing permissions.
+   */
   readonly error?: string;
   /** Of `request`: its method. */
   readonly method?: string;

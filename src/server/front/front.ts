@@ -56,7 +56,7 @@ export interface FrontOptions {
   readonly hosts: readonly string[];
   /** Further pages by path. They replace the page of etcd with the same path. */
   readonly pages?: Iterable<readonly [string, Page]>;
-  /** Maximum number of open requests with `wait=true`; further ones get status 503 after a second. Default: no limit. */
+  /** Maximum number of open requests with `wait=true`; further requests get status 503 after one second. Default: no limit. */
   readonly maxWaits?: number;
   readonly onServed?: (served: Served) => void;
 }
@@ -68,7 +68,7 @@ export class Front {
   readonly #tally = new Tally();
   /** One for each open request with `wait=true`. Aborting it ends the request. */
   readonly #waits = new Set<AbortController>();
-  /** The same for each that will be refused. */
+  /** One for each request with `wait=true` that will be refused. Aborting it ends the request. */
   readonly #refused = new Set<AbortController>();
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
 

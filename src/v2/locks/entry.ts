@@ -133,7 +133,7 @@ export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | un
 }
 
 /**
- * Whether etcd can compare an entry's value with this one, as it was read. etcd takes an empty value for none, and a value with bytes
+ * Whether etcd can compare an entry's value with this one, as it was read. etcd treats an empty value as a missing condition, and a value with bytes
  * that are not UTF-8 is read with U+FFFD in their place. Compare the index instead.
  */
 export const isComparable = (value: string): boolean => value !== '' && !value.includes('\ufffd');

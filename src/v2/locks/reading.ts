@@ -35,7 +35,7 @@ export class V2Queue implements Queue {
     return inOrder(this.entries);
   }
 
-  /** The entry that python-etcd takes for the holder: the first by the text of its key. */
+  /** The entry that python-etcd treats as the holder: the first by the text of its key. */
   get first(): V2Entry | undefined {
     let first: V2Entry | undefined;
     for (const entry of this.entries) if (!first || entry.key < first.key) first = entry;

@@ -7,7 +7,7 @@ export class UnclearAppends {
   #count = 0;
   /** Keys up to this rank existed before these appends. A stale listing may still show them. */
   #floor = -1n;
-  /** Greatest rank that a key may have which existed before the next append. */
+  /** Keys that exist before the next append have at most this rank. */
   #highest = -1n;
   readonly #counted = new Set<string>();
 

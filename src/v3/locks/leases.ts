@@ -100,7 +100,7 @@ export class EtcdLease {
 
   /**
    * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed.
-   * @param since also renews the lease if its TTL does not count from this time on: milliseconds on the monotonic clock
+   * @param since milliseconds on the monotonic clock; also renews the lease if it was last renewed before this time
    */
   async prepare({ signal, background }: CallOptions, since = Number.NEGATIVE_INFINITY): Promise<void> {
     const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
@@ -136,7 +136,7 @@ export class EtcdLease {
     if ((this.#takesNone || !this.isShared) && this.#tenants.size === 0) this.end(unclear);
   }
 
-  /** Makes `to` a tenant in place of `from`, if that is one. */
+  /** Replaces the tenant `from` by `to`. Does nothing if `from` is not a tenant. */
   replace(from: Tenant, to: Tenant): void {
     if (this.#tenants.delete(from)) this.add(to);
   }
@@ -277,7 +277,7 @@ export class EtcdLease {
 
 /** The leases of one client: one for each TTL, shared by all entries that are kept alive. */
 export class Leases {
-  /** Number of leases that could not be created since the last one was. Each next one gets more time. */
+  /** Number of leases that could not be created since the last success. Each further try gets a longer timeout. */
   failedGrants = 0;
   readonly #client: V3Client;
   readonly #shared = new Map<number, EtcdLease>();

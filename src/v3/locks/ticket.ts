@@ -147,7 +147,7 @@ export class V3Ticket implements Ticket, Tenant {
   async find({ signal }: StoreCall = {}): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
     const { own, clusterId } = await this.#client.requests.get(this.key, { signal }).catch((error: unknown) => {
-      // Not for a late append alone: its search would remove the own entry.
+      // Do not begin background removals only because of a late append: the search for it would remove the own entry.
       if (this.#isLeft || this.#expiry || !this.#own) this.#settleInBackground();
       throw error;
     });
@@ -179,7 +179,7 @@ export class V3Ticket implements Ticket, Tenant {
     return this.#renew(own, options, own.sentAt);
   }
 
-  /** @param since a renewal of the lease that was sent later, for another entry, is enough; undefined: none is */
+  /** @param since a renewal that was sent after this time, for another entry of the lease, is enough; undefined: always sends one */
   async #renew(own: Held, options: RenewalOptions, since?: number): Promise<OwnEntry> {
     if (!own.lease) return own;
     try {

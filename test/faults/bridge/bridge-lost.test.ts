@@ -15,7 +15,7 @@ const TTL = 25;
 
 const cluster = useCluster({ steady: true });
 
-/** How a bridge fails, and the seconds within which python-etcd goes on at another one. */
+/** How a bridge fails, and the seconds within which python-etcd continues at another one. */
 const FAULTS: readonly (readonly [string, (bridge: BridgeProcess) => void, number])[] = [
   ['killed', (bridge) => bridge.kill(), 2 * SHOWN],
   ['stopped', (bridge) => bridge.stop(), GIVES_UP + 2 * SHOWN],

@@ -223,7 +223,7 @@ test('a lock whose first client on v2 uses no bridge has nobody on v3', async ()
   await keys.delete(node.key);
 });
 
-test('an entry on v3 that ends too early, because its client has renewed the other one meanwhile, is prolonged', async () => {
+test('an entry on v3 that ends too early, because its client has renewed the other one since, is prolonged', async () => {
   const { dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
   await gateway('/lease/grant', { ID: '4711', TTL: '20' });

@@ -408,7 +408,7 @@ test('bad options are refused before anything is started', async () => {
   expect(await rejection(Bridge.start({ lsiten: 1 } as object))).toBeInstanceOf(TypeError);
 });
 
-test('a renewal never reports a TTL that another bridge has replaced meanwhile', async () => {
+test('a renewal never reports a TTL that another bridge has replaced in between', async () => {
   const [proxy, other] = [await useProxy(), await useProxy()];
   other.intercept(({ path }) => (path.endsWith('/lease/revoke') ? { silent: true } : undefined));
   const slow = useKeys(await useBridge({ endpoints: proxy.url }));

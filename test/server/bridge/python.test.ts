@@ -66,7 +66,7 @@ test('python-etcd gets EtcdLockExpired if its entry expires while it waits', asy
   expect(await queue(name)).toEqual([]);
 });
 
-test('a bridge is killed: python-etcd goes on waiting at another one, and releases there', async () => {
+test('a bridge is killed: python-etcd continues to wait at another one, and releases there', async () => {
   const [one] = await useBridges([[inject('etcd')], [inject('etcd')]]);
   if (!one) throw new Error('no bridge');
   const [holding, waiting] = [freshName(), freshName()];

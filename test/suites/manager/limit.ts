@@ -33,7 +33,7 @@ export function limit(test: ManagerTest): void {
       for (const held of holds) expect(await held.release()).toBe(true);
     });
 
-    test('goes to as many requests at once as it has places, if they must not wait', async ({ lockName, a }) => {
+    test('goes to at most as many requests as its limit, if they must not wait', async ({ lockName, a }) => {
       const options = { ...THREE, ifAvailable: true } as const;
       const holds = await Promise.all(Array.from({ length: 4 }, () => a.locks.acquire(lockName, options)));
       expect(holds.map((held) => held !== null)).toEqual([true, true, true, false]);
@@ -178,7 +178,7 @@ export function limit(test: ManagerTest): void {
         const error = await rejection(a.locks.acquire(lockName, { limit: 5, ifAvailable }), EtcdLockLimitDiffers);
         expect(error.message).toContain('limit must be 3, as for this process');
         expect(error.message).toMatch(/, got 5$/);
-        expect(error.message).not.toContain('no expiry');
+        expect(error.message).not.toContain('never expires');
         expect(error.holder).toMatchObject({ uuid: held.uuid, limit: 3, mode: 'exclusive' });
       }
       expect(await queue.entries()).toHaveLength(1);

@@ -64,7 +64,7 @@ export function several(test: ManagerTest): void {
       expect(most).toBe(1);
     });
 
-    test('wait for the holder of one of them, and keep the others meanwhile', async ({ lockName, a, b }) => {
+    test('wait for the holder of one of them, and keep the others during the wait', async ({ lockName, a, b }) => {
       const { first, second, views } = twoLocks(a.client, lockName);
       const holder = await b.locks.acquire(second);
       const waiting = a.locks.request([second, first], (held) => held.all.length);

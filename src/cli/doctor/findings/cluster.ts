@@ -50,7 +50,7 @@ function clusterIds(reached: readonly EndpointFacts[]): Finding[] {
   const [[only] = []] = byId;
   if (byId.size < 2) return only === undefined ? [] : [finding('ok', 'cluster-id', `the cluster ID is ${only}`)];
   const which = [...byId].map(([id, some]) => `${listed(some)} in ${id}`).join('; ');
-  const text = `the endpoints belong to ${byId.size} clusters: ${which}. The same lock can be held in each cluster at once`;
+  const text = `the endpoints belong to ${byId.size} clusters: ${which}. The same lock can be held in each cluster at the same time`;
   return [finding('fail', 'cluster-id', text, 'list the members of one cluster only')];
 }
 

@@ -206,7 +206,7 @@ export class BothKeys implements ServedKeys {
         ? await this.#v2.renew(key, { prevValue: node.value ?? '', prevIndex, ttl })
         : // Adds the mark if the client has found an entry that was created without a bridge.
           await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
-    // If there was no twin, a bridge that had read the earlier TTL may have created one meanwhile.
+    // If there was no twin, a bridge that had read the earlier TTL may have created one in the meantime.
     if (!twin || now() - readAt > RENEWED_WITHIN * 1000) twin = await this.#queues.prolong(renewed, 0);
     if (twin && twin.lease === undefined && ttl !== null) await this.#queues.limit(key);
     return change;

@@ -19,7 +19,7 @@ import { type EntryKey, nameOf } from '../target.ts';
  * other leases may have several entries. This package's own clients never choose such an id.
  */
 const OWN_LEASES = 0x2b715cn;
-/** The same of a lease with which an entry is created that is to have none. */
+/** The highest bits of the ids of temporary leases: an entry that never expires is created with one, and then detached from it. */
 const FIRST_LEASES = 0x2b715dn;
 
 const freshLease = (kind: bigint): string => String((kind << 40n) | BigInt(`0x${randomBytes(5).toString('hex')}`));

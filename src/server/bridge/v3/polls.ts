@@ -48,8 +48,8 @@ export class BridgedPolls {
 
   /**
    * Yields the changes of entries below a path. Ends if etcd has compacted a revision after the last of them.
-   * @param onlyFirst whether only the first change is used. If others have the same index, ends without any: the client could not
-   * wait for the others, so it must read the entries again
+   * @param onlyFirst whether only the first change is used. If several changes have the same index, ends without an event: the
+   * client would continue after that index and miss the others, so it must read the entries again
    */
   async *below(path: string, options: WatchOptions, onlyFirst: boolean): AsyncGenerator<KeyEvent> {
     const { after, recursive, signal, started } = options;
