@@ -30,6 +30,14 @@ export class Deadline {
   }
 }
 
+/** A clock with timers. Tests pass one whose time they control. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Calls `fn` once, `ms` milliseconds from now. Returns a function that cancels the call. */
+  after(ms: number, fn: () => void): () => void;
+}
+
 export interface TimerOptions {
   /** Whether the timer keeps the process alive. Default true. */
   readonly ref?: boolean;

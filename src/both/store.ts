@@ -18,7 +18,7 @@ import { BothSurveyor } from './surveyor.ts';
 import { BothTicket } from './ticket.ts';
 
 /** The two stores of one cluster. */
-export interface Stores {
+export interface StorePair {
   readonly v2: LockStore;
   readonly v3: LockStore;
 }
@@ -30,11 +30,11 @@ export interface Stores {
 export class BothStore implements LockStore {
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));
   readonly surveyor: BothSurveyor;
-  readonly #stores: Stores;
+  readonly #stores: StorePair;
   /** Maps the key on v2 to the key on v3, for each ticket with an entry in both queues. */
   readonly #keysOnV3 = new Map<string, string>();
 
-  constructor(stores: Stores) {
+  constructor(stores: StorePair) {
     this.#stores = stores;
     this.surveyor = new BothSurveyor({ v2: stores.v2.surveyor, v3: stores.v3.surveyor });
     addAbortListener(this.pending.closing, (reason) => {

@@ -30,7 +30,7 @@ interface Terms extends Pick<EnterOptions, 'keepAlive'> {
 }
 
 /** The two queues of a lock. */
-export interface Queues {
+export interface QueuePair {
   readonly v2: QueueStore;
   readonly v3: QueueStore;
 }
@@ -45,7 +45,7 @@ export interface Queues {
 export class BothTicket implements Ticket {
   readonly path: string;
   readonly value: string;
-  readonly #queues: Queues;
+  readonly #queues: QueuePair;
   readonly #v2: Ticket;
   readonly #v3: Ticket;
   /** Maps the key on v2 to the key on v3, for each ticket with an entry in both queues. */
@@ -64,7 +64,7 @@ export class BothTicket implements Ticket {
   /** The ticket of the queue that the last standing was read from. {@link changed} waits there. */
   #waiting: Ticket;
 
-  constructor(queues: Queues, value: string, keysOnV3: Map<string, string>, options: TicketOptions = {}) {
+  constructor(queues: QueuePair, value: string, keysOnV3: Map<string, string>, options: TicketOptions = {}) {
     const { mayExist = false } = options;
     this.#queues = queues;
     this.#v2 = queues.v2.ticket(value, options);

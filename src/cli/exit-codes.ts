@@ -42,10 +42,10 @@ export const endings = {
   signalled: 'terminated by signal n',
 } as const satisfies Record<keyof typeof ExitCode | 'signalled', string>;
 
-export type Ending = keyof typeof endings;
+export type ExitReason = keyof typeof endings;
 
 /** Returns an exit code as the help texts show it; `128+n` for signals. */
-export const codeOf = (ending: Ending): string => (ending === 'signalled' ? '128+n' : String(ExitCode[ending]));
+export const codeOf = (ending: ExitReason): string => (ending === 'signalled' ? '128+n' : String(ExitCode[ending]));
 
 /** Returns 128 + the number of the signal, as shells do. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

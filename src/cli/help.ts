@@ -1,23 +1,23 @@
 import { Command } from 'commander';
-import { codeOf, type Ending, endings } from './exit-codes.ts';
+import { codeOf, type ExitReason, endings } from './exit-codes.ts';
 
 export interface Explanation {
   /** Exit codes of this command, in addition to those of every command. */
-  readonly endings?: readonly Ending[];
+  readonly endings?: readonly ExitReason[];
   /** What an exit code means for this command, if that differs from its meaning for all commands. */
-  readonly meanings?: Partial<Record<Ending, string>>;
+  readonly meanings?: Partial<Record<ExitReason, string>>;
   /** Command lines, each with its purpose. */
   readonly examples?: readonly (readonly [line: string, purpose: string])[];
 }
 
 /** Exit codes of every command that needs an answer from etcd. */
-export const ASKING: readonly Ending[] = ['unreachable', 'refused'];
+export const ASKING: readonly ExitReason[] = ['unreachable', 'refused'];
 /** Exit codes of every command. */
-const ALWAYS: readonly Ending[] = ['ok', 'usage', 'failed'];
+const ALWAYS: readonly ExitReason[] = ['ok', 'usage', 'failed'];
 
 /** Adds exit codes and examples to the help of a command, from which `docs/cli.md` takes them. */
 export function explain(command: Command, { endings: own = [], meanings = {}, examples = [] }: Explanation): Command {
-  const possible = (Object.keys(endings) as Ending[]).filter((ending) => [...ALWAYS, ...own].includes(ending));
+  const possible = (Object.keys(endings) as ExitReason[]).filter((ending) => [...ALWAYS, ...own].includes(ending));
   const codes = possible.map((ending) => `  ${codeOf(ending).padEnd(5)}  ${meanings[ending] ?? endings[ending]}`);
   command.addHelpText('after', ['\nExit codes:', ...codes].join('\n'));
   const lines = examples.flatMap(([line, purpose]) => [`  ${line}`, `      ${purpose}`]);

@@ -11,12 +11,12 @@ export interface Styled {
 }
 
 /** A line, as one text or several pieces. Only styles send control characters to the terminal: those in the text are escaped. */
-export type Line = string | readonly (string | Styled)[];
+export type OutputLine = string | readonly (string | Styled)[];
 
 export const styled = (style: Style, text: string): Styled => ({ style, text });
 
 /** Prints one line on stdout. Unprintable characters in it are escaped. */
-export function print(line: Line): void {
+export function print(line: OutputLine): void {
   const pieces = typeof line === 'string' ? [line] : line;
   process.stdout.write(`${pieces.map((piece) => rendered(piece, process.stdout)).join('')}\n`);
 }

@@ -1,5 +1,5 @@
 import { printable } from '../printable.ts';
-import { type Line, outputWidth, styled } from './streams.ts';
+import { type OutputLine, outputWidth, styled } from './streams.ts';
 
 export interface Column<Row> {
   readonly heading: string;
@@ -17,7 +17,7 @@ const LEAST = 12;
 const GAP = '  ';
 
 /** Returns the lines of a table with aligned columns and bold headings. The table fits the width of the output. */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): Line[] {
+export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): OutputLine[] {
   const headings = columns.map(({ heading }) => heading);
   const [first = [], ...others] = [headings, ...rows.map((row) => cellsOf(columns, row))];
   const natural = columns.map((_, at) =>

@@ -53,8 +53,8 @@ export interface ClusterCall {
   readonly timeout?: number | undefined;
 }
 
-/** One attempt at a call: the member to ask, and the limits. */
-export interface Attempt {
+/** What one attempt at a call gets: the member to ask, and the limits. */
+export interface AttemptOptions {
   readonly endpoint: Endpoint;
   readonly lane: Lane;
   /** Seconds. */
@@ -102,7 +102,7 @@ export class Cluster {
   }
 
   /** Makes one call. While the client is being closed, only background work may start; calls under way continue. */
-  async call<T>(repeat: Repeat, options: ClusterCall, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
+  async call<T>(repeat: Repeat, options: ClusterCall, attempt: (attempt: AttemptOptions) => Promise<T>): Promise<T> {
     const { readTimeout } = this.#settings;
     const { signal, attemptTimeout = repeat === 'hedged' ? HEDGE_AFTER : readTimeout, background = false } = options;
     checkSeconds('attemptTimeout', attemptTimeout);
@@ -117,7 +117,7 @@ export class Cluster {
       const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
       return await this.endpoints.call(round, (endpoint) => {
         let isAdmitted = true;
-        const onRequest: Attempt['onRequest'] = (waitEnding) => {
+        const onRequest: AttemptOptions['onRequest'] = (waitEnding) => {
           const isNext = !isAdmitted;
           isAdmitted = false;
           return isNext ? this.endpoints.rateLimit.admitNext(waitEnding, !background) : undefined;

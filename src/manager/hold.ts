@@ -3,7 +3,7 @@ import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancell
 import { show } from '../checks.ts';
 import { errorText } from '../error-text.ts';
 import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
-import { limitOf } from '../recipe/attempt.ts';
+import { deadlineAfter } from '../recipe/attempt.ts';
 import { type Claim, claimOf, isAlone, type LockMode } from '../recipe/entries/entry-value.ts';
 import { holderOf } from '../recipe/entries/holder.ts';
 import { alive } from '../recipe/entries/leftovers.ts';
@@ -42,8 +42,8 @@ export class Hold implements Enclosing {
   /** Until when the entry stays in the queue, even if the hold ends earlier. Undefined: it is removed when the hold ends. */
   #atLeast: Deadline | undefined;
   #maxHold = 0;
-  #limit = Deadline.never;
-  #cancelLimit: () => void = ignore;
+  #mustEnd = Deadline.never;
+  #cancelMaxHold: () => void = ignore;
   readonly #onClosing = (reason: unknown): void => this.#lease.lose(reason);
   #removal: Promise<unknown> | undefined;
   #onRemoved: () => void = ignore;
@@ -96,8 +96,8 @@ export class Hold implements Enclosing {
   begin({ holdAtLeast, maxHold }: Pick<CheckedRequest, 'holdAtLeast' | 'maxHold'>): this {
     this.#atLeast = Deadline.after(holdAtLeast);
     this.#maxHold = maxHold;
-    this.#limit = limitOf(maxHold);
-    this.#cancelLimit = atDeadline(this.#limit, () => this.#checkLimit(), { ref: false });
+    this.#mustEnd = deadlineAfter(maxHold);
+    this.#cancelMaxHold = atDeadline(this.#mustEnd, () => this.#checkMaxHold(), { ref: false });
     return this;
   }
 
@@ -158,7 +158,7 @@ export class Hold implements Enclosing {
 
   /** Seconds until the lease's deadline or the end of `maxHold`; 0 once lost or released. */
   get #expiresIn(): number {
-    return this.#valid ? Math.min(this.#lease.expiresIn, this.#limit.remaining / 1000) : 0;
+    return this.#valid ? Math.min(this.#lease.expiresIn, this.#mustEnd.remaining / 1000) : 0;
   }
 
   get #valid(): boolean {
@@ -167,12 +167,12 @@ export class Hold implements Enclosing {
 
   /** Returns whether the lease still lasts. Checks the clock: a timer may be late. If the lease is lost, calls the listeners. */
   #checkLoss(): boolean {
-    this.#checkLimit();
+    this.#checkMaxHold();
     return this.#lease.valid;
   }
 
-  #checkLimit(): void {
-    if (!this.#limit.passed) return;
+  #checkMaxHold(): void {
+    if (!this.#mustEnd.passed) return;
     this.#lease.lose(new EtcdLockExpired(`the maxHold of ${this.#maxHold} s has passed`));
   }
 
@@ -203,7 +203,7 @@ export class Hold implements Enclosing {
   /** Removes the key, or leaves it to expire. Resolves to undefined on success, otherwise to the error. */
   async #remove(deadline: Deadline | undefined): Promise<unknown> {
     removeAbortListener(this.store.pending.closing, this.#onClosing);
-    this.#cancelLimit();
+    this.#cancelMaxHold();
     this.#lease.stop();
     const { ticket } = this.#lease;
     const { value } = ticket;

@@ -1,6 +1,6 @@
 import { checkBoolean, checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
-import { type AttemptLimits, limitOf } from '../recipe/attempt.ts';
+import { type AttemptLimits, deadlineAfter } from '../recipe/attempt.ts';
 import type { CandidateValue, LockMode } from '../recipe/entries/entry-value.ts';
 import { checkMargin, checkName, checkSignal, checkTtl, LONGEST_TTL } from '../recipe/option-checks.ts';
 import { checkLabel, DEFAULT_LABEL } from './label.ts';
@@ -162,7 +162,16 @@ function checkCommon(
   checkSecondsOrNone('holdAtLeast', holdAtLeast);
   checkSecondsOrNone('maxHold', maxHold);
   checkHoldAtLeast(holdAtLeast, maxHold);
-  return { ttl, timeout, deadline: limitOf(timeout), identity, label: checkLabel(label), margin, holdAtLeast, maxHold };
+  return {
+    ttl,
+    timeout,
+    deadline: deadlineAfter(timeout),
+    identity,
+    label: checkLabel(label),
+    margin,
+    holdAtLeast,
+    maxHold,
+  };
 }
 
 /** @throws {RangeError} if the limit is invalid, or cannot be used in this mode; the message shows it */

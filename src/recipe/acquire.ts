@@ -50,7 +50,7 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
   attempt.assertActive();
   lease?.rest();
   // The next write may shorten the TTL, and the store may commit it even if the answer is lost.
-  lease?.limit(ttl);
+  lease?.shortenTo(ttl);
   try {
     const entry = await enter(acquisition, attempt, lease);
     attempt.assertActive();

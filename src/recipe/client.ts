@@ -1,6 +1,6 @@
 import type { LockStore } from './store.ts';
 
-/** The client that a `Lock` or `LockManager` uses: an `EtcdClient`. */
+/** What a `Lock` or `LockManager` needs of its client. `EtcdClient` implements it. */
 export interface LockClient {
   /** Id of the cluster that answered last; undefined before the first answer. */
   readonly clusterId: string | undefined;

@@ -103,10 +103,10 @@ export class Lease {
    * Shortens the deadline to that of a write with this TTL, sent now; never extends it. Call this before sending such a write: the
    * store may commit the write even if the answer is lost.
    */
-  limit(ttl: number | null): void {
-    const limit = this.#deadlineOf(ttl, now());
-    if (limit.at >= this.#deadline.at) return;
-    this.#deadline = limit;
+  shortenTo(ttl: number | null): void {
+    const deadline = this.#deadlineOf(ttl, now());
+    if (deadline.at >= this.#deadline.at) return;
+    this.#deadline = deadline;
     this.#watchDeadline();
   }
 

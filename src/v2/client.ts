@@ -1,5 +1,5 @@
 import { createDebug } from '../debug.ts';
-import { type Attempt, type CloseOptions, Cluster, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
+import { type AttemptOptions, type CloseOptions, Cluster, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
 import type { Lane, PipelinedRequest } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
@@ -33,7 +33,7 @@ const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('client');
 
-interface Sending extends Attempt {
+interface Sending extends AttemptOptions {
   readonly onHeaders: (head: wire.WireAnswer) => void;
 }
 

@@ -40,13 +40,13 @@ export interface Change extends Answer {
   readonly prevNode?: Node;
 }
 
-/** Result of a renewal. */
+/** Result of the renewal of a key's TTL. */
 export interface Renewed extends Change {
   /** URL of the member that answered; absent for a store without members. */
   readonly member?: string;
 }
 
-/** Result of an append. */
+/** Result of {@link KeysApi.createInOrder}. */
 export interface Append extends Change {
   /**
    * The requested recursive listing; undefined if there is none. Settles soon after the append and never rejects. Contains the

@@ -12,8 +12,8 @@ export interface V3Entry extends Entry {
   readonly modified: bigint;
 }
 
-/** Fields of every answer. */
-export interface Made {
+/** The cluster that an answer is from, and its revision. */
+export interface Stamp {
   readonly clusterId: string | undefined;
   /**
    * Revision of the store at the time of the answer. If the answer shows that the lock is held, the revision is greater than that
@@ -23,12 +23,12 @@ export interface Made {
 }
 
 /** Keys that begin with a prefix, in the order of the answer. */
-export interface Listing extends Made {
+export interface Listing extends Stamp {
   readonly entries: readonly V3Entry[];
 }
 
 /** The own entry, and the key created right before it. */
-export interface Glance extends Made {
+export interface Neighbours extends Stamp {
   /** undefined if the key does not exist. */
   readonly own: V3Entry | undefined;
   /** The newest key older than the own one. It may belong to another lock, whose name begins with this lock's name and a "/". */
@@ -36,9 +36,9 @@ export interface Glance extends Made {
 }
 
 /** Result of an append. */
-export interface Appended extends Glance {
+export interface Appended extends Neighbours {
   readonly own: V3Entry;
-  /** Whether the key existed already, normally by an earlier append. {@link Glance.before} is then not known. */
+  /** Whether the key existed already, normally by an earlier append. {@link Neighbours.before} is then not known. */
   readonly existed: boolean;
   /** Whether this request has removed the entry that it was to replace. */
   readonly replaced: boolean;
@@ -49,7 +49,7 @@ export interface Appended extends Glance {
 }
 
 /** Result of a renewal. */
-export interface LeaseRenewal extends Made {
+export interface LeaseRenewal extends Stamp {
   /** Seconds for which the store keeps the lease, counted from `sentAt`. */
   readonly granted: number;
   /** When the keep-alive was sent: milliseconds on the monotonic clock. */
@@ -59,7 +59,7 @@ export interface LeaseRenewal extends Made {
   readonly entries: ReadonlyMap<string, V3Entry>;
 }
 
-export const madeOf = ({ header: { clusterId, revision } }: Answer): Made => ({ clusterId, revision });
+export const stampOf = ({ header: { clusterId, revision } }: Answer): Stamp => ({ clusterId, revision });
 
 /**
  * Returns the responses in the answer to a transaction. A nested transaction is replaced by its responses.

@@ -1,5 +1,5 @@
 import { ignore, orAborted, Scope } from '../cancellation.ts';
-import type { Attempt } from '../http/cluster.ts';
+import type { AttemptOptions } from '../http/cluster.ts';
 import type { Endpoint } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import { Timeout } from '../http/timeout.ts';
@@ -22,7 +22,7 @@ export class AskedOnce<T> {
    * @param ask makes the request; called only if none is under way
    * @throws {EtcdConnectionFailed} if no answer comes within the attempt's timeout. A later answer is still cached.
    */
-  async get(one: Attempt, ask: () => Promise<T>): Promise<T> {
+  async get(one: AttemptOptions, ask: () => Promise<T>): Promise<T> {
     const { endpoint, ending, timeout, lane } = one;
     const answer = this.#underWay.get(endpoint) ?? this.#ask(endpoint, ask);
     const scope = new Scope(ending);

@@ -1,7 +1,7 @@
 import { Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
 import { EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
-import { type Attempt, type CloseOptions, Cluster, type ClusterCall } from '../http/cluster.ts';
+import { type AttemptOptions, type CloseOptions, Cluster, type ClusterCall } from '../http/cluster.ts';
 import type { Lane } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
@@ -124,7 +124,7 @@ export class V3Client implements LockClient {
    * Makes one attempt. Caches a token for each member: a member forgets a token that is not used there for some minutes. Logs in
    * again when the token is refused.
    */
-  async #attempt<T>(one: Attempt, attempt: (member: Member) => Promise<T>): Promise<T> {
+  async #attempt<T>(one: AttemptOptions, attempt: (member: Member) => Promise<T>): Promise<T> {
     const { endpoint } = one;
     const prefix = this.#prefixes.known(endpoint) ?? (await this.#prefixes.get(one, () => this.#findPrefix(one)));
     for (let logIns = 0; ; logIns += 1) {
@@ -141,7 +141,7 @@ export class V3Client implements LockClient {
     }
   }
 
-  #member(one: Attempt, prefix: string, token: Token): Member {
+  #member(one: AttemptOptions, prefix: string, token: Token): Member {
     const { url } = one.endpoint;
     const member = { member: url, username: this.#settings.username };
     return {
@@ -173,11 +173,11 @@ export class V3Client implements LockClient {
     };
   }
 
-  async #findPrefix(one: Attempt): Promise<string> {
+  async #findPrefix(one: AttemptOptions): Promise<string> {
     return gatewayPrefix(await this.#send(this.#shared(one), VERSION));
   }
 
-  async #token(one: Attempt, prefix: string): Promise<Token> {
+  async #token(one: AttemptOptions, prefix: string): Promise<Token> {
     const { username, password } = this.#settings;
     const logIn = async (): Promise<Token> => {
       if (password === undefined) return NO_TOKEN;
@@ -193,13 +193,13 @@ export class V3Client implements LockClient {
   }
 
   /** Returns an attempt at a request that several calls share: the request continues when one of these calls ends. */
-  #shared({ endpoint, lane, onRequest }: Attempt): Attempt {
+  #shared({ endpoint, lane, onRequest }: AttemptOptions): AttemptOptions {
     const timeout = Math.min(SHARED_TIMEOUT, this.#settings.readTimeout);
     return { endpoint, lane, timeout, ending: this.destroyed, onRequest };
   }
 
   async #send(
-    { endpoint, ending, lane, timeout, onRequest }: Attempt,
+    { endpoint, ending, lane, timeout, onRequest }: AttemptOptions,
     request: WireRequest,
     onData?: (chunk: Buffer) => void,
   ): Promise<WireAnswer> {

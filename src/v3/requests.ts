@@ -5,13 +5,13 @@ import {
   type Appended,
   byKey,
   entryOf,
-  type Glance,
   type LeaseRenewal,
   type Listing,
-  type Made,
-  madeOf,
+  type Neighbours,
   rangeIn,
   responsesIn,
+  type Stamp,
+  stampOf,
   type V3Entry,
 } from './answers.ts';
 import type { CallOptions, Member, V3Client } from './client.ts';
@@ -65,7 +65,7 @@ export interface WatchOptions extends CallOptions {
 }
 
 /** A change of a key. */
-export interface StoreEvent extends Omit<WatchEvent, 'written' | 'previous'> {
+export interface EntryChange extends Omit<WatchEvent, 'written' | 'previous'> {
   /** The entry after the change; undefined: it was deleted. */
   readonly written: V3Entry | undefined;
   /** The entry before the change; undefined: it was created. */
@@ -89,7 +89,7 @@ export class LockRequests {
   readPrefix(prefix: string, options: CallOptions): Promise<Listing> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/range', transactions.below(prefix));
-      return { ...madeOf(answer), entries: decodeRange(answer.fields).map(entryOf) };
+      return { ...stampOf(answer), entries: decodeRange(answer.fields).map(entryOf) };
     });
   }
 
@@ -116,7 +116,7 @@ export class LockRequests {
   createdAt(path: string, revision: bigint, options: CallOptions): Promise<Listing> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/range', transactions.createdAt(`${path}/`, revision));
-      return { ...madeOf(answer), entries: decodeRange(answer.fields).map(entryOf) };
+      return { ...stampOf(answer), entries: decodeRange(answer.fields).map(entryOf) };
     });
   }
 
@@ -141,12 +141,12 @@ export class LockRequests {
     });
   }
 
-  /** Reads one key. {@link Glance.before} is not read. */
-  async get(key: string, options: CallOptions): Promise<Glance> {
+  /** Reads one key. {@link Neighbours.before} is not read. */
+  async get(key: string, options: CallOptions): Promise<Neighbours> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/range', { key: encodeBytes(key) });
       const [own] = decodeRange(answer.fields).map(entryOf);
-      return { ...madeOf(answer), own, before: undefined };
+      return { ...stampOf(answer), own, before: undefined };
     });
   }
 
@@ -154,10 +154,10 @@ export class LockRequests {
    * Reads single keys at one revision. Linearizable. Resolves to those that exist, by key.
    * @param keys at most {@link transactions.READS_A_TRANSACTION}
    */
-  readEach(keys: readonly string[], options: CallOptions): Promise<Made & Pick<LeaseRenewal, 'entries'>> {
+  readEach(keys: readonly string[], options: CallOptions): Promise<Stamp & Pick<LeaseRenewal, 'entries'>> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.readEach(keys));
-      return { ...madeOf(answer), entries: byKey(answer, keys.length) };
+      return { ...stampOf(answer), entries: byKey(answer, keys.length) };
     });
   }
 
@@ -192,7 +192,7 @@ export class LockRequests {
       const isOwn = present.lease !== undefined && leases.has(present.lease);
       if (existed && isOwn && unanswered.count > 0) unanswered.count -= 1;
       const all = whole ? entries : undefined;
-      return { ...madeOf(answer), own: present, before, existed, replaced: isReplaced, count, all };
+      return { ...stampOf(answer), own: present, before, existed, replaced: isReplaced, count, all };
     };
     return this.#client.call('safe', options, async (member) => {
       const replaced = replacing && (await ask(member, transactions.replacing(replacing, plain), true));
@@ -201,13 +201,13 @@ export class LockRequests {
   }
 
   /** Reads an entry and the one before it, in one transaction. */
-  glance(key: string, rank: bigint, options: CallOptions): Promise<Glance> {
+  neighbours(key: string, rank: bigint, options: CallOptions): Promise<Neighbours> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
-      const answer = await member.ask('/kv/txn', transactions.glance(key, rank));
+      const answer = await member.ask('/kv/txn', transactions.neighbours(key, rank));
       const [first, second] = responsesIn(answer, 2);
       const [own] = rangeIn(first);
       const [previous] = rangeIn(second);
-      return { ...madeOf(answer), own, before: previous };
+      return { ...stampOf(answer), own, before: previous };
     });
   }
 
@@ -222,12 +222,12 @@ export class LockRequests {
       const granted = Number(alive.fields.integer('TTL'));
       if (granted <= 0) throw new NotFound(`lease ${lease} does not exist`);
       const entries = new Map<string, V3Entry>();
-      let made = madeOf(alive);
+      let made = stampOf(alive);
       for (const some of transactions.readable(keys)) {
         const answer = await member.ask('/kv/txn', transactions.readEach(some));
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
-        made = madeOf(answer);
+        made = stampOf(answer);
         for (const [key, entry] of byKey(answer, some.length)) entries.set(key, entry);
       }
       return { ...made, granted, sentAt: alive.sentAt, member: member.url, entries };
@@ -247,15 +247,15 @@ export class LockRequests {
    */
   remove(
     key: string,
-    guard: transactions.Removal,
+    guard: transactions.RemovalGuard,
     options: CallOptions,
-  ): Promise<Made & { isRemoved: boolean; sent: number }> {
+  ): Promise<Stamp & { isRemoved: boolean; sent: number }> {
     let sent = 0;
     return this.#client.call('hedged', options, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/kv/txn', transactions.remove(key, guard));
-        return { ...madeOf(answer), isRemoved: answer.fields.flag('succeeded'), sent };
+        return { ...stampOf(answer), isRemoved: answer.fields.flag('succeeded'), sent };
       } catch (error) {
         if (error instanceof EtcdException && !error.outcomeUnknown) sent -= 1;
         throw error;
@@ -272,11 +272,11 @@ export class LockRequests {
     key: string,
     target: transactions.Move,
     options: CallOptions,
-  ): Promise<Made & { moved: bigint | undefined; present?: V3Entry | undefined }> {
+  ): Promise<Stamp & { moved: bigint | undefined; present?: V3Entry | undefined }> {
     return this.#client.call('hedged', options, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.move(key, target));
       const { fields } = answer;
-      const made = madeOf(answer);
+      const made = stampOf(answer);
       if (fields.flag('succeeded')) return { ...made, moved: made.revision };
       const [read] = responsesIn(answer, 1);
       const [present] = rangeIn(read);
@@ -364,7 +364,7 @@ export class LockRequests {
    * @param from the first revision whose changes are reported
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
-  async events(prefix: string, from: bigint, options: CallOptions): Promise<readonly StoreEvent[] | undefined> {
+  async events(prefix: string, from: bigint, options: CallOptions): Promise<readonly EntryChange[] | undefined> {
     const { key, range_end } = transactions.below(prefix);
     let said: WatchMessage | undefined;
     const until = (message: WatchMessage): boolean => {

@@ -13,7 +13,7 @@ export interface Replaced extends Guard {
 }
 
 /** Condition of a removal. */
-export interface Removal extends Guard {
+export interface RemovalGuard extends Guard {
   /** The revision of the entry's last write; undefined: any. */
   readonly modified?: bigint | undefined;
 }
@@ -26,7 +26,7 @@ export interface Move extends Guard {
   readonly lease: string | undefined;
 }
 
-type Append = Readonly<Record<'compare' | 'success' | 'failure', readonly Json[]>>;
+type AppendParts = Readonly<Record<'compare' | 'success' | 'failure', readonly Json[]>>;
 
 const OLDEST = { sort_target: 'CREATE', sort_order: 'ASCEND' };
 const NEWEST = { sort_target: 'CREATE', sort_order: 'DESCEND' };
@@ -46,7 +46,7 @@ export const firstBelow = (prefix: string): Json => ({ ...below(prefix), limit: 
  * the key exists, also reads the entry itself, because newer keys may follow it.
  * @param whole whether to read the whole queue instead of the two newest keys
  */
-export function append(key: string, value: string, lease: string | undefined, whole: boolean): Append & Json {
+export function append(key: string, value: string, lease: string | undefined, whole: boolean): AppendParts & Json {
   const own = encodeBytes(key);
   const queue = { ...below(prefixOf(key)), ...NEWEST };
   const newest = { request_range: whole ? queue : { ...queue, limit: '2' } };
@@ -61,7 +61,7 @@ export function append(key: string, value: string, lease: string | undefined, wh
  * Returns an {@link append} that first removes an old entry. If the old entry has changed or is gone, the request writes nothing.
  * A request that is carried out twice, or late, must not create the new entry again.
  */
-export function replacing(old: Replaced, { compare, success, failure }: Append): Json {
+export function replacing(old: Replaced, { compare, success, failure }: AppendParts): Json {
   const remove = { request_delete_range: { key: encodeBytes(old.key) } };
   return {
     compare: [...compare, ...isSame(old.key, old)],
@@ -78,7 +78,7 @@ export const createdAt = (prefix: string, revision: bigint): Json => ({
 });
 
 /** Reads an entry and the one created last before it. */
-export function glance(key: string, rank: bigint): Json {
+export function neighbours(key: string, rank: bigint): Json {
   const earlier = { ...below(prefixOf(key)), ...NEWEST, max_create_revision: String(rank - 1n), limit: '1' };
   return { success: [read(key), { request_range: earlier }] };
 }
@@ -122,7 +122,7 @@ export function readEach(keys: readonly string[]): Json {
 }
 
 /** Removes an entry if it is unchanged. */
-export const remove = (key: string, { modified, ...guard }: Removal): Json => ({
+export const remove = (key: string, { modified, ...guard }: RemovalGuard): Json => ({
   compare: [...isSame(key, guard), ...(modified === undefined ? [] : [isUnwritten(key, modified)])],
   success: [{ request_delete_range: { key: encodeBytes(key) } }],
 });

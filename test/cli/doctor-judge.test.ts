@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { basisOf } from '../../src/cli/doctor/basis.ts';
-import type { Clock, EndpointFacts, Facts } from '../../src/cli/doctor/facts.ts';
+import type { ClockOffset, EndpointFacts, Facts } from '../../src/cli/doctor/facts.ts';
 import { hasNoFailure, judge } from '../../src/cli/doctor/judge.ts';
 
 const member = (number: number, fields: Partial<EndpointFacts> = {}): EndpointFacts => ({
@@ -24,7 +24,7 @@ const member = (number: number, fields: Partial<EndpointFacts> = {}): EndpointFa
   ...fields,
 });
 const url = (number: number): string => `http://10.0.0.${number}:2379`;
-const clock = (ahead: number, uncertainty = 0.01): Clock => ({
+const clock = (ahead: number, uncertainty = 0.01): ClockOffset => ({
   by: 'test key',
   earliest: ahead - uncertainty,
   latest: ahead + uncertainty,

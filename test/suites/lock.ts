@@ -1,17 +1,17 @@
 import { describe } from 'vitest';
 import type { OpenKeys } from './keys-api/store.ts';
+import { exits } from './lock/exits.ts';
 import { holding } from './lock/holding.ts';
 import { identity } from './lock/identity.ts';
 import { type LockTest, lockTest } from './lock/locks.ts';
 import { taking } from './lock/taking.ts';
 import { onV2 } from './lock/v2.ts';
-import { waysOut } from './lock/ways-out.ts';
 import type { OpenClient } from './stores/store-client.ts';
 import { v2StoreClient } from './stores/v2-store-client.ts';
 
 type Part = (test: LockTest) => void;
 
-const ON_ANY_STORE: readonly Part[] = [taking, waysOut, holding, identity];
+const ON_ANY_STORE: readonly Part[] = [taking, exits, holding, identity];
 
 /**
  * Tests what `Lock` guarantees on any store.

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/server/store/clock.ts';
+import type { Clock } from '../../src/time.ts';
 
 interface Timer {
   readonly at: number;

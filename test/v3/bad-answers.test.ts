@@ -123,7 +123,7 @@ test('each request rejects with an EtcdException, or resolves to values of the r
     () => requests.read(path, {}),
     () => requests.first(path, {}),
     () => requests.get(held.key, {}),
-    () => requests.glance(held.key, rank, {}),
+    () => requests.neighbours(held.key, rank, {}),
     () => requests.renew(lease, [held.key], {}),
     () => requests.withTtls([own], {}),
     () => requests.move(held.key, { rank, value, lease, modified }, {}),

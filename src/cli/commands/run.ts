@@ -3,7 +3,7 @@ import { ignore } from '../../cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import { LockManager } from '../../manager/manager.ts';
-import type { LockLimits, TickJob } from '../../manager/once/attempt.ts';
+import type { TickJob, WaitLimits } from '../../manager/once/attempt.ts';
 import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import { exitCode, number } from '../arguments.ts';
@@ -171,7 +171,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     return { ...checkRequest({ ...request, maxHold }, {}), schedule: scheduleFor(client, name, flags) };
   });
   const locks = new LockManager(client);
-  const acquire = (signal: AbortSignal, limits: Partial<LockLimits> = {}) =>
+  const acquire = (signal: AbortSignal, limits: Partial<WaitLimits> = {}) =>
     locks.acquire(name, { ...request, signal, ...limits });
   const onceHeld = byHolding(async (signal) => {
     const held = await acquire(signal);

@@ -19,7 +19,7 @@ export type Outcome =
   | { readonly is: 'failed'; readonly message: string };
 
 /** Offset of a member's clock from the local clock, in seconds: between `earliest` and `latest`. */
-export interface Clock {
+export interface ClockOffset {
   readonly by: 'test key' | 'Date header';
   readonly earliest: number;
   readonly latest: number;
@@ -61,7 +61,7 @@ export interface EndpointFacts {
   readonly testKey?: string | undefined;
   /** Result of creating the test key. */
   readonly testWrite?: Outcome | undefined;
-  readonly clock?: Clock | undefined;
+  readonly clock?: ClockOffset | undefined;
 }
 
 /** All measurements, and the options for assessing them. */

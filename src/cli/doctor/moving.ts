@@ -46,8 +46,8 @@ export async function kindsOf(v2: Surveyor, v3: Surveyor): Promise<Kinds> {
     await sleep(PAUSE);
     reads.push(await readStores(v2, v3));
   }
-  const always = (group: keyof Stores) => reads.map((read) => read[group]).reduce(among);
-  const ever = (group: keyof Stores) => new Map(reads.flatMap((read) => [...read[group]]));
+  const always = (group: keyof BothReads) => reads.map((read) => read[group]).reduce(among);
+  const ever = (group: keyof BothReads) => new Map(reads.flatMap((read) => [...read[group]]));
   const [onlyV2, both, onlyV3] = [always('heldOnV2'), ever('onBoth'), always('onlyOnV3')];
   const either = [...ever('onV2')].filter(([id]) => !onlyV2.has(id) && !both.has(id));
   return { v2: clientsOf(onlyV2), both: clientsOf(both), either: clientsOf(new Map(either)), v3: clientsOf(onlyV3) };
@@ -108,7 +108,7 @@ const listOf = (clients: readonly Client[]): string =>
 type Entries = ReadonlyMap<string, ParsedEntry>;
 
 /** What one read of the two stores shows. */
-interface Stores {
+interface BothReads {
   readonly onV2: Entries;
   /** Entries of clients that have one in both stores, and all entries created by a bridge to both. */
   readonly onBoth: Entries;
@@ -117,7 +117,7 @@ interface Stores {
   readonly onlyOnV3: Entries;
 }
 
-async function readStores(v2: Surveyor, v3: Surveyor): Promise<Stores> {
+async function readStores(v2: Surveyor, v3: Surveyor): Promise<BothReads> {
   const { queues: listed } = await v2.locks('');
   const { queues: queuesOnV3 } = await v3.locks('');
   const queues = [...listed, ...(await unlistedQueues(v2, queuesOnV3))];

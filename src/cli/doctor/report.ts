@@ -1,11 +1,11 @@
-import { type Line, styled } from '../streams.ts';
+import { type OutputLine, styled } from '../streams.ts';
 import type { Finding } from './facts.ts';
 import { hasNoFailure } from './judge.ts';
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
 /** Returns the findings as lines of text: per endpoint, for the cluster, and a summary. */
-export function report(findings: readonly Finding[]): Line[] {
+export function report(findings: readonly Finding[]): OutputLine[] {
   const groups = new Map<string, Finding[]>();
   for (const finding of findings) {
     const heading = finding.endpoint ?? 'cluster';
@@ -16,12 +16,12 @@ export function report(findings: readonly Finding[]): Line[] {
 }
 
 /** Returns a finding as lines of text. */
-export function linesOf({ level, text, advice }: Finding): Line[] {
+export function linesOf({ level, text, advice }: Finding): OutputLine[] {
   const line = ['  ', styled(STYLES[level], level.padEnd(4)), `  ${text}`];
   return advice === undefined ? [line] : [line, `        -> ${advice}`];
 }
 
-function summary(findings: readonly Finding[]): Line {
+function summary(findings: readonly Finding[]): OutputLine {
   const count = (wanted: Finding['level']) => findings.filter(({ level }) => level === wanted).length;
   const warnings = count('warn');
   const suffix = warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`;

@@ -1,12 +1,11 @@
 import { addAbortListener, ignore, pause, removeAbortListener, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdException, EtcdWatchTimedOut, failuresOf } from '../../errors.ts';
-import { Attempt, limitOf } from '../../recipe/attempt.ts';
+import { Attempt, deadlineAfter } from '../../recipe/attempt.ts';
 import type { LockStore, MarkerStore } from '../../recipe/store.ts';
-import { Backoff, Deadline } from '../../time.ts';
+import { Backoff, type Clock, Deadline } from '../../time.ts';
 import type { Held } from '../held.ts';
 import { type Begun, begin, readRecord, recordEnd } from './begin.ts';
-import type { WallClock } from './clock.ts';
 import { recordedTick, type TickRecord } from './record.ts';
 import type { Schedule } from './schedule.ts';
 import type { Tick, TickOutcome, TickReport } from './tick.ts';
@@ -20,7 +19,7 @@ const READ_EVERY = { first: 500, most: 5000 };
 const RECORD_WITHIN = 3;
 
 /** What ends the wait for the lock. */
-export interface LockLimits {
+export interface WaitLimits {
   /** Seconds. */
   readonly timeout: number;
   readonly signal: AbortSignal;
@@ -34,9 +33,9 @@ export interface TickJob {
   /** Says who begins a tick, for people. */
   readonly label: string | undefined;
   readonly schedule: Schedule;
-  readonly clock: WallClock;
+  readonly clock: Clock;
   /** Waits for the lock, and runs the work while it is held. */
-  readonly lock: (limits: LockLimits, work: (held: Held) => Promise<void>) => Promise<void>;
+  readonly lock: (limits: WaitLimits, work: (held: Held) => Promise<void>) => Promise<void>;
 }
 
 export type TickWork = (held: Held, tick: Tick) => unknown;
@@ -89,7 +88,12 @@ export class TickAttempt {
     this.#until = Deadline.after(this.#timeout);
     // Do not pass `next` as a limit. Without one, a cluster that has never answered is tried only three times: the
     // address may be wrong.
-    this.#attempt = new Attempt(store, this.#path, { blocking: true, timeout, signal, deadline: limitOf(timeout) });
+    this.#attempt = new Attempt(store, this.#path, {
+      blocking: true,
+      timeout,
+      signal,
+      deadline: deadlineAfter(timeout),
+    });
     this.#attempt.abortWith(this.#over.abortAt(Deadline.after(next), () => this.#late()));
   }
 

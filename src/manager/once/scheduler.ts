@@ -1,9 +1,10 @@
 import { addAbortListener, removeAbortListener, Scope } from '../../cancellation.ts';
 import type { LockStore } from '../../recipe/store.ts';
+import type { Clock } from '../../time.ts';
 import type { Held } from '../held.ts';
 import type { HoldOptions, LockManagerOptions } from '../options.ts';
 import { TickAttempt, type TickJob, type TickWork } from './attempt.ts';
-import { hostClock, type WallClock } from './clock.ts';
+import { hostClock } from './clock.ts';
 import type { OnceJob } from './job.ts';
 import { type CheckedOnce, checkOnce, type OnceOptions } from './options.ts';
 
@@ -29,7 +30,7 @@ export function startOnce(
   name: string,
   options: OnceOptions,
   work: TickWork,
-  clock: WallClock = hostClock,
+  clock: Clock = hostClock,
 ): OnceJob {
   store.queue(name);
   store.marker(name);
@@ -75,7 +76,7 @@ async function runTicks(job: TickJob, { report }: CheckedOnce, work: TickWork, s
 }
 
 /** Waits on the clock, at most until the job is stopped. */
-const wait = (clock: WallClock, ms: number, stop: Scope): Promise<void> =>
+const wait = (clock: Clock, ms: number, stop: Scope): Promise<void> =>
   new Promise((resolve) => {
     const end = (): void => {
       cancel();

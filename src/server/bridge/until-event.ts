@@ -8,7 +8,7 @@ import { retried } from './retry.ts';
 const debug = createDebug('bridge');
 
 /** Result of one read by a poll. */
-export interface Look {
+export interface PollRead {
   /** Index of the store at the time of the read. */
   readonly index: number;
   /** The event that the poll waits for, if it has happened already. */
@@ -16,12 +16,12 @@ export interface Look {
 }
 
 /**
- * Waits until a read shows the event: reads with `look`, waits with `change`, and reads again. Resolves to undefined, or rejects,
+ * Waits until a read shows the event: reads with `read`, waits with `change`, and reads again. Resolves to undefined, or rejects,
  * when the signal aborts.
  * @throws the error of the first read. After any later error, reads again.
  */
-export async function untilEvent<L extends Look>(
-  look: () => Promise<L>,
+export async function untilEvent<L extends PollRead>(
+  read: () => Promise<L>,
   change: (last: L) => Promise<WaitEnd>,
   { signal, started }: Pick<WatchOptions, 'signal' | 'started'>,
 ): Promise<KeyEvent | undefined> {
@@ -31,7 +31,7 @@ export async function untilEvent<L extends Look>(
   let hasChanged = false;
   while (!signal?.aborted) {
     try {
-      const seen = await (hasBegun ? look() : retried(look, signal));
+      const seen = await (hasBegun ? read() : retried(read, signal));
       if (!hasBegun) started?.(seen.index);
       hasBegun = true;
       if (seen.event) return seen.event;

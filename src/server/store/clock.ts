@@ -1,12 +1,4 @@
-import { atDeadline, Deadline } from '../../time.ts';
-
-/** The clock of a store. Tests pass one whose time they control. */
-export interface Clock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Calls `fn` once, `ms` milliseconds from now. Returns a function that cancels the call. */
-  after(ms: number, fn: () => void): () => void;
-}
+import { atDeadline, type Clock, Deadline } from '../../time.ts';
 
 /** A clock that starts at the system time and never jumps. Its timers do not keep the process alive. */
 export const systemClock: Clock = {

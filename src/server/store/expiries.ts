@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../../time.ts';
 import type { StoredNode } from './tree.ts';
 
 /** Milliseconds between two checks for expired keys, as in etcd. */

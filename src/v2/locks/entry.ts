@@ -24,7 +24,7 @@ export interface V2OwnEntry extends OwnEntry {
   readonly createdIndex: number;
 }
 
-/** Result of an append. */
+/** An own entry right after its append. */
 export interface Appended {
   readonly entry: V2OwnEntry;
   /** The queue read right after the append; undefined if there was no such read. */

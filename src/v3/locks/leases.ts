@@ -20,8 +20,8 @@ export interface Tenant {
   onExpired(lease: EtcdLease): void;
 }
 
-/** A renewal that several tickets wait for. */
-class Round {
+/** A renewal of a lease. Several tickets may wait for it. */
+class SharedRenewal {
   readonly renewal: Promise<LeaseRenewal>;
   readonly stop = new Scope();
   /** The tenants whose entries this renewal reads; undefined before it begins. */
@@ -29,12 +29,13 @@ class Round {
   /** Number of calls that wait for this renewal. */
   waiting = 0;
 
-  constructor(renew: (round: Round) => Promise<LeaseRenewal>) {
+  constructor(renew: (round: SharedRenewal) => Promise<LeaseRenewal>) {
     this.renewal = renew(this);
   }
 }
 
-const ifUsable = (round: Round | undefined): Round | undefined => (round?.stop.aborted ? undefined : round);
+const ifUsable = (round: SharedRenewal | undefined): SharedRenewal | undefined =>
+  round?.stop.aborted ? undefined : round;
 
 /**
  * Returns an id for a new lease. It is positive, because members may disagree about a negative one. Unlike in the ids that a bridge
@@ -57,9 +58,9 @@ export class EtcdLease {
   #granting: Promise<void> | undefined;
   #isOver = false;
   #takesNone = false;
-  #round: Round | undefined;
+  #round: SharedRenewal | undefined;
   /** The renewal that begins when the one under way has ended. */
-  #nextRound: Round | undefined;
+  #nextRound: SharedRenewal | undefined;
   #last: { readonly renewal: LeaseRenewal; readonly tenants: Set<Tenant> } | undefined;
 
   constructor(client: V3Client, ttl: number, isShared: boolean) {
@@ -205,25 +206,26 @@ export class EtcdLease {
     if (this.#tenants.has(tenant)) this.add(tenant);
   }
 
-  #roundFor(tenant: Tenant | undefined, timeout: number): Round {
+  #roundFor(tenant: Tenant | undefined, timeout: number): SharedRenewal {
     const present = ifUsable(this.#round);
     if (present && (!tenant || present.tenants?.has(tenant))) return present;
     const limit = Deadline.after(timeout);
-    if (!present && !ifUsable(this.#nextRound)) return new Round((round) => this.#renewOnce(round, limit));
+    if (!present && !ifUsable(this.#nextRound)) return new SharedRenewal((round) => this.#renewOnce(round, limit));
     // The renewal under way does not read this entry, which is newer. All such entries share the next renewal: each renewal reads
     // all entries, so one for each new entry would be too much work.
-    this.#nextRound = ifUsable(this.#nextRound) ?? new Round((round) => this.#renewAfter(present, round, limit));
+    this.#nextRound =
+      ifUsable(this.#nextRound) ?? new SharedRenewal((round) => this.#renewAfter(present, round, limit));
     return this.#nextRound;
   }
 
-  async #renewAfter(earlier: Round | undefined, round: Round, limit: Deadline): Promise<LeaseRenewal> {
+  async #renewAfter(earlier: SharedRenewal | undefined, round: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> {
     await earlier?.renewal.catch(ignore);
     if (this.#nextRound === round) this.#nextRound = undefined;
     round.stop.throwIfAborted();
     return this.#renewOnce(round, limit);
   }
 
-  async #renewOnce(round: Round, limit: Deadline): Promise<LeaseRenewal> {
+  async #renewOnce(round: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> {
     this.#round = round;
     const tenants = this.#renewed();
     round.tenants = tenants;

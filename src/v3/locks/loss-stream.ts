@@ -3,7 +3,7 @@ import { createDebug } from '../../debug.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
 import { atDeadline, Backoff, Deadline } from '../../time.ts';
-import type { Glance } from '../answers.ts';
+import type { Neighbours } from '../answers.ts';
 import type { V3Client } from '../client.ts';
 import { encodeBytes } from '../messages.ts';
 import { READS_A_TRANSACTION } from '../transactions.ts';
@@ -25,7 +25,7 @@ const MAX_BYTES = 8000;
 /** Bytes of a watch in the request, without its key. */
 const BYTES_A_WATCH = 100;
 
-/** Abort reasons of a round, which is one read and the watch after it. The first two are not failures. */
+/** Abort reasons of a cycle, which is one read and the watch after it. The first two are not failures. */
 const SILENT = new Error('no event in time');
 const GROWN = new Error('the watched entries have changed');
 const INCOMPLETE = new EtcdConnectionFailed('the watches did not begin in time');
@@ -42,7 +42,7 @@ export class LossStream {
   readonly #backoff = new Backoff({ first: 50, most: 5_000 });
   #bytes = 0;
   /** Ends the current read or watch when it aborts. */
-  #round: Scope | undefined;
+  #cycle: Scope | undefined;
 
   constructor(client: V3Client) {
     this.#client = client;
@@ -62,41 +62,41 @@ export class LossStream {
   remove(hold: HeldEntry): void {
     if (!this.#holds.delete(hold)) return;
     this.#bytes -= bytesOf(hold);
-    if (this.#holds.size === 0) this.#round?.abort(GROWN);
+    if (this.#holds.size === 0) this.#cycle?.abort(GROWN);
   }
 
   /** Begins to watch all holds that were added, with a new stream. */
   restart(): void {
-    if (this.#round) this.#round.abort(GROWN);
+    if (this.#cycle) this.#cycle.abort(GROWN);
     else void this.#run();
   }
 
   async #run(): Promise<void> {
     const { closing } = this.#client.pending;
     while (this.#holds.size > 0 && !closing.aborted) {
-      const round = new Scope(closing);
-      this.#round = round;
-      const failure = await this.#watch(round).catch((error: unknown) => error);
-      round.dispose();
-      if (round.reason === SILENT) this.#backoff.reset();
-      if (round.reason === SILENT || round.reason === GROWN) continue;
+      const cycle = new Scope(closing);
+      this.#cycle = cycle;
+      const failure = await this.#watch(cycle).catch((error: unknown) => error);
+      cycle.dispose();
+      if (cycle.reason === SILENT) this.#backoff.reset();
+      if (cycle.reason === SILENT || cycle.reason === GROWN) continue;
       if (failure) debug('watch of held entries failed: %s', failure);
       await pause(this.#backoff.next(), closing);
     }
-    this.#round = undefined;
+    this.#cycle = undefined;
   }
 
   /** Reads the entries and reports those that are lost, then watches the others. Resolves when one of them may be lost. */
-  async #watch(round: Scope): Promise<void> {
+  async #watch(cycle: Scope): Promise<void> {
     const { requests } = this.#client;
-    const call = { lane: 'background', background: true, signal: round } as const;
+    const call = { lane: 'background', background: true, signal: cycle } as const;
     const asked = [...this.#holds];
     const { entries, clusterId, revision } = await requests.readEach([...keysOf(asked)], call);
     for (const hold of asked) this.#check(hold, { own: entries.get(hold.own.key), clusterId });
     const keys = keysOf(this.#holds);
     let begun = 0;
-    const cancel = atDeadline(Deadline.after(WATCHES_BEGIN_WITHIN), () => round.abort(INCOMPLETE), { ref: false });
-    round.abortAt(Deadline.after(WATCH_HOLDS_FOR), () => SILENT, { ref: false });
+    const cancel = atDeadline(Deadline.after(WATCHES_BEGIN_WITHIN), () => cycle.abort(INCOMPLETE), { ref: false });
+    cycle.abortAt(Deadline.after(WATCH_HOLDS_FOR), () => SILENT, { ref: false });
     const until = ({ isCreated, isCompacted, events }: WatchMessage): boolean => {
       if (isCreated) begun += 1;
       if (begun === keys.size) cancel();
@@ -113,7 +113,7 @@ export class LossStream {
     }
   }
 
-  #check(hold: HeldEntry, read: Pick<Glance, 'own' | 'clusterId'>): void {
+  #check(hold: HeldEntry, read: Pick<Neighbours, 'own' | 'clusterId'>): void {
     // The hold may have ended during the read.
     const why = this.#holds.has(hold) ? whyLost(hold.own, read) : undefined;
     if (!why) return;

@@ -3,7 +3,7 @@ import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import { entriesBefore, type Obstacle, obstacleOf, onlyBehind } from '../../recipe/rules.ts';
 import type { Entry, OwnEntry, Standing, StandingOptions } from '../../recipe/store.ts';
-import type { Appended, Glance, Listing, V3Entry } from '../answers.ts';
+import type { Appended, Listing, Neighbours, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { untilVacated } from './deletion.ts';
 import { inOrder, isDirectly } from './reading.ts';
@@ -12,7 +12,7 @@ import { HOLDER_WITHIN, hedgeReadAfter } from './timing.ts';
 /** Returns the error that says why the own entry is lost, if the answer shows that. */
 export function whyLost(
   own: OwnEntry,
-  { own: present, clusterId }: Pick<Glance, 'own' | 'clusterId'>,
+  { own: present, clusterId }: Pick<Neighbours, 'own' | 'clusterId'>,
 ): Error | undefined {
   if (clusterId !== own.clusterId) return lost(own, clusterId, '');
   if (!present) return lost(own, clusterId, 'its key is gone');
@@ -22,7 +22,7 @@ export function whyLost(
 }
 
 /** @throws the error that says why the own entry is lost, if the answer shows that */
-export function checkPresent(own: OwnEntry, read: Pick<Glance, 'own' | 'clusterId'>): void {
+export function checkPresent(own: OwnEntry, read: Pick<Neighbours, 'own' | 'clusterId'>): void {
   const why = whyLost(own, read);
   if (why) throw why;
 }
@@ -89,12 +89,15 @@ export class Standings {
    */
   async #behindOne(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing | undefined> {
     const known = fresh && !fresh.existed ? fresh : undefined;
-    const glance = known ?? (await this.#client.requests.glance(own.key, own.rank, call));
-    checkPresent(own, glance);
-    const { before } = glance;
-    if (!before) return this.#stand(own, undefined, glance, { first: undefined, position: 1 });
+    const neighbours = known ?? (await this.#client.requests.neighbours(own.key, own.rank, call));
+    checkPresent(own, neighbours);
+    const { before } = neighbours;
+    if (!before) return this.#stand(own, undefined, neighbours, { first: undefined, position: 1 });
     if (!isDirectly(this.#path, before.key)) return undefined;
-    return this.#stand(own, onlyBehind(before), glance, { first: this.#firstBy(call.signal), position: known?.count });
+    return this.#stand(own, onlyBehind(before), neighbours, {
+      first: this.#firstBy(call.signal),
+      position: known?.count,
+    });
   }
 
   async #inQueue(own: OwnEntry, fresh: Appended | undefined, call: CallOptions): Promise<Standing> {
@@ -111,7 +114,7 @@ export class Standings {
   #stand(
     { rank }: OwnEntry,
     obstacle: Obstacle<V3Entry> | undefined,
-    { revision }: Glance | Listing,
+    { revision }: Neighbours | Listing,
     about: Pick<Standing, 'first' | 'ahead' | 'position'>,
   ): Standing {
     this.#behind = obstacle && { obstacle, revision };

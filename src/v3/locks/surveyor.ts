@@ -14,7 +14,7 @@ import {
 import { Deadline } from '../../time.ts';
 import type { Listing, V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
-import type { StoreEvent } from '../requests.ts';
+import type { EntryChange } from '../requests.ts';
 import { inOrder, isDirectly, queuesAmong, startOf } from './reading.ts';
 import { longestSilence } from './timing.ts';
 
@@ -93,7 +93,7 @@ export class V3Surveyor implements Surveyor {
 
   /** Returns the queue after each event. An event of another lock, whose name begins with this one's, changes no entries. */
   async #changesBy(
-    events: readonly StoreEvent[],
+    events: readonly EntryChange[],
     survey: QueueSurvey,
     { ttls, signal }: SurveyOptions,
   ): Promise<QueueChange[]> {

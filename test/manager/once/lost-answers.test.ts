@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { type LockLimits, TickAttempt, type TickJob } from '../../../src/manager/once/attempt.ts';
+import { TickAttempt, type TickJob, type WaitLimits } from '../../../src/manager/once/attempt.ts';
 import { scheduleOf } from '../../../src/manager/once/schedule.ts';
 import { markerKey } from '../../../src/recipe/entries/marker-key.ts';
 import { gate } from '../../support/gate.ts';
@@ -12,7 +12,7 @@ test('the time of a slow first read is part of the timeout', async () => {
   const [proxy, name, answer] = [await useProxy(), freshName(), gate()];
   const { store } = useClient({ endpoints: proxy.url });
   proxy.intercept(({ path }) => (decodeURIComponent(path).includes(name) ? { answerAfter: answer.opened } : undefined));
-  const limits: LockLimits[] = [];
+  const limits: WaitLimits[] = [];
   const lock: TickJob['lock'] = async (limit) => void limits.push(limit);
   const schedule = scheduleOf('1d', undefined);
   const job = { store, name, label: undefined, schedule, clock: new ManualClock(), lock };

@@ -32,7 +32,7 @@ async function setUp() {
     /** The values in the queue, as a client sees it: those of the entries on v2, after `turn` if the first one waits on v3. */
     async shown(): Promise<(string | undefined)[]> {
       const { node } = await useKeys(bridge).get(dir, { recursive: true, sorted: true });
-      return node.nodes.map(({ key, value }) => (key.endsWith('/00000000000000000000') ? 'turn' : value));
+      return node.nodes.map(({ key, value }) => (key.endsWith('/00000000000000000000') ? 'placeholder' : value));
     },
   };
 }
@@ -175,7 +175,7 @@ test('an entry without TTL has none on v3 either', async () => {
   await keys.delete(node.key);
 });
 
-test('an entry on v3 whose entry on v2 is gone is removed by the next client that looks', async () => {
+test('an entry on v3 whose entry on v2 is gone is removed by the next client that reads the queue', async () => {
   const { name, dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
   await keys.get(dir, { recursive: true });
@@ -189,7 +189,7 @@ test('while others hold on v3, the queue shows them as the first entry, which ca
   const { name, dir, keys, shown } = await setUp();
   const held = await useLocks('v3').acquire(name);
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
-  expect(await shown()).toEqual(['turn', VALUE]);
+  expect(await shown()).toEqual(['placeholder', VALUE]);
   const turn = `${dir}/00000000000000000000`;
   expect((await keys.get(turn)).node.value).toBe((await entriesBelow(`${dir}/`))[0]?.value);
   expect(await rejection(keys.set(turn, held.uuid, { ttl: 1 }))).toBeInstanceOf(EtcdRootReadOnly);
@@ -206,7 +206,7 @@ test('a client of Go, whose entry has no value, is shown as well', async () => {
   const { dir, keys, shown } = await setUp();
   await gateway('/kv/put', { key: base64(`${dir}/694d`), value: '' });
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
-  expect(await shown()).toEqual(['turn', VALUE]);
+  expect(await shown()).toEqual(['placeholder', VALUE]);
   await gateway('/kv/deleterange', { key: base64(`${dir}/694d`) });
   expect(await shown()).toEqual([VALUE]);
   await keys.delete(node.key);
@@ -278,11 +278,11 @@ test('a reader that holds is shown as such, although one that came later waits f
   const { name, dir, keys, shown } = await setUp();
   const held = await useLocks('v3').acquire(name);
   const one = await keys.createInOrder(dir, `shared:${VALUE}`, { ttl: 60 });
-  expect(await shown()).toEqual(['turn', `shared:${VALUE}`]);
+  expect(await shown()).toEqual(['placeholder', `shared:${VALUE}`]);
   const writer = useLocks('v3').acquire(name);
   await untilKeys(name, 1, 3);
   const two = await keys.createInOrder(dir, `shared:${OTHER}`, { ttl: 60 });
-  expect(await shown()).toEqual(['turn', `shared:${VALUE}`, `shared:${OTHER}`]);
+  expect(await shown()).toEqual(['placeholder', `shared:${VALUE}`, `shared:${OTHER}`]);
   const first = keys.watch(`${dir}/00000000000000000000`, { timeout: Number.POSITIVE_INFINITY });
   await held.release();
   expect(await first).toMatchObject({ action: 'delete' });
@@ -419,13 +419,13 @@ test('a value that is not text does not keep a bridge from showing the queue', a
   const stray = base64(`${dir}/00000000000000000007`);
   await gateway('/kv/put', { key: stray, value });
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
-  expect(await shown()).toEqual(['turn', VALUE]);
+  expect(await shown()).toEqual(['placeholder', VALUE]);
   await gateway('/kv/deleterange', { key: stray });
   expect(await shown()).toEqual([VALUE]);
   await keys.delete(node.key);
 });
 
-test('python-etcd goes on with an entry that it made without a bridge', async () => {
+test('python-etcd continues with an entry that it made without a bridge', async () => {
   const { name, dir, keys, shown } = await setUp();
   const { body } = await raw('POST', dir, { value: VALUE, ttl: '60' });
   await keys.set(body.node.key, VALUE, { ttl: 60 });
@@ -435,7 +435,7 @@ test('python-etcd goes on with an entry that it made without a bridge', async ()
   expect(await keysOf(name)).toEqual({ v2: [], v3: [] });
 });
 
-test('what is no request of a lock is refused, and changes nothing', async () => {
+test('requests that no lock needs are refused, and change nothing', async () => {
   const { name, dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
   for (const call of [

@@ -18,7 +18,7 @@ export function v3StoreClient(etcd: string, client = new V3Client({ endpoints: e
     intercept: interceptable<LockRequests>(client.requests, {
       read: 'read',
       get: 'read',
-      glance: 'read',
+      neighbours: 'read',
       append: 'append',
       move: 'renew',
       write: 'overwrite',

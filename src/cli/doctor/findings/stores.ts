@@ -12,10 +12,10 @@ export function judgeStores({ api = 'v2', endpoints }: Facts): Finding[] {
 }
 
 /** Names of the locks in each store that could be read. */
-export type Stores = NonNullable<EndpointFacts['locks']>;
+export type LocksByStore = NonNullable<EndpointFacts['locks']>;
 
 /** Returns the locks in each store. Prefers the listing of the leader: on etcd v2, that of another member may be out of date. */
-export function storesOf(endpoints: readonly EndpointFacts[]): Stores {
+export function storesOf(endpoints: readonly EndpointFacts[]): LocksByStore {
   const [leaders, others] = [true, false].map((wanted) =>
     endpoints.filter(({ id, leader }) => (id !== undefined && id === leader) === wanted),
   );
@@ -25,7 +25,7 @@ export function storesOf(endpoints: readonly EndpointFacts[]): Stores {
   return { ...(v2 && { v2 }), ...(v3 && { v3 }) };
 }
 
-function contents(stores: Stores, endpoints: readonly EndpointFacts[]): Finding[] {
+function contents(stores: LocksByStore, endpoints: readonly EndpointFacts[]): Finding[] {
   if (!stores.v2 && !stores.v3) return [];
   const texts = (['v2', 'v3'] as const).flatMap((api) => {
     const exists = stores[api] ?? endpoints.some((member) => member[api]?.on);
@@ -39,7 +39,7 @@ function countOf(names: readonly string[] | undefined): string {
   return names.length === 0 ? 'none' : `${names.length} (${firstOf(names.map(show))})`;
 }
 
-function inBoth({ v2 = [], v3 = [] }: Stores): Finding[] {
+function inBoth({ v2 = [], v3 = [] }: LocksByStore): Finding[] {
   const onV3 = new Set(v3);
   const names = v2.filter((name) => onV3.has(name));
   if (names.length === 0) return [];

@@ -8,7 +8,7 @@ import { limitedBy } from './limited.ts';
 const LEASES = 50;
 
 /** All queues below the lock prefix. */
-export interface Queues {
+export interface QueueFacts {
   /** Names of the locks. */
   readonly names: readonly string[];
   /** Keys that have no lease. */
@@ -18,7 +18,7 @@ export interface Queues {
 }
 
 /** Lists all locks. */
-export async function readQueues(client: V3Client, deadline: Deadline): Promise<Queues> {
+export async function readQueues(client: V3Client, deadline: Deadline): Promise<QueueFacts> {
   const { lockPrefix, requests } = client;
   const start = startOf(lockPrefix);
   const { entries } = await requests.readPrefix(start, limitedBy(deadline));

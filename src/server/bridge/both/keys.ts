@@ -26,7 +26,7 @@ import { retried } from '../retry.ts';
 import { checkLength, type EntryKey, nameOf, refused } from '../target.ts';
 import { BridgedEntries } from '../v3/entries.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
-import { type BothKey, bothKey, clientNode, turnIn, withTurn } from './nodes.ts';
+import { type BothKey, bothKey, clientNode, placeholderIn, withPlaceholder } from './nodes.ts';
 import { BothPolls } from './polls.ts';
 import { BothQueues } from './queues.ts';
 
@@ -35,7 +35,7 @@ const RENEWED_WITHIN = 1;
 
 /**
  * Locks that clients of etcd v2 hold on both v2 and v3: see {@link BothQueues}. Entries and indexes are those of v2. While an entry
- * that holds the lock on v2 waits for others on v3, its queue shows an extra entry before it: see {@link turnIn}. Keeps no state.
+ * that holds the lock on v2 waits for others on v3, its queue shows an extra entry before it: see {@link placeholderIn}. Keeps no state.
  */
 export class BothKeys implements ServedKeys {
   readonly #v2: V2Client;
@@ -61,9 +61,9 @@ export class BothKeys implements ServedKeys {
       if (at.kind === 'entry') return shown(await this.#find(at, { signal }));
       const settled = await this.#queues.settled(at.path);
       const { node, ...rest } = shown(settled.snapshot);
-      const turn = turnIn(at.path, settled);
-      if (at.kind === 'queue') return { ...rest, node: { ...node, nodes: withTurn(node.nodes, turn) } };
-      if (turn?.key === key) return { ...rest, node: turn };
+      const placeholder = placeholderIn(at.path, settled);
+      if (at.kind === 'queue') return { ...rest, node: { ...node, nodes: withPlaceholder(node.nodes, placeholder) } };
+      if (placeholder?.key === key) return { ...rest, node: placeholder };
       throw etcdError(100, key, rest.index);
     };
     return translated(() => retried(call, signal));
@@ -137,7 +137,7 @@ export class BothKeys implements ServedKeys {
   #events(key: string, options: WatchOptions): AsyncIterable<KeyEvent> {
     const at = this.#at(key);
     if (at.kind === 'entry') return eventOf(this.#polls.entry(at, options));
-    if (at.kind === 'turn') return eventOf(this.#polls.turn(at.path, key, options));
+    if (at.kind === 'placeholder') return eventOf(this.#polls.placeholder(at.path, key, options));
     return this.#polls.below(at.path, options);
   }
 
@@ -208,7 +208,7 @@ export class BothKeys implements ServedKeys {
           await this.#v2.set(key, bridgedValue(value), { ttl, prevIndex });
     // If there was no twin, a bridge that had read the earlier TTL may have created one in the meantime.
     if (!twin || now() - readAt > RENEWED_WITHIN * 1000) twin = await this.#queues.prolong(renewed, 0);
-    if (twin && twin.lease === undefined && ttl !== null) await this.#queues.limit(key);
+    if (twin && twin.lease === undefined && ttl !== null) await this.#queues.giveTtl(key);
     return change;
   }
 }

@@ -4,8 +4,8 @@ import type { KeyEvent, Node } from '../../../v2/keys-api.ts';
 import { type BridgedKey, bridged, nameOf } from '../target.ts';
 import type { Settled } from './queues.ts';
 
-/** A key that a bridge to both stores serves. `turn`: the key of the extra entry of {@link turnIn}. */
-export type BothKey = BridgedKey | { readonly kind: 'turn'; readonly path: string; readonly key: string };
+/** A key that a bridge to both stores serves. `placeholder`: the key of the extra entry of {@link placeholderIn}. */
+export type BothKey = BridgedKey | { readonly kind: 'placeholder'; readonly path: string; readonly key: string };
 
 /** Number of the extra entry if it is the first. etcd gives no key this number, and it sorts before all others. */
 const FIRST = nameOf(0n);
@@ -13,7 +13,7 @@ const FIRST = nameOf(0n);
 /** Appended to the key of the entry before the extra entry, if there is one: the result sorts right after that key. */
 const AFTER = '0';
 
-const TURN = new RegExp(`^(.+)/(?:${FIRST}|\\d{20}${AFTER})$`, 's');
+const PLACEHOLDER = new RegExp(`^(.+)/(?:${FIRST}|\\d{20}${AFTER})$`, 's');
 
 /**
  * Returns what a key stands for.
@@ -21,8 +21,8 @@ const TURN = new RegExp(`^(.+)/(?:${FIRST}|\\d{20}${AFTER})$`, 's');
  */
 export function bothKey(key: string, lockPrefix: string): BothKey {
   const at = bridged(key, lockPrefix);
-  const [, path] = TURN.exec(key) ?? [];
-  return path === undefined || path === lockPrefix ? at : { kind: 'turn', path, key };
+  const [, path] = PLACEHOLDER.exec(key) ?? [];
+  return path === undefined || path === lockPrefix ? at : { kind: 'placeholder', path, key };
 }
 
 /** Returns a node with the values that clients have given, without the mark of a bridge. */
@@ -39,7 +39,7 @@ export function clientEvent({ node, prevNode, ...rest }: KeyEvent): KeyEvent {
  * entry stands for the blocker on v3, and comes right before the first blocked entry. The entries before the extra entry hold
  * the lock.
  */
-export function turnIn(path: string, { snapshot: { index }, obstacle, before }: Settled): Node | undefined {
+export function placeholderIn(path: string, { snapshot: { index }, obstacle, before }: Settled): Node | undefined {
   if (!obstacle) return undefined;
   const key = before === undefined ? `${path}/${FIRST}` : `${before}${AFTER}`;
   // Without its limit: nobody behind the extra entry may hold the lock together with it.
@@ -48,5 +48,5 @@ export function turnIn(path: string, { snapshot: { index }, obstacle, before }: 
 }
 
 /** Returns the nodes of a queue with the extra entry, in order. */
-export const withTurn = (nodes: readonly Node[], turn: Node | undefined): readonly Node[] =>
-  turn ? [...nodes, turn].toSorted((one, other) => (one.key < other.key ? -1 : 1)) : nodes;
+export const withPlaceholder = (nodes: readonly Node[], placeholder: Node | undefined): readonly Node[] =>
+  placeholder ? [...nodes, placeholder].toSorted((one, other) => (one.key < other.key ? -1 : 1)) : nodes;

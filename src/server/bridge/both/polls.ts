@@ -6,7 +6,7 @@ import type { V3Client } from '../../../v3/client.ts';
 import { untilVacated, type WaitEnd } from '../../../v3/locks/deletion.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 import { untilEvent } from '../until-event.ts';
-import { clientEvent, clientNode, turnIn } from './nodes.ts';
+import { clientEvent, clientNode, placeholderIn } from './nodes.ts';
 import type { BothQueues } from './queues.ts';
 
 /** Long polls of clients of a bridge to both stores. */
@@ -26,7 +26,7 @@ export class BothPolls {
     const { signal } = options;
     let { after } = options;
     const key = `${path}/${nameOf(rank)}`;
-    const look = async () => {
+    const read = async () => {
       try {
         const { node, index } = await this.#v2.get(key, { quorum: true, signal });
         after ??= index;
@@ -38,7 +38,7 @@ export class BothPolls {
         return { index, event: this.#removal(key, Number(rank), index) };
       }
     };
-    return untilEvent(look, ({ index }) => this.#changed(key, index, signal), options);
+    return untilEvent(read, ({ index }) => this.#changed(key, index, signal), options);
   }
 
   /** Yields the changes of a queue on v2. */
@@ -58,17 +58,17 @@ export class BothPolls {
     }
   }
 
-  /** Waits until the queue no longer has the extra entry with this key; see {@link turnIn}. */
-  turn(path: string, key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
+  /** Waits until the queue no longer has the extra entry with this key; see {@link placeholderIn}. */
+  placeholder(path: string, key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { signal } = options;
-    const look = async () => {
+    const read = async () => {
       const settled = await this.#queues.settled(path);
       const { index } = settled.snapshot;
-      const event = turnIn(path, settled)?.key === key ? undefined : this.#removal(key, index, index);
+      const event = placeholderIn(path, settled)?.key === key ? undefined : this.#removal(key, index, index);
       return { index, event, obstacle: settled.obstacle, revision: settled.revision };
     };
     return untilEvent(
-      look,
+      read,
       async ({ obstacle, revision }) =>
         obstacle ? untilVacated(this.#v3, path, obstacle, { since: revision, ttl: null, signal }) : 'change',
       options,

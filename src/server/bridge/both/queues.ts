@@ -99,7 +99,7 @@ export class BothQueues {
   }
 
   /** Gives the twin of an entry on v2 a TTL, if it has none although the entry has one. */
-  async limit(key: string): Promise<void> {
+  async giveTtl(key: string): Promise<void> {
     for (;;) {
       // Read the entry again after each change: it may have been written since, and the twin would then expire too early.
       const present = await this.#find(key);
@@ -143,7 +143,7 @@ export class BothQueues {
         const twin = onV3.get(head.key);
         if (!twin) return false;
         const lacksTtl = twin.lease === undefined && head.ttl !== undefined;
-        return lacksTtl ? this.limit(head.key).then(() => true) : this.#prolonged(head, twin);
+        return lacksTtl ? this.giveTtl(head.key).then(() => true) : this.#prolonged(head, twin);
       }),
     );
     const creations = async (): Promise<void> => {

@@ -4,7 +4,7 @@ import { EtcdException } from '../../../errors.ts';
 import { isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { Deadline } from '../../../time.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
-import type { Listing, Made, V3Entry } from '../../../v3/answers.ts';
+import type { Listing, Stamp, V3Entry } from '../../../v3/answers.ts';
 import type { CallOptions, V3Client } from '../../../v3/client.ts';
 import { NotFound } from '../../../v3/errors.ts';
 import { endLease } from '../../../v3/locks/lease-end.ts';
@@ -49,7 +49,7 @@ export class BridgedEntries {
   }
 
   /** Reads an entry. Linearizable. */
-  async read({ path, rank }: EntryKey, options: CallOptions): Promise<Made & { readonly own: V3Entry | undefined }> {
+  async read({ path, rank }: EntryKey, options: CallOptions): Promise<Stamp & { readonly own: V3Entry | undefined }> {
     const { entries, ...made } = await this.#client.requests.createdAt(path, rank, options);
     return { ...made, own: entries.find(({ key }) => isDirectly(path, key)) };
   }
@@ -58,7 +58,7 @@ export class BridgedEntries {
    * Reads an entry for a client.
    * @throws {EtcdKeyNotFound} if the entry is gone
    */
-  async find(at: EntryKey): Promise<Made & { readonly own: V3Entry }> {
+  async find(at: EntryKey): Promise<Stamp & { readonly own: V3Entry }> {
     for (;;) {
       const { own, ...made } = await this.read(at, {});
       if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(made.revision));
@@ -202,7 +202,7 @@ export class BridgedEntries {
   async remove(
     { key, value, rank, modified, lease }: V3Entry,
     unwritten = false,
-  ): Promise<Made & { readonly isRemoved: boolean }> {
+  ): Promise<Stamp & { readonly isRemoved: boolean }> {
     const { requests } = this.#client;
     const removal = await requests.remove(key, { value, rank, modified: unwritten ? modified : undefined }, {});
     // Not removed: the entry is gone already, perhaps by an earlier attempt of this call, or has changed and needs its lease.

@@ -4,7 +4,7 @@ import { etcdError } from '../../../v2/error-codes.ts';
 import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { untilDeleted } from '../../../v3/locks/deletion.ts';
-import type { StoreEvent } from '../../../v3/requests.ts';
+import type { EntryChange } from '../../../v3/requests.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 import { untilEvent } from '../until-event.ts';
 import type { BridgedEntries } from './entries.ts';
@@ -30,7 +30,7 @@ export class BridgedPolls {
    */
   entry(at: EntryKey, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { after, signal } = options;
-    const look = async () => {
+    const read = async () => {
       const { own, revision } = await this.#entries.read(at, { signal });
       const gone = { key: `${at.path}/${nameOf(at.rank)}`, createdIndex: Number(at.rank) };
       let event: KeyEvent | undefined;
@@ -39,7 +39,7 @@ export class BridgedPolls {
       return { index: Number(revision), event, own, revision };
     };
     return untilEvent(
-      look,
+      read,
       async ({ own, revision }) =>
         own ? untilDeleted(this.#client, own, { since: revision, ttl: null, signal }) : 'change',
       options,
@@ -79,7 +79,7 @@ export class BridgedPolls {
     path: string,
     from: bigint,
     signal: WatchOptions['signal'],
-  ): Promise<readonly StoreEvent[] | undefined> {
+  ): Promise<readonly EntryChange[] | undefined> {
     const over = new Scope(signal).abortAt(Deadline.after(SILENCE), () => SILENT);
     try {
       return await this.#client.requests.events(`${path}/`, from, { signal: over });
@@ -91,7 +91,7 @@ export class BridgedPolls {
     }
   }
 
-  #change({ key, revision, written, previous }: StoreEvent): KeyEvent | undefined {
+  #change({ key, revision, written, previous }: EntryChange): KeyEvent | undefined {
     const path = key.slice(0, key.lastIndexOf('/'));
     const entry = written ?? previous;
     if (!entry) return undefined;

@@ -13,7 +13,7 @@ import { listenersOf } from '../../support/leaks.ts';
 import { failNextRemoval } from '../stores/interventions.ts';
 import { type LockTest, untilContenders } from './locks.ts';
 
-export function waysOut(test: LockTest): void {
+export function exits(test: LockTest): void {
   describe('an acquire that cannot get the lock', () => {
     test('rejects after its timeout, names the holder and leaves no key', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
