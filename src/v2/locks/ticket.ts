@@ -197,8 +197,7 @@ export class V2Ticket implements Ticket {
   }
 
   async #find(options: CallOptions): Promise<V2OwnEntry | undefined> {
-    const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
-    this.#unclear.existed(BigInt(queue.index));
+    const queue = await this.#read(options);
     const [first, ...further] = queue.withValue(this.value);
     for (const extra of further) await this.#removeExtra(extra, options);
     if (first && first.key !== this.#entry?.key) {
@@ -248,6 +247,7 @@ export class V2Ticket implements Ticket {
       return entry;
     } catch (error) {
       if (error instanceof EtcdException && !error.outcomeUnknown) this.#unclear.answered();
+      else this.#unclear.lost();
       throw error;
     }
   }
@@ -281,8 +281,14 @@ export class V2Ticket implements Ticket {
       await remove(this.#keys, entry, options);
       this.#toRemove = this.#toRemove.filter((other) => other !== entry);
     }
-    if (this.#unclear.any)
-      await this.#removeExtras(await readQueue(this.#keys, this.path, { ...options, quorum: true }), options);
+    if (this.#unclear.any) await this.#removeExtras(await this.#read(options), options);
+  }
+
+  /** Reads the queue by quorum. */
+  async #read(options: CallOptions): Promise<V2Queue> {
+    const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
+    this.#unclear.existed(BigInt(queue.index));
+    return queue;
   }
 
   /** Sets the TTL of the own entry to the whole seconds left. A lost entry is not created again. */
@@ -320,8 +326,6 @@ export class V2Ticket implements Ticket {
 
   async #keepSettling(signal: Source): Promise<void> {
     const { closing } = this.#keys.cleanups;
-    /** Counts from the first read that succeeds: a member may carry out an append after an outage. */
-    let enough: Deadline | undefined;
     // The TTLs count from now: a renewal may have been carried out although its answer was lost.
     const kept = this.#expiry && this.#entry;
     const unsettledEntries = kept ? [...this.#toRemove, kept] : this.#toRemove;
@@ -331,12 +335,11 @@ export class V2Ticket implements Ticket {
     let refused = false;
     const more = (hurried: boolean): boolean => {
       if (refused && expired.passed) return false;
-      return this.#unsettledEntry !== undefined || (this.#unclear.any && !(searched && (hurried || enough?.passed)));
+      return this.#unsettledEntry !== undefined || (this.#unclear.any && !(searched && hurried));
     };
     const attempt = async (): Promise<void> => {
       const error = await failureOf(this.#settle({ signal, background: true }), signal);
       searched = error === undefined;
-      if (searched) enough ??= Deadline.after(SEARCH_APPEND_FOR);
       if (searched) return;
       debug('%s: keys not removed yet: %s', this.path, error);
       refused = !mayPass(error);

@@ -1,8 +1,13 @@
 import type { Entry } from '../../recipe/store.ts';
+import { Deadline } from '../../time.ts';
+import { SEARCH_APPEND_FOR } from './timing.ts';
 
 type Key = Pick<Entry, 'key' | 'rank'>;
 
-/** Counts appends whose outcome is unknown: each append sent counts until it is answered or its key is seen. */
+/**
+ * Counts appends whose outcome is unknown: each append sent counts until it is answered or its key is seen. etcd may never carry it
+ * out, so all are forgotten {@link SEARCH_APPEND_FOR} after the first read by quorum that followed the last of them.
+ */
 export class UnclearAppends {
   #count = 0;
   /** Keys up to this rank existed before these appends. A stale listing may still show them. */
@@ -10,6 +15,8 @@ export class UnclearAppends {
   /** Keys that exist before the next append have at most this rank. */
   #highest = -1n;
   readonly #counted = new Set<string>();
+  /** When all appends counted are forgotten; undefined before the first read by quorum after them. */
+  #end: Deadline | undefined;
 
   /** Whether an append may have created, or may still create, a key that has not been seen. */
   get any(): boolean {
@@ -19,6 +26,10 @@ export class UnclearAppends {
   /** Call this after a read by quorum. @param index index of the store at that read: keys of later appends have greater ranks */
   existed(index: bigint): void {
     this.#note(index);
+    if (!this.any) return;
+    // Counts from a read that succeeds: a member may carry out an append after an outage.
+    this.#end ??= Deadline.after(SEARCH_APPEND_FOR);
+    if (this.#end.passed) this.#forget();
   }
 
   /** Call this before an append is sent. @param last the last own entry before that append */
@@ -35,6 +46,11 @@ export class UnclearAppends {
     this.#decrement();
   }
 
+  /** Call this when the outcome of an append is unknown. */
+  lost(): void {
+    this.#end = undefined;
+  }
+
   /** Call this when a key with the own value has been found. Counts each key once. */
   seen({ key, rank }: Key): void {
     this.#note(rank);
@@ -48,10 +64,10 @@ export class UnclearAppends {
     this.#note(other.#highest);
     if (!other.any) return;
     if (!this.any || other.#floor < this.#floor) this.#floor = other.#floor;
+    if (!this.any || (this.#end && !(other.#end && other.#end.at < this.#end.at))) this.#end = other.#end;
     for (const key of other.#counted) this.#counted.add(key);
     this.#count += other.#count;
-    other.#count = 0;
-    other.#counted.clear();
+    other.#forget();
   }
 
   #note(rank = -1n): void {
@@ -60,6 +76,12 @@ export class UnclearAppends {
 
   #decrement(): void {
     this.#count -= 1;
-    if (!this.any) this.#counted.clear();
+    if (!this.any) this.#forget();
+  }
+
+  #forget(): void {
+    this.#count = 0;
+    this.#counted.clear();
+    this.#end = undefined;
   }
 }

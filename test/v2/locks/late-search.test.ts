@@ -38,3 +38,18 @@ test('an append that is carried out after a long outage is found and removed', a
   await answered;
   expect(await untilQueued(name, 0)).toEqual([]);
 });
+
+test('an append that is never carried out is forgotten after that time, even if the lock is acquired again and again', async () => {
+  const proxy = await useProxy();
+  const lock = new Lock(useClient({ endpoints: proxy.url }), freshName());
+  proxy.intercept(first(1, isAppend, { refuse: true }));
+  const searches = async (): Promise<number> => {
+    const before = proxy.requests.length;
+    await lock.acquire({ lockTtl: 60 });
+    await lock.release();
+    return proxy.requests.slice(before).filter(({ query }) => query.get('quorum') === 'true').length;
+  };
+  expect(await searches()).toBeGreaterThan(0);
+  expect(await searches()).toBeGreaterThan(0);
+  await until(searches, (count) => count === 0);
+});

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { SEARCH_APPEND_FOR } from '../../../src/v2/locks/timing.ts';
 import { UnclearAppends } from '../../../src/v2/locks/unclear.ts';
 
 const key = (n: number) => ({ key: `/_locks/x/${n}`, rank: BigInt(n) });
@@ -93,4 +94,45 @@ test('a counter also inherits the keys that the earlier one has counted', () => 
   later.inherit(earlier);
   later.seen(key(9));
   expect(later.any).toBe(true);
+});
+
+test('appends are forgotten some time after the first read by quorum that followed the last of them', () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const pass = (seconds: number) => vi.advanceTimersByTime(seconds * 1000);
+  const appends = new UnclearAppends();
+  appends.sent(undefined);
+  appends.lost();
+  pass(SEARCH_APPEND_FOR + 1);
+  appends.existed(7n);
+  pass(SEARCH_APPEND_FOR - 1);
+  appends.sent(undefined);
+  appends.lost();
+  appends.existed(8n);
+  pass(SEARCH_APPEND_FOR - 1);
+  appends.existed(9n);
+  expect(appends.any).toBe(true);
+  pass(1);
+  appends.existed(10n);
+  expect(appends.any).toBe(false);
+});
+
+test('appends that are inherited are forgotten when the later ones of both are', () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const [earlier, later] = [new UnclearAppends(), new UnclearAppends()];
+  for (const appends of [earlier, later]) {
+    appends.sent(undefined);
+    appends.lost();
+    appends.existed(7n);
+    vi.advanceTimersByTime(10_000);
+  }
+  later.inherit(earlier);
+  expect(earlier.any).toBe(false);
+  vi.advanceTimersByTime((SEARCH_APPEND_FOR - 11) * 1000);
+  later.existed(8n);
+  expect(later.any).toBe(true);
+  vi.advanceTimersByTime(1000);
+  later.existed(9n);
+  expect(later.any).toBe(false);
 });
