@@ -1,6 +1,7 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { gate } from '../support/gate.ts';
 import { queueOn, raw, untilQueued, useProxy } from '../support/locks.ts';
+import { first } from '../support/lost-requests.ts';
 import { useManager } from '../support/managers.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
@@ -49,6 +50,15 @@ test('prune without a prefix keeps the parent directory of all locks', async () 
   await raw('DELETE', body.node.key);
   expect(await askJson(['prune', '--lock-prefix', prefix])).toEqual(['x']);
   expect((await raw('GET', prefix)).status).toBe(200);
+});
+
+test('prune prints a directory that it has removed although the answer was lost', async () => {
+  const [name, proxy] = [useLockName(), await useProxy()];
+  await abandon(name);
+  proxy.intercept(first(1, isRemoval, { swallow: true }));
+  const endpoints = `${proxy.url},${inject('etcd')}`;
+  expect(await ask(['prune', name, '--endpoints', endpoints])).toMatchObject({ code: 0, stdout: `${name}\n` });
+  expect(await exists(name)).toBe(false);
 });
 
 test('prune --dry-run prints empty directories and removes nothing', async () => {

@@ -108,13 +108,17 @@ export class V2Surveyor implements Surveyor {
     }
   }
 
-  /** Removes a directory if it is empty. Returns false if an entry was added, or if someone else has removed the directory. */
+  /**
+   * Removes a directory if it is empty. Returns false if an entry was added, or if someone else has removed the directory. After an
+   * unanswered request, a missing directory counts as removed by that request.
+   */
   async #removeIfEmpty({ key }: Node): Promise<boolean> {
     try {
       await this.#keys.delete(key, { dir: true });
       return true;
     } catch (error) {
-      if (error instanceof EtcdDirNotEmpty || error instanceof EtcdKeyNotFound) return false;
+      if (error instanceof EtcdKeyNotFound) return error.outcomeUnknown;
+      if (error instanceof EtcdDirNotEmpty) return false;
       throw error;
     }
   }
