@@ -165,7 +165,7 @@ export async function remove(
 export const adopted = ({ ttl, ...entry }: V2Entry, clusterId: string | undefined): V2OwnEntry => ({
   ...entry,
   clusterId,
-  granted: null,
+  granted: ttl ?? null,
   sentAt: Number.NEGATIVE_INFINITY,
 });
 

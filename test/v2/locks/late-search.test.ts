@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
+import { EtcdInsufficientPermissions } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { SEARCH_APPEND_FOR } from '../../../src/v2/locks/timing.ts';
 import { gate } from '../../support/gate.ts';
-import { freshName, rejection, untilQueued, useClient, useProxy } from '../../support/locks.ts';
+import { freshName, raw, rejection, untilQueued, useClient, useProxy } from '../../support/locks.ts';
 import { first } from '../../support/lost-requests.ts';
 import type { ProxiedRequest } from '../../support/proxy.ts';
 import { until } from '../../support/until.ts';
@@ -14,6 +17,7 @@ vi.mock(import('../../../src/v2/locks/timing.ts'), async (original) => ({
 }));
 
 const isAppend = ({ method }: ProxiedRequest): boolean => method === 'POST';
+const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
 const isRead = ({ method }: ProxiedRequest): boolean => method === 'GET';
 
 test('an append that is carried out after a long outage is found and removed', async () => {
@@ -52,4 +56,28 @@ test('an append that is never carried out is forgotten after that time, even if 
   expect(await searches()).toBeGreaterThan(0);
   expect(await searches()).toBeGreaterThan(0);
   await until(searches, (count) => count === 0);
+});
+
+test('an adopted entry that may not be written is not removed any more once it has expired', async () => {
+  const [proxy, name, uuid] = [await useProxy(), freshName(), randomUUID()];
+  const body = { errorCode: 110, message: 'The request requires user authentication', cause: '', index: 0 };
+  const isWrite = (request: ProxiedRequest): boolean => request.method === 'PUT' || isRemoval(request);
+  proxy.intercept((request) => (isWrite(request) ? { late: new Promise(() => {}), status: 401, body } : undefined));
+  await raw('POST', `/_locks/${name}`, { value: uuid, ttl: '6' });
+  const client = useClient({ endpoints: proxy.url });
+  const refused = proxy.next(isRemoval, 'arrived');
+  const failed = rejection(new Lock(client, name, { uuid }).acquire());
+  await refused;
+  expect(await failed).toBeInstanceOf(EtcdInsufficientPermissions);
+  await untilQueued(name, 0);
+  const removals = () => proxy.requests.filter(isRemoval).length;
+  // Pauses between two removals end after two seconds.
+  await until(
+    async () => {
+      const before = removals();
+      await sleep(2500);
+      return removals() - before;
+    },
+    (count) => count === 0,
+  );
 });
