@@ -205,7 +205,7 @@ export class V2Client implements KeysApi, LockClient {
     const known = this.#refresh.known(endpoint);
     // In an outage, and for another member in the same renewal, a plain write needs half as many requests.
     if (known !== undefined || timeout === 0 || this.#cluster.endpoints.rateLimit.isOutage) return known ?? false;
-    const ask = (): Promise<boolean> => {
+    const ask = (): Promise<boolean | undefined> => {
       this.#cluster.endpoints.rateLimit.count();
       // The request does not end with this call: another renewal may wait for the same answer.
       return this.#version({ ...sending, ending: this.#cluster.destroyed }).then(wire.supportsRefresh);

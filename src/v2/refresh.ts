@@ -13,8 +13,8 @@ interface VersionQuery {
 }
 
 export interface QueryOptions {
-  /** Asks the member for its version. Resolves to whether that version supports `refresh`. */
-  readonly ask: () => Promise<boolean>;
+  /** Asks the member for its version. Resolves to whether that version supports `refresh`; undefined if that is not decided yet. */
+  readonly ask: () => Promise<boolean | undefined>;
   /** Seconds, counted from when the member was asked. After that, the query resolves to false. */
   readonly timeout: number;
   /** Ends the wait when it aborts. */
@@ -56,14 +56,15 @@ export class RefreshSupport {
     }
   }
 
-  #start(endpoint: Endpoint, ask: () => Promise<boolean>): VersionQuery {
+  #start(endpoint: Endpoint, ask: QueryOptions['ask']): VersionQuery {
     const forget = (): void => {
       if (this.#last === query) this.#last = undefined;
     };
     const answer = ask().then(
       (supported) => {
+        if (supported === undefined) forget();
         query.supported = supported;
-        return supported;
+        return supported ?? false;
       },
       (error: unknown) => {
         if (error instanceof EtcdUnusableAnswer || error instanceof EtcdInsufficientPermissions) {

@@ -73,6 +73,19 @@ test('the version is requested once as long as the member stays the same', async
   expect(nock.isDone()).toBe(true);
 });
 
+test('the version is requested again as long as the cluster has not decided on it', async () => {
+  const client = connect({ endpoints: A });
+  for (const [cluster, form] of [
+    ['not_decided', PLAIN],
+    ['3.4.0', REFRESH],
+  ] as const) {
+    reportsVersion(A, versionBody(cluster));
+    expectsRenewal(A, form);
+    await client.renew(KEY, options);
+  }
+  expect(nock.isDone()).toBe(true);
+});
+
 test('simultaneous renewals share one version request', async () => {
   reportsVersion(A, versionBody('3.4.0'));
   expectsRenewal(A, REFRESH);

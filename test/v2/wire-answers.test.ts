@@ -164,7 +164,7 @@ test('a refused version request is an error', () => {
 });
 
 test.each([
-  [undefined, false],
+  [undefined, undefined],
   ['0.4.9', false],
   ['2.0', false],
   ['2.0.0', false],

@@ -43,9 +43,13 @@ export function decodeVersion(answer: WireAnswer): Version {
 export const encodeVersion = ({ server, cluster }: Version): string =>
   etcdJson({ etcdserver: server, etcdcluster: cluster ?? 'not_decided' }).trimEnd();
 
-/** Whether a cluster of this version supports `refresh`. Before 2.3, etcd ignores the option, and the request erases the value. */
-export function supportsRefresh({ cluster }: Version): boolean {
-  const [major = 0, minor = 0] = (cluster ?? '0').split('.').map(Number);
+/**
+ * Whether a cluster of this version supports `refresh`; undefined if the cluster has not decided on its version yet. Before 2.3, etcd
+ * ignores the option, and the request erases the value.
+ */
+export function supportsRefresh({ cluster }: Version): boolean | undefined {
+  if (cluster === undefined) return undefined;
+  const [major = 0, minor = 0] = cluster.split('.').map(Number);
   return major > 2 || (major === 2 && minor >= 3);
 }
 
