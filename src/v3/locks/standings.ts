@@ -123,10 +123,14 @@ export class Standings {
     return { behind: undefined, fencingToken: this.#token.token, ...about };
   }
 
-  /** Returns a function that reads the first entry. It resolves to undefined if the first key belongs to another lock. */
+  /** Returns a function that reads the first entry. Reads the whole queue if the first key belongs to another lock. */
   readonly #firstBy = (signal: Source | undefined) => async (): Promise<Entry | undefined> => {
+    const { requests } = this.#client;
     const call = { signal, attemptTimeout: HOLDER_WITHIN, timeout: HOLDER_WITHIN };
-    const first = await this.#client.requests.first(this.#path, call);
-    return first && isDirectly(this.#path, first.key) ? first : undefined;
+    const oldest = await requests.first(this.#path, call);
+    if (!oldest || isDirectly(this.#path, oldest.key)) return oldest;
+    const { entries } = await requests.read(this.#path, call);
+    const [first] = inOrder(entries.filter(({ key }) => isDirectly(this.#path, key)));
+    return first && (await requests.withTtls([first], call))[0];
   };
 }

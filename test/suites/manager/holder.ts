@@ -26,6 +26,18 @@ export function holders(test: ManagerTest): void {
       await held.release();
     });
 
+    test('is that of this lock if a lock whose name begins with it and a "/" is held for longer', async ({
+      lockName,
+      a,
+      b,
+    }) => {
+      const inner = await a.locks.acquire(`${lockName}/db`);
+      const held = await a.locks.acquire(lockName);
+      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      expect(error.holder).toMatchObject({ key: held.key, ttl: expect.any(Number) });
+      for (const each of [inner, held]) await each.release();
+    });
+
     test('is named by its label if it is another process without an identity', async ({ lockName, queue, a }) => {
       const { key } = await queue.put(`${UUID}@web-1%3A17`);
       const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
