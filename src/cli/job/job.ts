@@ -28,7 +28,7 @@ export async function startJob(
 ): Promise<Job> {
   assertHeld(held, command);
   const grouped = !hasTerminal();
-  const env = { ...process.env, ...environmentOf(held), ...variables };
+  const env = { ...process.env, ...OF_OUTER_LOCK, ...environmentOf(held), ...variables };
   const { pid, ended } = await starter.start(command, { env, detached: grouped });
   return { pid, tree: new ProcessTree({ root: pid, grouped, mark: `ETCD_LOCK_UUID=${held.uuid}` }), ended };
 }
@@ -42,6 +42,14 @@ function assertHeld(held: Held, [file]: readonly string[]): void {
     throw new CliError(`${error.message}; ${file} was not started`, ExitCode.lost);
   }
 }
+
+/** Variables that an outer `run` or `elect` may have set, and that this one may not set: they would describe another lock. */
+const OF_OUTER_LOCK = {
+  ETCD_LOCK_TOKEN_V2: undefined,
+  ETCD_LOCK_TOKEN_V3: undefined,
+  ETCD_LOCK_TICK: undefined,
+  ETCD_LOCK_MISSED: undefined,
+};
 
 /** Returns the environment variables that describe the lock. */
 const environmentOf = ({ name, key, uuid, fencingToken, fencingTokens }: Held): Record<string, string> => ({
