@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { CliError, ExitCode } from '../exit-codes.ts';
 
@@ -12,15 +12,25 @@ const DEFAULT_PATH = '/bin:/usr/bin';
 export function checkCommand(command: string, path = process.env['PATH'] ?? DEFAULT_PATH): void {
   const hasSlash = command.includes('/');
   const candidates = hasSlash ? [command] : path.split(delimiter).map((directory) => join(directory, command));
-  const files = command === '' ? [] : candidates.filter(isFile);
-  // A search along PATH skips directories.
-  if (files.length === 0 && hasSlash && existsSync(command))
-    throw new CliError(`cannot run ${command}: not a file`, ExitCode.cannotRun);
+  const files = command === '' ? [] : candidates.filter((candidate) => kindOf(candidate) === 'file');
+  const obstacle = hasSlash && OBSTACLES[kindOf(command)];
+  if (obstacle) throw new CliError(`cannot run ${command}: ${obstacle}`, ExitCode.cannotRun);
   if (files.length === 0) throw new CliError(`command not found: ${JSON.stringify(command)}`, ExitCode.notFound);
   if (!files.some(isExecutable)) throw new CliError(`cannot run ${files[0]}: not executable`, ExitCode.cannotRun);
 }
 
-const isFile = (file: string): boolean => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
+type Kind = 'file' | 'other' | 'denied' | 'missing';
+
+/** Why a path with a slash cannot be run. A search along PATH passes over such a path. */
+const OBSTACLES: Readonly<Partial<Record<Kind, string>>> = { other: 'not a file', denied: 'permission denied' };
+
+function kindOf(path: string): Kind {
+  try {
+    return statSync(path).isFile() ? 'file' : 'other';
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EACCES' ? 'denied' : 'missing';
+  }
+}
 
 function isExecutable(file: string): boolean {
   try {
