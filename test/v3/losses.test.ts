@@ -104,6 +104,28 @@ describe('a holder notices within a second, without a renewal,', () => {
     expect(proxy.requests.filter(isKeepAlive)).toEqual([]);
   });
 
+  test('that its key was deleted after an outage in which no watch began', async () => {
+    const { locks, proxy } = await setUp();
+    const held = await locks.acquire(freshName());
+    let failed = 0;
+    // The pauses between the tries have grown to several seconds then.
+    const recover = proxy.intercept((request) => {
+      if (!isWatch(request)) return undefined;
+      failed += 1;
+      return { refuse: true };
+    });
+    await until(
+      () => failed,
+      (count) => count >= 8,
+    );
+    recover();
+    await untilWatched(proxy, held.key);
+    const from = moment();
+    await remove(held.key);
+    await untilLost(held);
+    expect(elapsed(from)).toBeLessThan(NOTICED);
+  });
+
   test('that its lease was revoked, like all holds on that lease', async () => {
     const { locks, proxy } = await setUp();
     const holds = await Promise.all(Array.from({ length: 30 }, () => locks.acquire(freshName())));

@@ -2,7 +2,7 @@ import { pause, Scope } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
-import { atDeadline, Backoff, Deadline } from '../../time.ts';
+import { atDeadline, Backoff, Deadline, now } from '../../time.ts';
 import type { Neighbours } from '../answers.ts';
 import type { V3Client } from '../client.ts';
 import { encodeBytes } from '../messages.ts';
@@ -28,6 +28,8 @@ const BYTES_A_WATCH = 100;
 /** Abort reasons of a cycle, which is one read and the watch after it. The first two are not failures. */
 const SILENT = new Error('no event in time');
 const GROWN = new Error('the watched entries have changed');
+/** Milliseconds. Watches that lasted for this long have worked: if they fail then, the next ones begin without a long pause. */
+const WORKED = 5_000;
 const INCOMPLETE = new EtcdConnectionFailed('the watches did not begin in time');
 
 const keysOf = (holds: Iterable<HeldEntry>): ReadonlySet<string> => new Set([...holds].map(({ own }) => own.key));
@@ -40,6 +42,10 @@ export class LossStream {
   readonly #client: V3Client;
   readonly #holds = new Set<HeldEntry>();
   readonly #backoff = new Backoff({ first: 50, most: 5_000 });
+  /** When all watches of the current cycle had begun. */
+  #begunAt: number | undefined;
+  /** Whether an event was reported since a read last showed a loss. */
+  #isDoubtful = false;
   #bytes = 0;
   /** Ends the current read or watch when it aborts. */
   #cycle: Scope | undefined;
@@ -78,10 +84,14 @@ export class LossStream {
       this.#cycle = cycle;
       const failure = await this.#watch(cycle).catch((error: unknown) => error);
       cycle.dispose();
-      if (cycle.reason === SILENT) this.#backoff.reset();
+      const begunAt = this.#begunAt ?? Number.POSITIVE_INFINITY;
+      if (now() >= begunAt + (cycle.reason === GROWN ? 0 : WORKED)) this.#backoff.reset();
       if (cycle.reason === SILENT || cycle.reason === GROWN) continue;
       if (failure) debug('watch of held entries failed: %s', failure);
-      await pause(this.#backoff.next(), closing);
+      // Read at once after an event. Pause if events repeat although no entry is lost.
+      const isNews = !failure && !this.#isDoubtful;
+      this.#isDoubtful ||= isNews;
+      if (!isNews) await pause(this.#backoff.next(), closing);
     }
     this.#cycle = undefined;
   }
@@ -90,6 +100,7 @@ export class LossStream {
   async #watch(cycle: Scope): Promise<void> {
     const { requests } = this.#client;
     const call = { lane: 'background', background: true, signal: cycle } as const;
+    this.#begunAt = undefined;
     const asked = [...this.#holds];
     const { entries, clusterId, revision } = await requests.readEach([...keysOf(asked)], call);
     for (const hold of asked) this.#check(hold, { own: entries.get(hold.own.key), clusterId });
@@ -99,7 +110,10 @@ export class LossStream {
     cycle.abortAt(Deadline.after(WATCH_HOLDS_FOR), () => SILENT, { ref: false });
     const until = ({ isCreated, isCompacted, events }: WatchMessage): boolean => {
       if (isCreated) begun += 1;
-      if (begun === keys.size) cancel();
+      if (begun === keys.size) {
+        cancel();
+        this.#begunAt ??= now();
+      }
       const held = keysOf(this.#holds);
       return isCompacted || events.some(({ key, written }) => !written && held.has(key));
     };
@@ -118,6 +132,7 @@ export class LossStream {
     const why = this.#holds.has(hold) ? whyLost(hold.own, read) : undefined;
     if (!why) return;
     this.#backoff.reset();
+    this.#isDoubtful = false;
     this.remove(hold);
     hold.onLost(why);
   }
