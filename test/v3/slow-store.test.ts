@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { EtcdWatchTimedOut } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { Lock } from '../../src/python/lock.ts';
 import { V3Client } from '../../src/v3/client.ts';
+import { rejection } from '../support/clients.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
+import { until } from '../support/until.ts';
 
 const isWrite = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
 const isGrant = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/grant');
@@ -28,6 +31,24 @@ test.each([
   expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
   expect(await held.release()).toBe(true);
   expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
+});
+
+test('leases that are not created in time at the same moment lengthen the next tries once', async () => {
+  const { proxy, client, name } = await setUp();
+  const failed: number[] = [];
+  proxy.intercept((request) => {
+    if (!isGrant(request)) return undefined;
+    failed.push(client.leases.failedGrants);
+    return { silent: true };
+  });
+  const locks = [1, 2, 3].map((n) => new Lock(client, `${name}-${n}`));
+  const ended = Promise.all(locks.map((lock) => rejection(lock.acquire({ timeout: 2.5 }), EtcdWatchTimedOut)));
+  await until(
+    () => failed,
+    ({ length }) => length >= 6,
+  );
+  expect(failed.slice(0, 6)).toEqual([0, 0, 0, 1, 1, 1]);
+  await ended;
 });
 
 test('a query that takes long, because each of many entries has its own lease, is no outage', async () => {

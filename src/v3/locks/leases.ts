@@ -258,7 +258,8 @@ export class EtcdLease {
   async #grant({ signal, background }: CallOptions): Promise<void> {
     const { leases, requests } = this.#client;
     // Several calls may wait for the same lease, so the signal of one call does not end the request.
-    const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(leases.failedGrants) } as const;
+    const failed = leases.failedGrants;
+    const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
     this.#granting ??= requests.grant(this.id, this.ttl, call).then(
       ({ granted, sentAt }) => {
         leases.failedGrants = 0;
@@ -266,9 +267,12 @@ export class EtcdLease {
         this.#sentAt = sentAt;
       },
       (error: unknown) => {
-        leases.failedGrants += 1;
-        // The lease may have been created, or may be created later: revoke it.
-        if (error instanceof EtcdException && error.outcomeUnknown) this.end();
+        if (error instanceof EtcdException && error.outcomeUnknown) {
+          // Several leases may fail at the same time: that is one try.
+          leases.failedGrants = Math.max(leases.failedGrants, failed + 1);
+          // The lease may have been created, or may be created later: revoke it.
+          this.end();
+        }
         this.#isOver = true;
         throw error;
       },
@@ -279,7 +283,7 @@ export class EtcdLease {
 
 /** The leases of one client: one for each TTL, shared by all entries that are kept alive. */
 export class Leases {
-  /** Number of leases that could not be created since the last success. Each further try gets a longer timeout. */
+  /** Number of tries since the last success that did not create a lease in time. Each further try gets a longer timeout. */
   failedGrants = 0;
   readonly #client: V3Client;
   readonly #shared = new Map<number, EtcdLease>();
