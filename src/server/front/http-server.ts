@@ -40,7 +40,22 @@ export function createHttpServer(options: HttpServerOptions = {}): WebServer {
     : createServer(limits);
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
   ignoreUpgrades(server);
+  if (tls) closeHandshakes(server);
   return server;
+}
+
+/** Makes `closeAllConnections` also close the connections whose TLS handshake is not complete. Node does not count these. */
+function closeHandshakes(server: WebServer): void {
+  const sockets = new Set<Socket>();
+  const closeAll = server.closeAllConnections.bind(server);
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.closeAllConnections = () => {
+    closeAll();
+    for (const socket of sockets) socket.destroy();
+  };
 }
 
 /** Closes a connection at once; without TLS by a reset, as etcd does. */

@@ -2,7 +2,9 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { ignore } from '../../../src/cancellation.ts';
 import { EtcdClient } from '../../../src/client.ts';
@@ -75,4 +77,15 @@ test.each([
   const error = await rejection(Bridge.start({ endpoints: inject('etcd'), tls: tls as never }));
   expect(error).toHaveProperty('message', expect.stringMatching(message));
   expect(String(error)).not.toContain(identity.key.split('\n')[1]);
+});
+
+test('a bridge stops although a client has not completed its TLS handshake', async () => {
+  const bridge = await useBridge({ tls: identity });
+  const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1').on('error', ignore);
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'connect');
+  // Accepts connections in order: the one above is accepted then.
+  await locksAt(bridge.url, { ca: authority.ca }).request(freshName(), () => 'held');
+  const stopped = bridge.stop().then(() => 'stopped');
+  expect(await Promise.race([stopped, sleep(60_000, 'not stopped', { ref: false })])).toBe('stopped');
 });
