@@ -2,6 +2,7 @@ import { checkBoolean, checkInteger, show } from '../../checks.ts';
 import type { EtcdClientOptions } from '../../client.ts';
 import { checkTls, type Pem } from '../../http/options.ts';
 import { checkOptionNames, type OptionNames } from '../../option-names.ts';
+import { checkKey } from '../../v2/paths.ts';
 import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
 import { checkListening } from '../listening.ts';
 import { BACKENDS, type BridgeApi } from './backend.ts';
@@ -101,6 +102,7 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
     throw new RangeError(
       `lockPrefix of a bridge must begin with "/" and a name, such as "/_locks", got ${show(lockPrefix)}`,
     );
+  if (lockPrefix !== undefined) checkKey('lockPrefix', lockPrefix);
   const hosts = [host, ...(advertise ?? []).map(hostOf)];
   return { api, port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log, cluster };
 }

@@ -397,7 +397,8 @@ test('the pages about the server name the bridges that clients should use', asyn
 });
 
 test('bad options are refused before anything is started', async () => {
-  expect(await rejection(Bridge.start({ endpoints: inject('etcd'), lockPrefix: '' }))).toBeInstanceOf(RangeError);
+  for (const lockPrefix of ['', '/', '/_locks/', '/a//b', '/..'])
+    expect(await rejection(Bridge.start({ endpoints: inject('etcd'), lockPrefix }))).toBeInstanceOf(RangeError);
   expect(await rejection(Bridge.start({ port: 70_000 }))).toBeInstanceOf(RangeError);
   expect(await rejection(Bridge.start({ advertise: ['nowhere'] }))).toBeInstanceOf(RangeError);
   for (const wrong of ['http://bridge-1:4001', []] as unknown as string[][])
