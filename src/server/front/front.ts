@@ -21,6 +21,9 @@ const debug = createDebug('server');
 /** Milliseconds before a poll beyond the limit is refused. */
 const REFUSE_AFTER = 1000;
 
+/** Abort reason of requests with `wait=true` when the server stops. */
+const STOPPING = new Error('the server is stopping');
+
 /** Events of a socket whose client has hung up. */
 const HANG_UPS = ['end', 'error'] as const;
 
@@ -71,6 +74,7 @@ export class Front {
   /** One for each request with `wait=true` that will be refused. Aborting it ends the request. */
   readonly #refused = new Set<AbortController>();
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
+  #isStopping = false;
 
   constructor(options: FrontOptions) {
     this.#options = options;
@@ -82,9 +86,10 @@ export class Front {
     return this.#waits.size;
   }
 
-  /** Ends all open requests with `wait=true`: cuts off their clients, so that they fail over to another server. */
+  /** Ends all requests with `wait=true`, now and later: cuts off their clients, so that they fail over to another server. */
   endWaits(): void {
-    for (const wait of [...this.#waits, ...this.#refused]) wait.abort(new Error('the server is stopping'));
+    this.#isStopping = true;
+    for (const wait of [...this.#waits, ...this.#refused]) wait.abort(STOPPING);
   }
 
   readonly listener: RequestListener = (request, response) => {
@@ -112,7 +117,7 @@ export class Front {
     } catch (error) {
       failure = error;
       debug('%s %s: %s', request.method, request.url, error);
-      if (response.headersSent) response.destroy();
+      if (response.headersSent || hangUp.signal.reason === STOPPING) response.destroy();
       else if (error instanceof Overloaded) send(response, replies.overloaded(error.message));
       else this.#sendOfCluster(response, wire.encodeError(error));
     }
@@ -148,8 +153,9 @@ export class Front {
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
     debug('%s %s: %s', method, url, asked);
     work.call = asked.call;
-    await this.#options.keys.use(request.headers.authorization, async (keys) => {
-      if (asked.call === 'watch') return this.#wait(keys, asked, work);
+    const { authorization } = request.headers;
+    if (asked.call === 'watch') return this.#waitFor(authorization, asked, work);
+    await this.#options.keys.use(authorization, async (keys) => {
       const reply = await untilHangUp(work, (signal) =>
         this.#tally.call(asked, () => replyOf(keys, asked, { noValueOnSuccess, signal })),
       );
@@ -157,16 +163,27 @@ export class Front {
     });
   }
 
-  async #wait(keys: ServedKeys, asked: Wait, { response, hangUp }: Work): Promise<void> {
-    const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#waits.size >= maxWaits) {
+  async #waitFor(authorization: string | undefined, asked: Wait, work: Work): Promise<void> {
+    const { hangUp } = work;
+    if (this.#isStopping) hangUp.abort(STOPPING);
+    hangUp.signal.throwIfAborted();
+    try {
+      await this.#options.keys.use(authorization, (keys) => this.#wait(keys, asked, work));
+    } catch (error) {
+      if (!(error instanceof Overloaded)) throw error;
       // python-etcd repeats a refused poll at once.
       this.#refused.add(hangUp);
       await pause(REFUSE_AFTER, hangUp.signal);
       this.#refused.delete(hangUp);
       hangUp.signal.throwIfAborted();
-      throw new Overloaded(`limit of ${maxWaits} open long polls reached: retry later, or use another server`);
+      throw error;
     }
+  }
+
+  async #wait(keys: ServedKeys, asked: Wait, { response, hangUp }: Work): Promise<void> {
+    const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#waits.size >= maxWaits)
+      throw new Overloaded(`limit of ${maxWaits} open long polls reached: retry later, or use another server`);
     const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
     this.#waits.add(hangUp);
     try {

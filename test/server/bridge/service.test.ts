@@ -5,6 +5,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import type { BridgeRecord } from '../../../src/server/bridge/records.ts';
 import { startEtcd } from '../../support/etcd.ts';
+import { gate } from '../../support/gate.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { poll, RawConnection, request } from '../../support/raw-connection.ts';
 import { now } from '../../support/stalls/stalls.mjs';
@@ -178,6 +179,26 @@ test('polls beyond the limit are refused, and others are served when one ends', 
     ({ status }) => status === 200,
   );
   await free.body?.cancel();
+});
+
+test('a bridge that stops cuts off polls that it has not begun to answer', async () => {
+  const [proxy, name, answered] = [await useProxy(), freshName(), gate()];
+  const bridge = await useBridge({ endpoints: proxy.url, maxPolls: 1 });
+  const [open, refused, busy] = await Promise.all([1, 2, 3].map(() => RawConnection.open(bridge.url)));
+  if (!open || !refused || !busy) throw new Error('no connections');
+  await open.send(poll(`/_locks/${name}`)).begun(1);
+  await refused.send(poll(`/_locks/${name}`)).flushed();
+  proxy.intercept(() => ({ answerAfter: answered.opened }));
+  const arrived = proxy.next(() => true, 'arrived');
+  // The poll comes after the stop: its turn is after the answer to the request before it.
+  busy.send(request('GET', `/v2/keys/_locks/${name}`) + poll(`/_locks/${name}`));
+  await arrived;
+  const stopped = bridge.stop();
+  answered.open();
+  await Promise.all([refused.closed(), busy.closed()]);
+  expect(refused.answers).toEqual([]);
+  expect(busy.answers).toMatchObject([{ status: 200 }]);
+  await stopped;
 });
 
 test('connections beyond the limit are closed', async () => {

@@ -8,8 +8,10 @@ import { LockManager } from '../../../src/manager/manager.ts';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { type EtcdMember, startEtcd } from '../../support/etcd.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
+import { RawConnection, request } from '../../support/raw-connection.ts';
 import { APP, basic } from '../../support/secured-etcd.ts';
 import { type GuardedV3, guardV3 } from '../../support/secured-v3.ts';
+import { now } from '../../support/stalls/stalls.mjs';
 import { until } from '../../support/until.ts';
 
 let etcd: EtcdMember;
@@ -102,6 +104,22 @@ test('130 users in turn leave no more than 100 connected, and the next one is se
     (sockets) => sockets <= 100,
   );
   expect((await ask('/v2/keys/_locks/x', APP)).status).toBe(200);
+});
+
+test('a poll of a user beyond the limit is refused after a second: python-etcd asks again at once', async () => {
+  const { bridge, ask, proxy } = await setUp();
+  proxy.intercept(() => ({ silent: true }));
+  for (let i = 0; i < 100; i += 1) {
+    const headers = `Authorization: ${basic({ username: `user-${i}`, password: 'x' })}\r\n`;
+    (await RawConnection.open(bridge.url)).send(request('GET', '/v2/keys/_locks/x', { headers }));
+  }
+  await until(
+    () => proxy.open.size,
+    (count) => count === 100,
+  );
+  const asked = now();
+  expect((await ask('/v2/keys/_locks/x?wait=true', APP)).status).toBe(503);
+  expect(now() - asked).toBeGreaterThan(990);
 });
 
 test('health needs no rights', async () => {
