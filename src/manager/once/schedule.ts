@@ -100,9 +100,12 @@ function checkTimeZone(timeZone: unknown, names: OptionNamesOfSchedule): string 
 }
 
 function parsed(text: string, every: string, timezone: string, names: OptionNamesOfSchedule): Cron {
+  const [, , dayOfMonth = '', , dayOfWeek = ''] = text.split(/ +/);
   try {
-    // As in Debian's cron: when the clocks change, each time of `0 2,14 * * *` comes once that day.
-    return new Cron(text, { timezone, mode: '5-part', fixedTimeRule: 'no-wildcard' });
+    // As in Debian's cron. When the clocks change, each time of `0 2,14 * * *` comes once that day. A day must match both day fields if
+    // one of them begins with "*", else only one of the two.
+    const domAndDow = [dayOfMonth, dayOfWeek].some((field) => field.startsWith('*'));
+    return new Cron(text, { timezone, mode: '5-part', fixedTimeRule: 'no-wildcard', domAndDow });
   } catch (error) {
     const why = (error as Error).message.replace(/^CronPattern: /, '');
     throw new RangeError(`${names.every} must be a valid cron expression, got ${show(every)}: ${printable(why)}`);

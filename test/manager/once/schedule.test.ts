@@ -56,6 +56,23 @@ describe('a cron expression', () => {
     );
   });
 
+  // As cron does: only the first character decides whether a day must match both fields.
+  test.each([
+    ['0 3 1-31/2 * 1', ['2026-11-01', '2026-11-02', '2026-11-03']],
+    ['0 3 */2 * 1', ['2026-11-09', '2026-11-23', '2026-12-07']],
+    ['0 3 1 * */2', ['2026-11-01', '2026-12-01', '2027-04-01']],
+    ['0 3 13 * *', ['2026-11-13', '2026-12-13', '2027-01-13']],
+    ['0 3 * * 1', ['2026-11-02', '2026-11-09', '2026-11-16']],
+    ['0 3 13 * 5', ['2026-11-06', '2026-11-13', '2026-11-20']],
+  ])('%s is due on these days: %j', (every, days) => {
+    const schedule = scheduleOf(every, undefined);
+    const ticks: number[] = [];
+    for (let time = at('2026-11-01T00:00:00Z'); ticks.length < days.length; time = ticks.at(-1) ?? 0)
+      ticks.push(schedule.next(time));
+    expect(ticks.map(shown)).toEqual(days.map((day) => `${day}T03:00:00.000Z`));
+    expect(shown(schedule.current((ticks[2] ?? 0) - 1))).toBe(shown(ticks[1] ?? 0));
+  });
+
   test('counts ticks', () => {
     const schedule = scheduleOf('0 9 * * 1-5', undefined);
     // From Friday to Wednesday.
