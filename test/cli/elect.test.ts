@@ -60,7 +60,7 @@ test('elect waits for the leader before it, and leads once', async () => {
 test('elect ends with 75, and kills the command, when its entry is removed', async () => {
   const name = freshName();
   const job = witness(1, '--stubborn');
-  const { result } = startElect(name, '--ttl', '6', '--', ...job.command);
+  const { result } = startElect(name, '--ttl', '15', '--', ...job.command);
   const pids = await job.begun();
   const [entry] = await queueOn(name);
   await raw('DELETE', entry?.key ?? '');

@@ -42,7 +42,7 @@ test('a hundred waiters of one client do not delay a release by the same client'
   const waiters = Array.from({ length: 100 }, () => new Lock(client, name));
   const order: number[] = [];
   const done = waiters.map(async (lock, i) => {
-    await lock.acquire({ timeout: 60 });
+    await lock.acquire();
     order.push(i);
     await lock.release();
   });
@@ -51,7 +51,7 @@ test('a hundred waiters of one client do not delay a release by the same client'
   await Promise.all(done);
   expect(order).toHaveLength(100);
   expect(await queueOn(name)).toEqual([]);
-}, 60_000);
+});
 
 test('a waiter whose poll gets no answer reads the queue by quorum, and gets the lock', async () => {
   const proxy = await useProxy();

@@ -163,7 +163,7 @@ describe('requests of one process that wait for each other', () => {
   test('do not remove a key that somebody else has written', async () => {
     const { locks, name, entries } = await setUp();
     const first = await locks.acquire(name);
-    const next = locks.acquire(name, { timeout: 1 }).catch((error: unknown) => error);
+    const next = locks.acquire(name, { timeout: 5 }).catch((error: unknown) => error);
     await gateway('/kv/put', { key: base64(first.key), value: base64('somebody else') });
     await first.release();
     expect(await next).toMatchObject({ name: 'EtcdWatchTimedOut' });
