@@ -87,6 +87,7 @@ Waiting:
 
 Limits:
 - If "run" is killed, Linux kills the command too, provided that setpriv(1) is installed.
+- The command gets stdin, stdout and stderr, but no other open file of the shell.
   The children of the command may continue.
 - Processes that the command leaves in the background continue without the lock.
 - While "run" is stopped (^Z), the lock is not renewed. Continue "run" within two fifths of the TTL (12 of 30 seconds).
