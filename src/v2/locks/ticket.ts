@@ -206,6 +206,7 @@ export class V2Ticket implements Ticket {
       this.#update(adopted(first, queue.clusterId));
     }
     this.#mayBeSecond = false;
+    this.#unclear.searched();
     // Keep the entry found, even if it was given up before. A removal request under way fails once a renewal changes the index.
     this.#toRemove = this.#toRemove.filter(({ key }) => key !== first?.key);
     return first && this.#entry;
@@ -281,7 +282,9 @@ export class V2Ticket implements Ticket {
       await remove(this.#keys, entry, options);
       this.#toRemove = this.#toRemove.filter((other) => other !== entry);
     }
-    if (this.#unclear.any) await this.#removeExtras(await this.#read(options), options);
+    if (!this.#unclear.any) return;
+    await this.#removeExtras(await this.#read(options), options);
+    this.#unclear.searched();
   }
 
   /** Reads the queue by quorum. */

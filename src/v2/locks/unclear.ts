@@ -1,12 +1,13 @@
 import type { Entry } from '../../recipe/store.ts';
-import { Deadline } from '../../time.ts';
-import { SEARCH_APPEND_FOR } from './timing.ts';
+import { now } from '../../time.ts';
+import { READ_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
 
 type Key = Pick<Entry, 'key' | 'rank'>;
 
 /**
  * Counts appends whose outcome is unknown: each append sent counts until it is answered or its key is seen. etcd may never carry it
- * out, so all are forgotten {@link SEARCH_APPEND_FOR} after the first read by quorum that followed the last of them.
+ * out, so all are forgotten after a search of {@link SEARCH_APPEND_FOR}. The search begins with the first read by quorum after the last of
+ * them: a member may carry out an append after an outage. A longer pause between two reads, such as a hold, does not count.
  */
 export class UnclearAppends {
   #count = 0;
@@ -15,8 +16,10 @@ export class UnclearAppends {
   /** Keys that exist before the next append have at most this rank. */
   #highest = -1n;
   readonly #counted = new Set<string>();
-  /** When all appends counted are forgotten; undefined before the first read by quorum after them. */
-  #end: Deadline | undefined;
+  /** Milliseconds of the search. */
+  #searched = 0;
+  /** When the search last read; undefined before its first read. */
+  #readAt: number | undefined;
 
   /** Whether an append may have created, or may still create, a key that has not been seen. */
   get any(): boolean {
@@ -26,10 +29,14 @@ export class UnclearAppends {
   /** Call this after a read by quorum. @param index index of the store at that read: keys of later appends have greater ranks */
   existed(index: bigint): void {
     this.#note(index);
-    if (!this.any) return;
-    // Counts from a read that succeeds: a member may carry out an append after an outage.
-    this.#end ??= Deadline.after(SEARCH_APPEND_FOR);
-    if (this.#end.passed) this.#forget();
+    const readAt = now();
+    if (this.#readAt !== undefined) this.#searched += Math.min(readAt - this.#readAt, READ_EVERY * 1000);
+    this.#readAt = readAt;
+  }
+
+  /** Call this when what such a read has shown is dealt with. */
+  searched(): void {
+    if (this.any && this.#searched >= SEARCH_APPEND_FOR * 1000) this.#forget();
   }
 
   /** Call this before an append is sent. @param last the last own entry before that append */
@@ -48,7 +55,8 @@ export class UnclearAppends {
 
   /** Call this when the outcome of an append is unknown. */
   lost(): void {
-    this.#end = undefined;
+    this.#searched = 0;
+    this.#readAt = undefined;
   }
 
   /** Call this when a key with the own value has been found. Counts each key once. */
@@ -64,7 +72,8 @@ export class UnclearAppends {
     this.#note(other.#highest);
     if (!other.any) return;
     if (!this.any || other.#floor < this.#floor) this.#floor = other.#floor;
-    if (!this.any || (this.#end && !(other.#end && other.#end.at < this.#end.at))) this.#end = other.#end;
+    this.#searched = this.any ? Math.min(this.#searched, other.#searched) : other.#searched;
+    this.#readAt = other.#readAt;
     for (const key of other.#counted) this.#counted.add(key);
     this.#count += other.#count;
     other.#forget();
@@ -82,6 +91,6 @@ export class UnclearAppends {
   #forget(): void {
     this.#count = 0;
     this.#counted.clear();
-    this.#end = undefined;
+    this.lost();
   }
 }

@@ -1,5 +1,5 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { SEARCH_APPEND_FOR } from '../../../src/v2/locks/timing.ts';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { READ_EVERY, SEARCH_APPEND_FOR } from '../../../src/v2/locks/timing.ts';
 import { UnclearAppends } from '../../../src/v2/locks/unclear.ts';
 
 const key = (n: number) => ({ key: `/_locks/x/${n}`, rank: BigInt(n) });
@@ -96,43 +96,68 @@ test('a counter also inherits the keys that the earlier one has counted', () => 
   expect(later.any).toBe(true);
 });
 
-test('appends are forgotten some time after the first read by quorum that followed the last of them', () => {
-  vi.useFakeTimers({ toFake: ['performance'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const pass = (seconds: number) => vi.advanceTimersByTime(seconds * 1000);
-  const appends = new UnclearAppends();
-  appends.sent(undefined);
-  appends.lost();
-  pass(SEARCH_APPEND_FOR + 1);
-  appends.existed(7n);
-  pass(SEARCH_APPEND_FOR - 1);
-  appends.sent(undefined);
-  appends.lost();
-  appends.existed(8n);
-  pass(SEARCH_APPEND_FOR - 1);
-  appends.existed(9n);
-  expect(appends.any).toBe(true);
-  pass(1);
-  appends.existed(10n);
-  expect(appends.any).toBe(false);
-});
+describe('appends', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+  afterEach(() => void vi.useRealTimers());
 
-test('appends that are inherited are forgotten when the later ones of both are', () => {
-  vi.useFakeTimers({ toFake: ['performance'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const [earlier, later] = [new UnclearAppends(), new UnclearAppends()];
-  for (const appends of [earlier, later]) {
+  const READS = SEARCH_APPEND_FOR / READ_EVERY;
+
+  function lose(appends: UnclearAppends): void {
     appends.sent(undefined);
     appends.lost();
-    appends.existed(7n);
-    vi.advanceTimersByTime(10_000);
   }
-  later.inherit(earlier);
-  expect(earlier.any).toBe(false);
-  vi.advanceTimersByTime((SEARCH_APPEND_FOR - 11) * 1000);
-  later.existed(8n);
-  expect(later.any).toBe(true);
-  vi.advanceTimersByTime(1000);
-  later.existed(9n);
-  expect(later.any).toBe(false);
+
+  /** Lets the search read this often. */
+  function read(appends: UnclearAppends, times: number): void {
+    for (let i = 0; i < times; i += 1) {
+      vi.advanceTimersByTime(READ_EVERY * 1000);
+      appends.existed(BigInt(i));
+      appends.searched();
+    }
+  }
+
+  test('are forgotten after the search that followed the last of them', () => {
+    const appends = new UnclearAppends();
+    lose(appends);
+    read(appends, READS);
+    lose(appends);
+    read(appends, READS);
+    expect(appends.any).toBe(true);
+    read(appends, 1);
+    expect(appends.any).toBe(false);
+  });
+
+  test('are not forgotten by an outage or a hold in which nothing was read', () => {
+    const appends = new UnclearAppends();
+    lose(appends);
+    for (let i = 0; i < 3; i += 1) {
+      vi.advanceTimersByTime(SEARCH_APPEND_FOR * 1000);
+      read(appends, 1);
+    }
+    expect(appends.any).toBe(true);
+  });
+
+  test('are kept until what the last read has shown is dealt with', () => {
+    const appends = new UnclearAppends();
+    lose(appends);
+    read(appends, READS);
+    vi.advanceTimersByTime(READ_EVERY * 1000);
+    appends.existed(99n);
+    expect(appends.any).toBe(true);
+    appends.searched();
+    expect(appends.any).toBe(false);
+  });
+
+  test('of two tickets are searched for as long as those of which less is known', () => {
+    const [earlier, later] = [new UnclearAppends(), new UnclearAppends()];
+    for (const appends of [earlier, later]) lose(appends);
+    read(later, READS);
+    read(earlier, 3);
+    later.inherit(earlier);
+    expect(earlier.any).toBe(false);
+    read(later, READS - 3);
+    expect(later.any).toBe(true);
+    read(later, 1);
+    expect(later.any).toBe(false);
+  });
 });
