@@ -118,8 +118,9 @@ describe('a holder notices within a second, without a renewal,', () => {
       () => failed,
       (count) => count >= 8,
     );
+    const begun = proxy.next(isWatch, 'headers');
     recover();
-    await untilWatched(proxy, held.key);
+    await begun;
     const from = moment();
     await remove(held.key);
     await untilLost(held);

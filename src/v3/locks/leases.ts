@@ -29,13 +29,13 @@ class SharedRenewal {
   /** Number of calls that wait for this renewal. */
   waiting = 0;
 
-  constructor(renew: (round: SharedRenewal) => Promise<LeaseRenewal>) {
+  constructor(renew: (shared: SharedRenewal) => Promise<LeaseRenewal>) {
     this.renewal = renew(this);
   }
 }
 
-const ifUsable = (round: SharedRenewal | undefined): SharedRenewal | undefined =>
-  round?.stop.aborted ? undefined : round;
+const ifUsable = (shared: SharedRenewal | undefined): SharedRenewal | undefined =>
+  shared?.stop.aborted ? undefined : shared;
 
 /**
  * Returns an id for a new lease. It is positive, because members may disagree about a negative one. Unlike in the ids that a bridge
@@ -58,9 +58,9 @@ export class EtcdLease {
   #granting: Promise<void> | undefined;
   #isOver = false;
   #takesNone = false;
-  #round: SharedRenewal | undefined;
+  #current: SharedRenewal | undefined;
   /** The renewal that begins when the one under way has ended. */
-  #nextRound: SharedRenewal | undefined;
+  #next: SharedRenewal | undefined;
   #last: { readonly renewal: LeaseRenewal; readonly tenants: Set<Tenant> } | undefined;
 
   constructor(client: V3Client, ttl: number, isShared: boolean) {
@@ -122,7 +122,7 @@ export class EtcdLease {
   /** Call this when the tenant's entry has been attached to the lease. Renewals that began before have not read this entry. */
   entered(tenant: Tenant): void {
     this.add(tenant);
-    this.#round?.tenants?.delete(tenant);
+    this.#current?.tenants?.delete(tenant);
     this.#last?.tenants.delete(tenant);
   }
 
@@ -165,15 +165,15 @@ export class EtcdLease {
       this.#renews(tenant);
       return last.renewal;
     }
-    const round = this.#roundFor(tenant, timeout);
-    round.waiting += 1;
+    const shared = this.#sharedFor(tenant, timeout);
+    shared.waiting += 1;
     try {
-      const renewal = await (signal ? orAborted(round.renewal, signal) : round.renewal);
+      const renewal = await (signal ? orAborted(shared.renewal, signal) : shared.renewal);
       if (tenant) this.#renews(tenant);
       return renewal;
     } finally {
-      round.waiting -= 1;
-      if (round.waiting === 0) round.stop.abort(new Error('nobody waits for this renewal'));
+      shared.waiting -= 1;
+      if (shared.waiting === 0) shared.stop.abort(new Error('nobody waits for this renewal'));
     }
   }
 
@@ -206,33 +206,32 @@ export class EtcdLease {
     if (this.#tenants.has(tenant)) this.add(tenant);
   }
 
-  #roundFor(tenant: Tenant | undefined, timeout: number): SharedRenewal {
-    const present = ifUsable(this.#round);
+  #sharedFor(tenant: Tenant | undefined, timeout: number): SharedRenewal {
+    const present = ifUsable(this.#current);
     if (present && (!tenant || present.tenants?.has(tenant))) return present;
     const limit = Deadline.after(timeout);
-    if (!present && !ifUsable(this.#nextRound)) return new SharedRenewal((round) => this.#renewOnce(round, limit));
+    if (!present && !ifUsable(this.#next)) return new SharedRenewal((shared) => this.#renewOnce(shared, limit));
     // The renewal under way does not read this entry, which is newer. All such entries share the next renewal: each renewal reads
     // all entries, so one for each new entry would be too much work.
-    this.#nextRound =
-      ifUsable(this.#nextRound) ?? new SharedRenewal((round) => this.#renewAfter(present, round, limit));
-    return this.#nextRound;
+    this.#next = ifUsable(this.#next) ?? new SharedRenewal((shared) => this.#renewAfter(present, shared, limit));
+    return this.#next;
   }
 
-  async #renewAfter(earlier: SharedRenewal | undefined, round: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> {
+  async #renewAfter(earlier: SharedRenewal | undefined, shared: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> {
     await earlier?.renewal.catch(ignore);
-    if (this.#nextRound === round) this.#nextRound = undefined;
-    round.stop.throwIfAborted();
-    return this.#renewOnce(round, limit);
+    if (this.#next === shared) this.#next = undefined;
+    shared.stop.throwIfAborted();
+    return this.#renewOnce(shared, limit);
   }
 
-  async #renewOnce(round: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> {
-    this.#round = round;
+  async #renewOnce(shared: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> {
+    this.#current = shared;
     const tenants = this.#renewed();
-    round.tenants = tenants;
+    shared.tenants = tenants;
     const keys = [...tenants].map(({ key }) => key);
     const timing = { timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
     try {
-      const renewal = await this.#client.requests.renew(this.id, keys, { signal: round.stop, ...timing });
+      const renewal = await this.#client.requests.renew(this.id, keys, { signal: shared.stop, ...timing });
       this.#granted = renewal.granted;
       this.#sentAt = Math.max(this.#sentAt, renewal.sentAt);
       this.#last = { renewal, tenants };
@@ -241,7 +240,7 @@ export class EtcdLease {
       if (error instanceof NotFound) this.setGone();
       throw error;
     } finally {
-      if (this.#round === round) this.#round = undefined;
+      if (this.#current === shared) this.#current = undefined;
     }
   }
 
@@ -269,7 +268,7 @@ export class EtcdLease {
       (error: unknown) => {
         if (error instanceof EtcdException && error.outcomeUnknown) {
           // Several leases may fail at the same time: that is one try.
-          leases.failedGrants = Math.max(leases.failedGrants, failed + 1);
+          if (leases.failedGrants === failed) leases.failedGrants += 1;
           // The lease may have been created, or may be created later: revoke it.
           this.end();
         }

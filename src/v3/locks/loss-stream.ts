@@ -28,9 +28,10 @@ const BYTES_A_WATCH = 100;
 /** Abort reasons of a cycle, which is one read and the watch after it. The first two are not failures. */
 const SILENT = new Error('no event in time');
 const GROWN = new Error('the watched entries have changed');
+const INCOMPLETE = new EtcdConnectionFailed('the watches did not begin in time');
+
 /** Milliseconds. Watches that lasted for this long have worked: if they fail then, the next ones begin without a long pause. */
 const WORKED = 5_000;
-const INCOMPLETE = new EtcdConnectionFailed('the watches did not begin in time');
 
 const keysOf = (holds: Iterable<HeldEntry>): ReadonlySet<string> => new Set([...holds].map(({ own }) => own.key));
 
@@ -84,8 +85,9 @@ export class LossStream {
       this.#cycle = cycle;
       const failure = await this.#watch(cycle).catch((error: unknown) => error);
       cycle.dispose();
-      const begunAt = this.#begunAt ?? Number.POSITIVE_INFINITY;
-      if (now() >= begunAt + (cycle.reason === GROWN ? 0 : WORKED)) this.#backoff.reset();
+      const lasted = this.#begunAt === undefined ? 0 : now() - this.#begunAt;
+      if (lasted >= WORKED) this.#isDoubtful = false;
+      if (lasted >= WORKED || (lasted > 0 && cycle.reason === GROWN)) this.#backoff.reset();
       if (cycle.reason === SILENT || cycle.reason === GROWN) continue;
       if (failure) debug('watch of held entries failed: %s', failure);
       // Read at once after an event. Pause if events repeat although no entry is lost.
