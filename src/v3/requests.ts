@@ -93,11 +93,20 @@ export class LockRequests {
     });
   }
 
-  /** Reads the key that was created first below the path of a queue, with its remaining TTL. */
-  first(path: string, options: CallOptions): Promise<V3Entry | undefined> {
+  /**
+   * Reads the keys that were created first below the path of a queue, at most `count`. Returns the first of them that `isEntry` accepts,
+   * with its remaining TTL.
+   */
+  first(
+    path: string,
+    { count, isEntry }: { readonly count: number; readonly isEntry: (key: string) => boolean },
+    options: CallOptions,
+  ): Promise<V3Entry | undefined> {
     return this.#client.call('safe', { lane: 'read', ...options }, async (member) => {
-      const { fields } = await member.ask('/kv/range', transactions.firstBelow(`${path}/`));
-      const [first] = decodeRange(fields).map(entryOf);
+      const { fields } = await member.ask('/kv/range', transactions.firstBelow(`${path}/`, count));
+      const first = decodeRange(fields)
+        .map(entryOf)
+        .find(({ key }) => isEntry(key));
       return first && { ...first, ttl: await timeToLive(member, first.lease) };
     });
   }
@@ -222,15 +231,15 @@ export class LockRequests {
       const granted = Number(alive.fields.integer('TTL'));
       if (granted <= 0) throw new NotFound(`lease ${lease} does not exist`);
       const entries = new Map<string, V3Entry>();
-      let made = stampOf(alive);
+      let stamp = stampOf(alive);
       for (const some of transactions.readable(keys)) {
         const answer = await member.ask('/kv/txn', transactions.readEach(some));
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
-        made = stampOf(answer);
+        stamp = stampOf(answer);
         for (const [key, entry] of byKey(answer, some.length)) entries.set(key, entry);
       }
-      return { ...made, granted, sentAt: alive.sentAt, member: member.url, entries };
+      return { ...stamp, granted, sentAt: alive.sentAt, member: member.url, entries };
     });
   }
 
@@ -276,14 +285,14 @@ export class LockRequests {
     return this.#client.call('hedged', options, async (member) => {
       const answer = await member.ask('/kv/txn', transactions.move(key, target));
       const { fields } = answer;
-      const made = stampOf(answer);
-      if (fields.flag('succeeded')) return { ...made, moved: made.revision };
+      const stamp = stampOf(answer);
+      if (fields.flag('succeeded')) return { ...stamp, moved: stamp.revision };
       const [read] = responsesIn(answer, 1);
       const [present] = rangeIn(read);
       // An earlier request of this call may have been carried out.
       const { rank, value, lease } = target;
       const done = present?.rank === rank && present.value === value && present.lease === lease;
-      return { ...made, moved: done ? present.modified : undefined, present };
+      return { ...stamp, moved: done ? present.modified : undefined, present };
     });
   }
 

@@ -38,8 +38,8 @@ export const below = (prefix: string): Json => ({
   ...OLDEST,
 });
 
-/** Reads the key that begins with the prefix and was created first. */
-export const firstBelow = (prefix: string): Json => ({ ...below(prefix), limit: '1' });
+/** Reads the keys that begin with the prefix and were created first, at most `count`. */
+export const firstBelow = (prefix: string, count: number): Json => ({ ...below(prefix), limit: String(count) });
 
 /**
  * Creates an entry unless its key exists, then reads the two newest keys of its queue: the new entry and the one before it. If

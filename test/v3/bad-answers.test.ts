@@ -121,7 +121,7 @@ test('each request rejects with an EtcdException, or resolves to values of the r
   const { requests } = client;
   const calls: readonly (() => Promise<unknown>)[] = [
     () => requests.read(path, {}),
-    () => requests.first(path, {}),
+    () => requests.first(path, { count: 1, isEntry: () => true }, {}),
     () => requests.get(held.key, {}),
     () => requests.neighbours(held.key, rank, {}),
     () => requests.renew(lease, [held.key], {}),

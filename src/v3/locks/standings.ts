@@ -27,6 +27,9 @@ export function checkPresent(own: OwnEntry, read: Pick<Neighbours, 'own' | 'clus
   if (why) throw why;
 }
 
+/** Maximum number of the oldest keys among which the first entry is searched: others belong to locks whose names begin with this lock's. */
+const MOST_NESTED = 100;
+
 /** Reads where the own entry of one ticket stands in its queue. */
 export class Standings {
   readonly #client: V3Client;
@@ -123,14 +126,12 @@ export class Standings {
     return { behind: undefined, fencingToken: this.#token.token, ...about };
   }
 
-  /** Returns a function that reads the first entry. Reads the whole queue if the first key belongs to another lock. */
+  /** Returns a function that reads the first entry. Reads more keys if the first one belongs to another lock. */
   readonly #firstBy = (signal: Source | undefined) => async (): Promise<Entry | undefined> => {
     const { requests } = this.#client;
     const call = { signal, attemptTimeout: HOLDER_WITHIN, timeout: HOLDER_WITHIN };
-    const oldest = await requests.first(this.#path, call);
-    if (!oldest || isDirectly(this.#path, oldest.key)) return oldest;
-    const { entries } = await requests.read(this.#path, call);
-    const [first] = inOrder(entries.filter(({ key }) => isDirectly(this.#path, key)));
-    return first && (await requests.withTtls([first], call))[0];
+    const isEntry = (key: string): boolean => isDirectly(this.#path, key);
+    const oldest = await requests.first(this.#path, { count: 1, isEntry }, call);
+    return oldest ?? requests.first(this.#path, { count: MOST_NESTED, isEntry }, call);
   };
 }

@@ -21,7 +21,7 @@ export const hedgeReadAfter = (ttl: number | null, afterSilence: boolean): Secon
 /** Maximum time that a waiter waits for an event before it reads the queue again: a silent member may be down. */
 export const longestSilence = (ttl: number | null): Seconds => pollCap(ttl) - MEMBERS_ASKED * hedgeReadAfter(ttl, true);
 
-/** Maximum time to read the holder, for messages. Also the time that each member has for it. */
+/** Maximum time of one read of the holder, for messages. Also the time that each member has for it. */
 export const HOLDER_WITHIN: Seconds = 1;
 
 /** {@link enterTimeout} doubles at most this many times. More would exceed the default `readTimeout`. */

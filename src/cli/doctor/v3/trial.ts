@@ -41,7 +41,7 @@ export class Trial {
   /** Resolves to the duration in milliseconds. */
   #read(client: V3Client, deadline: Deadline): Promise<number> {
     return client.call('safe', limitedBy(deadline), async (member) => {
-      const { sentAt } = await member.ask('/kv/range', firstBelow(`${this.#queue}/`));
+      const { sentAt } = await member.ask('/kv/range', firstBelow(`${this.#queue}/`, 1));
       return now() - sentAt;
     });
   }

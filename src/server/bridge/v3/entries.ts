@@ -50,8 +50,8 @@ export class BridgedEntries {
 
   /** Reads an entry. Linearizable. */
   async read({ path, rank }: EntryKey, options: CallOptions): Promise<Stamp & { readonly own: V3Entry | undefined }> {
-    const { entries, ...made } = await this.#client.requests.createdAt(path, rank, options);
-    return { ...made, own: entries.find(({ key }) => isDirectly(path, key)) };
+    const { entries, ...stamp } = await this.#client.requests.createdAt(path, rank, options);
+    return { ...stamp, own: entries.find(({ key }) => isDirectly(path, key)) };
   }
 
   /**
@@ -60,9 +60,9 @@ export class BridgedEntries {
    */
   async find(at: EntryKey): Promise<Stamp & { readonly own: V3Entry }> {
     for (;;) {
-      const { own, ...made } = await this.read(at, {});
-      if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(made.revision));
-      if (!(await this.#finish([own]))) return { ...made, own };
+      const { own, ...stamp } = await this.read(at, {});
+      if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(stamp.revision));
+      if (!(await this.#finish([own]))) return { ...stamp, own };
     }
   }
 
