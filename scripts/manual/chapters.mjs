@@ -5,7 +5,7 @@
 //   { rows }     pairs of a code and its meaning
 //   { heading }  begins a section
 import { CONNECTION_OPTIONS, connectionSettings } from '../../dist/cli/connection.js';
-import { codeOf, endings } from '../../dist/cli/exit-codes.js';
+import { codeOf, exitReasons } from '../../dist/cli/exit-codes.js';
 import { CONNECTING, program } from '../../dist/cli/program.js';
 
 const all = program();
@@ -49,7 +49,7 @@ Options take precedence over environment variables. Empty variables count as uns
   ],
   'EXIT STATUS': [
     { prose: 'The exit codes follow flock(1), timeout(1) and sysexits.h.' },
-    { rows: Object.entries(endings).map(([ending, meaning]) => [codeOf(ending), meaning]) },
+    { rows: Object.entries(exitReasons).map(([reason, meaning]) => [codeOf(reason), meaning]) },
   ],
   EXAMPLES: [{ code: commands.flatMap((command) => sectionsAfter(command).get('Examples') ?? []).join('\n') }],
   'SEE ALSO': [{ prose: 'flock(1), timeout(1), etcdctl(1)' }],

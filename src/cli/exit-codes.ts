@@ -28,7 +28,7 @@ export const ExitCode = {
 } as const;
 
 /** Meaning of each exit code, for the help texts and `docs/cli.md`. */
-export const endings = {
+export const exitReasons = {
   ok: 'success',
   no: 'negative result: lock taken, entry not removed, or failure found by doctor',
   usage: 'invalid command line or option value',
@@ -42,10 +42,10 @@ export const endings = {
   signalled: 'terminated by signal n',
 } as const satisfies Record<keyof typeof ExitCode | 'signalled', string>;
 
-export type ExitReason = keyof typeof endings;
+export type ExitReason = keyof typeof exitReasons;
 
 /** Returns an exit code as the help texts show it; `128+n` for signals. */
-export const codeOf = (ending: ExitReason): string => (ending === 'signalled' ? '128+n' : String(ExitCode[ending]));
+export const codeOf = (reason: ExitReason): string => (reason === 'signalled' ? '128+n' : String(ExitCode[reason]));
 
 /** Returns 128 + the number of the signal, as shells do. */
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

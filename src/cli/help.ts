@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { codeOf, type ExitReason, endings } from './exit-codes.ts';
+import { codeOf, type ExitReason, exitReasons } from './exit-codes.ts';
 
 export interface Explanation {
   /** Exit codes of this command, in addition to those of every command. */
-  readonly endings?: readonly ExitReason[];
+  readonly exitReasons?: readonly ExitReason[];
   /** What an exit code means for this command, if that differs from its meaning for all commands. */
   readonly meanings?: Partial<Record<ExitReason, string>>;
   /** Command lines, each with its purpose. */
@@ -16,9 +16,12 @@ export const ASKING: readonly ExitReason[] = ['unreachable', 'refused'];
 const ALWAYS: readonly ExitReason[] = ['ok', 'usage', 'failed'];
 
 /** Adds exit codes and examples to the help of a command, from which `docs/cli.md` takes them. */
-export function explain(command: Command, { endings: own = [], meanings = {}, examples = [] }: Explanation): Command {
-  const possible = (Object.keys(endings) as ExitReason[]).filter((ending) => [...ALWAYS, ...own].includes(ending));
-  const codes = possible.map((ending) => `  ${codeOf(ending).padEnd(5)}  ${meanings[ending] ?? endings[ending]}`);
+export function explain(
+  command: Command,
+  { exitReasons: own = [], meanings = {}, examples = [] }: Explanation,
+): Command {
+  const possible = (Object.keys(exitReasons) as ExitReason[]).filter((reason) => [...ALWAYS, ...own].includes(reason));
+  const codes = possible.map((reason) => `  ${codeOf(reason).padEnd(5)}  ${meanings[reason] ?? exitReasons[reason]}`);
   command.addHelpText('after', ['\nExit codes:', ...codes].join('\n'));
   const lines = examples.flatMap(([line, purpose]) => [`  ${line}`, `      ${purpose}`]);
   return lines.length === 0 ? command : command.addHelpText('after', ['\nExamples:', ...lines].join('\n'));

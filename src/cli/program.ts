@@ -13,7 +13,7 @@ import { runCommand } from './commands/run.ts';
 import { serveCommand } from './commands/serve.ts';
 import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
-import { ExitCode, type ExitReason, endings } from './exit-codes.ts';
+import { ExitCode, type ExitReason, exitReasons } from './exit-codes.ts';
 import { explain, helpCommand } from './help.ts';
 import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
@@ -46,7 +46,7 @@ export function program(): Command {
     .configureOutput({ outputError: (text, write) => write(refusal(text, longFlags(all))) })
     .exitOverride();
   addConnectionOptions(all);
-  explain(all, { endings: Object.keys(endings) as ExitReason[] });
+  explain(all, { exitReasons: Object.keys(exitReasons) as ExitReason[] });
   for (const make of CONNECTED) {
     const command = make();
     acceptConnectionOptions(command);

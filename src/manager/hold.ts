@@ -3,7 +3,7 @@ import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancell
 import { show } from '../checks.ts';
 import { errorText } from '../error-text.ts';
 import { EtcdLockExpired, EtcdLockLost, EtcdLockReleased, failuresOf } from '../errors.ts';
-import { deadlineAfter } from '../recipe/attempt.ts';
+import { deadlineUnlessZero } from '../recipe/attempt.ts';
 import { type Claim, claimOf, isAlone, type LockMode } from '../recipe/entries/entry-value.ts';
 import { holderOf } from '../recipe/entries/holder.ts';
 import { alive } from '../recipe/entries/leftovers.ts';
@@ -96,7 +96,7 @@ export class Hold implements Enclosing {
   begin({ holdAtLeast, maxHold }: Pick<CheckedRequest, 'holdAtLeast' | 'maxHold'>): this {
     this.#atLeast = Deadline.after(holdAtLeast);
     this.#maxHold = maxHold;
-    this.#mustEnd = deadlineAfter(maxHold);
+    this.#mustEnd = deadlineUnlessZero(maxHold);
     this.#cancelMaxHold = atDeadline(this.#mustEnd, () => this.#checkMaxHold(), { ref: false });
     return this;
   }

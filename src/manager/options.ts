@@ -1,6 +1,6 @@
 import { checkBoolean, checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
-import { type AttemptLimits, deadlineAfter } from '../recipe/attempt.ts';
+import { type AttemptLimits, deadlineUnlessZero } from '../recipe/attempt.ts';
 import type { CandidateValue, LockMode } from '../recipe/entries/entry-value.ts';
 import { checkMargin, checkName, checkSignal, checkTtl, LONGEST_TTL } from '../recipe/option-checks.ts';
 import { checkLabel, DEFAULT_LABEL } from './label.ts';
@@ -165,7 +165,7 @@ function checkCommon(
   return {
     ttl,
     timeout,
-    deadline: deadlineAfter(timeout),
+    deadline: deadlineUnlessZero(timeout),
     identity,
     label: checkLabel(label),
     margin,

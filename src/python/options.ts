@@ -1,6 +1,6 @@
 import { checkBoolean, checkSecondsOrNone, show } from '../checks.ts';
 import { checkOptionNames, type OptionNames } from '../option-names.ts';
-import { type AttemptLimits, deadlineAfter } from '../recipe/attempt.ts';
+import { type AttemptLimits, deadlineUnlessZero } from '../recipe/attempt.ts';
 import { parseValue } from '../recipe/entries/entry-value.ts';
 import { checkMargin, checkName, checkSignal, checkTtl } from '../recipe/option-checks.ts';
 
@@ -95,5 +95,5 @@ export function checkAcquire(options: AcquireOptions, margin: number | undefined
   if (keepAlive && lockTtl === null)
     throw new RangeError('keepAlive requires a number of seconds as lockTtl, got null');
   if (lockTtl !== null) checkMargin('lockTtl', lockTtl, margin);
-  return { blocking, timeout, deadline: deadlineAfter(timeout), signal, lockTtl, keepAlive };
+  return { blocking, timeout, deadline: deadlineUnlessZero(timeout), signal, lockTtl, keepAlive };
 }

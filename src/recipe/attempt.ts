@@ -42,7 +42,8 @@ export interface AttemptLimits {
 const mayRetry = (error: unknown): error is EtcdException => isTransient(error) || error instanceof EtcdAlreadyExist;
 
 /** Returns the deadline after `seconds` seconds; 0: no limit. */
-export const deadlineAfter = (seconds: number): Deadline => (seconds === 0 ? Deadline.never : Deadline.after(seconds));
+export const deadlineUnlessZero = (seconds: number): Deadline =>
+  seconds === 0 ? Deadline.never : Deadline.after(seconds);
 
 /** Added to the message of a timeout if the caller of the attempt itself holds the lock. */
 const DEADLOCK =

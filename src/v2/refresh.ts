@@ -25,7 +25,7 @@ const TOO_LATE = Symbol('too late');
 
 /**
  * Finds out whether the cluster supports `refresh`, which renews an entry without waking watchers. Asks the member in use
- * once, and again after each failover. Without an answer, a renewal can still be a plain write.
+ * once, again after each failover, and again as long as the cluster has not decided on its version. Without an answer, a renewal can still be a plain write.
  */
 export class RefreshSupport {
   #last: VersionQuery | undefined;
@@ -36,7 +36,7 @@ export class RefreshSupport {
   }
 
   /**
-   * Asks this member unless it was asked before. Resolves to false if no version comes within the timeout. Queries at the same
+   * Asks this member unless it has answered before. Resolves to false if no version comes within the timeout. Queries at the same
    * time share one request, but each has its own timeout.
    * @throws {EtcdConnectionFailed} if no connection could be made, so that a write could not be sent either
    * @throws the reason of `ending` if that aborts

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { addAbortListener, Scope } from '../../src/cancellation.ts';
 import { EtcdWatchTimedOut } from '../../src/errors.ts';
 import { acquire } from '../../src/recipe/acquire.ts';
-import { Attempt, deadlineAfter } from '../../src/recipe/attempt.ts';
+import { Attempt, deadlineUnlessZero } from '../../src/recipe/attempt.ts';
 import { giveUp } from '../../src/recipe/give-up.ts';
 import type { Leaving } from '../../src/recipe/leaving.ts';
 import type { LockStore, QueueStore, StoreCall, Ticket } from '../../src/recipe/store.ts';
@@ -49,7 +49,7 @@ describe('the wait for a removal that gets no answer ends', () => {
 
 test('an attempt whose timeout passes does not wait for the entry that it was to replace', async () => {
   const store = { pending: { closing: new Scope() } } as Partial<LockStore> as LockStore;
-  const limits = { blocking: true, timeout: 0.5, signal: undefined, deadline: deadlineAfter(0.5) };
+  const limits = { blocking: true, timeout: 0.5, signal: undefined, deadline: deadlineUnlessZero(0.5) };
   const attempt = new Attempt(store, ticket.path, limits);
   const leaving = { isSettled: false, ticket, settle: () => new Promise(() => {}) } as Partial<Leaving> as Leaving;
   const terms = { ttl: 60, margin: undefined, keepAlive: true, isLeftover: undefined };

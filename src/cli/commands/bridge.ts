@@ -65,7 +65,7 @@ export function bridgeCommand(): Command {
       process.exitCode = await outcome(() => serve(optionsOf(flags, self), flags));
     });
   return explain(command, {
-    endings: ['signalled'],
+    exitReasons: ['signalled'],
     examples: [
       [
         'etcd-v2-lock --endpoints http://etcd:2379 bridge',

@@ -68,7 +68,7 @@ export function doctorCommand(): Command {
       );
     });
   return explain(command, {
-    endings: ['no', ...ASKING],
+    exitReasons: ['no', ...ASKING],
     meanings: {
       no: 'failure found, also if etcd cannot be reached or refuses access',
       unreachable: 'with --moving, or if a DNS lookup fails: cannot connect to etcd',

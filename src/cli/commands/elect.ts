@@ -43,7 +43,7 @@ export function electCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(withClient(elect, clientOptions));
   return explain(command, {
-    endings: [...ASKING, 'lost', 'cannotRun', 'notFound', 'signalled'],
+    exitReasons: [...ASKING, 'lost', 'cannotRun', 'notFound', 'signalled'],
     meanings: { lost: 'lock lost or about to be lost' },
     examples: [
       [

@@ -24,7 +24,7 @@ export function inspectCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => inspect(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
-    endings: ASKING,
+    exitReasons: ASKING,
     examples: [['etcd-v2-lock inspect backup', 'show the holder of "backup" and its waiters']],
   });
 }

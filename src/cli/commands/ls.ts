@@ -28,7 +28,7 @@ export function lsCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => list(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
-    endings: ASKING,
+    exitReasons: ASKING,
     examples: [
       ['etcd-v2-lock ls', 'list all held locks'],
       ['etcd-v2-lock ls backup/ --json', 'print the held locks below "backup" as JSON'],

@@ -22,7 +22,7 @@ export function pruneCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => prune(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
-    endings: ASKING,
+    exitReasons: ASKING,
     examples: [
       ['etcd-v2-lock prune --dry-run', 'list empty directories without removing them'],
       ['etcd-v2-lock prune jobs/', 'remove empty directories below "jobs"'],

@@ -51,7 +51,7 @@ export function releaseCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => release(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
-    endings: ['no', ...ASKING],
+    exitReasons: ['no', ...ASKING],
     meanings: { no: 'entry not removed' },
     examples: [
       ['etcd-v2-lock release backup --key 00000000000000000042', 'remove a waiter from the queue'],

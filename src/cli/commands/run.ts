@@ -107,7 +107,7 @@ export function runCommand(): Command {
     .addOption(
       new Option(
         '-n, --limit <count>',
-        'maximum number of holders, from 1 to 1000. All clients that use --limit must give the same number. A client without --limit holds the lock alone',
+        'maximum number of holders, from 1 to 1000. All clients that use --limit must give the same number. A client with neither --limit nor --shared holds the lock alone',
       )
         .argParser(number)
         .conflicts('shared'),
@@ -141,7 +141,7 @@ export function runCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(withClient(run, clientOptions));
   return explain(command, {
-    endings: ['no', ...ASKING, 'lost', 'timedOut', 'cannotRun', 'notFound', 'signalled'],
+    exitReasons: ['no', ...ASKING, 'lost', 'timedOut', 'cannotRun', 'notFound', 'signalled'],
     meanings: { no: 'lock taken, with --if-available' },
     examples: [
       ['etcd-v2-lock run nightly-report -- ./report.sh', 'wait for the lock, then run the script while holding it'],

@@ -31,7 +31,7 @@ export function serveCommand(): Command {
       process.exitCode = await outcome(() => serve(flags));
     });
   return explain(command, {
-    endings: ['signalled'],
+    exitReasons: ['signalled'],
     examples: [
       ['etcd-v2-lock serve --port 0', 'listen on any free port, shown in the printed URL'],
       ['etcd-v2-lock serve --port 0 --json', 'print {"url":"http://127.0.0.1:…","pid":…}'],

@@ -44,7 +44,7 @@ export function watchCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => watch(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
-    endings: [...ASKING, 'signalled'],
+    exitReasons: [...ASKING, 'signalled'],
     examples: [['etcd-v2-lock watch backup', 'follow the queue of "backup"']],
   });
 }

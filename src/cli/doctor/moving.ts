@@ -46,8 +46,8 @@ export async function kindsOf(v2: Surveyor, v3: Surveyor): Promise<Kinds> {
     await sleep(PAUSE);
     reads.push(await readStores(v2, v3));
   }
-  const always = (group: keyof BothReads) => reads.map((read) => read[group]).reduce(among);
-  const ever = (group: keyof BothReads) => new Map(reads.flatMap((read) => [...read[group]]));
+  const always = (group: keyof StoresRead) => reads.map((read) => read[group]).reduce(among);
+  const ever = (group: keyof StoresRead) => new Map(reads.flatMap((read) => [...read[group]]));
   const [onlyV2, both, onlyV3] = [always('heldOnV2'), ever('onBoth'), always('onlyOnV3')];
   const either = [...ever('onV2')].filter(([id]) => !onlyV2.has(id) && !both.has(id));
   return { v2: clientsOf(onlyV2), both: clientsOf(both), either: clientsOf(new Map(either)), v3: clientsOf(onlyV3) };
@@ -68,7 +68,7 @@ export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
             'fail',
             'moving',
             `clients of kind v2 and of kind v3 use the same locks: ${listOf(torn)}. A client of each can hold such a lock at the same time`,
-            'stop the clients of one of the two kinds now, and restart them with --api both',
+            'stop the clients of one of the two kinds now, and restart them as kind both: see docs/moving.md',
           ),
         ]
       : [nextStep({ v2, both, either, v3 })]),
@@ -84,7 +84,7 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
       'warn',
       'moving',
       'step 1, from v2 to both, can begin or continue. Step 2 is not safe: some clients still use v2 alone',
-      'restart these clients with --api both, and then run this command again',
+      'restart these clients as kind both (see docs/moving.md), and then run this command again',
     );
   if (both.length + either.length > 0)
     return finding(
@@ -108,7 +108,7 @@ const listOf = (clients: readonly Client[]): string =>
 type Entries = ReadonlyMap<string, ParsedEntry>;
 
 /** What one read of the two stores shows. */
-interface BothReads {
+interface StoresRead {
   readonly onV2: Entries;
   /** Entries of clients that have one in both stores, and all entries created by a bridge to both. */
   readonly onBoth: Entries;
@@ -117,7 +117,7 @@ interface BothReads {
   readonly onlyOnV3: Entries;
 }
 
-async function readStores(v2: Surveyor, v3: Surveyor): Promise<BothReads> {
+async function readStores(v2: Surveyor, v3: Surveyor): Promise<StoresRead> {
   const { queues: listed } = await v2.locks('');
   const { queues: queuesOnV3 } = await v3.locks('');
   const queues = [...listed, ...(await unlistedQueues(v2, queuesOnV3))];

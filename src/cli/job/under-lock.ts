@@ -1,7 +1,7 @@
 import { ignore } from '../../cancellation.ts';
 import type { Held } from '../../manager/held.ts';
 import type { LockManager } from '../../manager/manager.ts';
-import { deadlineAfter } from '../../recipe/attempt.ts';
+import { deadlineUnlessZero } from '../../recipe/attempt.ts';
 import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
 import { mayBePassword, NOT_SHOWN } from '../secrets.ts';
 import { complain } from '../streams.ts';
@@ -92,7 +92,7 @@ export async function runUnderLock(lockedCommand: LockedCommand): Promise<number
       waiting: (wait) => withProgress(locks, name, verbosity, wait),
       run: async (held, environment) => {
         if (relay.endedBy) return exitCodeOfSignal(relay.endedBy);
-        const limits = { ttl, maxHold: deadlineAfter(maxHold) };
+        const limits = { ttl, maxHold: deadlineUnlessZero(maxHold) };
         return runCommand(held, lockedCommand, limits, { relay, starter, environment });
       },
     });

@@ -1,7 +1,7 @@
 import { addAbortListener, ignore, pause, removeAbortListener, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdException, EtcdWatchTimedOut, failuresOf } from '../../errors.ts';
-import { Attempt, deadlineAfter } from '../../recipe/attempt.ts';
+import { Attempt, deadlineUnlessZero } from '../../recipe/attempt.ts';
 import type { LockStore, MarkerStore } from '../../recipe/store.ts';
 import { Backoff, type Clock, Deadline } from '../../time.ts';
 import type { Held } from '../held.ts';
@@ -92,7 +92,7 @@ export class TickAttempt {
       blocking: true,
       timeout,
       signal,
-      deadline: deadlineAfter(timeout),
+      deadline: deadlineUnlessZero(timeout),
     });
     this.#attempt.abortWith(this.#over.abortAt(Deadline.after(next), () => this.#late()));
   }

@@ -18,7 +18,7 @@ import { refusalOf } from './web-pages.ts';
 
 const debug = createDebug('server');
 
-/** Milliseconds before a poll beyond the limit is refused. */
+/** Milliseconds before a poll beyond a limit, of polls or of users, is refused. */
 const REFUSE_AFTER = 1000;
 
 /** Abort reason of requests with `wait=true` when the server stops. */

@@ -8,7 +8,7 @@ import { type Cause, hedgeReadAfter, longestSilence, pollCap } from './timing.ts
 const debug = createDebug('watch');
 
 /** Why a wait ended. */
-export type WaitEnd = { readonly by: 'event'; readonly index: number } | { readonly by: Exclude<Cause, 'event'> };
+export type WaitResult = { readonly by: 'event'; readonly index: number } | { readonly by: Exclude<Cause, 'event'> };
 
 /** What a wait watches. */
 export interface Watched {
@@ -34,7 +34,7 @@ interface Poll {
   readonly after: number;
   readonly ending: Scope;
   /** Resolves to undefined if the poll ended at its limit, without an event. */
-  readonly ended: Promise<WaitEnd | undefined>;
+  readonly ended: Promise<WaitResult | undefined>;
 }
 
 /**
@@ -55,12 +55,12 @@ export class ChangeWait {
   }
 
   /** Waits until the key may have changed. An event need not be a change: python-etcd's renewals cause events, too. */
-  async changed(watched: Watched, options: WaitOptions): Promise<WaitEnd> {
+  async changed(watched: Watched, options: WaitOptions): Promise<WaitResult> {
     const { key } = watched;
     const { after, ttl } = options;
     if (this.#poll?.key !== key || this.#slow.passed) this.end();
     let cancel = ignore;
-    const silence = new Promise<WaitEnd>((resolve) => {
+    const silence = new Promise<WaitResult>((resolve) => {
       cancel = atDeadline(Deadline.after(longestSilence(ttl)), () => resolve({ by: 'silence' }));
     });
     try {
@@ -100,7 +100,7 @@ async function poll(
   keys: Watching,
   { key, among }: Watched,
   { after, timeout, signal }: WatchOptions & { timeout: number },
-): Promise<WaitEnd | undefined> {
+): Promise<WaitResult | undefined> {
   const end = Deadline.after(timeout);
   let [from, left] = [after, timeout];
   try {

@@ -4,7 +4,7 @@ import { lost } from '../../recipe/entries/lost.ts';
 import { type Before, entriesBefore, type Obstacle, obstacleOf } from '../../recipe/rules.ts';
 import type { Entry, Standing } from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
-import { ChangeWait, type WaitEnd } from './change-wait.ts';
+import { ChangeWait, type WaitResult } from './change-wait.ts';
 import { isUnbroken, type V2OwnEntry } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { type Cause, hedgeReadAfter } from './timing.ts';
@@ -85,7 +85,7 @@ export class Standings {
    * entries must be gone, watches all of them. If more must be gone, watches the nearest: its client writes it again once it holds
    * the lock, and then only one must be gone.
    */
-  #vacated({ key }: Entry, signal: Source | undefined): Promise<WaitEnd> {
+  #vacated({ key }: Entry, signal: Source | undefined): Promise<WaitResult> {
     const { among = [], count = 1 } = this.#obstacle ?? {};
     const isFirstWaiter = count === 1 && among.length > 1;
     const watched = isFirstWaiter

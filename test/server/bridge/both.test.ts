@@ -29,7 +29,7 @@ async function setUp() {
     dir,
     url: bridge.url,
     keys: useKeys(bridge),
-    /** The values in the queue, as a client sees it: those of the entries on v2, after `turn` if the first one waits on v3. */
+    /** The values in the queue, as a client sees it: those of the entries on v2, after `placeholder` if the first one waits on v3. */
     async shown(): Promise<(string | undefined)[]> {
       const { node } = await useKeys(bridge).get(dir, { recursive: true, sorted: true });
       return node.nodes.map(({ key, value }) => (key.endsWith('/00000000000000000000') ? 'placeholder' : value));
@@ -190,15 +190,15 @@ test('while others hold on v3, the queue shows them as the first entry, which ca
   const held = await useLocks('v3').acquire(name);
   const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
   expect(await shown()).toEqual(['placeholder', VALUE]);
-  const turn = `${dir}/00000000000000000000`;
-  expect((await keys.get(turn)).node.value).toBe((await entriesBelow(`${dir}/`))[0]?.value);
-  expect(await rejection(keys.set(turn, held.uuid, { ttl: 1 }))).toBeInstanceOf(EtcdRootReadOnly);
-  expect(await rejection(keys.delete(turn))).toBeInstanceOf(EtcdRootReadOnly);
-  const gone = keys.watch(turn, { timeout: Number.POSITIVE_INFINITY });
+  const placeholder = `${dir}/00000000000000000000`;
+  expect((await keys.get(placeholder)).node.value).toBe((await entriesBelow(`${dir}/`))[0]?.value);
+  expect(await rejection(keys.set(placeholder, held.uuid, { ttl: 1 }))).toBeInstanceOf(EtcdRootReadOnly);
+  expect(await rejection(keys.delete(placeholder))).toBeInstanceOf(EtcdRootReadOnly);
+  const gone = keys.watch(placeholder, { timeout: Number.POSITIVE_INFINITY });
   await held.release();
-  expect(await gone).toMatchObject({ action: 'delete', node: { key: turn } });
+  expect(await gone).toMatchObject({ action: 'delete', node: { key: placeholder } });
   expect(await shown()).toEqual([VALUE]);
-  expect(await rejection(keys.get(turn))).toBeInstanceOf(EtcdKeyNotFound);
+  expect(await rejection(keys.get(placeholder))).toBeInstanceOf(EtcdKeyNotFound);
   await keys.delete(node.key);
 });
 
@@ -287,14 +287,14 @@ test('a reader that holds is shown as such, although one that came later waits f
   await held.release();
   expect(await first).toMatchObject({ action: 'delete' });
   const { node: queue } = await keys.get(dir, { recursive: true, sorted: true });
-  const [, turn] = queue.nodes;
+  const [, placeholder] = queue.nodes;
   expect(queue.nodes).toMatchObject([{ key: one.node.key }, { key: `${one.node.key}0` }, { key: two.node.key }]);
-  expect((await keys.get(turn?.key ?? '')).node.value).toBe(turn?.value);
-  expect(await rejection(keys.delete(turn?.key ?? ''))).toBeInstanceOf(EtcdRootReadOnly);
-  const gone = keys.watch(turn?.key ?? '', { timeout: Number.POSITIVE_INFINITY });
+  expect((await keys.get(placeholder?.key ?? '')).node.value).toBe(placeholder?.value);
+  expect(await rejection(keys.delete(placeholder?.key ?? ''))).toBeInstanceOf(EtcdRootReadOnly);
+  const gone = keys.watch(placeholder?.key ?? '', { timeout: Number.POSITIVE_INFINITY });
   await keys.delete(one.node.key);
   await (await writer).release();
-  expect(await gone).toMatchObject({ action: 'delete', node: { key: turn?.key } });
+  expect(await gone).toMatchObject({ action: 'delete', node: { key: placeholder?.key } });
   expect(await shown()).toEqual([`shared:${OTHER}`]);
   await keys.delete(two.node.key);
 });

@@ -187,12 +187,12 @@ test('a bridge that stops cuts off polls that it has not begun to answer', async
   const [open, refused, busy] = await Promise.all([1, 2, 3].map(() => RawConnection.open(bridge.url)));
   if (!open || !refused || !busy) throw new Error('no connections');
   await open.send(poll(`/_locks/${name}`)).begun(1);
-  await refused.send(poll(`/_locks/${name}`)).flushed();
   proxy.intercept(() => ({ answerAfter: answered.opened }));
   const arrived = proxy.next(() => true, 'arrived');
   // The poll comes after the stop: its turn is after the answer to the request before it.
   busy.send(request('GET', `/v2/keys/_locks/${name}`) + poll(`/_locks/${name}`));
   await arrived;
+  refused.send(poll(`/_locks/${name}`));
   const stopped = bridge.stop();
   answered.open();
   await Promise.all([refused.closed(), busy.closed()]);

@@ -109,9 +109,10 @@ test('130 users in turn leave no more than 100 connected, and the next one is se
 test('a poll of a user beyond the limit is refused after a second: python-etcd asks again at once', async () => {
   const { bridge, ask, proxy } = await setUp();
   proxy.intercept(() => ({ silent: true }));
-  for (let i = 0; i < 100; i += 1) {
+  const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(bridge.url)));
+  for (const [i, connection] of connections.entries()) {
     const headers = `Authorization: ${basic({ username: `user-${i}`, password: 'x' })}\r\n`;
-    (await RawConnection.open(bridge.url)).send(request('GET', '/v2/keys/_locks/x', { headers }));
+    connection.send(request('GET', '/v2/keys/_locks/x', { headers }));
   }
   await until(
     () => proxy.open.size,
