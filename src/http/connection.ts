@@ -48,12 +48,11 @@ export class Connection {
   readonly #onSocket = (socket: Socket): void => {
     this.#socket = socket;
     this.#answers = 0;
-    const onClosed = (error?: NodeJS.ErrnoException): void => {
-      // undici closes a socket with an error of its own: after the member's end, an abort, or an answer with `connection: close`.
-      if (error?.code?.startsWith('UND_ERR')) return;
-      socket.off('end', onClosed).off('error', onClosed);
-      if (this.#answers === 1 && now() - this.#answeredAt < CLOSED_BY_ANSWER) this.#keepAlive.failed();
-    };
-    socket.on('end', onClosed).on('error', onClosed);
+    // Neither event fires when we close the socket ourselves, as after an answer with `connection: close`.
+    socket.once('end', this.#onClosedByMember).once('error', this.#onClosedByMember);
+  };
+
+  readonly #onClosedByMember = (): void => {
+    if (this.#answers === 1 && now() - this.#answeredAt < CLOSED_BY_ANSWER) this.#keepAlive.failed();
   };
 }

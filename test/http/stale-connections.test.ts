@@ -33,8 +33,6 @@ async function serveOnce(answer = done): Promise<{ url: string; lost: string[]; 
   return { url, lost, answered };
 }
 
-const connectionHeader = (request: string): string => /connection: (.*)\r/i.exec(request)?.[1] ?? '';
-
 const repeated: [string, (client: V2Client) => Promise<unknown>][] = [
   ['a read', (client) => client.get(KEY)],
   ['a set that expects a value', (client) => client.set(KEY, 'u2', { prevValue: 'u1' })],
@@ -95,7 +93,7 @@ describe('on a stale connection, which is closed before its second answer,', () 
 test('if the server closes connections after one answer, requests ask for that with `connection: close`', async () => {
   const heads: string[] = [];
   const server = await serve((socket, request) => {
-    heads.push(connectionHeader(request));
+    heads.push(/connection: (.*)\r/i.exec(request)?.[1] ?? '');
     socket.end(rawAnswer(200, got(KEY)));
   });
   const client = connect({ endpoints: server.url });
@@ -103,39 +101,4 @@ test('if the server closes connections after one answer, requests ask for that w
   // It takes two closed connections to notice. Before each, one more request may have been sent and lost.
   expect(heads.slice(0, 2)).toEqual(['keep-alive', 'keep-alive']);
   expect(new Set(heads.slice(4))).toEqual(new Set(['close']));
-});
-
-test('one connection that is closed after its first answer may be chance: later requests keep theirs', async () => {
-  const heads: string[] = [];
-  const server = await serve((socket, request) => {
-    heads.push(connectionHeader(request));
-    if (heads.length === 1) socket.end(rawAnswer(200, got(KEY)));
-    else socket.write(rawAnswer(200, got(KEY)));
-  });
-  const client = connect({ endpoints: server.url });
-  for (let calls = 0; calls < 6; calls += 1) await client.get(KEY);
-  expect(new Set(heads)).toEqual(new Set(['keep-alive']));
-});
-
-test('ten minutes after the server last closed a connection by itself, connections are kept again', async () => {
-  let closes = true;
-  let last = '';
-  const server = await serve((socket, request) => {
-    last = connectionHeader(request);
-    if (closes) socket.end(rawAnswer(200, got(KEY)));
-    else socket.write(rawAnswer(200, got(KEY)));
-  });
-  const client = connect({ endpoints: server.url });
-  vi.useFakeTimers({ toFake: ['performance'] });
-  onTestFinished(() => void vi.useRealTimers());
-  for (let calls = 0; calls < 8; calls += 1) await client.get(KEY);
-  closes = false;
-  for (const minutes of [0, 5, 4]) {
-    vi.advanceTimersByTime(minutes * 60_000);
-    await client.get(KEY);
-    expect(last).toBe('close');
-  }
-  vi.advanceTimersByTime(2 * 60_000);
-  await client.get(KEY);
-  expect(last).toBe('keep-alive');
 });
