@@ -158,7 +158,7 @@ test('a server that sends back what it got does not bring the password into the 
   onTestFinished(() => server.stop());
   const client = connect({ endpoints: server.url, username: 'app', password: 'S3cret' });
   const error = await rejection(new LockManager(client).acquire('x', { timeout: 5 }));
-  expect(error).toHaveProperty('message', expect.stringContaining("the log-in is not from etcd's v3 gateway"));
+  expect(error).toHaveProperty('message', expect.stringContaining("the login is not from etcd's v3 gateway"));
   expect(String(error)).not.toContain('S3cret');
 });
 

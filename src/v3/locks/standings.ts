@@ -131,7 +131,8 @@ export class Standings {
     const { requests } = this.#client;
     const call = { signal, attemptTimeout: HOLDER_WITHIN, timeout: HOLDER_WITHIN };
     const isEntry = (key: string): boolean => isDirectly(this.#path, key);
-    const oldest = await requests.first(this.#path, { count: 1, isEntry }, call);
-    return oldest ?? requests.first(this.#path, { count: MOST_NESTED, isEntry }, call);
+    const oldest = await requests.first(this.#path, { count: 1, isEntry: () => true }, call);
+    if (!oldest || isEntry(oldest.key)) return oldest;
+    return requests.first(this.#path, { count: MOST_NESTED, isEntry }, call);
   };
 }
