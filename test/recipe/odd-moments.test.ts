@@ -17,7 +17,7 @@ test('a non-blocking request evicts the entry that a dead predecessor left, even
 });
 
 // The reason is logged while the lease ends. An error there would keep the entry in the queue, and its renewals going.
-test('an abort reason that JSON cannot show ends a wait as any other while DEBUG is set', async () => {
+test('an abort reason that JSON cannot show ends a wait while DEBUG is set, and the caller gets that reason', async () => {
   const name = freshName();
   const locks = new LockManager(useClient());
   const { lines } = await debugOutput(async () => {

@@ -12,9 +12,9 @@ const DEFAULT_PATH = '/bin:/usr/bin';
 export function checkCommand(command: string, path = process.env['PATH'] ?? DEFAULT_PATH): void {
   const hasSlash = command.includes('/');
   const candidates = hasSlash ? [command] : path.split(delimiter).map((directory) => join(directory, command));
-  const files = command === '' ? [] : candidates.filter((candidate) => kindOf(candidate) === 'file');
   const obstacle = hasSlash && OBSTACLES[kindOf(command)];
   if (obstacle) throw new CliError(`cannot run ${command}: ${obstacle}`, ExitCode.cannotRun);
+  const files = command === '' ? [] : candidates.filter((candidate) => kindOf(candidate) === 'file');
   if (files.length === 0) throw new CliError(`command not found: ${JSON.stringify(command)}`, ExitCode.notFound);
   if (!files.some(isExecutable)) throw new CliError(`cannot run ${files[0]}: not executable`, ExitCode.cannotRun);
 }

@@ -55,8 +55,7 @@ export class UnclearAppends {
 
   /** Call this when the outcome of an append is unknown. */
   lost(): void {
-    this.#searched = 0;
-    this.#readAt = undefined;
+    this.#restartSearch();
   }
 
   /** Call this when a key with the own value has been found. Counts each key once. */
@@ -91,6 +90,11 @@ export class UnclearAppends {
   #forget(): void {
     this.#count = 0;
     this.#counted.clear();
-    this.lost();
+    this.#restartSearch();
+  }
+
+  #restartSearch(): void {
+    this.#searched = 0;
+    this.#readAt = undefined;
   }
 }

@@ -85,9 +85,9 @@ export class LossStream {
       this.#cycle = cycle;
       const failure = await this.#watch(cycle).catch((error: unknown) => error);
       cycle.dispose();
-      const lasted = this.#begunAt === undefined ? 0 : now() - this.#begunAt;
-      if (lasted >= WORKED) this.#isDoubtful = false;
-      if (lasted >= WORKED || (lasted > 0 && cycle.reason === GROWN)) this.#backoff.reset();
+      const hasWorked = this.#begunAt !== undefined && now() >= this.#begunAt + WORKED;
+      if (hasWorked) this.#isDoubtful = false;
+      if (hasWorked || (this.#begunAt !== undefined && cycle.reason === GROWN)) this.#backoff.reset();
       if (cycle.reason === SILENT || cycle.reason === GROWN) continue;
       if (failure) debug('watch of held entries failed: %s', failure);
       // Read at once after an event. Pause if events repeat although no entry is lost.
