@@ -69,9 +69,14 @@ test('a hold and a waiter outlive each change of users, and the life of their to
     () => guarded.keysBelow(`/_locks/${name}/`),
     ({ length }) => length === 2,
   );
-  await guarded.asRoot('/auth/user/add', { name: freshName(), password: 'x' });
-  await until(owner.outdated, (count) => count >= 1);
-  await until(waiter.outdated, (count) => count >= 1);
+  for (const { outdated, expired } of [owner, waiter]) {
+    while (outdated() === 0) {
+      const before = expired();
+      await guarded.asRoot('/auth/user/add', { name: freshName(), password: 'x' });
+      // On a machine that stood still the token may have expired first: then the next one is outdated.
+      await until(() => outdated() > 0 || expired() > before, Boolean);
+    }
+  }
   await until(owner.expired, (count) => count >= 1);
   held.assertHeld();
   await held.release();
