@@ -48,11 +48,12 @@ export class Connection {
   readonly #onSocket = (socket: Socket): void => {
     this.#socket = socket;
     this.#answers = 0;
-    // Neither event fires when we close the socket ourselves, as after an answer with `connection: close`.
     socket.once('end', this.#onClosedByMember).once('error', this.#onClosedByMember);
   };
 
-  readonly #onClosedByMember = (): void => {
+  readonly #onClosedByMember = (error?: NodeJS.ErrnoException): void => {
+    // undici closes a socket with an error of its own, as after an answer with `connection: close`.
+    if (error?.code?.startsWith('UND_ERR')) return;
     if (this.#answers === 1 && now() - this.#answeredAt < CLOSED_BY_ANSWER) this.#keepAlive.failed();
   };
 }

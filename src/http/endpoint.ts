@@ -57,9 +57,12 @@ export class Endpoint {
   readonly #headers: string[];
   readonly #formHeaders: string[];
   /** Whether the member answers a request that was sent before the answer to the previous one. */
-  readonly pipelining = new OptionalFeature();
-  /** Whether the member keeps connections open after an answer without `connection: close`. */
-  readonly #keepAlive = new OptionalFeature();
+  readonly pipelining = new OptionalFeature(2);
+  /**
+   * Whether the member keeps connections open after an answer without `connection: close`. One failure is enough: on a connection
+   * that is being closed, an append is lost.
+   */
+  readonly #keepAlive = new OptionalFeature(1);
   readonly #pools: readonly ConnectionPool[];
   readonly #lenders: Readonly<Record<Lane, Lender>>;
   readonly #sockets = new Set<Socket>();

@@ -1,20 +1,24 @@
 import { Deadline } from '../time.ts';
 
-/** Failures in a row that disable a feature: a single one may be chance. */
-const MAX_FAILURES = 2;
 /** Seconds until a disabled feature is tried again. */
 const DISABLED_FOR = 600;
 
 /**
  * Decides whether to use a feature that a member, or a proxy in front of it, may not support: pipelining or keep-alive.
- * Two failures in a row disable the feature for 10 minutes. After that, one more failure is enough.
+ * Failures in a row disable the feature for 10 minutes. After that, one more failure is enough.
  */
 export class OptionalFeature {
+  readonly #maxFailures: number;
   #failures = 0;
   #retryAt = new Deadline(0);
 
+  /** @param maxFailures the number of failures in a row that disable the feature */
+  constructor(maxFailures: number) {
+    this.#maxFailures = maxFailures;
+  }
+
   get isDisabled(): boolean {
-    return this.#failures >= MAX_FAILURES && !this.#retryAt.passed;
+    return this.#failures >= this.#maxFailures && !this.#retryAt.passed;
   }
 
   succeeded(): void {

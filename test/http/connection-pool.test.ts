@@ -8,7 +8,7 @@ const never = new AbortController().signal;
 
 /** Makes a pool whose connections are never opened. */
 function usePool(): ConnectionPool {
-  const pool = new ConnectionPool(() => new Connection(new OptionalFeature(), () => new Client('http://127.0.0.1:1')));
+  const pool = new ConnectionPool(() => new Connection(new OptionalFeature(2), () => new Client('http://127.0.0.1:1')));
   onTestFinished(() => pool.destroy());
   return pool;
 }

@@ -12,7 +12,7 @@ afterEach(() => {
 const MINUTE = 60_000;
 
 test('two failures in a row disable a feature for ten minutes', () => {
-  const feature = new OptionalFeature();
+  const feature = new OptionalFeature(2);
   feature.failed();
   expect(feature.isDisabled).toBe(false);
   feature.failed();
@@ -23,8 +23,16 @@ test('two failures in a row disable a feature for ten minutes', () => {
   expect(feature.isDisabled).toBe(false);
 });
 
+test('one failure disables a feature that allows only one', () => {
+  const feature = new OptionalFeature(1);
+  feature.failed();
+  expect(feature.isDisabled).toBe(true);
+  vi.advanceTimersByTime(10 * MINUTE);
+  expect(feature.isDisabled).toBe(false);
+});
+
 test('after the ten minutes, one failure disables the feature again', () => {
-  const feature = new OptionalFeature();
+  const feature = new OptionalFeature(2);
   feature.failed();
   feature.failed();
   vi.advanceTimersByTime(11 * MINUTE);
@@ -33,7 +41,7 @@ test('after the ten minutes, one failure disables the feature again', () => {
 });
 
 test('failures with a success in between do not disable a feature', () => {
-  const feature = new OptionalFeature();
+  const feature = new OptionalFeature(2);
   for (let round = 0; round < 5; round += 1) {
     feature.failed();
     feature.succeeded();

@@ -33,6 +33,8 @@ async function serveOnce(answer = done): Promise<{ url: string; lost: string[]; 
   return { url, lost, answered };
 }
 
+const connectionHeader = (request: string): string => /connection: (.*)\r/i.exec(request)?.[1] ?? '';
+
 const repeated: [string, (client: V2Client) => Promise<unknown>][] = [
   ['a read', (client) => client.get(KEY)],
   ['a set that expects a value', (client) => client.set(KEY, 'u2', { prevValue: 'u1' })],
@@ -93,12 +95,35 @@ describe('on a stale connection, which is closed before its second answer,', () 
 test('if the server closes connections after one answer, requests ask for that with `connection: close`', async () => {
   const heads: string[] = [];
   const server = await serve((socket, request) => {
-    heads.push(/connection: (.*)\r/i.exec(request)?.[1] ?? '');
+    heads.push(connectionHeader(request));
     socket.end(rawAnswer(200, got(KEY)));
   });
   const client = connect({ endpoints: server.url });
   for (let calls = 0; calls < 8; calls += 1) await client.get(KEY);
-  // It takes two closed connections to notice. Before each, one more request may have been sent and lost.
+  // Before it is noticed, one more request may have been sent and lost.
   expect(heads.slice(0, 2)).toEqual(['keep-alive', 'keep-alive']);
   expect(new Set(heads.slice(4))).toEqual(new Set(['close']));
+});
+
+test('ten minutes after the server last closed a connection by itself, connections are kept again', async () => {
+  let closes = true;
+  let last = '';
+  const server = await serve((socket, request) => {
+    last = connectionHeader(request);
+    if (closes) socket.end(rawAnswer(200, got(KEY)));
+    else socket.write(rawAnswer(200, got(KEY)));
+  });
+  const client = connect({ endpoints: server.url });
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  for (let calls = 0; calls < 8; calls += 1) await client.get(KEY);
+  closes = false;
+  for (const minutes of [0, 5, 4]) {
+    vi.advanceTimersByTime(minutes * 60_000);
+    await client.get(KEY);
+    expect(last).toBe('close');
+  }
+  vi.advanceTimersByTime(2 * 60_000);
+  for (let calls = 0; calls < 2; calls += 1) await client.get(KEY);
+  expect(last).toBe('keep-alive');
 });
