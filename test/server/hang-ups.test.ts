@@ -110,8 +110,9 @@ test.each(ways)('a client that %s with a poll behind an unread answer leaves not
   for (let i = 0; i < 16; i += 1) etcd.store.set(`/k/${i}`, 'x'.repeat(MIB), {});
   const client = await RawConnection.open(etcd.url);
   client.socket.pause();
+  const [arrived, unread] = [requests(etcd, 2), blocked(etcd)];
   client.send(get('/k') + poll('/k'));
-  await waiting(etcd, 1);
+  await Promise.all([arrived, unread]);
   leave(client);
   client.socket.resume();
   await expectUnharmed(etcd);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { nothingLeft, requests, serveOpenly, waiting } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 
@@ -60,6 +60,27 @@ test('answers of every kind are sent in the order of their requests', async () =
   );
   const answers = await client.wholeAnswers(9);
   expect(answers.map(({ status }) => status)).toEqual([201, 404, 400, 405, 200, 404, 301, 200, 200]);
+});
+
+test('a client that reads no answers gets no more of them than the system buffers, and all others later', async () => {
+  const etcd = await serveOpenly();
+  etcd.store.set('/long', 'x'.repeat(2 ** 21), {});
+  const reads = vi.spyOn(etcd.store, 'get');
+  const client = await RawConnection.open(etcd.url);
+  client.socket.pause();
+  const arrived = requests(etcd, 50);
+  client.send(get('/long').repeat(50));
+  await arrived;
+  const stranger = await RawConnection.open(etcd.url);
+  for (let i = 1; i <= 50; i += 1) {
+    stranger.send(get('/missing'));
+    await stranger.wholeAnswers(i);
+  }
+  // The 50 of the stranger, and those that fill the buffers of both ends of the connection.
+  expect(reads.mock.calls.length).toBeLessThan(75);
+  client.socket.resume();
+  await client.wholeAnswers(50);
+  expect(reads).toHaveBeenCalledTimes(100);
 });
 
 test('a long poll delays the requests behind it, but no other client', async () => {

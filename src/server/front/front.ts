@@ -101,7 +101,7 @@ export class Front {
     this.#pipelines.set(socket, pipeline);
     const form = readForm(request);
     form.catch(ignore); // reported when the request's turn comes
-    pipeline.add(() => this.#serve(request, response, form).catch(() => void response.destroy()));
+    pipeline.add(response, () => this.#serve(request, response, form).catch(() => void response.destroy()));
   };
 
   async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
@@ -28,9 +29,21 @@ export class Pipeline {
     return this.#unanswered.length >= MAX_REQUESTS || bytes > MAX_BYTES;
   }
 
-  /** Calls `answer` after all earlier requests have been answered. `answer` must not reject. */
-  add(answer: () => Promise<void>): void {
+  /**
+   * Calls `answer` after all earlier requests have been answered and the system has taken their answers: a client that reads
+   * nothing cannot fill the memory. `answer` must not reject.
+   */
+  add(response: ServerResponse, answer: () => Promise<void>): void {
     this.#unanswered.push(this.#socket.bytesRead);
-    this.#last = this.#last.then(answer).then(() => void this.#unanswered.shift());
+    this.#last = this.#last
+      .then(answer)
+      .then(() => this.#closed(response))
+      .then(() => void this.#unanswered.shift());
+  }
+
+  /** Resolves when the system has taken the whole answer, or the connection is closed. */
+  async #closed(response: ServerResponse): Promise<void> {
+    if (response.closed || this.#socket.destroyed) return;
+    await new Promise<void>((resolve) => response.once('close', resolve));
   }
 }
