@@ -11,6 +11,8 @@ import { roles, servedBy, useCluster } from './use-cluster.ts';
  * of it.
  */
 const TTL = 15;
+/** Seconds: entries must survive an election. */
+const LONG = 60;
 
 const cluster = useCluster({ steady: true });
 
@@ -18,12 +20,12 @@ describe('etcd carries a request out, but its answer is lost', () => {
   test.for(OURS)('%s keeps the entry whose append was not answered, ahead of later entries', async (kind) => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
-    const holder = await contest.take('Lock', { by: [other], ttl: 60 });
+    const holder = await contest.take('Lock', { by: [other], ttl: LONG });
     expect(appends(contest)).toBe(1);
     const swallowed = follower.proxy.swallow(isAppend);
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: LONG });
     await swallowed;
-    const last = contest.take(FOREIGN, { by: [direct(other)], ttl: 60 });
+    const last = contest.take(FOREIGN, { by: [direct(other)], ttl: LONG });
     const [, entry] = await contest.untilQueued(3);
     await holder.give();
     const next = await waiting;
@@ -58,8 +60,8 @@ describe('etcd carries a request out, but its answer is lost', () => {
     async (kind, context) => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
-      const holder = await contest.take(kind, { by: servedBy(follower, cluster()), ttl: 60 });
-      const waiting = contest.take(FOREIGN, { by: [other], ttl: 60 });
+      const holder = await contest.take(kind, { by: servedBy(follower, cluster()), ttl: LONG });
+      const waiting = contest.take(FOREIGN, { by: [other], ttl: LONG });
       await contest.untilQueued(2);
       const swallowed = follower.proxy.swallow(isRemoval);
       const giving = holder.give();
@@ -79,7 +81,7 @@ describe('etcd carries a request out, but its answer is lost', () => {
     async ([kind, , missed], context) => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
-      const holder = await contest.take(FOREIGN, { by: [other], ttl: 60 });
+      const holder = await contest.take(FOREIGN, { by: [other], ttl: LONG });
       if (missed === isPoll) follower.proxy.swallow(isPoll);
       const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
       await contest.untilAsked([follower], isPoll);
