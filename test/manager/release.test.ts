@@ -224,7 +224,7 @@ describe('a permanent outage of etcd', () => {
   });
 
   test('does not delay the timeouts of two waiting requests of one process', async () => {
-    const { proxy, name, locks } = await setUp({ ttl: 3, timeout: 5 });
+    const { proxy, name, locks } = await setUp({ ttl: 5, timeout: 10 });
     const holder = await useManager().acquire(name);
     const first = rejection(locks.request(name, () => 'ran'));
     const second = rejection(locks.request(name, () => 'ran'));

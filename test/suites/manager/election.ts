@@ -168,7 +168,7 @@ export function election(test: ManagerTest): void {
 
     test('that loses its key is notified, and campaigns again', async ({ lockName, queue, a }) => {
       const uuids: string[] = [];
-      for await (const term of a.locks.elect(lockName, { ttl: 3 }).campaign()) {
+      for await (const term of a.locks.elect(lockName, { ttl: 10 }).campaign()) {
         uuids.push(term.uuid);
         if (uuids.length === 2) break;
         await queue.remove(term.key);
@@ -205,7 +205,7 @@ export function election(test: ManagerTest): void {
       a,
     }) => {
       const lead = async () => {
-        for await (const term of a.locks.elect(lockName, { ttl: 3, identity: 'pod-1' }).campaign()) {
+        for await (const term of a.locks.elect(lockName, { ttl: 10, identity: 'pod-1' }).campaign()) {
           await queue.remove(term.key);
           await aborted(term.signal);
         }

@@ -187,7 +187,7 @@ export function tracing(test: ManagerTest): void {
         return events.findLast(({ step }) => step === wanted)?.copy;
       };
       const holder = await queue.put('holder');
-      const waiting = a.locks.acquire(lockName, { ttl: 3 });
+      const waiting = a.locks.acquire(lockName, { ttl: 8 });
       const renewal = { latency: expect.any(Number), error: undefined };
       expect((await untilNext('renewed'))?.renewal).toMatchObject(renewal);
       await queue.remove(holder.key);
