@@ -69,6 +69,17 @@ export const forOutage = ({ from, to }: Span): Allowance => ({
   due: () => to + AFTER_OUTAGE,
 });
 
+/**
+ * Returns what a waiter is allowed whose predecessor was stopped or killed, on etcd v2 and with a limit: the predecessor does not write its
+ * entry again when it holds the lock, so the waiter gets no event.
+ */
+export const forStopAhead = ({ who, from, to }: Stop, ttl: number): Allowance => ({
+  why: `${who}, before it in the queue, was stopped or killed`,
+  from,
+  to,
+  due: (since) => Math.max(since, from) + pollCap(ttl) * 1000,
+});
+
 /** Returns what a stop of the waiter itself allows: its connections may have died during the stop. */
 export const forOwnStop = ({ who, from, to }: Stop, ttl: number): Allowance => ({
   why: `${who} was stopped`,

@@ -19,8 +19,17 @@ test('headsIn() derives the heads of the queue from appends and removals', () =>
     change(9, 'queued', 12n, 'd'),
   ];
   expect(headsIn(queue)).toEqual([
-    { rank: 5n, value: 'a', queued: 1, from: 1, to: 5, removed: 5, before: undefined },
-    { rank: 7n, value: 'c', queued: 3, from: 5, to: 6, removed: 6, before: { value: 'a', mayHaveExpired: true } },
+    { rank: 5n, value: 'a', queued: 1, from: 1, to: 5, removed: 5, ahead: [], before: undefined },
+    {
+      rank: 7n,
+      value: 'c',
+      queued: 3,
+      from: 5,
+      to: 6,
+      removed: 6,
+      ahead: [],
+      before: { value: 'a', mayHaveExpired: true },
+    },
     {
       rank: 12n,
       value: 'd',
@@ -28,6 +37,7 @@ test('headsIn() derives the heads of the queue from appends and removals', () =>
       from: 9,
       to: Number.POSITIVE_INFINITY,
       removed: Number.POSITIVE_INFINITY,
+      ahead: [],
       before: undefined,
     },
   ]);
@@ -48,7 +58,7 @@ test('headsIn() has as many heads at a time as the limit of the first entries sa
   expect(headsIn(queue)).toMatchObject([
     { value: b, from: 2, to: 5, before: undefined },
     { value: a, from: 1, to: 6, before: undefined },
-    { value: c, from: 5, to: 7, before: { value: b, mayHaveExpired: false } },
+    { value: c, from: 5, to: 7, ahead: [a], before: { value: b, mayHaveExpired: false } },
     { value: d, from: 7, to: 8, before: { value: c, mayHaveExpired: true } },
   ]);
 });

@@ -9,6 +9,8 @@ export interface Head extends Span {
   readonly queued: number;
   /** etcd's index of its removal; Infinity if it was not removed. */
   readonly removed: number;
+  /** The values of the entries before it when it became a holder. */
+  readonly ahead: readonly string[];
   /** The entry whose removal made this one a holder, if there was one. */
   readonly before: { readonly value: string; readonly mayHaveExpired: boolean } | undefined;
 }
@@ -19,7 +21,7 @@ type Entry = Pick<Head, 'rank' | 'value' | 'queued'>;
 export function headsIn(queue: readonly QueueEvent[]): Head[] {
   let entries: readonly Entry[] = [];
   const heads: Head[] = [];
-  const since = new Map<bigint, Pick<Head, 'from' | 'before'>>();
+  const since = new Map<bigint, Pick<Head, 'from' | 'ahead' | 'before'>>();
   const isHead = (entry: Entry): boolean => holders(entries).includes(entry);
   for (const { rank, value, at, action, index } of queue.toSorted((a, b) => a.index - b.index)) {
     let before: Head['before'];
@@ -33,7 +35,7 @@ export function headsIn(queue: readonly QueueEvent[]): Head[] {
       before = { value, mayHaveExpired: action !== 'removed' };
     }
     for (const entry of entries.filter((one) => isHead(one) && !since.has(one.rank)))
-      since.set(entry.rank, { from: at, before });
+      since.set(entry.rank, { from: at, ahead: valuesBefore(entry, entries), before });
   }
   const ended = { to: Number.POSITIVE_INFINITY, removed: Number.POSITIVE_INFINITY };
   return [
@@ -44,6 +46,9 @@ export function headsIn(queue: readonly QueueEvent[]): Head[] {
     }),
   ];
 }
+
+const valuesBefore = ({ rank }: Entry, entries: readonly Entry[]): readonly string[] =>
+  entries.filter((other) => other.rank < rank).map(({ value }) => value);
 
 /** Returns the entries that hold the lock: the first one, or as many with a limit as that allows. */
 function holders(inOrder: readonly Entry[]): readonly Entry[] {

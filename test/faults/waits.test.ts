@@ -53,6 +53,22 @@ const handedOver = (heldAt: number | undefined, parts: Partial<Trial> = {}): Tri
     ...parts,
   });
 
+/** `b` holds one of two places and is away from 9 s on; `a` releases the other one after 10 s, and `c` holds that at `heldAt`. */
+const behindOneAway = (heldAt: number, parts: Partial<Trial>): Trial => {
+  const value = (who: string) => `limit:2:id:${who}:1`;
+  return trial({
+    history: [...contender('a', 1, 10), ...contender('b', 2), ...contender('c', 3, heldAt), ...(parts.history ?? [])],
+    queue: [
+      ...['a', 'b', 'c'].map((who, i) => change(10 + i, 'queued', i + 1, value(who))),
+      change(10_000, 'removed', 1, value('a')),
+    ],
+    judged: (who) => who === 'c',
+    stops: parts.stops ?? [],
+    ...(parts.api && { api: parts.api }),
+  });
+};
+const AWAY = [{ who: 'b', from: 9000, to: 15_000 }];
+
 /** `a` is killed after 5 s, and its entry expires at `expiredAt`; `b` waits behind `a` and holds at `heldAt`. */
 const afterKill = (expiredAt: number, heldAt: number, parts: Partial<Trial> = {}): Trial =>
   trial({
@@ -93,6 +109,8 @@ describe('a waiter is on time', () => {
       'when its process was stalled for as long as it is late',
       handedOver(11_400, { stalls: [stall('b', 9700, 10_200, 300), stall('b', 11_200, 11_700, 200)] }),
     ],
+    ['within a poll cap, when the one before it was stopped', behindOneAway(11_900, { stops: AWAY })],
+    ['within a poll cap, when the one before it was killed', behindOneAway(11_900, { history: [died(9000, 'b')] })],
     ['within TTL + 2 s of the kill of a holder', afterKill(11_000, 12_900)],
     [
       'when a holder was killed and an outage followed',
@@ -180,6 +198,21 @@ describe('a waiter is late', () => {
     ],
   ])('%s', (_, of) => {
     expect(late(of)).toEqual(['b']);
+  });
+
+  test.each<[string, Trial]>([
+    ['a poll cap after the one before it was stopped', behindOneAway(12_100, { stops: AWAY })],
+    [
+      'a second, when the one before it ran again',
+      behindOneAway(11_100, { stops: [{ who: 'b', from: 900, to: 9000 }] }),
+    ],
+    [
+      'a second, when one behind it was stopped',
+      behindOneAway(11_100, { stops: [{ who: 'd', from: 900, to: 20_000 }] }),
+    ],
+    ['a second on etcd v3, where its watch covers all before it', behindOneAway(11_100, { stops: AWAY, api: 'v3' })],
+  ])('more than %s', (_, of) => {
+    expect(late(of)).toEqual(['c']);
   });
 
   test('when it was killed only after it was due', () => {

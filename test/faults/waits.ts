@@ -1,5 +1,5 @@
 import type { StoreApi } from '../../src/client.ts';
-import { type Allowance, AT_ONCE, forFault, forOutage, forOwnStop } from './allowances.ts';
+import { type Allowance, AT_ONCE, forFault, forOutage, forOwnStop, forStopAhead } from './allowances.ts';
 import type { Stop } from './checker.ts';
 import { type Event, type Fault, overlap, type QueueEvent, type Span, type Stall } from './history.ts';
 import { type Head, headsIn, ownersIn } from './line.ts';
@@ -55,6 +55,7 @@ export function waitsIn(trial: Trial): Wait[] {
   const deaths = new Map(history.flatMap(({ kind, who, at }) => (kind === 'died' ? [[who, at] as const] : [])));
   const heldAt = (who: string, head: Head): number | undefined =>
     history.find((event) => event.kind === 'held' && event.who === who && isHoldOf(BigInt(event.token), head, api))?.at;
+  const away = [...stops, ...[...deaths].map(([who, from]) => ({ who, from, to: Number.POSITIVE_INFINITY }))];
   const common = [...faults.flatMap((fault) => forFault(fault, ttl)), ...outages.map(forOutage)];
 
   return headsIn(trial.queue).flatMap((head) => {
@@ -70,11 +71,14 @@ export function waitsIn(trial: Trial): Wait[] {
     const from = gone === undefined ? head.from : Math.max(head.queued, Math.min(head.from, gone + ttl * 1000));
     const ownStops = stops.filter((stop) => stop.who === who);
     const own = ownStops.map((stop) => forOwnStop(stop, ttl));
+    const aheadOf = head.ahead.map(ownerOf);
+    const ahead = away.filter((stop) => api === 'v2' && stop.who !== who && aheadOf.includes(stop.who));
+    const others = ahead.map((stop) => forStopAhead(stop, ttl));
     const first =
       gone === undefined
         ? { due: from + AT_ONCE, why: [] }
         : { due: from + AFTER_DEATH, why: [`${before} was killed or stopped`] };
-    const { due, why } = dueOf({ from, to }, first, [...common, ...own]);
+    const { due, why } = dueOf({ from, to }, first, [...common, ...own, ...others]);
     // While a contender is stopped, it counts as stalled, too.
     const ownStalls = stalls.filter((stall) => stall.who === who && !ownStops.some((stop) => overlap(stop, stall)));
     const stalled = ownStalls
