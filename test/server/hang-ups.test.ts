@@ -118,6 +118,20 @@ test.each(ways)('a client that %s with a poll behind an unread answer leaves not
   await expectUnharmed(etcd);
 });
 
+test.each([
+  ['a request without a Host header', 'GET /version HTTP/1.1\r\n\r\n'],
+  ['a read and a request without a Host header', `${get('/k')}GET /version HTTP/1.1\r\n\r\n`],
+  ['a poll by HTTP/1.0', 'GET /v2/keys/k?wait=true HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'],
+])('a poll behind %s, after which the server ends the connection, leaves nothing behind', async (_, first) => {
+  const etcd = await serveOpenly();
+  const client = await RawConnection.open(etcd.url);
+  client.send(first + poll('/z'));
+  await client.begun(1);
+  etcd.store.set('/k', '1', {});
+  await client.closed();
+  await expectUnharmed(etcd);
+});
+
 test.each(ways)('a client that %s with a poll behind a write does not undo the write', async (_, leave) => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);

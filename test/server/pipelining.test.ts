@@ -63,7 +63,7 @@ test('answers of every kind are sent in the order of their requests', async () =
   expect(answers.map(({ status }) => status)).toEqual([201, 404, 400, 405, 200, 404, 301, 200, 200]);
 });
 
-test('a client that reads no answers gets no more of them than the system buffers, and all others later', async () => {
+test('a client that reads no answers gets no more of them than the system buffers, and the others once it reads', async () => {
   const etcd = await serveOpenly();
   etcd.store.set('/long', 'x'.repeat(2 ** 20), {});
   const reads = vi.spyOn(etcd.store, 'get');
@@ -87,6 +87,21 @@ test('a client that reads no answers gets no more of them than the system buffer
   );
   await client.wholeAnswers(50);
   expect(reads).toHaveBeenCalledTimes(100);
+});
+
+test('a client that sends faster than it reads gets all its answers', async () => {
+  const etcd = await serveOpenly();
+  etcd.store.set('/k', 'x'.repeat(1000), {});
+  const client = await RawConnection.open(etcd.url);
+  client.send(get('/k'));
+  await client.wholeAnswers(1);
+  const all = client.text.length * 20_001;
+  client.send(get('/k').repeat(20_000));
+  await until(
+    () => client.text.length,
+    (length) => length === all || client.socket.destroyed,
+  );
+  expect(client.text).toHaveLength(all);
 });
 
 test('a long poll delays the requests behind it, but no other client', async () => {

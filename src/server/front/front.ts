@@ -105,10 +105,27 @@ export class Front {
   };
 
   async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {
+    const { socket } = request;
+    // Not writable: an earlier answer has ended the connection. Node then neither sends nor closes this response.
+    if (response.destroyed || !socket.writable) return;
     const hangUp = new AbortController();
-    response.once('close', () => hangUp.abort());
+    const abort = (): void => hangUp.abort();
+    response.once('close', abort);
+    socket.once('close', abort);
     response.on('error', ignore); // a write fails after the client has hung up
-    if (response.destroyed || request.socket.destroyed) return;
+    try {
+      await this.#serveUntil(hangUp, request, response, form);
+    } finally {
+      socket.off('close', abort);
+    }
+  }
+
+  async #serveUntil(
+    hangUp: AbortController,
+    request: IncomingMessage,
+    response: ServerResponse,
+    form: Promise<string>,
+  ): Promise<void> {
     const begunAt = now();
     const work: Work = { request, response, form, hangUp, call: undefined };
     let failure: unknown;
