@@ -30,12 +30,16 @@ export class Connection {
     return this.#answers > 0;
   }
 
-  /** Call this when a complete answer has come. */
-  readonly onAnswer = (): void => {
+  /**
+   * Call this when a complete answer has come.
+   * @param endsConnection whether the member closes the connection after this answer, though the request has not asked for that
+   */
+  onAnswer(endsConnection: boolean): void {
     this.#answers += 1;
     this.#answeredAt = now();
     if (this.#answers > 1) this.#keepAlive.succeeded();
-  };
+    else if (endsConnection) this.#keepAlive.failed();
+  }
 
   /** Sends everything that is written until the next tick as one packet. */
   writeTogether(): void {

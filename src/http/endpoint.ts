@@ -4,8 +4,8 @@ import { Scope, type Source } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
 import { Connection } from './connection.ts';
 import { ConnectionPool, Lender, type Loan } from './connection-pool.ts';
-import { Exchange, type Limits } from './exchange.ts';
-import type { WireAnswer, WireRequest } from './message.ts';
+import { Exchange, type Hooks, type Limits } from './exchange.ts';
+import { header, type WireAnswer, type WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
@@ -59,8 +59,8 @@ export class Endpoint {
   /** Whether the member answers a request that was sent before the answer to the previous one. */
   readonly pipelining = new OptionalFeature(2);
   /**
-   * Whether the member keeps connections open after an answer without `connection: close`. One failure is enough: on a connection
-   * that is being closed, an append is lost.
+   * Whether the member keeps connections open after an answer. One failure is enough: a request
+   * sent on a connection that is being closed is lost, and an append cannot be repeated.
    */
   readonly #keepAlive = new OptionalFeature(1);
   readonly #pools: readonly ConnectionPool[];
@@ -157,7 +157,9 @@ export class Endpoint {
     const path = this.prefixOf(request) + request.path;
     const convertError = (error: Error, answering: boolean) =>
       this.#convertError(error, connection.isUsed && !answering);
-    const hooks = { onStart, onAnswer: connection.onAnswer, onDone: loan.endExchange };
+    const reset = this.#keepAlive.isDisabled;
+    const onAnswer: Hooks['onAnswer'] = (head) => connection.onAnswer(!reset && header(head, 'connection') === 'close');
+    const hooks = { onStart, onAnswer, onDone: loan.endExchange };
     const exchange = new Exchange(limits, convertError, hooks);
     loan.startExchange();
     connection.client.dispatch(
@@ -168,7 +170,7 @@ export class Endpoint {
         body: form ?? json ?? null,
         // By default, undici would pipeline nothing behind this request.
         blocking: false,
-        reset: this.#keepAlive.isDisabled,
+        reset,
       },
       exchange,
     );

@@ -21,8 +21,8 @@ export interface Limits {
 export interface Hooks {
   /** Called right before the request is written. */
   readonly onStart?: (() => void) | undefined;
-  /** Called when the complete answer has come. */
-  readonly onAnswer: () => void;
+  /** Called when the complete answer has come, with its status and headers. */
+  readonly onAnswer: (head: WireAnswer) => void;
   /** Called when undici has finished with the exchange. This may be after the exchange has ended for its caller. */
   readonly onDone: () => void;
 }
@@ -101,7 +101,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const head = this.#head;
     const body = this.#body?.text ?? '';
-    this.#hooks.onAnswer();
+    if (head) this.#hooks.onAnswer(head);
     this.#resolve(head && { status: head.status, headers: head.headers, body, sentAt: head.sentAt });
     this.#end();
   }

@@ -23,7 +23,7 @@ test('two failures in a row disable a feature for ten minutes', () => {
   expect(feature.isDisabled).toBe(false);
 });
 
-test('one failure disables a feature that allows only one', () => {
+test('one failure disables a feature whose limit is one', () => {
   const feature = new OptionalFeature(1);
   feature.failed();
   expect(feature.isDisabled).toBe(true);

@@ -5,7 +5,7 @@ import { RateLimit } from '../../src/http/failover/rate-limit.ts';
 import type { V2Client } from '../../src/v2/client.ts';
 import { connect, rejection, serve } from '../support/clients.ts';
 import type { TcpHandler } from '../support/tcp-server.ts';
-import { failed, file, got, rawAnswer } from '../support/v2-answers.ts';
+import { ANSWER_HEADERS, failed, file, got, rawAnswer } from '../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
 const known = rawAnswer(200, got('/known'));
@@ -103,6 +103,23 @@ test('if the server closes connections after one answer, requests ask for that w
   // Before it is noticed, one more request may have been sent and lost.
   expect(heads.slice(0, 2)).toEqual(['keep-alive', 'keep-alive']);
   expect(new Set(heads.slice(4))).toEqual(new Set(['close']));
+});
+
+test('if the server answers with `connection: close`, nothing is pipelined, and requests ask for that', async () => {
+  const heads: string[][] = [];
+  const server = await serve((socket, request) => {
+    heads.push([request.split(' ', 1)[0] ?? '', connectionHeader(request)]);
+    socket.end(rawAnswer(201, { action: 'create', node: file(KEY) }, { ...ANSWER_HEADERS, connection: 'close' }));
+  });
+  const client = connect({ endpoints: server.url });
+  await client.get(KEY);
+  for (let calls = 0; calls < 2; calls += 1)
+    await (await client.createInOrder('/_locks/x', 'u1', { ttl: 60, listing: true })).listing;
+  expect(heads).toEqual([
+    ['GET', 'keep-alive'],
+    ['POST', 'close'],
+    ['POST', 'close'],
+  ]);
 });
 
 test('ten minutes after the server last closed a connection by itself, connections are kept again', async () => {
