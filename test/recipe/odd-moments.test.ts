@@ -4,7 +4,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { EtcdLockLost, LockManager } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { debugOutput } from '../support/debug-output.ts';
-import { freshName, queueOn, raw, rejection, untilQueued, useClient } from '../support/locks.ts';
+import { freshName, queueOn, raw, rejection, useClient, useProxy } from '../support/locks.ts';
 import { runScript } from '../support/script.ts';
 
 test('a non-blocking request evicts the entry that a dead predecessor left, even if others wait behind that entry', async () => {
@@ -20,12 +20,15 @@ test('a non-blocking request evicts the entry that a dead predecessor left, even
 test('an abort reason that JSON cannot show ends a wait while DEBUG is set, and the caller gets that reason', async () => {
   const name = freshName();
   const locks = new LockManager(useClient());
+  const proxy = await useProxy();
+  const waiter = new LockManager(useClient({ endpoints: proxy.url }));
   const { lines } = await debugOutput(async () => {
     const held = await locks.acquire(name);
     const caller = new AbortController();
     const reason = { token: held.fencingToken };
-    const waiting = rejection(new LockManager(useClient()).acquire(name, { signal: caller.signal }));
-    await untilQueued(name, 2);
+    const polls = proxy.next(({ query }) => query.has('wait'), 'headers');
+    const waiting = rejection(waiter.acquire(name, { signal: caller.signal }));
+    await polls;
     caller.abort(reason);
     expect(await waiting).toBe(reason);
     expect(await queueOn(name)).toHaveLength(1);
