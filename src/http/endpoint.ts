@@ -59,8 +59,8 @@ export class Endpoint {
   /** Whether the member answers a request that was sent before the answer to the previous one. */
   readonly pipelining = new OptionalFeature(2);
   /**
-   * Whether the member keeps connections open after an answer. One failure is enough: a request
-   * sent on a connection that is being closed is lost, and an append cannot be repeated.
+   * Whether the member keeps connections open after an answer. One failure is enough: a request sent on a connection that is being
+   * closed is lost, and an append cannot be repeated.
    */
   readonly #keepAlive = new OptionalFeature(1);
   readonly #pools: readonly ConnectionPool[];

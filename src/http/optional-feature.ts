@@ -5,7 +5,7 @@ const DISABLED_FOR = 600;
 
 /**
  * Decides whether to use a feature that a member, or a proxy in front of it, may not support: pipelining or keep-alive.
- * Failures in a row disable the feature for 10 minutes. After that, one more failure is enough.
+ * Disables the feature for 10 minutes after a number of failures in a row. After that, one more failure is enough.
  */
 export class OptionalFeature {
   readonly #maxFailures: number;

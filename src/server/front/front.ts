@@ -114,20 +114,16 @@ export class Front {
     socket.once('close', abort);
     response.on('error', ignore); // a write fails after the client has hung up
     try {
-      await this.#serveUntil(hangUp, request, response, form);
+      await this.#answerOrFail({ request, response, form, hangUp, call: undefined });
     } finally {
       socket.off('close', abort);
     }
   }
 
-  async #serveUntil(
-    hangUp: AbortController,
-    request: IncomingMessage,
-    response: ServerResponse,
-    form: Promise<string>,
-  ): Promise<void> {
+  /** Answers a request, with an error if need be, and reports it to `onServed`. */
+  async #answerOrFail(work: Work): Promise<void> {
+    const { request, response, hangUp } = work;
     const begunAt = now();
-    const work: Work = { request, response, form, hangUp, call: undefined };
     let failure: unknown;
     try {
       await this.#answer(work);
