@@ -199,6 +199,7 @@ export default defineConfig({
             // These start both servers, or need many events that others would not survive.
             'compat/client.test.ts',
             'compat/cleared-history.test.ts',
+            'compat/record.test.ts',
             'test/v2/locks/lost-wakeup.test.ts',
             // These need what `npm run peers` builds.
             'compat/peers/**',

@@ -5,7 +5,7 @@ import { rejection } from '../test/support/locks.ts';
 import type { Histories, History } from './history.ts';
 import type { Stage } from './stage.ts';
 
-/** A scenario in which this package differs from python-etcd on purpose (docs/python-etcd-lock.md says why). */
+/** A scenario in which this package differs from python-etcd on purpose (docs/python-etcd.md says why). */
 export interface Difference {
   readonly says: string;
   /** The histories expected of this package, derived from python's. */

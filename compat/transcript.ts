@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Historian, type Histories, type SeenEntry } from './history.ts';
 import { directoryOf } from './sides.ts';
 
-const file = new URL('../../shared/transcripts/python-etcd-0.4.5-on-etcd-3.4.23.json', import.meta.url);
+const file = new URL('transcripts/python-etcd.json', import.meta.url);
 
 export interface Exchange {
   /** Seconds from the scenario's first request to this one. */
@@ -19,17 +19,25 @@ export interface Exchange {
 
 interface Answer {
   readonly action?: string;
+  readonly errorCode?: number;
   /** The root has no key. */
   readonly node?: { readonly key?: string };
 }
 
 export interface Scenario {
   readonly scenario: string;
+  /** The time of its first request, in ISO 8601. */
+  readonly started: string;
   readonly exchanges: readonly Exchange[];
 }
 
-/** python-etcd's requests and etcd's answers, recorded by a proxy. */
-export const scenarios = (JSON.parse(readFileSync(file, 'utf8')) as { scenarios: readonly Scenario[] }).scenarios;
+/** python-etcd's requests and etcd's answers: `npm run record` makes them. */
+export const scenarios = scenariosIn(file);
+
+/** The scenarios in a file that `npm run record` has written. */
+export function scenariosIn(path: URL | string): readonly Scenario[] {
+  return (JSON.parse(readFileSync(path, 'utf8')) as { scenarios: readonly Scenario[] }).scenarios;
+}
 
 /** Seconds: replaces a recorded TTL of 1, which is too short to observe on a busy machine. */
 export const SHORT_TTL = 3;
