@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { ProcessTree } from '../../src/cli/job/process-tree.ts';
-import { processes } from '../../src/cli/job/processes.ts';
+import { ProcessTree } from '../../src/cli/job/processes/process-tree.ts';
+import { processes } from '../../src/cli/job/processes/processes.ts';
 import * as streams from '../../src/cli/streams.ts';
 
-vi.mock(import('../../src/cli/job/processes.ts'), { spy: true });
+vi.mock(import('../../src/cli/job/processes/processes.ts'), { spy: true });
 
 function startTree() {
   const root = spawn('sleep', ['600'], { stdio: 'ignore' });

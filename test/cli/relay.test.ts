@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { ProcessTree } from '../../src/cli/job/process-tree.ts';
+import type { ProcessTree } from '../../src/cli/job/processes/process-tree.ts';
 import { Relay } from '../../src/cli/job/relay.ts';
 
 test('a signal that arrives while the command is being started is relayed', () => {

@@ -1,7 +1,7 @@
 import { EtcdLockLost } from '../../errors.ts';
 import type { Held } from '../../manager/held.ts';
 import { CliError, ExitCode } from '../exit-codes.ts';
-import { ProcessTree } from './process-tree.ts';
+import { ProcessTree } from './processes/process-tree.ts';
 import type { Starter } from './starter.ts';
 import { hasTerminal } from './terminal.ts';
 

@@ -1,5 +1,5 @@
 import { isEnding } from '../signals.ts';
-import type { ProcessTree } from './process-tree.ts';
+import type { ProcessTree } from './processes/process-tree.ts';
 
 const RELAYED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
-import { waitStatusOf } from './processes.ts';
+import { waitStatusOf } from './processes/processes.ts';
 
 export interface StartOptions {
   readonly env: Readonly<Record<string, string | undefined>>;

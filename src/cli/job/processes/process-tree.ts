@@ -1,4 +1,4 @@
-import { complain } from '../streams.ts';
+import { complain } from '../../streams.ts';
 import { hasInEnvironment, isInForeground, type Process, processes } from './processes.ts';
 
 export interface ProcessTreeOptions {
