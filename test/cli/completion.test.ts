@@ -30,10 +30,26 @@ const LINES = [
   ['run x -- cat CHANGE', 'CHANGELOG.md'],
   ['elect x --va', '--value'],
   ['elect x --ttl 5 -- only-t', 'only-this-command'],
+  ['run x only-t', 'only-this-command'],
+  ['run --ttl 5 x only-t', 'only-this-command'],
+  ['run x --ttl 5 only-t', 'only-this-command'],
+  ['run x cat CHANGE', 'CHANGELOG.md'],
+  ['run x cat -n CHANGE', 'CHANGELOG.md'],
+  ['elect x cat CHANGE', 'CHANGELOG.md'],
 ] as const;
 
 /** Lines that the tab key does not change: free text, or an option of another command. */
-const UNCHANGED = ['run --timeout i', 'inspect run', 'serve --endp', 'ls --if-a', 'nosuch ins'] as const;
+const UNCHANGED = [
+  'run --timeout i',
+  'run x --label only-t',
+  'inspect run',
+  'serve --endp',
+  'ls --if-a',
+  'nosuch ins',
+  'run x only-this-command --if-a',
+  'run x -- only-this-command --if-a',
+  'elect x only-this-command --val',
+] as const;
 
 let script: string;
 let env: Record<string, string>;

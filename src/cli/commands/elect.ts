@@ -1,10 +1,11 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { EtcdClient } from '../../client.ts';
 import { LockManager } from '../../manager/manager.ts';
 import { clientOptions } from '../connection.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
+import { RunningCommand } from '../job/running-command.ts';
 import { byHolding, runUnderLock, verbosityOf } from '../job/under-lock.ts';
 import { withClient } from '../session.ts';
 
@@ -25,11 +26,12 @@ campaign again, start it again, for example with Restart=always in a systemd uni
 The value of the leader is in its entry in the queue. Node.js programs get it by election.leader() and
 election.observe(), others by "inspect", "ls" and "watch" with --json.
 
-The environment of the command, signals, messages and a lost lock are as with "run". See "etcd-v2-lock help run".`;
+The end of the options, the environment of the command, signals, messages and a lost lock are as with "run". See
+"etcd-v2-lock help run".`;
 
 /** `etcd-v2-lock elect`: runs a command while leading. */
 export function electCommand(): Command {
-  const command = new Command('elect')
+  const command = new RunningCommand('elect')
     .usage('[options] <name> -- <command> [args...]')
     .description("Wait to be elected, and run a command as the leader. Exits with the command's exit code.")
     .argument('<name>', 'name of the election and of its lock')

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { ignore } from '../../cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
@@ -11,6 +11,7 @@ import { clientOptions } from '../connection.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
+import { RunningCommand } from '../job/running-command.ts';
 import { environmentOfTick, runCurrentTick, takenText } from '../job/tick.ts';
 import { byHolding, type RunContext, releasing, runUnderLock, verbosityOf } from '../job/under-lock.ts';
 import { withClient } from '../session.ts';
@@ -34,6 +35,9 @@ interface Flags {
 }
 
 const ABOUT = `
+The options of "run" end at "--", or else at the command: the first word after the name that is neither an option nor its
+value. All words from there on belong to the command, even those that look like options of "run".
+
 The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
 a fencing token: that of an exclusive lock is greater than all tokens before it. A service that rejects a token lower than
 one it has seen is safe from a command that lost its lock. Do not use the token like that with --shared or --limit: such
@@ -96,7 +100,7 @@ Limits:
 
 /** `etcd-v2-lock run`: runs a command while holding a lock. */
 export function runCommand(): Command {
-  const command = new Command('run')
+  const command = new RunningCommand('run')
     .usage('[options] <name> -- <command> [args...]')
     .description(
       "Run a command while holding a lock, which is renewed until the command ends. Exits with the command's exit code.",

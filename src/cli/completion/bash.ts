@@ -3,12 +3,12 @@ import type { CommandWords, Grammar, OptionWords, Value } from './grammar.ts';
 /** Returns the completion script for bash 3.2 and later, which needs no other script. */
 export const bashScript = ({ options, commands }: Grammar): string => `# bash completion for etcd-v2-lock
 _etcd_v2_lock() {
-  local IFS=$'\\n' word=\${COMP_WORDS[COMP_CWORD]} command='' value='' at words=''
+  local IFS=$'\\n' word=\${COMP_WORDS[COMP_CWORD]} command='' name='' value='' at words=''
   COMPREPLY=()
   for ((at = 1; at < COMP_CWORD; at++)); do
     # bash splits --option=value into three words, and host:port as well.
-    [[ \${COMP_WORDS[at]} == '=' ]] && continue
-    if [[ \${COMP_WORDS[at]} == ':' ]]; then
+    [[ \${COMP_WORDS[at]} == '=' && $value ]] && continue
+    if [[ \${COMP_WORDS[at]} == [:=] ]]; then
       at=$((at + 1))
       continue
     fi
@@ -23,8 +23,19 @@ _etcd_v2_lock() {
     case "$command \${COMP_WORDS[at]}" in
 ${[...valueCases('', options), ...commands.flatMap(({ name, options }) => valueCases(name, options))].join('\n')}
       ' '[!-]*) command=\${COMP_WORDS[at]} ;;
+      *' '[!-]*)
+        if [[ $name && (${runners(commands)}) ]]; then
+          _etcd_v2_lock_command $at
+          return
+        fi
+        name=\${COMP_WORDS[at]}
+        ;;
     esac
   done
+  if [[ $name && ! $value && $word != [-:=]* && (${runners(commands)}) ]]; then
+    _etcd_v2_lock_command $COMP_CWORD
+    return
+  fi
   [[ $word == '=' ]] && word=''
   case $value in
     file)
@@ -45,7 +56,7 @@ ${commands.map(({ name, options, operands }) => casesOf(name, options, operands)
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }
 
-# Completes the command after "--", whose name is the word number $1.
+# Completes the command that run or elect starts, whose name is the word number $1.
 _etcd_v2_lock_command() {
   if declare -F _command_offset > /dev/null; then
     _command_offset "$1"

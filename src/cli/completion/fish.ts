@@ -10,7 +10,7 @@ function __etcd_v2_lock_command
             continue
         end
         switch $word
-            case ${options.flatMap(({ flags, value }) => (value === 'none' ? [] : flags)).join(' ')}
+            case ${valueFlags(options)}
                 set skip yes
             case '-*'
             case '*'
@@ -29,11 +29,44 @@ function __etcd_v2_lock_in
     set -l command (__etcd_v2_lock_command); and test $command = $argv[1]
 end
 
-# Completes the command after "--".
+# Prints the position of the command that run or elect starts; fails if the cursor is before it.
+function __etcd_v2_lock_job_at
+    set -l words (commandline -opc)
+    set -l operands
+    set -l skip
+    for at in (seq 2 (count $words))
+        if set -q skip[1]
+            set -e skip[1]
+            continue
+        end
+        switch $words[$at]
+            case --
+                math $at + 1
+                return
+            case ${valueFlags([...options, ...commands.filter(({ runs }) => runs).flatMap((command) => command.options)])}
+                set skip yes
+            case '-*'
+            case '*'
+                set operands $operands $at
+                if set -q operands[3]
+                    echo $at
+                    return
+                end
+        end
+    end
+    set -q skip[1]; and return 1
+    set -q operands[2]; and not string match -q -- '-*' (commandline -ct); and math (count $words) + 1
+end
+
+function __etcd_v2_lock_before_job
+    __etcd_v2_lock_in $argv[1]; and not __etcd_v2_lock_job_at > /dev/null
+end
+
 function __etcd_v2_lock_job
     set -l words (commandline -opc)
     set -l token (commandline -ct)
-    set -e words[1..(contains -i -- -- $words)]
+    set -l at (__etcd_v2_lock_job_at); or return
+    set -e words[1..(math $at - 1)]
     complete -C (string join ' ' -- (string escape -- $words) "$token")
 end
 
@@ -43,16 +76,17 @@ ${commands.map(({ name, description }) => `complete -c etcd-v2-lock -n __etcd_v2
 ${commands.map(commandLines).join('\n')}
 `;
 
+/** Returns the flags that are followed by a value. */
+const valueFlags = (options: readonly OptionWords[]): string =>
+  [...new Set(options.flatMap(({ flags, value }) => (value === 'none' ? [] : flags)))].join(' ');
+
 const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
 function commandLines({ name, options, operands, runs }: CommandWords): string {
-  const seen = `__etcd_v2_lock_in ${name}`;
+  const seen = `__etcd_v2_lock_${runs ? 'before_job' : 'in'} ${name}`;
   const lines = [linesOf(quoted(seen), options)];
   if (operands.length > 0) lines.push(`complete -c etcd-v2-lock -n ${quoted(seen)} -a ${quoted(operands.join(' '))}`);
-  if (runs)
-    lines.push(
-      `complete -c etcd-v2-lock -n ${quoted(`${seen}; and contains -- -- (commandline -opc)`)} -a '(__etcd_v2_lock_job)'`,
-    );
+  if (runs) lines.push(`complete -c etcd-v2-lock -n ${quoted(`__etcd_v2_lock_in ${name}`)} -a '(__etcd_v2_lock_job)'`);
   return lines.filter((line) => line !== '').join('\n');
 }
 

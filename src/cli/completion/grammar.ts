@@ -16,7 +16,7 @@ export interface CommandWords {
   readonly options: readonly OptionWords[];
   /** The possible operands; empty if they are free text. */
   readonly operands: readonly string[];
-  /** Whether a command to run follows `--`. */
+  /** Whether a command to run follows the first operand. */
   readonly runs: boolean;
 }
 
