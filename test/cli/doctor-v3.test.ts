@@ -98,6 +98,7 @@ describe('a healthy etcd with both APIs', () => {
           version: { server: matching(version), cluster: matching(version) },
           healthy: true,
           v2: { on: true },
+          v2Content: [],
           v3: { on: true },
           id,
           name: 'm1',

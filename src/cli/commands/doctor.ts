@@ -9,14 +9,15 @@ import { number } from '../arguments.ts';
 import { clientOptions, connectionOf, type StoreOptions, storeOptions } from '../connection.ts';
 import { type Access, accessBy, withoutCredentials } from '../doctor/access.ts';
 import { basisOf } from '../doctor/basis.ts';
-import type { Facts } from '../doctor/facts.ts';
+import type { EndpointFacts, Facts } from '../doctor/facts.ts';
 import { storesOf } from '../doctor/findings/stores.ts';
 import { hasNoFailure, judge } from '../doctor/judge.ts';
-import { judgeMove, kindsOf } from '../doctor/moving.ts';
+import { judgeMove, kindsOf, tooLate } from '../doctor/moving.ts';
 import { linesOf, report } from '../doctor/report.ts';
-import { probe as probeV2 } from '../doctor/v2/probe.ts';
-import { findWithoutGateway } from '../doctor/v3/advertised.ts';
+import { probe as probeV2, readMember } from '../doctor/v2/probe.ts';
+import { readAdvertised, readServers } from '../doctor/v3/advertised.ts';
 import { probe as probeV3 } from '../doctor/v3/probe.ts';
+import { refusesV2 } from '../doctor/version.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { JSON_FLAG, outcome } from '../session.ts';
@@ -33,10 +34,12 @@ Checks per endpoint: connection, version, health, permissions, duration of a quo
 API of your locks: v2, or with --api v3 the JSON gateway.
 Checks for the cluster: leader, members, and cluster ID.
 With v2 also: the order of key names, and clock differences.
-With v3 also: keys without a lease, and members that advertise a URL without the gateway.
+With v3 also: keys without a lease, members that advertise a URL without the gateway, and on etcd 3.5 whether etcd 3.6
+can be started.
 Reports for information: which APIs each member has, and which locks are in which of the two stores.
 
-With v2, doctor creates a test key below /_etcd-v2-lock-doctor and removes it. With v3, it changes nothing.
+With v2, doctor creates a test key below /_etcd-v2-lock-doctor and removes it. With v3, it changes nothing. If a member runs
+etcd 3.6, doctor sends nothing to the v2 API of the others that would make that member panic.
 
 Exit code 0 means that no failure was found. Read the warnings: one of them can mean that two clients hold a lock at the
 same time. Exit code 1 means that locks are unsafe or impossible. With --moving, exit code 0 does not mean that the next
@@ -94,12 +97,19 @@ async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<n
 }
 
 async function doctorMove({ api: _, ...options }: EtcdClientOptions, { json }: Flags): Promise<number> {
-  const kinds = await withSurveyors(options, kindsOf);
-  const findings = judgeMove(kinds);
+  const upgraded = await upgradedBy(checked(() => accessBy(options)));
+  const kinds = upgraded.length > 0 ? undefined : await withSurveyors(options, kindsOf);
+  const findings = kinds ? judgeMove(kinds) : [tooLate(upgraded)];
   const ok = hasNoFailure(findings);
   if (json) printJson({ ok, ...kinds, findings });
   else for (const line of findings.flatMap(linesOf)) print(line);
   return ok ? ExitCode.ok : ExitCode.no;
+}
+
+/** Returns the URLs of the members that run etcd 3.6 or later: they would panic at the reads of v2, which are by quorum. */
+async function upgradedBy(access: Access): Promise<string[]> {
+  const servers = await readServers(await urlsBy(access), withoutCredentials(access).settings);
+  return servers.filter(({ version }) => refusesV2(version)).map(({ url }) => url);
 }
 
 async function withSurveyors<T>(
@@ -125,14 +135,34 @@ async function examine(options: StoreOptions, ttl: number | undefined): Promise<
   const { api = 'v2' } = options;
   const access = checked(() => accessBy(options));
   const { settings } = access;
-  const urls = settings.endpoints ?? (await discoverMembers(access));
+  const urls = await urlsBy(access);
   const given = settings.endpoints ? originsOf(options) : urls;
-  const probe = api === 'v2' ? probeV2 : probeV3;
-  const endpoints = await Promise.all(urls.map((url) => probe(url, access)));
-  const facts = { api, lockPrefix: settings.lockPrefix, user: options.username, ttl, given, endpoints };
-  if (api === 'v2') return facts;
-  return { ...facts, withoutGateway: await findWithoutGateway(endpoints, withoutCredentials(access).settings) };
+  const common = { api, lockPrefix: settings.lockPrefix, user: options.username, ttl, given };
+  if (api === 'v2') {
+    const infos = await Promise.all(urls.map((url) => readMember(url, access)));
+    const { upgraded } = await survey(infos, access);
+    const endpoints = await Promise.all(infos.map((info) => probeV2(info, access, upgraded.length === 0)));
+    return { ...common, endpoints, upgraded };
+  }
+  const endpoints = await Promise.all(urls.map((url) => probeV3(url, access)));
+  return { ...common, endpoints, ...(await survey(endpoints, access)) };
 }
+
+/** Asks the members that are not among the endpoints, too. Returns what concerns all members. */
+async function survey(
+  endpoints: readonly EndpointFacts[],
+  access: Access,
+): Promise<{ upgraded: string[]; withoutGateway: string[] }> {
+  const asked = endpoints.map(({ endpoint, version, members = [] }) => ({ url: endpoint, version, members }));
+  const advertised = await readAdvertised(asked, withoutCredentials(access).settings);
+  return {
+    upgraded: [...asked, ...advertised].filter(({ version }) => refusesV2(version)).map(({ url }) => url),
+    withoutGateway: advertised.filter(({ lacksGateway }) => lacksGateway).map(({ url }) => url),
+  };
+}
+
+const urlsBy = async (access: Access): Promise<readonly string[]> =>
+  access.settings.endpoints ?? (await discoverMembers(access));
 
 const discoverMembers = ({ settings: { srvDomain = '', tls } }: Access): Promise<readonly string[]> =>
   discover(srvDomain, Object.keys(tls).length > 0 ? 'https' : 'http', resolveSrv);

@@ -47,6 +47,8 @@ export interface EndpointFacts {
   readonly ttls?: readonly number[] | undefined;
   /** Names of the locks that have entries, for each store that could be read. */
   readonly locks?: Partial<Readonly<Record<StoreApi, readonly string[]>>> | undefined;
+  /** v3 only: keys and directories at the top of the v2 store, without hidden ones, whose names begin with "_". */
+  readonly v2Content?: readonly string[] | undefined;
   /** v3 only: keys without a lease in the queues of locks. */
   readonly withoutLease?: readonly string[] | undefined;
   /** Result of a read below the lock prefix, with the given credentials. */
@@ -77,6 +79,8 @@ export interface Facts {
   readonly endpoints: readonly EndpointFacts[];
   /** v3 only: URLs from the list of members, not among the endpoints, that serve no gateway. */
   readonly withoutGateway?: readonly string[] | undefined;
+  /** URLs of members that run etcd 3.6 or later, among the endpoints and in the list of members. */
+  readonly upgraded?: readonly string[] | undefined;
 }
 
 /** One finding. `fail`: locks are unsafe or impossible. `warn`: some locks may be, or all after another fault. */
@@ -108,4 +112,5 @@ export type About =
   | 'clocks'
   | 'stores'
   | 'moving'
+  | 'upgrade'
   | 'leases';

@@ -3,6 +3,7 @@ import type { Facts, Finding } from './facts.ts';
 import { judgeCluster } from './findings/cluster.ts';
 import { isUsable, judgeEndpoint } from './findings/endpoint.ts';
 import { judgeStores } from './findings/stores.ts';
+import { judgeUpgrade } from './findings/upgrade.ts';
 
 /** Returns the findings for all measurements: first per endpoint, then for the cluster. */
 export function judge(facts: Facts): Finding[] {
@@ -13,6 +14,7 @@ export function judge(facts: Facts): Finding[] {
     ...endpoints.flatMap((member) => judgeEndpoint(member, context)),
     ...judgeCluster(facts, basis),
     ...judgeStores(facts),
+    ...judgeUpgrade(facts),
   ];
 }
 

@@ -75,6 +75,15 @@ export function judgeMove({ v2, both, either, v3 }: Kinds): Finding[] {
   ];
 }
 
+/** Returns the finding for a cluster in which members run etcd 3.6 already, so that v2 must not be read. */
+export const tooLate = (upgraded: readonly string[]): Finding =>
+  finding(
+    'fail',
+    'moving',
+    `etcd 3.6 runs at ${firstOf(upgraded)}, so the move must be over. doctor has not read v2: etcd 3.6 panics at quorum reads of it`,
+    'no client of kind v2 or both may be left: see docs/moving.md',
+  );
+
 const seen = (kind: string, clients: readonly Client[]): Finding[] =>
   clients.length === 0 ? [] : [finding('ok', 'moving', `clients of ${kind}: ${clients.length} (${listOf(clients)})`)];
 

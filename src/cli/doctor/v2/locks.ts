@@ -5,7 +5,7 @@ import { entriesAmong } from '../../../v2/locks/reading.ts';
 import { directoriesFrom } from '../../../v2/locks/survey.ts';
 import * as wire from '../../../v2/wire.ts';
 import type { EndpointFacts } from '../facts.ts';
-import { LISTING_TIMEOUT } from '../limits.ts';
+import { LISTING_TIMEOUT, READ_TIMEOUT } from '../limits.ts';
 import type { MemberClient, TimedAnswer } from '../member.ts';
 import { asError } from '../outcomes.ts';
 
@@ -16,6 +16,16 @@ export async function listLocks(member: MemberClient, lockPrefix: string): Promi
     return await member.request(request, Deadline.after(LISTING_TIMEOUT));
   } catch (error) {
     return asError(error);
+  }
+}
+
+/** Lists the keys and directories at the top of the v2 store, as this member has them; undefined if it refuses that. */
+export async function listTop(member: MemberClient): Promise<readonly string[] | undefined> {
+  try {
+    const answer = await member.request(wire.encodeGet('/'), Deadline.after(READ_TIMEOUT));
+    return wire.decodeSnapshot(answer, '/').node.nodes.map(({ key }) => key);
+  } catch {
+    return undefined;
   }
 }
 

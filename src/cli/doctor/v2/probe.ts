@@ -17,21 +17,28 @@ import { byDateHeader } from './clock.ts';
 import { listLocks, locksIn } from './locks.ts';
 import { tryTestKey } from './test-key.ts';
 
-/** Measures one member. Takes at most about twice the read timeout, unless a listing of locks takes longer. */
-export async function probe(url: string, access: Access): Promise<EndpointFacts> {
-  const { settings } = access;
+/** Reads what one member reports about itself. Sends no request that is a write of etcd v2: not even a read by quorum. */
+export async function readMember(url: string, { settings }: Access): Promise<EndpointFacts> {
   const member = new MemberClient(url, settings);
   try {
-    const info = await readInfo(member, settings);
-    if (info.unreachable) return info;
-    const operations: Partial<EndpointFacts> = info.v2?.on ? await tryOperations(member, settings, info) : {};
-    // Without a quorum, etcd v3 would not answer.
-    const canRead = info.v3?.on && operations.read?.is !== 'failed';
-    const v3 = canRead ? await namesOnV3(url, access, Deadline.after(LISTING_TIMEOUT)) : undefined;
-    return { ...info, ...operations, locks: { ...info.locks, ...(v3 && { v3 }) } };
+    return await readInfo(member, settings);
   } finally {
     await member.destroy();
   }
+}
+
+/**
+ * Measures one member further. Takes at most about twice the read timeout, unless a listing of locks takes longer.
+ * @param mayWrite whether requests may be sent that are writes of etcd v2
+ */
+export async function probe(info: EndpointFacts, access: Access, mayWrite: boolean): Promise<EndpointFacts> {
+  if (info.unreachable) return info;
+  const url = info.endpoint;
+  const operations: Partial<EndpointFacts> = mayWrite && info.v2?.on ? await tryLocks(url, access, info) : {};
+  // Without a quorum, etcd v3 would not answer.
+  const canRead = info.v3?.on && operations.read?.is !== 'failed';
+  const v3 = canRead ? await namesOnV3(url, access, Deadline.after(LISTING_TIMEOUT)) : undefined;
+  return { ...info, ...operations, locks: { ...info.locks, ...(v3 && { v3 }) } };
 }
 
 /** Reads what the member reports about itself, in parallel; but the gateway only after `/version`. */
@@ -43,9 +50,8 @@ async function readInfo(member: MemberClient, { lockPrefix }: ClientSettings): P
     const version = await info('/version');
     return { version, gateway: version instanceof Error ? {} : await readGateway(member, version, deadline) };
   };
-  const [{ version, gateway }, health, self, leader, members, auth] = await Promise.all([
+  const [{ version, gateway }, self, leader, members, auth] = await Promise.all([
     askVersion(),
-    info('/health'),
     info('/stats/self'),
     info('/members/leader'),
     info('/members'),
@@ -59,7 +65,6 @@ async function readInfo(member: MemberClient, { lockPrefix }: ClientSettings): P
     version: versionOf(version),
     id: text(id),
     name: text(name),
-    healthy: healthOf(health),
     leader: leaderOf(leader),
     members: decoded(members, wire.decodeMembers),
     clusterId: [locks, members].map((answer) => decoded(answer, wire.clusterIdOf)).find((found) => found),
@@ -70,7 +75,16 @@ async function readInfo(member: MemberClient, { lockPrefix }: ClientSettings): P
   };
 }
 
-/** Tries the operations that locks need, all in parallel. */
+async function tryLocks(url: string, { settings }: Access, info: EndpointFacts): Promise<Partial<EndpointFacts>> {
+  const member = new MemberClient(url, settings);
+  try {
+    return await tryOperations(member, settings, info);
+  } finally {
+    await member.destroy();
+  }
+}
+
+/** Tries the operations that locks need, all in parallel. The health check of etcd v2 is one of them: it reads by quorum. */
 async function tryOperations(
   member: MemberClient,
   settings: ClientSettings,
@@ -84,13 +98,14 @@ async function tryOperations(
     took(answer.answeredAt - answer.sentAt);
     wire.decodeSnapshot(answer, absent);
   };
-  const [reading, write, guest, test] = await Promise.all([
+  const [health, reading, write, guest, test] = await Promise.all([
+    member.info('/health', deadline).catch(asError),
     measureReads(readOnce, deadline, READ_TIMEOUT / 2),
     tryWrite(member, absent, deadline),
     auth && settings.authorization !== undefined ? tryAsGuest(member.url, settings, absent, deadline) : undefined,
     tryTestKey(member, deadline),
   ]);
-  return { ...reading, write, guest, ...test, clock: test.clock ?? clock };
+  return { healthy: healthOf(health), ...reading, write, guest, ...test, clock: test.clock ?? clock };
 }
 
 const tryWrite = (member: MemberClient, key: string, deadline: Deadline): Promise<Outcome> =>

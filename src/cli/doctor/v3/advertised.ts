@@ -1,37 +1,58 @@
 import { Deadline } from '../../../time.ts';
 import type { ClientSettings } from '../../../v2/options.ts';
-import type { EndpointFacts } from '../facts.ts';
+import type { Member, Version } from '../../../v2/wire.ts';
 import { READ_TIMEOUT } from '../limits.ts';
 import { MemberClient, unreachable } from '../member.ts';
 import { asError } from '../outcomes.ts';
+import { versionOf } from '../version.ts';
 import { readGateway } from './gateway.ts';
 
-/** Maximum number of URLs to check: the list comes from a server. */
+/** Maximum number of URLs to ask: the list comes from a server. */
 const URLS = 20;
 
-/**
- * Returns the client URLs of members at which a server answers without a gateway. Leaves out the endpoints.
- * @param settings must have no credentials: servers have chosen the URLs
- */
-export async function findWithoutGateway(
-  endpoints: readonly EndpointFacts[],
-  settings: ClientSettings,
-): Promise<string[]> {
-  const known = new Set(endpoints.map(({ endpoint }) => endpoint));
-  const listed = endpoints.flatMap(({ members = [] }) => members.flatMap(({ clientURLs }) => clientURLs));
-  const urls = [...new Set(listed)].filter((url) => isHttp(url) && !known.has(new URL(url).origin)).slice(0, URLS);
-  const lacking = await Promise.all(urls.map((url) => lacksGateway(new URL(url).origin, settings)));
-  return urls.filter((_, at) => lacking[at]);
+/** What one server reports about itself, and which members it knows. No request for this is a write, on v2 or v3. */
+export interface Server {
+  readonly url: string;
+  readonly version: Version | undefined;
+  /** Whether it answers without a gateway. False if it does not answer. */
+  readonly lacksGateway: boolean;
+  readonly members: readonly Member[];
 }
 
-async function lacksGateway(origin: string, settings: ClientSettings): Promise<boolean> {
-  const member = new MemberClient(origin, settings);
+/** A server that was asked already, with the members that it knows. */
+export interface Known {
+  readonly url: string;
+  readonly members: readonly Member[];
+}
+
+/**
+ * Asks the client URLs of all members, without those of the servers that are known.
+ * @param settings must have no credentials: servers have chosen the URLs
+ */
+export function readAdvertised(known: readonly Known[], settings: ClientSettings): Promise<Server[]> {
+  const asked = new Set(known.map(({ url }) => url));
+  const listed = known.flatMap(({ members }) => members.flatMap(({ clientURLs }) => clientURLs));
+  const urls = [...new Set(listed)].filter((url) => isHttp(url) && !asked.has(new URL(url).origin)).slice(0, URLS);
+  return Promise.all(urls.map((url) => readServer(url, settings)));
+}
+
+/** Asks each of these URLs, and then those that the members advertise. */
+export async function readServers(urls: readonly string[], settings: ClientSettings): Promise<Server[]> {
+  const servers = await Promise.all(urls.map((url) => readServer(url, settings)));
+  return [...servers, ...(await readAdvertised(servers, settings))];
+}
+
+async function readServer(url: string, settings: ClientSettings): Promise<Server> {
+  const member = new MemberClient(new URL(url).origin, settings);
   try {
     const deadline = Deadline.after(READ_TIMEOUT);
     const version = await member.info('/version', deadline).catch(asError);
-    // A port for gRPC alone does not speak HTTP/1.1.
-    if (version instanceof Error) return unreachable(version).reason === 'protocol';
-    return (await readGateway(member, version, deadline)).v3?.on === false;
+    if (version instanceof Error) {
+      // A port for gRPC alone does not speak HTTP/1.1.
+      return { url, version: undefined, lacksGateway: unreachable(version).reason === 'protocol', members: [] };
+    }
+    const { v3, members = [] } = await readGateway(member, version, deadline);
+    return { url, version: versionOf(version), lacksGateway: v3?.on === false, members };
   } finally {
     await member.destroy();
   }

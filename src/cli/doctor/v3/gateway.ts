@@ -8,7 +8,7 @@ import type { EndpointFacts, Presence } from '../facts.ts';
 import type { MemberClient, TimedAnswer } from '../member.ts';
 import { asError } from '../outcomes.ts';
 
-type GatewayFacts = Pick<EndpointFacts, 'v3' | 'id' | 'name' | 'leader' | 'members' | 'clusterId'>;
+type GatewayFacts = Pick<EndpointFacts, 'v3' | 'id' | 'name' | 'leader' | 'members' | 'clusterId' | 'healthy'>;
 
 /**
  * Reads what a member reports about itself and its cluster through its gateway. etcd needs no credentials for this.
@@ -37,10 +37,14 @@ export async function readGateway(
   }
 }
 
-/** Ids are shown in hex digits, as in etcd v2 and in etcdctl. */
-function statusIn(status: Fields): Pick<GatewayFacts, 'id' | 'leader' | 'clusterId'> {
+/**
+ * Ids are shown in hex digits, as in etcd v2 and in etcdctl. The health is taken from the status and not from `GET /health`, which is a
+ * write of etcd v2 if the member has that API: etcd 3.6 would panic at it.
+ */
+function statusIn(status: Fields): Pick<GatewayFacts, 'id' | 'leader' | 'clusterId' | 'healthy'> {
   const leader = status.integer('leader');
   return {
+    healthy: status.texts('errors').length === 0,
     id: hex(status.message('header').integer('member_id')),
     leader: leader === 0n ? null : hex(leader),
     clusterId: decodeHeader(status).clusterId,

@@ -2,11 +2,10 @@ import { Deadline } from '../../../time.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { type Access, hasCredentials, withClient, withoutCredentials } from '../access.ts';
 import type { EndpointFacts } from '../facts.ts';
-import { healthOf } from '../health.ts';
 import { LISTING_TIMEOUT, READ_TIMEOUT } from '../limits.ts';
 import { MemberClient, unreachable } from '../member.ts';
 import { asError } from '../outcomes.ts';
-import { listLocks, locksIn } from '../v2/locks.ts';
+import { listLocks, listTop, locksIn } from '../v2/locks.ts';
 import { versionOf } from '../version.ts';
 import { readGateway } from './gateway.ts';
 import { readQueues, readTtls } from './queues.ts';
@@ -33,17 +32,16 @@ async function readInfo(member: MemberClient): Promise<EndpointFacts> {
   const deadline = Deadline.after(READ_TIMEOUT);
   const version = await member.info('/version', deadline).catch(asError);
   if (version instanceof Error) return { endpoint, unreachable: unreachable(version) };
-  const [gateway, health] = await Promise.all([
-    readGateway(member, version, deadline),
-    member.info('/health', deadline).catch(asError),
-  ]);
-  return { endpoint, version: versionOf(version), healthy: healthOf(health), ...gateway };
+  return { endpoint, version: versionOf(version), ...(await readGateway(member, version, deadline)) };
 }
 
-/** Reads whether the member has the v2 API, and which locks are in the v2 store. */
+/**
+ * Reads whether the member has the v2 API, and what is in the v2 store. Not by quorum, which would be a write of etcd v2: etcd 3.6
+ * would panic at it.
+ */
 async function readV2(member: MemberClient, { settings: { lockPrefix } }: Access): Promise<Partial<EndpointFacts>> {
   const { v2, locks } = locksIn(await listLocks(member, lockPrefix), lockPrefix);
-  return { v2, locks };
+  return { v2, locks, ...(v2?.on && { v2Content: await listTop(member) }) };
 }
 
 async function tryLocks(url: string, access: Access): Promise<Partial<EndpointFacts>> {
