@@ -8,10 +8,14 @@ import { Deadline } from '../time.ts';
 import type { Endpoint, Lane } from './endpoint.ts';
 import { Endpoints } from './failover/endpoints.ts';
 import type { Repeat } from './failover/round.ts';
+import type { LongAnswer } from './message.ts';
 import type { HttpSettings } from './options.ts';
 
 /** Seconds until a hedged call also asks another member. etcd normally answers within milliseconds. */
 export const HEDGE_AFTER = 1;
+
+/** A read ends after this many times the option `readTimeout`, even if pieces of its answer still arrive. */
+const LONG_ANSWER = 6;
 
 /** Options of {@link EtcdClient.close}. */
 export interface CloseOptions {
@@ -59,6 +63,8 @@ export interface AttemptOptions {
   readonly lane: Lane;
   /** Seconds. */
   readonly timeout: number;
+  /** What to pass as `long` with a request whose answer may be long, such as a listing. */
+  readonly ifLong: LongAnswer;
   readonly ending: Scope;
   /**
    * Call this before each request of an attempt that may send several. If it returns a promise, wait for that: in an outage, the
@@ -115,14 +121,16 @@ export class Cluster {
       const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
       const lane = background ? 'background' : 'call';
       const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
-      return await this.endpoints.call(round, (endpoint) => {
+      return await this.endpoints.call(round, (endpoint, onPiece) => {
         let isAdmitted = true;
         const onRequest: AttemptOptions['onRequest'] = (waitEnding) => {
           const isNext = !isAdmitted;
           isAdmitted = false;
           return isNext ? this.endpoints.rateLimit.admitNext(waitEnding, !background) : undefined;
         };
-        return attempt({ endpoint, lane, timeout: Math.min(timeout, limit.remaining / 1000), ending, onRequest });
+        const left = limit.remaining / 1000;
+        const ifLong = { silence: timeout, within: Math.min(LONG_ANSWER * readTimeout, left), onPiece };
+        return attempt({ endpoint, lane, timeout: Math.min(timeout, left), ifLong, ending, onRequest });
       });
     } catch (error) {
       throw withCallersStack(error, signal);

@@ -5,7 +5,7 @@ import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
 import { Connection } from './connection.ts';
 import { ConnectionPool, Lender, type Loan } from './connection-pool.ts';
 import { Exchange, type Hooks, type Limits } from './exchange.ts';
-import { header, type WireAnswer, type WireRequest } from './message.ts';
+import { header, type LongAnswer, type WireAnswer, type WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
@@ -35,6 +35,8 @@ interface AttemptOptions {
 
 export interface SendOptions extends AttemptOptions {
   readonly lane: Lane;
+  /** For an answer that may be long: `timeout` then limits only the time until its headers. */
+  readonly long?: LongAnswer | undefined;
 }
 
 /** A second request that is sent on the same connection without waiting for the first answer. */
@@ -95,16 +97,18 @@ export class Endpoint {
    * @param pipelined for a call or a read: sent right after the request on the same connection, so that the member receives
    * both in this order
    * @throws {EtcdTlsFailed} if TLS failed, so that the member did nothing
-   * @throws {EtcdConnectionFailed} if the connection failed; with `outcomeUnknown` unless the request cannot have been sent
+   * @throws {EtcdConnectionFailed} if the connection failed, or a long answer stopped before its end; with `outcomeUnknown` unless the
+   * request cannot have been sent
    * @throws {EtcdUnusableAnswer} if the body is too large; also any error of `onHeaders` or `onData`
    * @throws the reason of `ending` if `ending` aborts first
    */
   send(request: WireRequest, options: SendOptions, pipelined?: PipelinedRequest): Promise<WireAnswer | undefined> {
-    const { lane, timeout, ending } = options;
+    const { lane, timeout, ending, long } = options;
     if (ending?.aborted) return Promise.reject(ending.reason);
     const limits: Limits = {
       ending,
       timeout: new Timeout(timeout),
+      long,
       onHeaders: options.onHeaders,
       onData: options.onData,
       ref: lane !== 'background',

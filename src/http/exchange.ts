@@ -1,15 +1,21 @@
 import type { Dispatcher } from 'undici';
 import { addAbortListener, ignore, removeAbortListener, type Source } from '../cancellation.ts';
-import { now } from '../time.ts';
+import { EtcdConnectionFailed } from '../errors.ts';
+import { Deadline, now } from '../time.ts';
 import { Body } from './body.ts';
-import type { WireAnswer } from './message.ts';
+import type { LongAnswer, WireAnswer } from './message.ts';
 import type { Timeout } from './timeout.ts';
+
+/** Minimum milliseconds between two restarts of timeouts: an answer may have very many pieces. */
+const NOTE_EVERY = 10;
 
 /** Limits and callbacks of an exchange. */
 export interface Limits {
   /** Ends the exchange when it aborts. */
   readonly ending: Source | undefined;
   readonly timeout: Timeout;
+  /** If given, the timeout limits only the time without a piece of the answer. */
+  readonly long?: LongAnswer | undefined;
   /** Whether the timeout keeps the process alive. */
   readonly ref: boolean;
   /** Called when the headers have arrived, with an answer whose body is still empty. An error thrown by it ends the exchange. */
@@ -37,10 +43,12 @@ type ConvertError = (error: Error, answering: boolean) => Error;
 export class Exchange implements Dispatcher.DispatchHandler {
   /**
    * The complete answer, or undefined if none came within the timeout. Rejects with the reason of `ending` if that aborts, with
-   * the error of a callback or of a body that is too large, or with the converted error of undici.
+   * the error of a callback or of a body that is too large or stops before its end, or with the converted error of undici.
    */
   readonly answer: Promise<WireAnswer | undefined>;
   readonly #limits: Limits;
+  /** When an answer must be complete; only for a {@link LongAnswer}. */
+  readonly #completeBy: Deadline;
   readonly #convertError: ConvertError;
   readonly #hooks: Hooks;
   /** When the request was first written to a connection. */
@@ -50,11 +58,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The error that undici aborts the request with; set when the exchange is given up. */
   #givenUp: Error | undefined;
   #head: WireAnswer | undefined;
+  /** When timeouts were last started again because of a piece of the answer. */
+  #notedAt = Number.NEGATIVE_INFINITY;
   #body: Body | undefined;
   #controller: Dispatcher.DispatchController | undefined;
 
   constructor(limits: Limits, convertError: ConvertError, hooks: Hooks) {
     this.#limits = limits;
+    this.#completeBy = limits.long ? Deadline.after(limits.long.within) : Deadline.never;
     this.#convertError = convertError;
     this.#hooks = hooks;
     this.answer = new Promise((resolve, reject) => {
@@ -81,6 +92,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#head = { status, headers, body: '', sentAt: this.#sentAt };
     this.#body = new Body(this.#head);
     try {
+      this.#notePiece();
       this.#body.checkDeclared();
       this.#limits.onHeaders?.(this.#head);
     } catch (error) {
@@ -91,6 +103,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     try {
       if (this.#givenUp) return;
+      this.#notePiece();
       if (this.#limits.onData) this.#limits.onData(chunk);
       else this.#body?.add(chunk);
     } catch (error) {
@@ -111,13 +124,23 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#end();
   }
 
+  #notePiece(): void {
+    const { long, timeout } = this.#limits;
+    if (!long || now() - this.#notedAt < NOTE_EVERY) return;
+    this.#notedAt = now();
+    timeout.restart(Math.min(long.silence, this.#completeBy.remaining / 1000));
+    long.onPiece();
+  }
+
   readonly #onAbort = (reason: unknown): void => {
     this.#reject(reason);
     this.#giveUp(new Error('given up'));
   };
 
   readonly #onTimeout = (): void => {
-    this.#resolve(undefined);
+    const { long } = this.#limits;
+    if (long && this.#head) this.#reject(incomplete(long, this.#completeBy.passed));
+    else this.#resolve(undefined);
     this.#giveUp(new Error('no answer in time'));
   };
 
@@ -137,4 +160,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (ending) removeAbortListener(ending, this.#onAbort);
     timeout.pause();
   }
+}
+
+function incomplete({ silence, within }: LongAnswer, isOverall: boolean): EtcdConnectionFailed {
+  const seconds = (value: number): string => `${Number(value.toPrecision(2))} s`;
+  const why = isOverall
+    ? `was not complete after ${seconds(within)}`
+    : `stopped for ${seconds(silence)} before its end`;
+  return new EtcdConnectionFailed(`the answer ${why}`, { outcomeUnknown: true });
 }

@@ -24,6 +24,16 @@ export interface WireAnswer {
   readonly sentAt: number;
 }
 
+/** For an answer that may take long to arrive. Its timeout starts again with the headers and with each piece of the body. */
+export interface LongAnswer {
+  /** Seconds without a piece after which the exchange ends. */
+  readonly silence: number;
+  /** Maximum seconds of the whole exchange, however many pieces arrive. */
+  readonly within: number;
+  /** Called when the headers have arrived, and again for pieces of the body, at most once in 10 ms. */
+  readonly onPiece: () => void;
+}
+
 /** An answer as a server sends it. */
 export interface WireReply {
   readonly status: number;

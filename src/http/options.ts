@@ -18,7 +18,10 @@ export interface HttpOptions {
    * option is given, else http.
    */
   readonly srvDomain?: string;
-  /** Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. */
+  /**
+   * Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. For a
+   * read, such as a long listing, these are the seconds without a further piece of the answer; it ends after six times as many.
+   */
   readonly readTimeout?: number;
   /** User name for basic authentication, or for the login on v3; requires `password`. */
   readonly username?: string;

@@ -46,6 +46,14 @@ export class Timeout {
     this.#arm();
   }
 
+  /** Starts again with this many seconds, and the function of {@link run}. Does nothing unless it is running. */
+  restart(seconds: number): void {
+    if (!this.#timer) return;
+    this.pause();
+    this.#left = seconds * 1000;
+    this.#arm();
+  }
+
   pause(): void {
     if (!this.#timer) return;
     clearTimeout(this.#timer);

@@ -1,6 +1,6 @@
 import { createDebug } from '../debug.ts';
 import { type AttemptOptions, type CloseOptions, Cluster, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
-import type { Lane, PipelinedRequest } from '../http/endpoint.ts';
+import type { Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import type { PendingWork } from '../pending-work.ts';
@@ -33,7 +33,7 @@ const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('client');
 
-interface Sending extends AttemptOptions {
+interface Sending extends AttemptOptions, Pick<SendOptions, 'long'> {
   readonly onHeaders: (head: wire.WireAnswer) => void;
 }
 
@@ -64,7 +64,10 @@ export class V2Client implements KeysApi, LockClient {
   async get(key: string, options: GetOptions = {}): Promise<Snapshot> {
     const request = wire.encodeGet(key, options);
     return this.#call('hedged', options, async (sending) =>
-      wire.decodeSnapshot(await this.#answer({ ...sending, lane: laneFor('read', sending) }, request), key),
+      wire.decodeSnapshot(
+        await this.#answer({ ...sending, long: sending.ifLong, lane: laneFor('read', sending) }, request),
+        key,
+      ),
     );
   }
 

@@ -2,7 +2,7 @@ import { Scope } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
 import { EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
 import { type AttemptOptions, type CloseOptions, Cluster, type ClusterCall } from '../http/cluster.ts';
-import type { Lane } from '../http/endpoint.ts';
+import type { Lane, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import type { WireAnswer, WireRequest } from '../http/message.ts';
@@ -148,7 +148,9 @@ export class V3Client implements LockClient {
       url,
       ask: async (path, message) => {
         try {
-          const answer = await this.#send(one, requestOf(prefix + path, [message], token));
+          // Only the answer to a read may be long. A write whose answer takes its time is sent to another member.
+          const long = one.lane === 'read' ? one.ifLong : undefined;
+          const answer = await this.#send(one, requestOf(prefix + path, [message], token), { long });
           const body = new Fields(answer, decodeBody(answer));
           // The answer to a keep-alive is a stream of one message, wrapped in `result`.
           const fields = body.optional('result') ?? body;
@@ -165,7 +167,7 @@ export class V3Client implements LockClient {
         const ending = new Scope(one.ending, over);
         const unlimited = { ...one, ending, timeout: Number.POSITIVE_INFINITY };
         try {
-          await this.#send(unlimited, requestOf(prefix + path, messages, token), onData);
+          await this.#send(unlimited, requestOf(prefix + path, messages, token), { onData });
         } finally {
           ending.dispose();
         }
@@ -193,19 +195,18 @@ export class V3Client implements LockClient {
   }
 
   /** Returns an attempt at a request that several calls share: the request continues when one of these calls ends. */
-  #shared({ endpoint, lane, onRequest }: AttemptOptions): AttemptOptions {
-    const timeout = Math.min(SHARED_TIMEOUT, this.#settings.readTimeout);
-    return { endpoint, lane, timeout, ending: this.destroyed, onRequest };
+  #shared(one: AttemptOptions): AttemptOptions {
+    return { ...one, timeout: Math.min(SHARED_TIMEOUT, this.#settings.readTimeout), ending: this.destroyed };
   }
 
   async #send(
     { endpoint, ending, lane, timeout, onRequest }: AttemptOptions,
     request: WireRequest,
-    onData?: (chunk: Buffer) => void,
+    { onData, long }: Pick<SendOptions, 'onData' | 'long'> = {},
   ): Promise<WireAnswer> {
     const turn = onRequest(ending);
     if (turn) await turn;
-    const answer = await endpoint.send(request, { ending, lane, timeout, onData }).catch((error: unknown) => {
+    const answer = await endpoint.send(request, { ending, lane, timeout, onData, long }).catch((error: unknown) => {
       throw withHint(error);
     });
     debug('%s %s%s: %s', request.method, endpoint.url, request.path, answer?.status ?? `no answer within ${timeout} s`);

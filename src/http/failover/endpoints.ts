@@ -6,7 +6,7 @@ import { Endpoint } from '../endpoint.ts';
 import type { HttpSettings } from '../options.ts';
 import { Members } from './members.ts';
 import { RateLimit } from './rate-limit.ts';
-import { Round, type RoundOptions } from './round.ts';
+import { type Ask, Round, type RoundOptions } from './round.ts';
 
 /** The members of one cluster. Stays with a member while it answers and fails over to the next one; never drops a member. */
 export class Endpoints {
@@ -20,7 +20,7 @@ export class Endpoints {
   }
 
   /** Makes one call; see {@link Round.run}. */
-  async call<T>(options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>): Promise<T> {
+  async call<T>(options: RoundOptions, ask: Ask<T>): Promise<T> {
     const members = this.#found ?? (await orAborted(this.#members(), options.ending));
     return new Round(members, this.rateLimit, options, ask).run();
   }

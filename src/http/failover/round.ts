@@ -1,4 +1,4 @@
-import type { Scope } from '../../cancellation.ts';
+import { ignore, type Scope } from '../../cancellation.ts';
 import type { EndpointFailure } from '../../errors.ts';
 import type { Deadline } from '../../time.ts';
 import type { Endpoint } from '../endpoint.ts';
@@ -21,15 +21,18 @@ export interface RoundOptions {
   readonly repeat: Repeat;
   /** Ends the call when it aborts. The caller also aborts it after the call, to end slower attempts. */
   readonly ending: Scope;
-  /** Seconds that one attempt may take. */
+  /** Seconds that one attempt may take. If a member's answer is long: seconds without a piece of it. */
   readonly timeout: number;
-  /** Seconds until a hedged call asks another member. */
+  /** Seconds without a piece of an answer until a hedged call asks another member. */
   readonly hedgeAfter: number;
   /** After this, a failure ends the call, even if attempts are still under way. */
   readonly limit: Deadline;
   /** Whether the call keeps the process alive. */
   readonly ref: boolean;
 }
+
+/** Asks one member. `onPiece` may be called whenever a piece of a long answer has come: the member is not silent. */
+export type Ask<T> = (endpoint: Endpoint, onPiece: () => void) => Promise<T>;
 
 /** Maximum number of retries of one attempt whose connection was stale. A retry may get another stale one from the pool. */
 const MAX_STALE_RETRIES = 2;
@@ -39,17 +42,17 @@ export class Round<T> {
   readonly #members: Members;
   readonly #rateLimit: RateLimit;
   readonly #options: RoundOptions;
-  readonly #ask: (endpoint: Endpoint) => Promise<T>;
+  readonly #ask: Ask<T>;
   /** Indexes of the members asked so far. Cleared when all have been asked, and before each attempt during an outage. */
   readonly #asked = new Set<number>();
   readonly #failures: EndpointFailure[] = [];
   readonly #underWay = new Set<MemberRequest>();
   #initial: number | undefined;
   #isTimedOut = false;
-  /** Timeout of a hedged call as a whole; starts with the first attempt. */
+  /** Timeout of a hedged call as a whole; starts with the first attempt, and again with each piece of an answer. */
   #timeout: Timeout | undefined;
 
-  constructor(members: Members, rateLimit: RateLimit, options: RoundOptions, ask: (endpoint: Endpoint) => Promise<T>) {
+  constructor(members: Members, rateLimit: RateLimit, options: RoundOptions, ask: Ask<T>) {
     this.#members = members;
     this.#rateLimit = rateLimit;
     this.#options = options;
@@ -92,9 +95,9 @@ export class Round<T> {
     const attempt = members.choose(this.#asked, this.#initial);
     this.#initial = attempt.initial;
     let overdue: Timeout | undefined;
+    let onPiece = ignore;
     if (repeat === 'hedged' && hedgeAfter < timeout) {
-      // Long enough for the member that is asked last to get its full timeout.
-      this.#timeout ??= Timeout.run(timeout + hedgeAfter * (members.count - 1), this.#onTimeout, { ref: false });
+      if (!this.#timeout) this.#startTimeout();
       let isNoted = false;
       const onOverdue = (): void => {
         if (isNoted || !this.#underWay.has(attempt)) return;
@@ -104,10 +107,17 @@ export class Round<T> {
       overdue = Timeout.run(hedgeAfter, onOverdue, { ref: false });
       // Also called right before the next attempt: if this starts an outage, that attempt is rate-limited already.
       startHedge(hedgeAfter, onOverdue);
+      // A long answer is no silence: asking for it again would only make it slower.
+      onPiece = (): void => {
+        if (!this.#underWay.has(attempt)) return;
+        overdue?.restart(hedgeAfter);
+        startHedge(hedgeAfter, onOverdue);
+        this.#startTimeout();
+      };
     }
     this.#underWay.add(attempt);
     try {
-      const result = await this.#askUnlessStale(attempt);
+      const result = await this.#askUnlessStale(attempt, onPiece);
       // A poll that ends without an event proves nothing about the member.
       if (result !== undefined || repeat !== 'poll') members.answered(attempt);
       return result;
@@ -122,15 +132,25 @@ export class Round<T> {
     }
   };
 
+  /** Starts the timeout of the whole call, or starts it again. */
+  #startTimeout(): void {
+    const { timeout, hedgeAfter } = this.#options;
+    // Long enough for the member that is asked last to get its full timeout.
+    const whole = timeout + hedgeAfter * (this.#members.count - 1);
+    this.#isTimedOut = false;
+    if (this.#timeout) this.#timeout.restart(whole);
+    else this.#timeout = Timeout.run(whole, this.#onTimeout, { ref: false });
+  }
+
   readonly #onTimeout = (): void => {
     this.#isTimedOut = true;
   };
 
   /** Retries on a stale connection: a server may close a connection between requests just when the next request is sent. */
-  async #askUnlessStale({ endpoint }: MemberRequest): Promise<T> {
+  async #askUnlessStale({ endpoint }: MemberRequest, onPiece: () => void): Promise<T> {
     for (let retries = 0; ; retries += 1) {
       try {
-        return await this.#ask(endpoint);
+        return await this.#ask(endpoint, onPiece);
       } catch (error) {
         const { repeat, ending } = this.#options;
         const isStale = isMembersFault(error) && endpoint.wasStale(error);
