@@ -60,6 +60,12 @@ function arm(deadline: Deadline, fire: () => void, ref: boolean): NodeJS.Timeout
   return ref ? timer : timer.unref();
 }
 
+/** A clock that starts at the system time and never jumps. Its timers do not keep the process alive. */
+export const systemClock: Clock = {
+  now: () => Math.floor(performance.timeOrigin + performance.now()),
+  after: (ms, fn) => atDeadline(Deadline.after(ms / 1000), fn, { ref: false }),
+};
+
 /** Delays between retries. They double from `first` to `most` milliseconds. Jitter shortens each delay by up to a half. */
 export class Backoff {
   readonly #first: number;

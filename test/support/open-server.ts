@@ -5,10 +5,10 @@ import { expect, onTestFinished } from 'vitest';
 import { Front } from '../../src/server/front/front.ts';
 import { createHttpServer, listen, type WebServer } from '../../src/server/front/http-server.ts';
 import { forEveryone } from '../../src/server/served-keys.ts';
-import { systemClock } from '../../src/server/store/clock.ts';
+
 import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
-import type { Clock } from '../../src/time.ts';
+import { type Clock, systemClock } from '../../src/time.ts';
 import { RawConnection, request } from './raw-connection.ts';
 import { until } from './until.ts';
 

@@ -6,8 +6,9 @@ import { JSON_FLAG, withClient } from '../session.ts';
 import { print, printJson, remark } from '../streams.ts';
 
 const ABOUT = `
-etcd v2 keeps the directory of a lock after its last entry is gone. etcd v3 has no directories, so prune has no effect
-with --api v3.
+etcd v2 keeps the directory of a lock after its last entry is gone. A Node.js client removes it 15 seconds after its last
+use of the lock. prune removes what others leave: python-etcd, and processes that ended before that. etcd v3 has no
+directories, so prune has no effect with --api v3.
 
 prune removes a directory only if it is empty when etcd handles the request, so it never removes an entry that was just
 added. A directory that contains a name beginning with "_" is kept, because etcd v2 does not list such names.`;

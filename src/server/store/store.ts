@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../time.ts';
+import { type Clock, systemClock } from '../../time.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../../v2/keys-api.ts';
 import { baseName } from '../../v2/paths.ts';
 import { isConditional } from '../../v2/requests.ts';
 import type { Exact } from '../../v2/wire.ts';
-import { systemClock } from './clock.ts';
+
 import { Expiries } from './expiries.ts';
 import { History, type StoreEvent } from './history.ts';
 import * as tree from './tree.ts';

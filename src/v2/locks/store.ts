@@ -17,14 +17,18 @@ import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { readQueues } from './survey.ts';
 import { V2Surveyor } from './surveyor.ts';
 import { V2Ticket } from './ticket.ts';
+import { UnusedDirectories } from './unused-directories.ts';
 
 /** Queues of locks on etcd v2, compatible with python-etcd: the lock `name` is the directory `<lockPrefix>/<name>`. */
 export class V2LockStore implements LockStore {
   readonly surveyor: V2Surveyor;
   readonly #keys: KeysApi;
+  readonly #unused: UnusedDirectories;
 
-  constructor(keys: KeysApi) {
+  /** @param unused removes the directories of unused locks */
+  constructor(keys: KeysApi, unused: UnusedDirectories = new UnusedDirectories(keys)) {
     this.#keys = keys;
+    this.#unused = unused;
     this.surveyor = new V2Surveyor(keys);
   }
 
@@ -38,7 +42,7 @@ export class V2LockStore implements LockStore {
 
   queue(lock: string): QueueStore {
     checkLockName(lock);
-    return new V2QueueStore(this.#keys, `${this.#keys.lockPrefix}/${lock}`);
+    return new V2QueueStore(this.#keys, this.#unused, `${this.#keys.lockPrefix}/${lock}`);
   }
 
   marker(lock: string): MarkerStore {
@@ -54,21 +58,24 @@ export class V2LockStore implements LockStore {
 class V2QueueStore implements QueueStore {
   readonly path: string;
   readonly #keys: KeysApi;
+  readonly #unused: UnusedDirectories;
 
-  constructor(keys: KeysApi, path: string) {
+  constructor(keys: KeysApi, unused: UnusedDirectories, path: string) {
     this.#keys = keys;
+    this.#unused = unused;
     this.path = path;
   }
 
   ticket(value: string, options?: TicketOptions): Ticket {
-    return new V2Ticket(this.#keys, this.path, value, options);
+    return new V2Ticket(this.#keys, this.#unused, { path: this.path, value, ...options });
   }
 
   read({ signal }: StoreCall = {}): Promise<V2Queue> {
     return readQueue(this.#keys, this.path, { quorum: true, signal });
   }
 
-  evict(entry: V2Entry, options: StoreCall): Promise<void> {
-    return remove(this.#keys, entry, options);
+  async evict(entry: V2Entry, options: StoreCall): Promise<void> {
+    await remove(this.#keys, entry, options);
+    this.#unused.add(this.path);
   }
 }

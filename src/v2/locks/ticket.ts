@@ -31,6 +31,7 @@ import {
   SEARCH_APPEND_FOR,
 } from './timing.ts';
 import { UnclearAppends } from './unclear.ts';
+import type { UnusedDirectories } from './unused-directories.ts';
 
 const debug = createDebug('lock');
 
@@ -42,6 +43,11 @@ const TOO_LATE = new Error('the announcement was not answered in time');
  * over that work, also on another client. Else the earlier ticket would remove the entry of the later one.
  */
 const unsettled = new Map<string, V2Ticket>();
+
+interface V2TicketOptions extends TicketOptions {
+  readonly path: string;
+  readonly value: string;
+}
 
 /**
  * A {@link Ticket} on etcd v2. It has at most one entry, finds that entry by its value, and leaves no key behind, with the exception
@@ -56,6 +62,7 @@ export class V2Ticket implements Ticket {
   readonly path: string;
   readonly value: string;
   readonly #keys: KeysApi;
+  readonly #unused: UnusedDirectories;
   readonly #mayExist: boolean;
   #entry: V2OwnEntry | undefined;
   #last: V2OwnEntry | undefined;
@@ -71,8 +78,9 @@ export class V2Ticket implements Ticket {
   #expiry: Deadline | undefined;
   #settling: Running | undefined;
 
-  constructor(keys: KeysApi, path: string, value: string, { mayExist = false }: TicketOptions = {}) {
+  constructor(keys: KeysApi, unused: UnusedDirectories, { path, value, mayExist = false }: V2TicketOptions) {
     this.#keys = keys;
+    this.#unused = unused;
     this.path = path;
     this.value = value;
     this.#mayExist = mayExist;
@@ -277,14 +285,17 @@ export class V2Ticket implements Ticket {
   /** Sets the TTL of an entry left to expire; removes the entries given up, and keys of appends with an unknown outcome. */
   async #settle(options: CallOptions): Promise<void> {
     if (this.#expiry?.passed) this.#giveUpEntry();
-    if (this.#expiry && this.#entry) await this.#expireAt(this.#expiry, this.#entry, options);
+    const until = this.#expiry;
+    if (until && this.#entry) await this.#expireAt(until, this.#entry, options);
     for (const entry of this.#toRemove) {
       await remove(this.#keys, entry, options);
       this.#toRemove = this.#toRemove.filter((other) => other !== entry);
     }
-    if (!this.#unclear.any) return;
-    await this.#removeExtras(await this.#read(options), options);
-    this.#unclear.searched();
+    if (this.#unclear.any) {
+      await this.#removeExtras(await this.#read(options), options);
+      this.#unclear.searched();
+    }
+    this.#unused.add(this.path, until);
   }
 
   /** Reads the queue by quorum. */
