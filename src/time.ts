@@ -89,3 +89,37 @@ export class Backoff {
     this.#next = this.#first;
   }
 }
+
+/** Number of steps of a long loop between two pauses: a few milliseconds of work. */
+const STEPS = 500;
+
+/** Resolves at the next turn of the event loop at which a long loop may continue. */
+let nextTurn = Promise.resolve();
+
+/**
+ * Lets other work of this process continue during a long loop: {@link Turns.step} pauses the loop every 500 steps. Loops that are
+ * shorter never pause. Of several long loops, one continues at each turn of the event loop.
+ *
+ * @example
+ * ```ts
+ * const pause = turns.step();
+ * if (pause) await pause;
+ * ```
+ */
+export class Turns {
+  readonly #signal: { throwIfAborted(): void } | undefined;
+  #steps = 0;
+
+  /** @param signal ends the loop at its next pause: the pause rejects with the abort reason */
+  constructor(signal?: { throwIfAborted(): void }) {
+    this.#signal = signal;
+  }
+
+  /** Call this once for each step of the loop. If it returns a promise, wait for that before the next step. */
+  step(): Promise<void> | undefined {
+    this.#steps += 1;
+    if (this.#steps % STEPS !== 0) return undefined;
+    nextTurn = nextTurn.then(() => new Promise((resolve) => void setImmediate(resolve)));
+    return nextTurn.then(() => this.#signal?.throwIfAborted());
+  }
+}

@@ -1,9 +1,9 @@
 import { EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer } from './message.ts';
 
-const MEBIBYTE = 1024 * 1024;
+export const MEBIBYTE = 1024 * 1024;
 /** Size limit of one answer. A listing of 300,000 entries is smaller. */
-const MAX_MEBIBYTES = 64;
+export const MAX_MEBIBYTES = 64;
 /** Bytes counted for each chunk in addition to its data. Else many tiny chunks could fill the memory despite the limit. */
 const PER_CHUNK = 128;
 

@@ -31,6 +31,16 @@ export function checkLockName(name: unknown): asserts name is string {
   checkLength('lock name', name, MAX_NAME_LENGTH);
 }
 
+/** Whether {@link checkLockName} accepts this name. */
+export function isLockName(name: string): boolean {
+  try {
+    checkLockName(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Whether a listing of all locks includes this one: etcd hides names with a part that begins with "_". */
 export const isListed = (name: string): boolean => !`/${name}`.includes('/_');
 

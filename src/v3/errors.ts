@@ -15,6 +15,8 @@ const NOT_FOUND = 5;
 const PERMISSION_DENIED = 7;
 const RESOURCE_EXHAUSTED = 8;
 const FAILED_PRECONDITION = 9;
+/** The code for a revision that was compacted. */
+export const OUT_OF_RANGE = 11;
 const UNAVAILABLE = 14;
 const UNAUTHENTICATED = 16;
 /**

@@ -15,16 +15,14 @@ import {
   type V3Entry,
 } from './answers.ts';
 import type { CallOptions, Member, V3Client } from './client.ts';
-import { FailedPrecondition, NotFound } from './errors.ts';
+import { FailedPrecondition, NotFound, OUT_OF_RANGE } from './errors.ts';
 import { decodeRange, encodeBytes, type Fields, type Json } from './messages.ts';
+import { readInPages } from './pages.ts';
 import * as transactions from './transactions.ts';
 import { decodeWatchMessage, JsonObjects, type WatchEvent, type WatchMessage, watchDeletion } from './watch.ts';
 
 /** Abort reason of a watch that has reported the expected change. */
 const OVER = new Error('the watch has shown a change');
-
-/** gRPC's code for a revision that was compacted. */
-const OUT_OF_RANGE = 11;
 
 export interface AppendOptions extends CallOptions {
   readonly value: string;
@@ -83,6 +81,11 @@ export class LockRequests {
   /** Reads all keys below the path of a queue, also those of locks whose names begin with this lock's and a "/". Linearizable. */
   read(path: string, options: CallOptions): Promise<Listing> {
     return this.readPrefix(`${path}/`, options);
+  }
+
+  /** Like {@link read}, for any number of keys, in the order of the keys: see {@link readInPages}. */
+  readPages(path: string, options: CallOptions): Promise<Listing> {
+    return readInPages(this.#client, path, options);
   }
 
   /** Reads all keys that begin with a prefix, in the order of their creation. */

@@ -9,7 +9,9 @@ export function report(findings: readonly Finding[]): OutputLine[] {
   const groups = new Map<string, Finding[]>();
   for (const finding of findings) {
     const heading = finding.endpoint ?? 'cluster';
-    groups.set(heading, [...(groups.get(heading) ?? []), finding]);
+    const group = groups.get(heading);
+    if (group) group.push(finding);
+    else groups.set(heading, [finding]);
   }
   const lines = [...groups].flatMap(([heading, found]) => [[styled('bold', heading)], ...found.flatMap(linesOf), '']);
   return [...lines, summary(findings)];

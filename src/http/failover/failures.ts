@@ -78,7 +78,9 @@ function summaryOf(failures: readonly EndpointFailure[]): string {
     const member = members.get(endpoint) ?? new Map<string, Error[]>();
     members.set(endpoint, member);
     const kind = silences.has(error) ? 'silence' : error.message;
-    member.set(kind, [...(member.get(kind) ?? []), error]);
+    const alike = member.get(kind);
+    if (alike) alike.push(error);
+    else member.set(kind, [error]);
   }
   const lines = [...members].map(
     ([endpoint, member]) => `${endpoint}: ${[...member.values()].map(repeated).join(', ')}`,

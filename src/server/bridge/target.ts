@@ -1,5 +1,6 @@
+import { errorText } from '../../error-text.ts';
 import { etcdError } from '../../v2/error-codes.ts';
-import { isBelow } from '../../v2/paths.ts';
+import { checkLockName, isBelow, isLockName } from '../../v2/paths.ts';
 import { hasBytes } from '../../v2/wire.ts';
 
 /** What a key of etcd v2 stands for on etcd v3. */
@@ -33,8 +34,27 @@ export function bridged(key: string, lockPrefix: string): BridgedKey {
   const [, path = '', digits = ''] = ENTRY.exec(key) ?? [];
   const rank = BigInt(digits);
   const isEntry = isBelow(path, lockPrefix) && rank > 0n && rank <= LAST_REVISION;
-  return isEntry ? { kind: 'entry', path, rank } : { kind: 'queue', path: key };
+  const at: BridgedKey = isEntry ? { kind: 'entry', path, rank } : { kind: 'queue', path: key };
+  checkName(at.path.slice(lockPrefix.length + 1));
+  return at;
 }
+
+/** @throws {EtcdRootReadOnly} for a lock name that this package's own clients refuse, such as one that is too long */
+function checkName(name: string): void {
+  try {
+    checkLockName(name);
+  } catch (error) {
+    throw refused(errorText(error));
+  }
+}
+
+/**
+ * Whether a bridge serves the locks in this directory. Other clients of etcd v3 may use longer names: listings leave out their
+ * entries, because each part of a name is a directory, and the size of a listing would grow with the square of their number.
+ * @param path the lock prefix, or below it
+ */
+export const isServed = (path: string, lockPrefix: string): boolean =>
+  path === lockPrefix || isLockName(path.slice(lockPrefix.length + 1));
 
 /** etcd's only error number for a write that is never permitted. */
 export const REFUSED = 107;

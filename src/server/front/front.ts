@@ -246,7 +246,7 @@ async function replyOf(
   asked: Read | Write,
   { noValueOnSuccess, signal }: { readonly noValueOnSuccess: boolean; readonly signal: AbortSignal },
 ): Promise<wire.WireReply> {
-  if (asked.call === 'get') return wire.encodeSnapshot(await keys.get(asked.key, asked.options));
+  if (asked.call === 'get') return wire.encodeSnapshot(await keys.get(asked.key, { ...asked.options, signal }), signal);
   return wire.encodeChange(await write(keys, asked, signal), noValueOnSuccess);
 }
 

@@ -106,13 +106,24 @@ function expiryOf({ expiresAt }: StoredNode, now: number): { expiration?: string
   return { expiration: new Date(expiresAt).toISOString(), ...(ttl === 0 ? {} : { ttl }) };
 }
 
-/** Returns a node as a read shows it: with its children, or with all descendants if `recursive`. Omits hidden nodes. */
+/**
+ * Returns a node as a read shows it: with its children, or with all descendants if `recursive`. Omits hidden nodes. Not recursive: see
+ * {@link withDescendants}.
+ */
 export function list(stored: StoredNode, { recursive = false, sorted = false }: GetOptions, now: number): Node {
-  const node = describe(stored, now);
-  if (!stored.children) return node;
-  const shown = [...stored.children].filter(([name]) => !name.startsWith('_')).map(([, child]) => child);
-  const nodes = shown.map((child) => (recursive ? list(child, { recursive, sorted }, now) : describe(child, now)));
-  return { ...node, nodes: sorted ? byKey(nodes) : shuffled(nodes) };
+  const top = { ...describe(stored, now), nodes: [] as Node[] };
+  const pending: { readonly from: StoredNode; readonly to: { nodes: Node[] } }[] = [{ from: stored, to: top }];
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    const nodes: Node[] = [];
+    for (const [name, child] of next.from.children ?? []) {
+      if (name.startsWith('_')) continue;
+      const node = { ...describe(child, now), nodes: [] as Node[] };
+      nodes.push(node);
+      if (recursive && child.children?.size) pending.push({ from: child, to: node });
+    }
+    next.to.nodes = sorted ? byKey(nodes) : shuffled(nodes);
+  }
+  return top;
 }
 
 /** Sorts by the bytes of the keys. Comparing them as UTF-16 strings would give another order. */

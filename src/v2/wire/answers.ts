@@ -1,10 +1,11 @@
+import type { Source } from '../../cancellation.ts';
 import { show } from '../../checks.ts';
 import { header, type WireAnswer, type WireReply } from '../../http/message.ts';
 import type { Change, KeyEvent, Snapshot } from '../keys-api.ts';
 import { isBelow, isChild } from '../paths.ts';
 import { aboutOtherKey, decodeError, unusable } from './errors.ts';
-import { etcdJson, parseObject } from './json.ts';
-import { decodeIndex, decodeNode, decodeTopNode, encodeNode, type Writable } from './nodes.ts';
+import { etcdJson, jsonText, parseObject } from './json.ts';
+import { decodeIndex, decodeNode, decodeTopNode, encodeNode, encodeTree, type Writable } from './nodes.ts';
 
 /**
  * Decodes the answer to a read.
@@ -21,8 +22,12 @@ export function decodeSnapshot(answer: WireAnswer, key: string): Snapshot {
   return { clusterId: clusterIdOf(answer), sentAt: answer.sentAt, index, node };
 }
 
-export const encodeSnapshot = ({ node, index }: Snapshot): WireReply =>
-  reply(200, index, { action: 'get', node: encodeNode(node) });
+/**
+ * Encodes the answer to a read. Gives way to other work if it is long.
+ * @param signal ends the work when it aborts
+ */
+export const encodeSnapshot = async ({ node, index }: Snapshot, signal?: Source): Promise<WireReply> =>
+  reply(200, index, `{"action":"get","node":${await encodeTree(node, signal)}}\n`);
 
 /**
  * Decodes the answer to a write or a removal.
@@ -72,7 +77,7 @@ export function encodeChange(change: Change, quiet: boolean): WireReply {
   const { action, node, prevNode } = change;
   const created = action === 'create' || (action === 'set' && prevNode === undefined);
   const removed = action === 'delete' || action === 'compareAndDelete';
-  return reply(created ? 201 : 200, node.modifiedIndex, quiet && !removed ? { action } : encodeEvent(change));
+  return reply(created ? 201 : 200, node.modifiedIndex, quiet && !removed ? etcdJson({ action }) : encodeEvent(change));
 }
 
 /**
@@ -97,7 +102,7 @@ const concerns = (at: string, key: string): boolean => key.startsWith(at) || isB
 export const encodeWaiting = (index: number): WireReply => ({ status: 200, headers: keysHeaders(index), body: '' });
 
 /** Encodes an event as a line of the answer to a watch. */
-export const encodeEventLine = (event: KeyEvent): string => etcdJson(encodeEvent(event));
+export const encodeEventLine = (event: KeyEvent): string => encodeEvent(event);
 
 /** Returns the index at which a watch began, from the headers of its answer. */
 export function decodeStart(answer: WireAnswer): number | undefined {
@@ -120,16 +125,15 @@ function decodeBody(answer: WireAnswer): Record<string, unknown> {
   return body;
 }
 
-const encodeEvent = ({ action, node, prevNode }: Change) => ({
-  action,
-  node: encodeNode(node),
-  ...(prevNode ? { prevNode: encodeNode(prevNode) } : {}),
-});
+const encodeEvent = ({ action, node, prevNode }: Change): string => {
+  const before = prevNode ? `,"prevNode":${encodeNode(prevNode)}` : '';
+  return `{"action":${jsonText(action)},"node":${encodeNode(node)}${before}}\n`;
+};
 
-const reply = (status: number, index: number, body: object): WireReply => ({
+const reply = (status: number, index: number, body: string): WireReply => ({
   status,
   headers: keysHeaders(index),
-  body: etcdJson(body),
+  body,
 });
 
 /** Clients use raft's index and term only to compare the age of answers. The store's index and a constant term serve as well. */

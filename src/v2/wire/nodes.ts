@@ -1,9 +1,13 @@
+import type { Source } from '../../cancellation.ts';
 import { show } from '../../checks.ts';
+import { MAX_MEBIBYTES, MEBIBYTE } from '../../http/body.ts';
 import type { WireAnswer } from '../../http/message.ts';
+import { Turns } from '../../time.ts';
+import { etcdError } from '../error-codes.ts';
 import type { Node } from '../keys-api.ts';
 import { isChild } from '../paths.ts';
 import { unusable } from './errors.ts';
-import { isRecord } from './json.ts';
+import { isRecord, jsonText } from './json.ts';
 
 export type Writable<T> = { -readonly [field in keyof T]: T[field] };
 
@@ -77,18 +81,59 @@ function isPresent<T extends keyof Types>(
   throw unusable(answer, `has ${what} ${show(value)}, which is not a ${type}`);
 }
 
-/** Encodes a node with its fields in etcd's order. Like etcd, omits empty fields, except for an empty value. */
-export function encodeNode({ key, value, dir, expiration, ttl, nodes, modifiedIndex, createdIndex }: Node): object {
-  return {
-    key: key === '/' ? undefined : key,
-    value,
-    dir: dir || undefined,
-    expiration,
-    ttl: ttl || undefined,
-    nodes: nodes.length === 0 ? undefined : nodes.map(encodeNode),
-    modifiedIndex: modifiedIndex || undefined,
-    createdIndex: createdIndex || undefined,
-  };
+/** Returns the JSON of a node with all below it. */
+export const encodeNode = (node: Node): string => [...jsonOf(node)].join('');
+
+/**
+ * Like {@link encodeNode}. Gives way to other work of this process if it is long.
+ * @param signal ends the work when it aborts
+ * @throws {EtcdException} if the JSON is longer than any answer that a client of this package accepts
+ */
+export async function encodeTree(top: Node, signal?: Source): Promise<string> {
+  const turns = new Turns(signal);
+  let json = '';
+  for (const part of jsonOf(top)) {
+    const pause = turns.step();
+    if (pause) await pause;
+    json += part;
+    if (json.length > MAX_MEBIBYTES * MEBIBYTE)
+      throw etcdError(300, `the listing of ${top.key} has more than ${MAX_MEBIBYTES} MiB`, 0);
+  }
+  return json;
+}
+
+/**
+ * Yields the JSON of a node with all below it, in parts. The fields are in etcd's order. Like etcd, omits empty fields, except for an
+ * empty value. Not recursive, because directories may be nested very deep.
+ */
+function* jsonOf(top: Node): Generator<string> {
+  const pending: (Node | string)[] = [top];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (typeof next === 'string') {
+      yield next;
+      continue;
+    }
+    const { key, value, dir, expiration, ttl, nodes, modifiedIndex, createdIndex } = next;
+    const begin = {
+      key: key === '/' ? undefined : key,
+      value,
+      dir: dir || undefined,
+      expiration,
+      ttl: ttl || undefined,
+    };
+    const end = { modifiedIndex: modifiedIndex || undefined, createdIndex: createdIndex || undefined };
+    if (nodes.length === 0) {
+      yield jsonText({ ...begin, ...end });
+      continue;
+    }
+    yield `${jsonText(begin).slice(0, -1)},"nodes":[`;
+    const indexes = jsonText(end).slice(1, -1);
+    pending.push(indexes === '' ? ']}' : `],${indexes}}`);
+    for (let i = nodes.length - 1; i >= 0; i -= 1) {
+      pending.push(nodes[i] as Node);
+      if (i > 0) pending.push(',');
+    }
+  }
 }
 
 /** Decodes an index. Refuses numbers beyond 2^53, which are not exact: a watch from a rounded index could miss its event. */

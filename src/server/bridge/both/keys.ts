@@ -26,7 +26,7 @@ import { retried } from '../retry.ts';
 import { checkLength, type EntryKey, nameOf, refused } from '../target.ts';
 import { BridgedEntries } from '../v3/entries.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
-import { type BothKey, bothKey, clientNode, placeholderIn, withPlaceholder } from './nodes.ts';
+import { type BothKey, bothKey, clientNode, clientTree, placeholderIn, withPlaceholder } from './nodes.ts';
 import { BothPolls } from './polls.ts';
 import { BothQueues } from './queues.ts';
 
@@ -57,10 +57,10 @@ export class BothKeys implements ServedKeys {
   get(key: string, { recursive = false, signal }: GetOptions = {}): Promise<Snapshot> {
     const call = async () => {
       const at = this.#at(key);
-      if (at.kind === 'prefix') return shown(await this.#queues.read(key, { recursive, signal }));
-      if (at.kind === 'entry') return shown(await this.#find(at, { signal }));
-      const settled = await this.#queues.settled(at.path);
-      const { node, ...rest } = shown(settled.snapshot);
+      if (at.kind === 'prefix') return this.#shown(await this.#queues.read(key, { recursive, signal }), signal);
+      if (at.kind === 'entry') return this.#shown(await this.#find(at, { signal }), signal);
+      const settled = await this.#queues.settled(at.path, signal);
+      const { node, ...rest } = await this.#shown(settled.snapshot, signal);
       const placeholder = placeholderIn(at.path, settled);
       if (at.kind === 'queue') return { ...rest, node: { ...node, nodes: withPlaceholder(node.nodes, placeholder) } };
       if (placeholder?.key === key) return { ...rest, node: placeholder };
@@ -141,6 +141,10 @@ export class BothKeys implements ServedKeys {
     return this.#polls.below(at.path, options);
   }
 
+  async #shown({ node, ...rest }: Snapshot, signal: GetOptions['signal']): Promise<Snapshot> {
+    return { ...rest, node: await clientTree(node, this.#v2.lockPrefix, signal) };
+  }
+
   #at(key: string): BothKey {
     return bothKey(key, this.#v2.lockPrefix);
   }
@@ -212,7 +216,5 @@ export class BothKeys implements ServedKeys {
     return change;
   }
 }
-
-const shown = (snapshot: Snapshot): Snapshot => ({ ...snapshot, node: clientNode(snapshot.node) });
 
 const comparable = ({ value = '', modifiedIndex }: Node) => ({ value, modified: BigInt(modifiedIndex) });

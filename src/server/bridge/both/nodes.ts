@@ -1,7 +1,9 @@
+import type { Source } from '../../../cancellation.ts';
 import { clientValue } from '../../../recipe/entries/bridged-value.ts';
 import { withoutLimit } from '../../../recipe/entries/entry-value.ts';
+import { Turns } from '../../../time.ts';
 import type { KeyEvent, Node } from '../../../v2/keys-api.ts';
-import { type BridgedKey, bridged, nameOf } from '../target.ts';
+import { type BridgedKey, bridged, isServed, nameOf } from '../target.ts';
 import type { Settled } from './queues.ts';
 
 /** A key that a bridge to both stores serves. `placeholder`: the key of the extra entry of {@link placeholderIn}. */
@@ -25,9 +27,32 @@ export function bothKey(key: string, lockPrefix: string): BothKey {
   return path === undefined || path === lockPrefix ? at : { kind: 'placeholder', path, key };
 }
 
-/** Returns a node with the values that clients have given, without the mark of a bridge. */
-export function clientNode({ nodes, value, ...rest }: Node): Node {
-  return { ...rest, ...(value === undefined ? {} : { value: clientValue(value) }), nodes: nodes.map(clientNode) };
+/** Returns a node without children, with the value that the client has given, without the mark of a bridge. */
+export const clientNode = ({ value, ...rest }: Node): Node => ({
+  ...rest,
+  ...(value === undefined ? {} : { value: clientValue(value) }),
+});
+
+/**
+ * Returns a directory with the values that clients have given. Leaves out the directories of locks whose names a bridge refuses; see
+ * {@link isServed}. Gives way to other requests. Not recursive, because directories may be nested very deep.
+ * @param signal ends the work when it aborts
+ */
+export async function clientTree(top: Node, lockPrefix: string, signal?: Source): Promise<Node> {
+  const turns = new Turns(signal);
+  const nodes: Node[] = [];
+  const pending = [{ from: top, to: nodes }];
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    for (const child of next.from.nodes) {
+      const pause = turns.step();
+      if (pause) await pause;
+      if (child.dir && !isServed(child.key, lockPrefix)) continue;
+      const below: Node[] = [];
+      next.to.push({ ...clientNode(child), nodes: below });
+      if (child.nodes.length > 0) pending.push({ from: child, to: below });
+    }
+  }
+  return { ...clientNode(top), nodes };
 }
 
 export function clientEvent({ node, prevNode, ...rest }: KeyEvent): KeyEvent {
@@ -47,6 +72,9 @@ export function placeholderIn(path: string, { snapshot: { index }, obstacle, bef
   return { key, value, dir: false, createdIndex: index, modifiedIndex: index, nodes: [] };
 }
 
-/** Returns the nodes of a queue with the extra entry, in order. */
-export const withPlaceholder = (nodes: readonly Node[], placeholder: Node | undefined): readonly Node[] =>
-  placeholder ? [...nodes, placeholder].toSorted((one, other) => (one.key < other.key ? -1 : 1)) : nodes;
+/** Returns the nodes of a queue with the extra entry. @param nodes in the order of their keys */
+export function withPlaceholder(nodes: readonly Node[], placeholder: Node | undefined): readonly Node[] {
+  if (!placeholder) return nodes;
+  const at = nodes.findIndex(({ key }) => key > placeholder.key);
+  return nodes.toSpliced(at < 0 ? nodes.length : at, 0, placeholder);
+}

@@ -62,7 +62,7 @@ export class BothPolls {
   placeholder(path: string, key: string, options: WatchOptions): Promise<KeyEvent | undefined> {
     const { signal } = options;
     const read = async () => {
-      const settled = await this.#queues.settled(path);
+      const settled = await this.#queues.settled(path, signal);
       const { index } = settled.snapshot;
       const event = placeholderIn(path, settled)?.key === key ? undefined : this.#removal(key, index, index);
       return { index, event, obstacle: settled.obstacle, revision: settled.revision };

@@ -1,13 +1,14 @@
+import type { Source } from '../../../cancellation.ts';
 import { EtcdKeyNotFound } from '../../../errors.ts';
 import { isBridged, isTwin } from '../../../recipe/entries/bridged-value.ts';
-import { claimOf } from '../../../recipe/entries/entry-value.ts';
+import { claimOf, isShared } from '../../../recipe/entries/entry-value.ts';
 import { holdersAmong, type Obstacle, obstacleOf } from '../../../recipe/rules.ts';
 import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import type { GetOptions, Node, Snapshot } from '../../../v2/keys-api.ts';
 import { entriesAmong, inOrder, ttlOf, type V2Entry } from '../../../v2/locks/reading.ts';
 import type { V3Entry } from '../../../v3/answers.ts';
-import type { V3Client } from '../../../v3/client.ts';
+import type { CallOptions, V3Client } from '../../../v3/client.ts';
 import { isDirectly } from '../../../v3/locks/reading.ts';
 import type { BridgedEntries } from '../v3/entries.ts';
 
@@ -58,16 +59,17 @@ export class BothQueues {
 
   /**
    * Brings the twins on v3 in line with the entries on v2, and then returns the queue: creates and renews twins, and removes those
-   * whose entry is gone. Cannot be aborted, because after it has created a twin, it must read v2 once more.
+   * whose entry is gone.
+   * @param signal ends it before its first change. Not later: after it has created a twin, it must read v2 once more
    */
-  async settled(path: string): Promise<Settled> {
+  async settled(path: string, signal?: Source): Promise<Settled> {
     let stray: ReadonlySet<bigint> = new Set();
     /** Twins that cannot be removed, because their values are not text. */
     const stuck = new Set<bigint>();
-    for (;;) {
-      const snapshot = await this.read(path, {});
+    for (let call: CallOptions = { signal }; ; call = {}) {
+      const snapshot = await this.read(path, call);
       const onV2 = entriesAmong(snapshot.node.nodes);
-      const { entries, revision } = await this.#v3.requests.read(path, {});
+      const { entries, revision } = await this.#v3.requests.readPages(path, call);
       const onV3 = new Map(entries.filter(({ key }) => isDirectly(path, key)).map((entry) => [entry.key, entry]));
       const alone = withoutTwin([...onV3.values()], onV2).filter(({ rank }) => !stuck.has(rank));
       const gone = alone.filter(({ rank }) => stray.has(rank));
@@ -79,7 +81,8 @@ export class BothQueues {
       });
       const changes = await this.#unlessFailed(heads, [this.#enter(heads, onV3), ...removals]);
       if (alone.length === 0 && !changes.includes(true)) return { snapshot, ...blockerOf(heads, onV3), revision };
-      stray = new Set(alone.filter((entry) => !gone.includes(entry)).map(({ rank }) => rank));
+      const earlier = stray;
+      stray = new Set(alone.map(({ rank }) => rank).filter((rank) => !earlier.has(rank)));
     }
   }
 
@@ -215,9 +218,11 @@ function blockerOf(
   onV3: ReadonlyMap<string, V3Entry>,
 ): Pick<Settled, 'obstacle' | 'before'> {
   const entries = [...onV3.values()];
+  // A shared entry waits only for others. Many entries may be shared and hold the lock, and usually none of them is blocked.
+  const exclusive = entries.filter(({ value }) => !isShared(value));
   for (const [index, head] of heads.entries()) {
     const twin = onV3.get(head.key);
-    const obstacle = twin && obstacleOf(entries, twin);
+    const obstacle = twin && obstacleOf(isShared(twin.value) ? exclusive : entries, twin);
     if (obstacle) return { obstacle, before: heads[index - 1]?.key };
   }
   return { obstacle: undefined, before: undefined };

@@ -66,10 +66,10 @@ export class BridgedEntries {
     }
   }
 
-  /** Reads the entries below a path for a client. Linearizable. */
+  /** Reads the entries below a path for a client, in the order of their keys. Linearizable. */
   async list(path: string, options: CallOptions): Promise<Listing> {
     for (;;) {
-      const listing = await this.#client.requests.read(path, options);
+      const listing = await this.#client.requests.readPages(path, options);
       if (!(await this.#finish(listing.entries))) return listing;
     }
   }

@@ -144,7 +144,8 @@ export class BridgedKeys implements ServedKeys {
   async #list({ path }: BridgedKey, recursive: boolean, { signal }: GetOptions): Promise<Snapshot> {
     const { entries, revision } = await this.#entries.list(path, { signal });
     const index = Number(revision);
-    return { ...this.#answer(), node: directoryOf(path, entries, recursive, index), index };
+    const node = await directoryOf(path, entries, { lockPrefix: this.#client.lockPrefix, recursive, index, signal });
+    return { ...this.#answer(), node, index };
   }
 
   async #whyNotDeleted({ path }: BridgedKey, key: string, { dir, recursive }: Exact<DeleteOptions>): Promise<Error> {

@@ -1,6 +1,9 @@
+import type { Source } from '../../../cancellation.ts';
+import { Turns } from '../../../time.ts';
 import type { Node } from '../../../v2/keys-api.ts';
+import { isBelow } from '../../../v2/paths.ts';
 import type { V3Entry } from '../../../v3/answers.ts';
-import { nameOf } from '../target.ts';
+import { isServed, nameOf } from '../target.ts';
 
 /** Returns an entry as etcd v2 would show it. */
 export const nodeOf = (path: string, { rank, value, modified, ttl }: V3Entry): Node => ({
@@ -22,23 +25,73 @@ export const removedNode = ({ key, createdIndex }: Pick<Node, 'key' | 'createdIn
   nodes: [],
 });
 
+/** What to show of a directory. */
+export interface TreeOptions {
+  readonly lockPrefix: string;
+  /** Whether to show the contents of its subdirectories. */
+  readonly recursive: boolean;
+  /** Index of the store. */
+  readonly index: number;
+  /** Ends the work when it aborts. */
+  readonly signal?: Source | undefined;
+}
+
+interface Directory extends Node {
+  readonly nodes: Node[];
+}
+
 /**
- * Returns a directory as etcd v2 would show it. An unused directory is shown as empty, not as missing. So a waiter whose entry has
- * expired sees a queue without its entry, and not an error.
- * @param entries all entries below the directory, in the order of their creation
- * @param recursive whether to show the contents of its subdirectories
+ * Returns a directory as etcd v2 would show it: its entries in the order of their creation, then its subdirectories. An unused
+ * directory is shown as empty, not as missing. So a waiter whose entry has expired sees a queue without its entry, and not an error.
+ * Leaves out the entries of locks whose names a bridge refuses; see {@link isServed}. Gives way to other requests.
+ * @param entries all entries below the directory
  */
-export function directoryOf(path: string, entries: readonly V3Entry[], recursive: boolean, index: number): Node {
-  const files: Node[] = [];
-  const within = new Map<string, V3Entry[]>();
+export async function directoryOf(
+  path: string,
+  entries: readonly V3Entry[],
+  { lockPrefix, recursive, index, signal }: TreeOptions,
+): Promise<Node> {
+  const top = directoryAt(path, index);
+  const directories = new Map([[path, top]]);
+  const turns = new Turns(signal);
   for (const entry of entries) {
-    const slash = entry.key.indexOf('/', path.length + 1);
-    if (slash === -1) files.push(nodeOf(path, entry));
-    else {
-      const directory = entry.key.slice(0, slash);
-      within.set(directory, [...(within.get(directory) ?? []), entry]);
-    }
+    const pause = turns.step();
+    if (pause) await pause;
+    const parent = entry.key.slice(0, entry.key.lastIndexOf('/'));
+    if (!isBelow(entry.key, path) || (!directories.has(parent) && !isServed(parent, lockPrefix))) continue;
+    if (recursive || parent === path) within(directories, parent, index).nodes.push(nodeOf(parent, entry));
+    else within(directories, entry.key.slice(0, entry.key.indexOf('/', path.length + 1)), index);
   }
-  const directories = [...within].map(([key, below]) => directoryOf(key, recursive ? below : [], recursive, index));
-  return { key: path, dir: true, createdIndex: index, modifiedIndex: index, nodes: [...files, ...directories] };
+  for (const { nodes } of directories.values()) {
+    const pause = turns.step();
+    if (pause) await pause;
+    nodes.sort((one, other) => Number(one.dir) - Number(other.dir) || one.createdIndex - other.createdIndex);
+  }
+  return top;
+}
+
+const directoryAt = (key: string, index: number): Directory => ({
+  key,
+  dir: true,
+  createdIndex: index,
+  modifiedIndex: index,
+  nodes: [],
+});
+
+/** Returns the directory with this path. If it is not among these, adds it, and those between it and one of these. */
+function within(directories: Map<string, Directory>, path: string, index: number): Directory {
+  const known = directories.get(path);
+  if (known) return known;
+  const added = directoryAt(path, index);
+  let child = added;
+  let parent: Directory | undefined;
+  while (!parent) {
+    directories.set(child.key, child);
+    const above = child.key.slice(0, child.key.lastIndexOf('/'));
+    parent = directories.get(above);
+    const directory = parent ?? directoryAt(above, index);
+    directory.nodes.push(child);
+    child = directory;
+  }
+  return added;
 }
