@@ -96,6 +96,11 @@ Limits:
 - Processes that the command leaves in the background continue without the lock.
 - While "run" is stopped (^Z), the lock is not renewed. Continue "run" within two fifths of the TTL (12 of 30 seconds).
   Later, it may stop the command. With a TTL of less than 3 seconds, these fractions are smaller.
+- As PID 1 of a container, "run" does not reap orphaned processes: they remain as zombies until it ends. Use an init, for
+  example with "docker run --init".
+- "run" finds the children of the command in /proc. If /proc does not show the PID namespace of "run", as after "unshare
+  --pid --fork" without --mount-proc, then only the command and its process group are stopped, on a terminal only the
+  command. The exit code of "run" is then 0 if a real-time signal ended the command.
 - "run" cannot stop processes of another user. Put sudo(8) before "run", not before the command.`;
 
 /** `etcd-v2-lock run`: runs a command while holding a lock. */

@@ -61,6 +61,10 @@ export const byHolding =
     return holding && releasing(holding, () => run(holding.held));
   };
 
+/** Node can only reap its own children. */
+const AS_INIT =
+  'running as PID 1, which cannot reap orphaned processes: they remain as zombies. Use an init, as with "docker run --init"';
+
 /** Does the work, then releases the lock. */
 export async function releasing<T>(holding: Pick<Holding, 'release'>, work: () => Promise<T>): Promise<T> {
   try {
@@ -81,6 +85,7 @@ export const verbosityOf = ({ verbose, quiet }: { readonly verbose?: boolean; re
 export async function runUnderLock(lockedCommand: LockedCommand): Promise<number | null> {
   const { locks, name, ttl, maxHold, verbosity, acquireAndRun } = lockedCommand;
   check(lockedCommand);
+  if (process.pid === 1 && verbosity !== 'quiet') complain(AS_INIT);
   surviveHangUp();
   // Created before the relay: this blocks for some milliseconds, and a signal during that time must end this process at once.
   const starter = new Starter();

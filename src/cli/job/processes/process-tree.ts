@@ -65,12 +65,14 @@ export class ProcessTree {
     return isInForeground(this.#options.root);
   }
 
-  /** Returns the pids; those found last if the search fails. */
+  /** Returns the pids. If the search fails, returns those found last that have not ended; the root counts until its group has ended. */
   #members(): readonly number[] {
     try {
       this.#present = this.#search();
     } catch (error) {
       this.#complain(error as Error);
+      const { root, grouped } = this.#options;
+      this.#present = this.#present.filter((pid) => isThere(grouped && pid === root ? -root : pid));
     }
     return this.#present;
   }
@@ -99,6 +101,15 @@ export class ProcessTree {
       if (pid === root || this.#known.get(pid) === started || hasInEnvironment(pid, mark)) collect(process);
     }
     return [...found];
+  }
+}
+
+/** Whether a process, or with a negative number a process group, exists; also as a zombie. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }
 

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { hasOwnProc, readProc } from './proc.ts';
 
 export interface Process {
   readonly pid: number;
@@ -13,12 +14,12 @@ export interface Process {
  * @throws {Error} if they cannot be listed, for example because the system has too many open files or processes
  */
 export function processes(): Process[] {
-  const all = hasProc() ? fromProc() : fromPs();
+  const all = LISTS[source()]();
   if (!all.some(({ pid }) => pid === process.pid)) throw new Error('the list of processes is not complete');
   return all.flatMap(({ state, ...process }) => (state.startsWith('Z') ? [] : process));
 }
 
-/** Whether a process, or the process it was forked from, was started with `NAME=value`; false if that is unknown. */
+/** Whether a process of the list, or the process it was forked from, was started with `NAME=value`; false if that is unknown. */
 export function hasInEnvironment(pid: number, assignment: string): boolean {
   const environment = readProc(`${pid}/environ`);
   return environment?.split('\0').includes(assignment) ?? false;
@@ -29,7 +30,7 @@ const ENDING = /.*\) (\S)(?: \S+){16} (\d+)(?: \S+){31} (\d+)/s;
 
 /** Returns the wait status of a child from `/proc`: 'none yet' while the child runs, undefined if the status cannot be read. */
 export function waitStatusOf(pid: number): number | 'none yet' | undefined {
-  const stat = readProc(`${pid}/stat`);
+  const stat = hasOwnProc() ? readProc(`${pid}/stat`) : undefined;
   const [, state, threads, status] = ENDING.exec(stat ?? '') ?? [];
   if (status === undefined) return undefined;
   // The first thread of a process may end before the others.
@@ -41,15 +42,32 @@ const GROUPS = /.*\) \S \d+ (\d+) \d+ -?\d+ (-?\d+)/s;
 
 /** Whether a process is in the foreground process group of its terminal; false if that is unknown. */
 export function isInForeground(pid: number): boolean {
-  const [group, foreground] = hasProc()
-    ? (GROUPS.exec(readProc(`${pid}/stat`) ?? '')?.slice(1) ?? [])
-    : (ps(['-p', String(pid)], ['pgid', 'tpgid'])[0] ?? []);
+  const [group, foreground] =
+    {
+      proc: () => GROUPS.exec(readProc(`${pid}/stat`) ?? '')?.slice(1),
+      ps: () => ps(['-p', String(pid)], ['pgid', 'tpgid'])[0],
+      nowhere: () => [],
+    }[source()]() ?? [];
   return foreground !== undefined && foreground === group;
 }
+
+/** Where the processes of this PID namespace can be read. On Linux, ps(1) reads `/proc` too. */
+const source = (): 'proc' | 'ps' | 'nowhere' => {
+  if (hasOwnProc()) return 'proc';
+  return process.platform === 'linux' ? 'nowhere' : 'ps';
+};
 
 interface Listed extends Process {
   readonly state: string;
 }
+
+const LISTS: Readonly<Record<ReturnType<typeof source>, () => Listed[]>> = {
+  proc: fromProc,
+  ps: fromPs,
+  nowhere: () => {
+    throw new Error('/proc does not show the processes of this PID namespace');
+  },
+};
 
 /** In `/proc/PID/stat`: state, parent, start time. The command name before them, in parentheses, may contain anything. */
 const STAT = /.*\) (\S) (\d+) (?:\S+ ){17}(\d+)/s;
@@ -79,15 +97,4 @@ function ps(selection: readonly string[], columns: readonly string[]): string[][
   const { stdout } = spawnSync('ps', args, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } });
   const lines = (stdout ?? '').trim().split('\n');
   return lines.map((line) => line.trim().split(/\s+/));
-}
-
-const hasProc = (): boolean => existsSync('/proc/self/stat');
-
-/** Returns the text of a file below `/proc`; undefined if the process has ended or belongs to another user. */
-function readProc(file: string): string | undefined {
-  try {
-    return readFileSync(`/proc/${file}`, 'utf8');
-  } catch {
-    return undefined;
-  }
 }
