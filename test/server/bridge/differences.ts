@@ -98,6 +98,11 @@ export const DIFFERENCES: readonly Difference[] = [
     },
   },
   {
+    etcd: 'A name has any length.',
+    bridge:
+      'The name of a lock has at most 750 bytes, as with the clients of this package. Listings leave out entries with longer names.',
+  },
+  {
     etcd: 'A directory can be removed.',
     bridge: 'Only entries can be removed, one by one.',
   },
