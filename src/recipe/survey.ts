@@ -7,6 +7,8 @@ import type { Entry, StoreCall } from './store.ts';
 export interface ParsedEntry extends Entry, EntryValue {
   /** Name of the lock. */
   readonly name: string;
+  /** On etcd v2: the index of the last write. A renewal is a write. */
+  readonly modifiedIndex?: number;
 }
 
 /** The queue of a lock, and the other keys in its directory. */
@@ -48,6 +50,17 @@ export interface QueueChange {
  */
 export type Removal = 'removed' | 'gone' | 'changed' | 'absent' | 'present';
 
+/** A change of one key, as the stream of events of a store shows it. */
+export interface KeyChange {
+  readonly how: 'written' | 'removed' | 'expired';
+  /** On etcd v2, the removal of a directory also removes all keys below it. */
+  readonly key: string;
+  /** The entry after the change. Absent after a removal, and if the key is no entry. */
+  readonly entry?: ParsedEntry;
+  /** The store's index (on etcd v3: revision) after the change. */
+  readonly index: number;
+}
+
 export interface PruneOptions {
   /** Whether to yield the names only, and remove nothing. */
   readonly dryRun: boolean;
@@ -80,7 +93,17 @@ export interface Surveyor extends QueueSurveyor {
   /** @throws {RangeError} if no lock name can begin with `prefix` */
   checkPrefix(prefix: string): void;
   /** Reads the queues of all locks whose name begins with `prefix`. */
-  locks(prefix: string): Promise<QueuesSurvey>;
+  locks(prefix: string, options?: SurveyOptions): Promise<QueuesSurvey>;
+  /**
+   * Waits for the next changes of keys, in all queues or in that of one lock. On etcd v2, the changes of all queues leave out locks whose
+   * name has a part that begins with "_". Resolves to undefined if changes were missed, or if another cluster answered.
+   * @param since the last read or change that is known
+   */
+  nextChanges(
+    lock: string | undefined,
+    since: ReadAt,
+    options: { readonly signal: Source },
+  ): Promise<readonly KeyChange[] | undefined>;
   /** Removes an entry, unless its value has changed since it was read. */
   remove(entry: ParsedEntry): Promise<Removal>;
   /** Removes what unused locks have left in the store, and yields the names of these locks. */

@@ -12,7 +12,8 @@ import { basisOf } from '../doctor/basis.ts';
 import type { EndpointFacts, Facts } from '../doctor/facts.ts';
 import { storesOf } from '../doctor/findings/stores.ts';
 import { hasNoFailure, judge } from '../doctor/judge.ts';
-import { judgeMove, kindsOf, tooLate } from '../doctor/moving.ts';
+import { judgeMove, tooLate } from '../doctor/moving/judge.ts';
+import { watchStores } from '../doctor/moving/watch.ts';
 import { linesOf, report } from '../doctor/report.ts';
 import { probe as probeV2, readMember } from '../doctor/v2/probe.ts';
 import { readAdvertised, readServers } from '../doctor/v3/advertised.ts';
@@ -57,7 +58,7 @@ export function doctorCommand(): Command {
     .addOption(
       new Option(
         '--moving',
-        'check only a move from v2 to v3: read both stores for two seconds, and report which clients use v2, v3 or both, and whether the next step is safe',
+        'check only a move from v2 to v3: watch both stores for 5 to 25 seconds, and report which clients use v2, v3 or both, and whether the next step is safe',
       ).conflicts('ttl'),
     )
     .option(...JSON_FLAG)
@@ -98,7 +99,7 @@ async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<n
 
 async function doctorMove({ api: _, ...options }: EtcdClientOptions, { json }: Flags): Promise<number> {
   const upgraded = await upgradedBy(checked(() => accessBy(options)));
-  const kinds = upgraded.length > 0 ? undefined : await withSurveyors(options, kindsOf);
+  const kinds = upgraded.length > 0 ? undefined : await withSurveyors(options, watchStores);
   const findings = kinds ? judgeMove(kinds) : [tooLate(upgraded)];
   const ok = hasNoFailure(findings);
   if (json) printJson({ ok, ...kinds, findings });

@@ -8,11 +8,13 @@ import {
   EtcdKeyNotFound,
 } from '../../errors.ts';
 import type {
+  KeyChange,
   ParsedEntry,
   PruneOptions,
   QueueChange,
   QueueSurvey,
   QueuesSurvey,
+  ReadAt,
   Removal,
   SurveyOptions,
   Surveyor,
@@ -58,6 +60,32 @@ export class V2Surveyor implements Surveyor {
 
   locks(prefix: string): Promise<QueuesSurvey> {
     return surveyLocks(this.#keys, prefix);
+  }
+
+  async nextChanges(
+    lock: string | undefined,
+    { index: after, clusterId }: ReadAt,
+    { signal }: { readonly signal: Source },
+  ): Promise<readonly KeyChange[] | undefined> {
+    const { lockPrefix } = this.#keys;
+    const path = lock === undefined ? lockPrefix : `${lockPrefix}/${lock}`;
+    try {
+      // Without a timeout: a watch that begins again after a long silence finds its index cleared on a busy store.
+      const timeout = Number.POSITIVE_INFINITY;
+      const event = await this.#keys.watch(path, { after, recursive: true, timeout, signal });
+      return event && event.clusterId === clusterId ? [this.#changeOf(event)] : undefined;
+    } catch (error) {
+      if (error instanceof EtcdEventIndexCleared) return undefined;
+      throw error;
+    }
+  }
+
+  #changeOf({ action, node, index }: KeyEvent): KeyChange {
+    const { key } = node;
+    if (REMOVALS.has(action)) return { how: action === 'expire' ? 'expired' : 'removed', key, index };
+    const name = lockNameOf(this.#keys, { key: key.slice(0, key.lastIndexOf('/')) });
+    const [entry] = name === '' ? [] : parsedEntriesAmong(name, [node]);
+    return { how: 'written', key, index, ...(entry && { entry }) };
   }
 
   async next(

@@ -1,12 +1,14 @@
 import { Scope, type Source } from '../../cancellation.ts';
 import { EtcdException } from '../../errors.ts';
 import {
+  type KeyChange,
   type LockQueue,
   type ParsedEntry,
   parsed,
   type QueueChange,
   type QueueSurvey,
   type QueuesSurvey,
+  type ReadAt,
   type Removal,
   type SurveyOptions,
   type Surveyor,
@@ -44,11 +46,11 @@ export class V3Surveyor implements Surveyor {
     return { queue: queueOf(name, path, entries), ...readAt(listing) };
   }
 
-  async locks(prefix: string): Promise<QueuesSurvey> {
+  async locks(prefix: string, { ttls = true, signal }: SurveyOptions = {}): Promise<QueuesSurvey> {
     const { requests, lockPrefix } = this.#client;
     const start = startOf(lockPrefix);
-    const listing = await requests.readPrefix(start + prefix, {});
-    const entries = await requests.withTtls(listing.entries, {});
+    const listing = await requests.readPrefix(start + prefix, { signal });
+    const entries = ttls ? await requests.withTtls(listing.entries, { signal }) : listing.entries;
     const queues = [...queuesAmong(start, entries)].filter(([name]) => name.startsWith(prefix));
     return { queues: queues.map(([name, of]) => queueOf(name, start + name, of)), ...readAt(listing) };
   }
@@ -70,6 +72,24 @@ export class V3Surveyor implements Surveyor {
     } finally {
       ending.dispose();
     }
+  }
+
+  async nextChanges(
+    lock: string | undefined,
+    { index, clusterId }: ReadAt,
+    { signal }: { readonly signal: Source },
+  ): Promise<readonly KeyChange[] | undefined> {
+    const { requests, lockPrefix } = this.#client;
+    const start = startOf(lockPrefix);
+    const watched = lock === undefined ? start : `${start}${lock}/`;
+    const events = await requests.events(watched, BigInt(index) + 1n, { signal });
+    if (this.#client.clusterId !== clusterId) return undefined;
+    return events?.map(({ key, revision, written }): KeyChange => {
+      const change = { key, index: Number(revision) };
+      if (!written) return { how: 'removed', ...change };
+      const [name] = queuesAmong(start, [written]).keys();
+      return { how: 'written', ...change, ...(name !== undefined && { entry: parsed(name, written) }) };
+    });
   }
 
   async remove({ key, value, rank }: ParsedEntry): Promise<Removal> {

@@ -1,0 +1,116 @@
+import { clientValue } from '../../../recipe/entries/bridged-value.ts';
+import { namesOf, parseValue } from '../../../recipe/entries/entry-value.ts';
+import { lastPart, type ParsedEntry } from '../../../recipe/survey.ts';
+import { type EntryOnV2, type EntryOnV3, idOf, type Sightings } from './sightings.ts';
+
+/** A client that has used a lock, as the report shows it. */
+export interface Client {
+  /** The lock. */
+  readonly name: string;
+  /** Its identity or label, or else the uuid of its entry. */
+  readonly client: string;
+}
+
+/**
+ * The clients that have used the locks, by kind: one for each lock and client. A client that neither holds nor waits has no entry, and
+ * is not found.
+ */
+export interface Kinds {
+  /** Clients of kind v2: they have worked while they held on v2 alone. */
+  readonly v2: readonly Client[];
+  /** Clients of kind both: they had an entry in both stores, or use a bridge to both. */
+  readonly both: readonly Client[];
+  /** Clients of kind v2 or both: all others that had an entry on v2. */
+  readonly either: readonly Client[];
+  /** Clients of kind v3: they had an entry on v3 alone. */
+  readonly v3: readonly Client[];
+}
+
+/** Until when the stores were watched, and since when. */
+export interface Watched {
+  /** An entry that appears on v2 later counts only if it shows its kind. Milliseconds on the monotonic clock. */
+  readonly newUntil: number;
+  /** Whether v2 was watched when this revision of v3 was written, so that an entry on v2 of the same client was seen. */
+  readonly covers: (name: string, revision: number) => boolean;
+}
+
+/**
+ * Milliseconds of a hold on v2 alone that show a client of kind v2. A client of kind both enters v3 as soon as it notices that it holds
+ * on v2; if it gives up at that very moment, it was the holder for a shorter time.
+ */
+const ALONE = 30;
+/** The same for a hold that had begun before the watch. A client of kind both leaves v2 right after v3. */
+const ALONE_AT_FIRST = 1000;
+
+type Kind = keyof Kinds;
+
+/** Returns the clients by kind. */
+export function kindsIn(sightings: Sightings, watched: Watched): Kinds {
+  const seen = [...seenOnV2(sightings, watched), ...seenOnV3(sightings, watched)];
+  const proven = new Map<string, Set<Kind>>();
+  for (const { client, kind } of seen)
+    if (kind !== 'either') proven.set(client, (proven.get(client) ?? new Set()).add(kind));
+  const found: Record<Kind, Map<string, Client>> = { v2: new Map(), both: new Map(), either: new Map(), v3: new Map() };
+  for (const { name, client, kind, isOneProcess } of seen) {
+    const known = kind === 'either' && isOneProcess ? proven.get(client) : undefined;
+    const shown = known?.has('v2') ? 'v2' : known?.has('both') ? 'both' : kind;
+    found[shown].set(JSON.stringify([name, client]), { name, client });
+  }
+  for (const id of found.v2.keys()) found.either.delete(id);
+  const { v2, both, either, v3 } = found;
+  return { v2: [...v2.values()], both: [...both.values()], either: [...either.values()], v3: [...v3.values()] };
+}
+
+/** Whether a longer watch may show the kind of a client that is `either` so far: its entry is still on v2. */
+export function mayDecide(sightings: Sightings, watched: Watched): boolean {
+  const open = new Set(kindsIn(sightings, watched).either.map(({ name, client }) => JSON.stringify([name, client])));
+  const seen = seenOnV2(sightings, watched).filter(({ kind, isGone }) => kind === 'either' && !isGone);
+  return seen.some(({ name, client }) => open.has(JSON.stringify([name, client])));
+}
+
+interface Seen extends Client {
+  readonly kind: Kind;
+  readonly isGone: boolean;
+  /** Whether all entries with this client are of one process. */
+  readonly isOneProcess: boolean;
+}
+
+function seen({ name, key, value }: ParsedEntry, kind: Kind, isGone: boolean): Seen {
+  const parts = parseValue(clientValue(value));
+  const { identity, label, uuid } = parts;
+  const client = uuid === '' ? lastPart(key) : namesOf(parts)[0];
+  // The default label is `<host>:<pid>`. Several processes may have the same label if a user chose it.
+  const isOneProcess = identity !== undefined || (label !== undefined && /:\d+$/.test(label));
+  return { name, client, kind, isGone, isOneProcess };
+}
+
+const seenOnV2 = (sightings: Sightings, { newUntil }: Watched): Seen[] =>
+  [...sightings.onV2.values()].flatMap((on) => {
+    const kind = kindOnV2(sightings, on);
+    const isLate = kind === 'either' && on.seenAt > newUntil;
+    return kind === undefined || isLate ? [] : [seen(on.entry, kind, on.isGone)];
+  });
+
+/** Returns undefined for an entry that a client of kind both may just have left. */
+function kindOnV2({ bridged, onV3 }: Sightings, { entry, hold }: EntryOnV2): Kind | undefined {
+  const id = idOf(entry);
+  if (bridged.has(id) || onV3.has(id)) return 'both';
+  if (!hold) return 'either';
+  if (hold.isRenewed) return 'v2';
+  if (hold.releasedAt === undefined || hold.mayBeEvicted) return 'either';
+  const alone = hold.releasedAt - hold.since;
+  if (hold.isWhole) return alone < ALONE ? 'either' : 'v2';
+  return alone < ALONE_AT_FIRST ? undefined : 'v2';
+}
+
+function seenOnV3({ onV2, onV3, bridged }: Sightings, { covers }: Watched): Seen[] {
+  const idsOnV2 = new Set([...onV2.values()].map(({ entry }) => idOf(entry)));
+  return [...onV3].flatMap(([id, on]) => {
+    if (bridged.has(id)) return [seen(on.entry, 'both', on.isGone)];
+    return idsOnV2.has(id) || !isOfV3(on, covers) ? [] : [seen(on.entry, 'v3', on.isGone)];
+  });
+}
+
+/** Whether an entry on v3 alone is one of kind v3. A client of kind both that was killed leaves one only for a short time. */
+const isOfV3 = ({ entry, created, isGone }: EntryOnV3, covers: Watched['covers']): boolean =>
+  created === undefined ? !isGone : covers(entry.name, created);
