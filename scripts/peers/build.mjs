@@ -13,6 +13,8 @@ const GO = ['3.5', '3.6'].map((version) => ({
     // Both in the module of this version, so that the client is of the same version as the server.
     goBuild(`go/etcd-${version}`, '.', join(to, 'etcd'));
     goBuild(`go/etcd-${version}`, '../mutex/main.go', join(to, 'mutex'));
+    // Only that of 3.5 checks whether 3.6 can be started.
+    if (version === '3.5') goBuild(`go/etcd-${version}`, 'go.etcd.io/etcd/etcdutl/v3', join(to, 'etcdutl'));
   },
 }));
 const JETCD = {

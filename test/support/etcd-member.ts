@@ -16,6 +16,19 @@ export interface MemberSpec {
   readonly program?: string | undefined;
 }
 
+export interface RestartOptions {
+  /** Whether to wait until it is ready. Default true; false for instance when there is no quorum. */
+  readonly wait?: boolean;
+  /** Another server, without the v2 API, for this and all later starts. */
+  readonly program?: string | undefined;
+  /** Arguments to remove from the command line permanently. */
+  readonly without?: readonly string[];
+  /** Arguments to append to the command line permanently. */
+  readonly args?: readonly string[];
+  /** Runs while the process is stopped. */
+  readonly whileStopped?: () => void | Promise<void>;
+}
+
 /** The process exited before it answered; the message contains the end of its log. */
 export class EtcdDied extends Error {
   readonly portTaken: boolean;
@@ -36,7 +49,7 @@ export class EtcdMember {
   readonly url: string;
   readonly peerUrl: string;
   readonly dataDir: string;
-  readonly #program: string | undefined;
+  #program: string | undefined;
   #args: readonly string[];
   #process: ChildProcess;
   #log = '';
@@ -106,16 +119,16 @@ export class EtcdMember {
     await this.#end('SIGKILL');
   }
 
-  /**
-   * Starts the process again. `wait: false` does not wait until it is ready, for instance when there is no quorum; `args` are
-   * appended to its command line permanently.
-   */
-  async restart(options: { wait?: boolean; args?: readonly string[] } = {}): Promise<void> {
+  /** Starts the process again. */
+  async restart(options: RestartOptions = {}): Promise<void> {
+    const { wait = true, program = this.#program, without = [], args = [], whileStopped } = options;
     await this.#end('SIGTERM');
-    this.#args = [...this.#args, ...(options.args ?? [])];
+    await whileStopped?.();
+    this.#program = program;
+    this.#args = [...this.#args.filter((arg) => !without.includes(arg)), ...args];
     this.#process = this.#spawn();
     alive.add(this);
-    if (options.wait !== false) await this.ready();
+    if (wait) await this.ready();
   }
 
   /** Kills the process and removes its data. `restart` then starts it empty, with these further arguments. */

@@ -47,6 +47,17 @@ export interface Plan {
   readonly crew: readonly ContenderKind[];
   /** Chooses the faults, and the processes that are killed; undefined: there are none. */
   readonly seed?: number;
+  /** What is done after the last step, while all processes work. */
+  readonly after?: (move: Moved) => Promise<void>;
+}
+
+/** A move after its last step. All processes are at work. */
+export interface Moved {
+  readonly cluster: FaultCluster;
+  /** Ends the bridges of kind both, which no client uses any more. */
+  endBridgesToBoth(): Promise<void>;
+  /** Resolves once each process has held the lock anew. */
+  allHeldAnew(): Promise<void>;
 }
 
 export interface Outcome {
@@ -62,7 +73,7 @@ export interface Outcome {
  * Moves processes from one API to another, one at a time and step by step, while all of them work and a cluster of three and its
  * bridges fail from time to time.
  */
-export async function rehearse({ steps: [first, ...steps], crew, seed }: Plan): Promise<Outcome> {
+export async function rehearse({ steps: [first, ...steps], crew, seed, after }: Plan): Promise<Outcome> {
   const cluster = await startFaultCluster({ args: ['--enable-v2'] });
   const sets = await startGuardedSets();
   const members = cluster.members.map((member) => servedBy(member, cluster).map(({ url }) => url)).slice(0, 2);
@@ -80,6 +91,11 @@ export async function rehearse({ steps: [first, ...steps], crew, seed }: Plan): 
     } finally {
       await faults?.end();
     }
+    await after?.({
+      cluster,
+      endBridgesToBoth: async () => void (await Promise.all(bridges.both.map((bridge) => bridge.end()))),
+      allHeldAnew: async () => void (await Promise.all(workers.map((worker) => worker.heldAnew()))),
+    });
     await cluster.leader();
     await Promise.all(workers.map((worker) => worker.end()));
     return {
@@ -166,14 +182,28 @@ class Worker {
   }
 
   /** Resolves once the process has held the lock. */
-  async atWork(): Promise<void> {
+  atWork(): Promise<void> {
+    return this.#untilReleased(1);
+  }
+
+  /** Resolves once the process has acquired and released the lock after this call. */
+  heldAnew(): Promise<void> {
+    // The next release may end a hold that began before.
+    return this.#untilReleased(this.#releases + 2);
+  }
+
+  get #releases(): number {
     const who = this.#running?.who;
+    return this.#fleet.recorder.history(LOCK).filter((event) => event.who === who && event.kind === 'released').length;
+  }
+
+  async #untilReleased(times: number): Promise<void> {
     await until(
-      () => this.#fleet.recorder.history(LOCK).some((event) => event.who === who && event.kind === 'released'),
-      (done) => done,
+      () => this.#releases,
+      (releases) => releases >= times,
       { timeout: LONG, every: 50 },
     ).catch((error) => {
-      throw new Error(`${this.#name}, ${who}, has not held the lock in time`, { cause: error });
+      throw new Error(`${this.#name}, ${this.#running?.who}, has not held the lock in time`, { cause: error });
     });
   }
 
@@ -233,8 +263,9 @@ function inflictInTurn(seed: number, world: World): { end(): Promise<void> } {
 /** Resolves to what is left in the two stores although it must have expired. */
 async function left(cluster: FaultCluster): Promise<string[]> {
   const keysIn = async (url: string): Promise<string[]> => {
-    const [v2, v3] = [await entriesIn(`/_locks/${LOCK}`, url), await entriesBelow(`/_locks/${LOCK}/`, url)];
-    return [...v2, ...v3].map(({ key }) => key);
+    const hasV2 = (await fetch(`${url}/v2/keys/`)).ok;
+    const v2 = hasV2 ? await entriesIn(`/_locks/${LOCK}`, url) : [];
+    return [...v2, ...(await entriesBelow(`/_locks/${LOCK}/`, url))].map(({ key }) => key);
   };
   const keys = await leftIn(cluster, STORE, LONGEST_TTL, keysIn);
   return [...keys, ...(await leftIn(cluster, STORE, LONGEST_TTL, (url) => STORE.leases(url)))];
