@@ -211,6 +211,11 @@ export interface WaitErrorFields extends EtcdErrorFields {
   readonly holder?: LockHolder | undefined;
 }
 
+export interface ExpiredFields extends WaitErrorFields {
+  /** Whether the store has ended the entry by itself, so that no other client has removed it. Default: not known. */
+  readonly isEndedByStore?: boolean;
+}
+
 /**
  * The timeout passed before the lock was acquired. Unlike in python-etcd, not an `EtcdConnectionFailed`: a wait that timed out is
  * not an outage.
@@ -231,9 +236,12 @@ export class EtcdLockExpired extends EtcdException {
   /** The holder when the queue was last read, if known. */
   readonly holder: LockHolder | undefined;
   /** @internal */
-  constructor(message: string, fields: WaitErrorFields = {}) {
+  declare readonly isEndedByStore: boolean;
+  /** @internal */
+  constructor(message: string, fields: ExpiredFields = {}) {
     super(message, fields);
     this.holder = fields.holder;
+    Object.defineProperty(this, 'isEndedByStore', { value: fields.isEndedByStore ?? false });
   }
 }
 /** `LockManager.release` without `force` was asked to remove an entry that holds the lock. */

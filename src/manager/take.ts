@@ -52,7 +52,7 @@ export async function take({ queue, request, trace, turn }: Admitted, attempt: A
     try {
       return await takeOnce(queue, attempt, request, { onEntered, onQueued, renewals: trace, leaving: turn.leaving });
     } catch (error) {
-      if (!(error instanceof EtcdLockExpired && lease && mayRequeue(request, lease))) throw error;
+      if (!(error instanceof EtcdLockExpired && lease && mayRequeue(request, lease, error))) throw error;
       attempt.restart();
       attempt.assertActive();
       trace.requeues(error);
@@ -64,10 +64,14 @@ export async function take({ queue, request, trace, turn }: Admitted, attempt: A
 
 /**
  * Whether a request that lost its entry may queue up again. Not if it has an identity, and the entry was lost before it could
- * expire: another process with that identity may have evicted it, and the two would evict each other for ever.
+ * expire and not ended by the store: another process with that identity may have evicted it, and the two would evict each other for
+ * ever.
  */
-const mayRequeue = ({ blocking, identity }: CheckedRequest, { expired }: Lease): boolean =>
-  blocking && (identity === undefined || expired);
+const mayRequeue = (
+  { blocking, identity }: CheckedRequest,
+  { expired }: Lease,
+  { isEndedByStore }: EtcdLockExpired,
+): boolean => blocking && (identity === undefined || expired || isEndedByStore);
 
 async function takeOnce(
   queue: QueueStore,

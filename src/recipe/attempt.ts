@@ -181,7 +181,8 @@ export class Attempt {
     const holder = why.holder ?? this.holder;
     const failures = why.failures.length > 0 ? why.failures : failuresOf(this.#trouble);
     if (holder === why.holder && failures.length === why.failures.length) return why;
-    return new EtcdLockExpired(why.message, { cause: why.cause, holder, failures });
+    const { message, cause, isEndedByStore } = why;
+    return new EtcdLockExpired(message, { cause, holder, failures, isEndedByStore });
   }
 
   dispose(): void {

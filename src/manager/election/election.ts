@@ -111,12 +111,13 @@ export class Election {
 
   /**
    * Whether to campaign again after a loss. Not if another cluster answered, because tokens of two clusters cannot be compared.
-   * Not with an identity, if the entry was removed before it could expire: another process with that identity may have evicted
-   * it, and the two would evict each other for ever.
+   * Not with an identity, if the entry was removed before it could expire, and not by the store itself: another process with that
+   * identity may have evicted it, and the two would evict each other for ever.
    */
   #mayRepeat({ expired }: Hold, lost: unknown): boolean {
     const cause = lost instanceof EtcdLockLost ? lost.cause : undefined;
     if (cause instanceof EtcdClusterIdChanged) return false;
-    return !(cause instanceof EtcdLockExpired) || expired || this.#request.identity === undefined;
+    if (!(cause instanceof EtcdLockExpired) || this.#request.identity === undefined) return true;
+    return expired || cause.isEndedByStore;
   }
 }

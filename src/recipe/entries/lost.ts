@@ -12,7 +12,14 @@ export function lost(own: OwnEntry, clusterId: string | undefined, why: string):
     return new EtcdClusterIdChanged(
       `${own.key} was created in cluster ${own.clusterId}, but cluster ${clusterId} answered`,
     );
-  const { identity } = parseValue(own.value);
+  const identity = identityOf(own);
   const clash = identity === undefined ? '' : `; does another process have the identity ${JSON.stringify(identity)}?`;
   return new EtcdLockExpired(`${own.key} is lost: ${why}${clash}`);
 }
+
+/** Returns the error for an own entry whose lease the store has ended. No other client has removed the entry. */
+export const leaseEnded = ({ key }: OwnEntry): EtcdLockExpired =>
+  new EtcdLockExpired(`${key} is lost: its lease has ended`, { isEndedByStore: true });
+
+/** Returns the identity of the owner, which another process may also have by mistake: the two then evict each other. */
+export const identityOf = ({ value }: Pick<OwnEntry, 'value'>): string | undefined => parseValue(value).identity;

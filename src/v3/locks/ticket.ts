@@ -3,7 +3,7 @@ import { createDebug } from '../../debug.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
 import { failureOf, keepTrying, type Running, stopped } from '../../pending-work.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
-import { lost } from '../../recipe/entries/lost.ts';
+import { leaseEnded, lost } from '../../recipe/entries/lost.ts';
 import type {
   EnterOptions,
   Entry,
@@ -20,9 +20,10 @@ import type {
 import { Deadline, now } from '../../time.ts';
 import type { Appended, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
+import { idOf } from '../entry-id.ts';
 import { NotFound } from '../errors.ts';
-import { idOf } from './entry-id.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
+import { explained, isUnexplained } from './loss-reason.ts';
 import { checkPresent, Standings, whyLost } from './standings.ts';
 import { enterTimeout, HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
 import { Unsettled } from './unsettled.ts';
@@ -163,10 +164,11 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   async standing(options: StandingOptions): Promise<Standing> {
+    const own = this.#required();
     try {
-      return await this.#standings.read(this.#required(), options);
+      return await this.#standings.read(own, options);
     } catch (error) {
-      throw this.#noted(error);
+      throw await this.#explained(own, this.#noted(error));
     }
   }
 
@@ -192,8 +194,10 @@ export class V3Ticket implements Ticket, Tenant {
       const { sentAt, granted, member } = renewal;
       return this.#set({ ...own, sentAt, granted, member }, own);
     } catch (error) {
-      // Another cluster also reports that the lease does not exist: `lost` compares the cluster ids.
-      throw this.#noted(error instanceof NotFound ? lost(own, this.#client.clusterId, 'its lease has ended') : error);
+      if (!(error instanceof NotFound)) throw await this.#explained(own, this.#noted(error));
+      // Another cluster also reports that the lease does not exist.
+      const { clusterId } = this.#client;
+      throw this.#noted(clusterId === own.clusterId ? leaseEnded(own) : lost(own, clusterId, ''));
     }
   }
 
@@ -208,7 +212,7 @@ export class V3Ticket implements Ticket, Tenant {
     const own = this.#required();
     try {
       const why = whyLost(own, await this.#client.requests.get(this.key, {}));
-      return why && this.#noted(why);
+      return why && (await this.#explained(own, this.#noted(why)));
     } catch (error) {
       if (error instanceof EtcdClusterIdChanged) return this.#noted(error);
       throw error;
@@ -216,7 +220,21 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   watch(onLost: (why: Error) => void): () => void {
-    return this.#client.losses.watch({ own: this.#required(), onLost: (why) => onLost(this.#noted(why)) });
+    const own = this.#required();
+    let isWatched = true;
+    const report = (why: Error): void => {
+      if (isWatched) onLost(why);
+    };
+    const onGone = (why: Error): void => {
+      this.#noted(why);
+      if (isUnexplained(leasedEntry(own), why)) void this.#explained(own, why).then(report);
+      else report(why);
+    };
+    const stop = this.#client.losses.watch({ own, onLost: onGone });
+    return () => {
+      isWatched = false;
+      stop();
+    };
   }
 
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
@@ -401,6 +419,10 @@ export class V3Ticket implements Ticket, Tenant {
     return error;
   }
 
+  #explained<E>(own: V3OwnEntry, error: E): Promise<E | EtcdLockExpired> {
+    return explained(this.#client, leasedEntry(own), error);
+  }
+
   #lost(own: OwnEntry, why: string): Error {
     return lost(own, own.clusterId, why);
   }
@@ -561,6 +583,8 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 }
+
+const leasedEntry = (own: V3OwnEntry) => ({ own, lease: own.lease?.id });
 
 /** Whether the entry may have expired, so that its key may now belong to another client. */
 const mayHaveExpired = ({ sentAt, granted }: OwnEntry): boolean =>

@@ -59,3 +59,9 @@ export const WATCHES_BEGIN_WITHIN: Seconds = 2;
 
 /** Maximum time that a stream of watches may be silent before its entries are read: its member may be down. */
 export const WATCH_HOLDS_FOR: Seconds = 20;
+
+/**
+ * Maximum time that the error of a loss may wait for a read of the lease. Short, because the holder is notified after it. Only entries
+ * with an identity need the read.
+ */
+export const EXPLAIN_LOSS_WITHIN: Seconds = 0.25;

@@ -15,7 +15,7 @@ import type {
 import { isConditional } from '../../../v2/requests.ts';
 import { type Exact, hasBytes } from '../../../v2/wire.ts';
 import type { V3Client } from '../../../v3/client.ts';
-import { idOf } from '../../../v3/locks/entry-id.ts';
+import { idOf } from '../../../v3/entry-id.ts';
 import type { ServedKeys } from '../../served-keys.ts';
 import { translated } from '../errors.ts';
 import { eventOf, firstOf, translatedEvents } from '../events.ts';
