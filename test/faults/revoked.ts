@@ -4,8 +4,9 @@ import type { Request } from './tcp-proxy.ts';
 
 /**
  * Returns the removals that no client had asked for and that came before the lease of the entry could expire: less than its TTL
- * after the leader has confirmed a renewal. An etcd before 3.4.31 makes them: a leader that was stopped for longer than the TTL, and is
- * resumed, may end leases that its successor has kept alive, at once or seven seconds later, when its first tries have timed out.
+ * after the leader has confirmed a renewal. Every version of etcd makes them: a leader that was stopped for longer than the TTL, and is
+ * resumed, may end leases that its successor has kept alive, at once, or before 3.4.31 also seven seconds later, when its first tries have
+ * timed out.
  * Nobody can prevent that, and holders notice it at their next renewal.
  * @param requests all requests of the clients, from the proxies
  * @param ttl seconds

@@ -69,14 +69,17 @@ function withoutV3(
   return finding(level, 'v3', 'this port serves no v3 gateway', advice);
 }
 
-/** Returns a warning for a version whose leader may revoke valid leases after it was stopped. */
+/**
+ * Returns a warning for a version whose leader may revoke valid leases some seconds after it was stopped for a while and continues.
+ * Every version may do that within the first half second.
+ */
 export function judgeVersion({ version }: EndpointFacts, api: StoreApi, finding: MakeFinding): Finding[] {
   if (api === 'v2' || !version) return [];
   const [major, minor, patch] = numbersOf(version);
   const isFixed = major > 3 || minor > 5 || (minor === 5 && patch >= 13) || (minor === 4 && patch >= 31);
   if (isFixed) return [];
   const text =
-    `a leader of etcd ${version.server} that was stopped for longer than a TTL may revoke valid leases when it continues: ` +
-    'holders then lose their locks';
+    `a leader of etcd ${version.server} that was stopped for longer than a TTL may revoke valid leases when it continues, and for some ` +
+    'seconds after that: holders then lose their locks. Later versions may do so only at once';
   return [finding('warn', 'version', text, 'upgrade to etcd 3.4.31 or later 3.4, 3.5.13 or later 3.5, or 3.6')];
 }
