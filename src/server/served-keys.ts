@@ -15,6 +15,7 @@ import { type Exact, hasBytes } from '../v2/wire.ts';
  * not need all of it. Keys and values may contain bytes that are not UTF-8, each as a code unit from U+DC80 to U+DCFF.
  */
 export interface ServedKeys extends Pick<KeysApi, 'clusterId' | 'get' | 'watch'> {
+  /** Unlike other stores', the `signal` of a write ends it only before anything is written that could stay. */
   set(key: string, value: string | undefined, options?: Exact<SetOptions>): Promise<Change>;
   createInOrder(dir: string, value: string | undefined, options?: Exact<CreateOptions>): Promise<Append>;
   delete(key: string, options?: Exact<DeleteOptions>): Promise<Change>;

@@ -252,12 +252,12 @@ async function replyOf(
 
 /**
  * Sends a write to the store.
- * @param signal aborts when the client hangs up. Cancels an append: the client may have repeated it at another server.
+ * @param signal aborts when the client hangs up. Ends everything but a removal: a client that removes its entry may exit at once, and
+ *   the entry would then stay until its TTL has passed.
  */
 function write(keys: ServedKeys, asked: Write, signal: AbortSignal): Promise<Change> {
   if (asked.call === 'delete') return keys.delete(asked.key, asked.options);
-  if (asked.call === 'createInOrder') return keys.createInOrder(asked.key, asked.value, { ...asked.options, signal });
-  return keys[asked.call](asked.key, asked.value, asked.options);
+  return keys[asked.call](asked.key, asked.value, { ...asked.options, signal });
 }
 
 function send(response: ServerResponse, { status, headers, body }: wire.WireReply): void {

@@ -82,12 +82,13 @@ export class BothKeys implements ServedKeys {
 
   /** Renews an entry. Does not re-create an entry that has expired. */
   set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
+    const { signal } = options;
     const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
       const seconds = secondsOf(options.ttl);
       for (let tries = 1; ; tries += 1) {
-        const { node, index } = await this.#findOrEnd(at);
+        const { node, index } = await this.#findOrEnd(at, { signal });
         const own = clientNode(node);
         compare(comparable(own), options, index);
         if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
@@ -99,14 +100,14 @@ export class BothKeys implements ServedKeys {
         }
       }
     };
-    return translated(() => retried(call));
+    return translated(() => retried(call, signal));
   }
 
   delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
     const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry') throw refused(`${key} cannot be deleted`);
-      const { node, index } = await this.#findOrEnd(at);
+      const { node, index } = await this.#findOrEnd(at, {});
       const own = clientNode(node);
       compare(comparable(own), options, index);
       const prevIndex = options.prevIndex === undefined ? undefined : node.modifiedIndex;
@@ -173,9 +174,9 @@ export class BothKeys implements ServedKeys {
    * Reads an entry. If the entry is gone, removes its twin, which may be left over.
    * @throws {EtcdKeyNotFound} if the entry is gone
    */
-  async #findOrEnd(at: EntryKey): Promise<Snapshot> {
+  async #findOrEnd(at: EntryKey, options: Pick<GetOptions, 'signal'>): Promise<Snapshot> {
     try {
-      return await this.#find(at, {});
+      return await this.#find(at, options);
     } catch (error) {
       if (error instanceof EtcdKeyNotFound) await this.#queues.removeTwin(`${at.path}/${nameOf(at.rank)}`);
       throw error;

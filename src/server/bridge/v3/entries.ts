@@ -58,9 +58,9 @@ export class BridgedEntries {
    * Reads an entry for a client.
    * @throws {EtcdKeyNotFound} if the entry is gone
    */
-  async find(at: EntryKey): Promise<Stamp & { readonly own: V3Entry }> {
+  async find(at: EntryKey, options: CallOptions): Promise<Stamp & { readonly own: V3Entry }> {
     for (;;) {
-      const { own, ...stamp } = await this.read(at, {});
+      const { own, ...stamp } = await this.read(at, options);
       if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(stamp.revision));
       if (!(await this.#finish([own]))) return { ...stamp, own };
     }
@@ -149,13 +149,14 @@ export class BridgedEntries {
    * Renews an entry, with the same TTL or another one. Resolves to undefined if the entry is gone or has changed.
    * @param writes whether to write the entry even if its lease stays: requests that expect its last revision then fail, however late
    *   they are carried out
+   * @param signal ends the renewal before the entry is moved to another lease. Not later: one of the two leases has to be revoked
    */
-  async renew(own: V3Entry, ttl: number | null, writes: boolean): Promise<V3Entry | undefined> {
+  async renew(own: V3Entry, ttl: number | null, writes: boolean, signal?: Source): Promise<V3Entry | undefined> {
     const { requests } = this.#client;
     const mayStay = isOwnLease(own.lease) && !isFirstLease(own.lease) && ttl !== null;
-    if (mayStay && (await requests.grantedTo(own.lease, {})) === ttl) {
+    if (mayStay && (await requests.grantedTo(own.lease, { signal })) === ttl) {
       try {
-        const { entries } = await requests.renew(own.lease, [own.key], {});
+        const { entries } = await requests.renew(own.lease, [own.key], { signal });
         const present = entries.get(own.key);
         // The entry may have been moved to another lease since it was read.
         if (present?.rank !== own.rank || present.lease !== own.lease) return undefined;
@@ -168,6 +169,7 @@ export class BridgedEntries {
         throw error;
       }
     }
+    signal?.throwIfAborted();
     return this.#move(own, ttl === null ? undefined : await this.#grant(ttl));
   }
 

@@ -51,7 +51,7 @@ export class BridgedKeys implements ServedKeys {
     const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry') return this.#list(at, recursive, { signal });
-      const { own, revision } = await this.#entries.find(at);
+      const { own, revision } = await this.#entries.find(at, { signal });
       const [withTtl = own] = await this.#client.requests.withTtls([own], { signal });
       return { ...this.#answer(), node: nodeOf(at.path, withTtl), index: Number(revision) };
     };
@@ -79,15 +79,16 @@ export class BridgedKeys implements ServedKeys {
 
   /** Renews an entry. Does not re-create an entry that has expired. */
   set(key: string, value = '', options: Exact<SetOptions> = {}): Promise<Change> {
+    const { signal } = options;
     const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
       const seconds = secondsOf(options.ttl);
       for (let tries = 1; ; tries += 1) {
-        const { own, revision } = await this.#entries.find(at);
+        const { own, revision } = await this.#entries.find(at, { signal });
         compare(own, options, Number(revision));
         if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
-        const renewed = await this.#entries.renew(own, seconds, options.prevIndex !== undefined);
+        const renewed = await this.#entries.renew(own, seconds, options.prevIndex !== undefined, signal);
         if (renewed) {
           const node = nodeOf(at.path, { ...renewed, ttl: seconds ?? undefined });
           return { ...this.#answer(), action: actionOf(options), node, prevNode: nodeOf(at.path, own) };
@@ -95,7 +96,7 @@ export class BridgedKeys implements ServedKeys {
         if (tries === MOST_TRIES) throw changedEachTime(key, revision);
       }
     };
-    return translated(() => retried(call));
+    return translated(() => retried(call, signal));
   }
 
   delete(key: string, options: Exact<DeleteOptions> = {}): Promise<Change> {
@@ -104,7 +105,7 @@ export class BridgedKeys implements ServedKeys {
       if (at.kind !== 'entry') throw await this.#whyNotDeleted(at, key, options);
       for (let tries = 1; ; tries += 1) {
         // Throws if the entry is gone: another client has removed it, or an earlier attempt of this call.
-        const { own, revision: before } = await this.#entries.find(at);
+        const { own, revision: before } = await this.#entries.find(at, {});
         compare(own, options, Number(before));
         const { isRemoved, revision } = await this.#entries.remove(own, options.prevIndex !== undefined);
         if (isRemoved) {
@@ -149,7 +150,7 @@ export class BridgedKeys implements ServedKeys {
   }
 
   async #whyNotDeleted({ path }: BridgedKey, key: string, { dir, recursive }: Exact<DeleteOptions>): Promise<Error> {
-    const { entries, revision } = await this.#client.requests.read(path, {});
+    const { entries, revision } = await this.#client.requests.readPages(path, {});
     if (!dir && !recursive) return etcdError(102, key, Number(revision));
     return etcdError(entries.length === 0 ? 100 : 108, key, Number(revision));
   }
