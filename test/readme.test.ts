@@ -147,7 +147,7 @@ describe('in the README and docs/', () => {
     const etcd = await startEtcd();
     onTestFinished(() => etcd.stop());
     const { stdout } = await runInShell(checks[0]?.code ?? '', { ETCD_ENDPOINTS: etcd.url });
-    expect(stdout).toContain('no listed lock has an entry on v2 at the moment');
+    expect(stdout).toContain('no listed lock has had an entry on v2 while this command watched');
   });
 
   test('the command that starts a bridge of kind both starts one', async () => {
