@@ -1,5 +1,4 @@
-import { checkLength, checkWellFormed, show } from '../checks.ts';
-import { warnOfMilliseconds } from '../milliseconds.ts';
+import { checkLength, checkWellFormed, show, warnOfMilliseconds } from '../checks.ts';
 import type { LockClient } from './client.ts';
 import { defaultMargin } from './lease.ts';
 import type { LockStore } from './store.ts';
