@@ -129,6 +129,7 @@ const allowed: readonly Arrow[] = [
     "import { decodeChange } from '../../v2/wire.ts';\nimport { createServer } from 'node:http';",
   ],
   ['src/cli/commands/probe.ts', "import { Command } from 'commander';\nimport { V2Client } from '../../index.ts';"],
+  ['src/async-context.ts', "import { AsyncResource } from 'node:async_hooks';"],
   ['src/cancellation.ts', "import { setMaxListeners } from 'node:events';\nimport { now } from './time.ts';"],
   ['src/debug.ts', "import debugOf from 'debug';\nimport { printable } from './printable.ts';"],
   [

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
+import { detached } from '../async-context.ts';
 import { Scope, type Source } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
 import { Connection } from './connection.ts';
@@ -233,13 +234,14 @@ export class Endpoint {
     const tls = { ...this.#settings.tls, rejectUnauthorized: true };
     const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...tls } as buildConnector.BuildOptions);
     return (options, callback) => {
-      // undici's types omit the returned socket. It is needed to unref a socket that is still connecting.
-      const socket = connect(options, (...args) => {
+      const onConnect: buildConnector.Callback = (...args) => {
         const [error] = args;
         if (error) this.#connectErrors.add(error);
         if (error && isDistrusted(socket)) this.#distrusted.add(error);
         callback(...args);
-      }) as unknown as Socket;
+      };
+      // undici's types omit the returned socket. It is needed to unref a socket that is still connecting.
+      const socket = detached(() => connect(options, onConnect)) as unknown as Socket;
       failOnAlert(socket);
       this.#sockets.add(socket);
       onSocket(socket);

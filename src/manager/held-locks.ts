@@ -17,7 +17,7 @@ export interface HeldLocks {
    * @throws {RangeError} for a name that is not in the request
    */
   get(name: string): Held;
-  /** Aborts with the `EtcdLockLost` of the first lock that is lost. A release does not abort it. */
+  /** Aborts with the `EtcdLockLost` of the first lock that is lost, like {@link Held.signal}. A release does not abort it. */
   readonly signal: AbortSignal;
   /** Returns the seconds for which all locks are certainly held, even if no renewal succeeds; 0 once one is lost or released. */
   expiresIn(): number;

@@ -38,6 +38,8 @@ export interface Held {
    * - The client is closed, or `maxHold` seconds have passed.
    * - TTL − margin has passed since the last successful renewal was sent.
    *
+   * Its listeners run in the async context (`AsyncLocalStorage`) of the request, whoever notices the loss.
+   *
    * A release does not abort it. With `api: 'v3'`, a deletion of the entry is normally noticed within a second, for up
    * to about 150 holds per client.
    */

@@ -1,3 +1,4 @@
+import { detached } from '../async-context.ts';
 import { withCallersStack } from '../callers-stack.ts';
 import { addAbortListener, ignore, removeAbortListener, Scope } from '../cancellation.ts';
 import { show } from '../checks.ts';
@@ -196,7 +197,7 @@ export class Hold implements Enclosing {
     this.#removal = this.#remove(deadline);
     const cleanupError = await this.#removal;
     this.#turn.end();
-    this.#trace.releases(cleanupError);
+    this.#lease.context.run(() => this.#trace.releases(cleanupError));
     return { lost, cleanupError };
   }
 
@@ -211,7 +212,7 @@ export class Hold implements Enclosing {
     const forget = () => alive.delete(value);
     // An entry kept by `holdAtLeast` is not a leftover: requests of this process with the same `identity` must not evict it.
     if (!until || this.#identity === undefined) forget();
-    else atDeadline(until, forget, { ref: false });
+    else detached(() => atDeadline(until, forget, { ref: false }));
     const leaving = new Leaving(ticket);
     // An entry that is handed over may stay longer than a caller with a deadline should wait.
     const isHandedOver = !until && !deadline && ticket.isReplaceable && this.#turn.handOver(leaving);

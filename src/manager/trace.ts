@@ -49,7 +49,7 @@ export interface Renewal {
 
 /**
  * One request for a lock, as subscribers of `node:diagnostics_channel` get it. All events of a request have the same object, whose fields
- * they set.
+ * they set. Subscribers run in the async context (`AsyncLocalStorage`) of the request.
  */
 export interface RequestTrace {
   /** Name of the lock. */

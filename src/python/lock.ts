@@ -115,7 +115,8 @@ export class Lock {
   /**
    * Aborts when the present hold is lost; each new hold has a new signal. The reason is an `EtcdLockExpired`, an
    * `EtcdClusterIdChanged`, the error that makes renewals impossible, or the error of a later `acquire` on this object. Aborts at the
-   * latest when TTL − margin has passed since the last renewal was sent; without `keepAlive`, since the last `acquire` sent its write. A release does not abort the signal. Read it after
+   * latest when TTL − margin has passed since the last renewal was sent; without `keepAlive`, since the last `acquire` sent its write. A release does not abort the signal. Its listeners
+   * run in the async context (`AsyncLocalStorage`) of the `acquire` that got the lock. Read it after
    * `acquire` has got the lock: before that and after a release, it is a signal that never aborts.
    */
   get signal(): AbortSignal {

@@ -1,3 +1,4 @@
+import { AsyncContext } from '../async-context.ts';
 import { Scope, type Source } from '../cancellation.ts';
 import { createDebug } from '../debug.ts';
 import { EtcdConnectionFailed, EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
@@ -29,6 +30,8 @@ const STOPPED = new Error('the renewals of the lease were stopped');
  */
 export class Lease {
   readonly ticket: Ticket;
+  /** The async context of the request or `acquire` that this lease is for: whoever notices a loss, its listeners are called there. */
+  readonly context = new AsyncContext();
   readonly #margin: number | undefined;
   readonly #lost = new Scope();
   #entry: OwnEntry;
@@ -142,8 +145,10 @@ export class Lease {
     if (this.#over) return;
     this.#expired = this.#deadline.passed;
     this.stop();
-    debug('%s is lost: %s', this.#entry.key, reason);
-    this.#lost.abort(reason);
+    this.context.run(() => {
+      debug('%s is lost: %s', this.#entry.key, reason);
+      this.#lost.abort(reason);
+    });
   }
 
   #deadlineOf(ttl: number | null, sentAt: number): Deadline {

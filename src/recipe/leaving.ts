@@ -1,3 +1,4 @@
+import { AsyncContext } from '../async-context.ts';
 import { giveUp } from './give-up.ts';
 import type { Ticket } from './store.ts';
 
@@ -6,6 +7,8 @@ export class Leaving {
   readonly ticket: Ticket;
   /** Resolves to the result of {@link giveUp}, which {@link settle} calls. */
   readonly left: Promise<unknown>;
+  /** The next request may call {@link settle}, but the removal is no part of that request. */
+  readonly #context = new AsyncContext();
   #resolve: (outcome: Promise<unknown>) => void = () => {};
   #isSettled = false;
 
@@ -20,7 +23,7 @@ export class Leaving {
 
   /** Removes the entry unless it was replaced. Must be called in every case; further calls have no effect. */
   settle(): Promise<unknown> {
-    if (!this.#isSettled) this.#resolve(giveUp(this.ticket));
+    if (!this.#isSettled) this.#resolve(this.#context.run(() => giveUp(this.ticket)));
     this.#isSettled = true;
     return this.left;
   }

@@ -1,3 +1,4 @@
+import { detached } from '../async-context.ts';
 import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
 import type { Endpoint } from '../http/endpoint.ts';
@@ -42,7 +43,7 @@ export class RefreshSupport {
    * @throws the reason of `ending` if that aborts
    */
   async query(endpoint: Endpoint, { ask, timeout, ending }: QueryOptions): Promise<boolean> {
-    if (this.#last?.endpoint !== endpoint) this.#last = this.#start(endpoint, ask);
+    if (this.#last?.endpoint !== endpoint) this.#last = detached(() => this.#start(endpoint, ask));
     const { supported, answer, askedAt } = this.#last;
     if (supported !== undefined) return supported;
     const scope = new Scope(ending).abortAt(new Deadline(askedAt + timeout * 1000), () => TOO_LATE, { ref: false });

@@ -1,3 +1,4 @@
+import { detached } from '../async-context.ts';
 import { ignore, orAborted, Scope } from '../cancellation.ts';
 import type { AttemptOptions } from '../http/cluster.ts';
 import type { Endpoint } from '../http/endpoint.ts';
@@ -24,7 +25,7 @@ export class AskedOnce<T> {
    */
   async get(one: AttemptOptions, ask: () => Promise<T>): Promise<T> {
     const { endpoint, ending, timeout, lane } = one;
-    const answer = this.#underWay.get(endpoint) ?? this.#ask(endpoint, ask);
+    const answer = this.#underWay.get(endpoint) ?? detached(() => this.#ask(endpoint, ask));
     const scope = new Scope(ending);
     const timer = Timeout.run(timeout, () => scope.abort(noAnswer(timeout)), { ref: lane !== 'background' });
     try {

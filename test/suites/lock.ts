@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import type { OpenKeys } from './keys-api/store.ts';
+import { asyncContext } from './lock/async-context.ts';
 import { exits } from './lock/exits.ts';
 import { holding } from './lock/holding.ts';
 import { identity } from './lock/identity.ts';
@@ -11,7 +12,7 @@ import { v2StoreClient } from './stores/v2-store-client.ts';
 
 type Part = (test: LockTest) => void;
 
-const ON_ANY_STORE: readonly Part[] = [taking, exits, holding, identity];
+const ON_ANY_STORE: readonly Part[] = [taking, exits, holding, identity, asyncContext];
 
 /**
  * Tests what `Lock` guarantees on any store.

@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import type { OpenKeys } from './keys-api/store.ts';
 import { acquire } from './manager/acquire.ts';
+import { asyncContext } from './manager/async-context.ts';
 import { available } from './manager/available.ts';
 import { costs } from './manager/costs.ts';
 import { election } from './manager/election.ts';
@@ -51,6 +52,7 @@ const ON_ANY_STORE: readonly Part[] = [
   withLock,
   tracing,
   outcomes,
+  asyncContext,
 ];
 
 export const ON_V3: readonly Part[] = [...ON_ANY_STORE, costs(() => true)];

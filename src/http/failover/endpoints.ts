@@ -1,4 +1,5 @@
 import { resolveSrv } from 'node:dns/promises';
+import { detached } from '../../async-context.ts';
 import { orAborted } from '../../cancellation.ts';
 import { errorText } from '../../error-text.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
@@ -31,18 +32,19 @@ export class Endpoints {
   }
 
   #members(): Promise<Members> {
-    this.#finding ??= this.#urls().then(
-      (urls) => {
-        const list = urls.map((url) => new Endpoint(url, this.#settings));
-        this.#found = new Members(list, this.rateLimit);
-        return this.#found;
-      },
-      (error) => {
-        this.#finding = undefined; // so that the next call asks DNS again
-        throw error;
-      },
-    );
+    this.#finding ??= detached(() => this.#find());
     return this.#finding;
+  }
+
+  async #find(): Promise<Members> {
+    try {
+      const list = (await this.#urls()).map((url) => new Endpoint(url, this.#settings));
+      this.#found = new Members(list, this.rateLimit);
+      return this.#found;
+    } catch (error) {
+      this.#finding = undefined; // so that the next call asks DNS again
+      throw error;
+    }
   }
 
   async #urls(): Promise<readonly string[]> {

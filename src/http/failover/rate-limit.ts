@@ -1,3 +1,4 @@
+import { detached } from '../../async-context.ts';
 import { addAbortListener, removeAbortListener, type Source } from '../../cancellation.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import { atDeadline, Deadline, now } from '../../time.ts';
@@ -110,13 +111,11 @@ export class RateLimit {
     clearTimeout(this.#timer);
     const [take = first(this.#queue)] = this.#nextQueue;
     if (!take) return;
-    this.#timer = setTimeout(
-      () => {
-        take();
-        this.#arm();
-      },
-      Math.max(this.#nextAt() - now(), 0),
-    );
+    const admit = (): void => {
+      take();
+      this.#arm();
+    };
+    this.#timer = detached(() => setTimeout(admit, Math.max(this.#nextAt() - now(), 0)));
     if (this.#refs === 0) this.#timer.unref();
   }
 

@@ -1,3 +1,4 @@
+import { AsyncContext } from '../../async-context.ts';
 import { checkBoolean, checkInteger, show } from '../../checks.ts';
 import type { EtcdClientOptions } from '../../client.ts';
 import { checkTls, type Pem } from '../../http/options.ts';
@@ -46,7 +47,10 @@ export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionP
   readonly maxPolls?: number | undefined;
   /** Whether to serve `/metrics`, in the text format of Prometheus. Default false. */
   readonly metrics?: boolean | undefined;
-  /** Called with a record of each event, for a log. Records contain no values of keys, and no passwords. Must not throw. */
+  /**
+   * Called with a record of each event, for a log. Records contain no values of keys, and no passwords. Must not throw.
+   * Runs in the async context (`AsyncLocalStorage`) in which the bridge was started.
+   */
   readonly log?: ((record: BridgeRecord) => void) | undefined;
 }
 
@@ -104,7 +108,14 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
     );
   if (lockPrefix !== undefined) checkKey('lockPrefix', lockPrefix);
   const hosts = [host, ...(advertise ?? []).map(hostOf)];
-  return { api, port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log, cluster };
+  const logged = log && inThisContext(log);
+  return { api, port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log: logged, cluster };
+}
+
+/** Returns a `log` that always runs in the async context of this call, whoever causes the record. */
+function inThisContext(log: NonNullable<BridgeOptions['log']>): typeof log {
+  const context = new AsyncContext();
+  return (record) => context.run(() => log(record));
 }
 
 function checkBridgeTls(tls: BridgeTls): void {

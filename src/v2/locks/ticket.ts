@@ -1,3 +1,4 @@
+import { detached } from '../../async-context.ts';
 import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
@@ -332,7 +333,9 @@ export class V2Ticket implements Ticket {
   #settleInBackground(): void {
     if (!this.#unsettledEntry && !this.#unclear.any) return;
     const stop = new Scope();
-    const ended = this.#keepSettling(stop).catch((error) => debug('%s: keys not removed: %s', this.path, error));
+    const ended = detached(() =>
+      this.#keepSettling(stop).catch((error) => debug('%s: keys not removed: %s', this.path, error)),
+    );
     this.#settling = { ended, stop };
     unsettled.set(this.#id, this);
     this.#keys.cleanups.add(this.#unsettledEntry?.key ?? this.path, ended);

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { detached } from '../../async-context.ts';
 import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
 import { EtcdException } from '../../errors.ts';
 import type { RenewalOptions } from '../../recipe/store.ts';
@@ -30,7 +31,7 @@ class SharedRenewal {
   waiting = 0;
 
   constructor(renew: (shared: SharedRenewal) => Promise<LeaseRenewal>) {
-    this.renewal = renew(this);
+    this.renewal = detached(() => renew(this));
   }
 }
 
@@ -186,7 +187,7 @@ export class EtcdLease {
     if (this.#isOver) return;
     this.#isOver = true;
     if (this.#granted === 0 && !this.#granting) return;
-    const ended = this.#endOnceGranted();
+    const ended = detached(() => this.#endOnceGranted());
     if (matters) this.#client.pending.add(`lease ${this.id}`, ended);
     else this.#client.leases.ends(ended);
   }
@@ -255,28 +256,30 @@ export class EtcdLease {
   }
 
   async #grant({ signal, background }: CallOptions): Promise<void> {
+    this.#granting ??= detached(() => this.#grantOnce(background));
+    await (signal ? orAborted(this.#granting, signal) : this.#granting);
+  }
+
+  /** Several calls may wait for the same lease, so the signal of one call does not end the request. */
+  async #grantOnce(background: boolean | undefined): Promise<void> {
     const { leases, requests } = this.#client;
-    // Several calls may wait for the same lease, so the signal of one call does not end the request.
     const failed = leases.failedGrants;
     const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
-    this.#granting ??= requests.grant(this.id, this.ttl, call).then(
-      ({ granted, sentAt }) => {
-        leases.failedGrants = 0;
-        this.#granted = granted;
-        this.#sentAt = sentAt;
-      },
-      (error: unknown) => {
-        if (error instanceof EtcdException && error.outcomeUnknown) {
-          // Several leases may fail at the same time: that is one try.
-          if (leases.failedGrants === failed) leases.failedGrants += 1;
-          // The lease may have been created, or may be created later: revoke it.
-          this.end();
-        }
-        this.#isOver = true;
-        throw error;
-      },
-    );
-    await (signal ? orAborted(this.#granting, signal) : this.#granting);
+    try {
+      const { granted, sentAt } = await requests.grant(this.id, this.ttl, call);
+      leases.failedGrants = 0;
+      this.#granted = granted;
+      this.#sentAt = sentAt;
+    } catch (error) {
+      if (error instanceof EtcdException && error.outcomeUnknown) {
+        // Several leases may fail at the same time: that is one try.
+        if (leases.failedGrants === failed) leases.failedGrants += 1;
+        // The lease may have been created, or may be created later: revoke it.
+        this.end();
+      }
+      this.#isOver = true;
+      throw error;
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { detached } from '../../async-context.ts';
 import { atDeadline, Deadline, now } from '../../time.ts';
 import type { V3Client } from '../client.ts';
 import { type HeldEntry, LossStream } from './loss-stream.ts';
@@ -37,7 +38,7 @@ export class LossWatch {
   #plan(): void {
     if (this.#isPlanned) return;
     this.#isPlanned = true;
-    atDeadline(Deadline.after(WATCH_HOLDS_AFTER), this.#place, { ref: false });
+    detached(() => atDeadline(Deadline.after(WATCH_HOLDS_AFTER), this.#place, { ref: false }));
   }
 
   /** Adds the holds that have lasted long enough to the streams, as far as there is room. */

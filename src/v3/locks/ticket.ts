@@ -1,3 +1,4 @@
+import { detached } from '../../async-context.ts';
 import { Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
@@ -554,7 +555,9 @@ export class V3Ticket implements Ticket, Tenant {
   #settleInBackground(): void {
     if (!this.#isLeft && !this.#expiry && !this.#mayComeBack) return;
     const stop = new Scope();
-    const ended = this.#keepSettling(stop).catch((error) => debug('%s not removed: %s', this.key, error));
+    const ended = detached(() =>
+      this.#keepSettling(stop).catch((error) => debug('%s not removed: %s', this.key, error)),
+    );
     this.#settling = { ended, stop };
     unsettled.add(this);
     this.#client.pending.add(this.key, ended);

@@ -5,6 +5,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import type { BridgeRecord } from '../../../src/server/bridge/records.ts';
 import { startEtcd } from '../../support/etcd.ts';
+import { flow } from '../../support/flows.ts';
 import { gate } from '../../support/gate.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { poll, RawConnection, request } from '../../support/raw-connection.ts';
@@ -156,6 +157,16 @@ test('the log has each request, without values', async () => {
     { event: 'stopped' },
   ]);
   expect(JSON.stringify(records)).not.toContain('secret');
+});
+
+test('the log runs in the async context in which the bridge was started', async () => {
+  const flows: (readonly [event: string, flow: string | undefined])[] = [];
+  const log = ({ event }: BridgeRecord) => flows.push([event, flow.getStore()]);
+  const bridge = await flow.run('start', () => Bridge.start({ endpoints: inject('etcd'), log }));
+  await flow.run('check', () => health(bridge));
+  await flow.run('stop', () => bridge.stop());
+  const events = ['listening', 'etcd reachable', 'request', 'stopping', 'stopped'];
+  expect(flows).toEqual(events.map((event) => [event, 'start']));
 });
 
 test('polls beyond the limit are refused, and others are served when one ends', async () => {

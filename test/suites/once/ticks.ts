@@ -7,6 +7,7 @@ import type { OnceJob } from '../../../src/manager/once/job.ts';
 import type { OnceOptions } from '../../../src/manager/once/options.ts';
 import { type JobManager, startOnce } from '../../../src/manager/once/scheduler.ts';
 import type { Tick, TickReport } from '../../../src/manager/once/tick.ts';
+import { flow } from '../../support/flows.ts';
 import { listenersOf } from '../../support/leaks.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { until } from '../../support/until.ts';
@@ -100,6 +101,32 @@ export function ticks(test: ManagerTest): void {
       await second.reported(1);
       const previous = { at: tickAt(0), by: 'web-1', state: 'ran' };
       expect(second.ticks).toEqual([{ at: tickAt(1), missed: 0, previous }]);
+    });
+
+    onceTest('its callback, listeners and report run in the async context of its caller', async ({ a, start }) => {
+      const clock = clockOf();
+      const calls: (readonly [what: string, flow: string | undefined])[] = [];
+      const record = (what: string): void => {
+        calls.push([what, flow.getStore()]);
+      };
+      const work = async ({ signal }: Held) => {
+        record('callback');
+        signal.addEventListener('abort', () => record('abort'));
+        await aborted(signal);
+      };
+      const { job } = flow.run('job', () => start(a, { clock, work, maxHold: 0.2, report: () => record('report') }));
+      for (const flowOfClock of ['one', 'other']) {
+        const before = calls.length;
+        flow.run(flowOfClock, () => clock.advance(HOUR));
+        await until(
+          () => calls.length,
+          (length) => length === before + 3,
+        );
+      }
+      flow.run('stopping', () => job.stop());
+      await job.stopped;
+      const once = ['callback', 'abort', 'report'].map((what) => [what, 'job']);
+      expect(calls).toEqual([...once, ...once]);
     });
 
     onceTest('a stop while the tick is being recorded does not lose it', async ({ a, start }) => {
