@@ -1,3 +1,5 @@
+import { detached } from './async-context.ts';
+
 /** Maximum delay of `setTimeout`, in milliseconds; a longer one would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
@@ -119,7 +121,7 @@ export class Turns {
   step(): Promise<void> | undefined {
     this.#steps += 1;
     if (this.#steps % STEPS !== 0) return undefined;
-    nextTurn = nextTurn.then(() => new Promise((resolve) => void setImmediate(resolve)));
+    nextTurn = detached(() => nextTurn.then(() => new Promise((resolve) => void setImmediate(resolve))));
     return nextTurn.then(() => this.#signal?.throwIfAborted());
   }
 }

@@ -12,6 +12,7 @@ const SCRIPT = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
   import { EtcdClient, Lock, LockManager } from 'etcd-v2-lock';
+  import { Turns } from './dist/time.js';
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc');
 
@@ -45,6 +46,10 @@ const SCRIPT = `
   await inFlow('lock', async () => {
     await lock.acquire({ keepAlive: true, lockTtl: 60 });
     await lock.release();
+  });
+  await inFlow('long loop', async () => {
+    const turns = new Turns();
+    for (let i = 0; i < 1000; i += 1) await turns.step();
   });
   const alive = () => [...stores].filter(([, store]) => store.deref()).map(([name]) => name);
   for (let i = 0; i < 50 && alive().length > 0; i += 1) {

@@ -1,3 +1,4 @@
+import { detached } from '../../async-context.ts';
 import { createDebug } from '../../debug.ts';
 import { EtcdDirNotEmpty, EtcdKeyNotFound, mayPass } from '../../errors.ts';
 import { type Clock, type Deadline, systemClock } from '../../time.ts';
@@ -55,7 +56,7 @@ export class UnusedDirectories {
   #wait(ms: number): void {
     if (this.#waiting || this.#due.size === 0 || this.#keys.cleanups.closing.aborted) return;
     this.#waiting = true;
-    this.#clock.after(ms, () => void this.#removeBatch());
+    detached(() => this.#clock.after(ms, () => void this.#removeBatch()));
   }
 
   async #removeBatch(): Promise<void> {
