@@ -7,9 +7,10 @@ import { EtcdClient } from '../../src/client.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { runCli, startCli } from '../support/cli.ts';
-import { closedEndpoint } from '../support/clients.ts';
+import { closedEndpoint, serve } from '../support/clients.ts';
 import { entriesBelow } from '../support/gateway.ts';
 import { freshName } from '../support/locks.ts';
+import { httpAnswer } from '../support/tcp-server.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { onEtcd } from './running.ts';
 
@@ -100,4 +101,14 @@ test('bridge exits with 125 if the port is taken', async () => {
   const { code, stderr } = await runCli(['bridge', '--listen', new URL(taken.line).host], onEtcd());
   expect(code).toBe(125);
   expect(stderr).toMatch(/cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE.*Try another --listen/);
+});
+
+test('bridge exits with 69 at its start if etcd is too old', async () => {
+  const etcd = await serve((socket) => void socket.write(httpAnswer(200, {}, '{"etcdserver":"3.2.32"}')));
+  const result = await runCli(['--endpoints', etcd.url, 'bridge', '--listen', '127.0.0.1:0']);
+  expect(result).toMatchObject({
+    code: 69,
+    stdout: '',
+    stderr: expect.stringContaining(`${etcd.url}: etcd "3.2.32" is too old: api "v3" needs etcd 3.3 or later`),
+  });
 });

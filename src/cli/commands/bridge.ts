@@ -65,7 +65,10 @@ export function bridgeCommand(): Command {
       process.exitCode = await outcome(() => serve(optionsOf(flags, self), flags));
     });
   return explain(command, {
-    exitReasons: ['signalled'],
+    exitReasons: ['unreachable', 'signalled'],
+    meanings: {
+      unreachable: 'etcd does not have the API that the bridge needs; if etcd is down, the bridge waits for it',
+    },
     examples: [
       [
         'etcd-v2-lock --endpoints http://etcd:2379 bridge',

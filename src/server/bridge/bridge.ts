@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { sleep } from '../../cancellation.ts';
+import { EtcdUnusableAnswer } from '../../errors.ts';
 import { Deadline } from '../../time.ts';
 import { Front } from '../front/front.ts';
 import { createHttpServer, listen, type WebServer } from '../front/http-server.ts';
 import { urlOf } from '../listening.ts';
 import { originalOf } from './errors.ts';
-import { Health } from './health.ts';
+import { failedReads, Health } from './health.ts';
 import { Metrics } from './metrics.ts';
 import { type BridgeOptions, type BridgeSettings, checkBridgeOptions } from './options.ts';
 import { requestRecord } from './records.ts';
@@ -54,8 +55,10 @@ export class Bridge {
   }
 
   /**
-   * Starts a bridge. Resolves when it accepts requests; it does not check that it can reach etcd. The bridge keeps the process alive
-   * until it is stopped by {@link Bridge.stop}.
+   * Starts a bridge. Resolves when it accepts requests. It also starts while etcd is down: it then serves requests as soon as etcd does,
+   * and the start takes up to three seconds. The bridge keeps the process alive until it is stopped by {@link Bridge.stop}.
+   * @throws {EtcdUnusableAnswer} if etcd answers, but has not the API that a bridge needs: etcd v3 before 3.3, or without its gateway,
+   *   or, with `api: 'both'`, without the v2 API
    * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value, but never a password
    * @throws the system's error if the bridge cannot listen on that host and port, such as `EADDRINUSE`
    */
@@ -64,6 +67,7 @@ export class Bridge {
     const users = new BridgeUsers(settings.api, settings.cluster);
     const server = createHttpServer({ ...REQUESTS, maxConnections: settings.maxConnections, tls: settings.tls });
     try {
+      await checkApis(users);
       await listen(server, settings.port, settings.host);
     } catch (error) {
       await users.close();
@@ -129,4 +133,11 @@ export class Bridge {
     await this.#users.close();
     this.#log?.({ event: 'stopped' });
   }
+}
+
+/** @throws {EtcdUnusableAnswer} if a store of etcd cannot serve any request of a bridge, now or later */
+async function checkApis(users: BridgeUsers): Promise<void> {
+  const errors = await failedReads((signal) => users.check(signal));
+  const lasting = errors.find((error) => error instanceof EtcdUnusableAnswer);
+  if (lasting) throw lasting;
 }

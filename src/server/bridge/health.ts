@@ -18,6 +18,18 @@ const isOutage = (error: unknown): boolean => OUTAGES.some((outage) => error ins
 /** Error numbers of the bridge's own refusals. */
 const REFUSALS: readonly (number | undefined)[] = [REFUSED, TTL_REFUSED];
 
+/**
+ * Reads each store of etcd. Returns the errors of the stores that have not answered within {@link CHECK_WITHIN} seconds, or with an
+ * error.
+ */
+export async function failedReads(readStores: (signal: Source) => Promise<unknown>[]): Promise<unknown[]> {
+  const late = new EtcdConnectionFailed(`etcd has not answered within ${CHECK_WITHIN} s`);
+  const signal = new Scope().abortAt(Deadline.after(CHECK_WITHIN), () => late);
+  const outcomes = await Promise.allSettled(readStores(signal));
+  signal.dispose();
+  return outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+}
+
 /** Tracks whether etcd answers the bridge, by the last health check or request of a client. */
 export class Health {
   readonly #readStores: (signal: Source) => Promise<unknown>[];
@@ -63,11 +75,7 @@ export class Health {
 
   /** Checks each store of etcd by a read. */
   async #check(): Promise<void> {
-    const late = new EtcdConnectionFailed(`etcd has not answered within ${CHECK_WITHIN} s`);
-    const signal = new Scope().abortAt(Deadline.after(CHECK_WITHIN), () => late);
-    const outcomes = await Promise.allSettled(this.#readStores(signal));
-    signal.dispose();
-    const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+    const errors = await failedReads(this.#readStores);
     this.saw(errors.find(isOutage) ?? errors[0]);
   }
 }

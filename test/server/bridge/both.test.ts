@@ -1,9 +1,10 @@
 // A bridge to both stores: its clients hold a lock on etcd v2 and on v3.
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { EtcdCompareFailed, EtcdKeyNotFound, EtcdRootReadOnly } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
+import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { keysOf, untilKeys, useEtcdClient } from '../../support/both.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { gate } from '../../support/gate.ts';
@@ -536,10 +537,19 @@ test('a bridge that is slow, then crashes, leaves the twin with the TTL that ano
   expect((await entriesBelow(`${dir}/`))[0]?.ttl).toBeGreaterThan(22);
 });
 
-test('a bridge to both stores is unhealthy without the v2 API', async () => {
+test('a bridge to both stores does not start without the v2 API, and is unhealthy once it is missing', async () => {
   const etcd = await startEtcd({ args: ['--enable-v2=false'] });
   onTestFinished(() => etcd.stop());
-  const bridge = await useBridge({ api: 'both', endpoints: etcd.url, metrics: true });
+  const start = Bridge.start({ api: 'both', endpoints: etcd.url });
+  expect(await rejection(start)).toMatchObject({
+    code: 'ETCD_UNUSABLE_ANSWER',
+    message: expect.stringContaining(`${etcd.url}: `),
+  });
+  const proxy = await useProxy(inject('etcd'));
+  const bridge = await useBridge({ api: 'both', endpoints: proxy.url, metrics: true });
+  proxy.intercept(({ path }) =>
+    path.startsWith('/v2/') ? { late: new Promise(() => {}), status: 404, body: '404 page not found' } : undefined,
+  );
   expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
   expect(await metricsOf(bridge)).toMatchObject({ etcd_reachable: 0 });
 });

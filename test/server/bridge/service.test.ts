@@ -4,12 +4,14 @@ import { connect } from 'node:net';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import type { BridgeRecord } from '../../../src/server/bridge/records.ts';
+import { serve } from '../../support/clients.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { flow } from '../../support/flows.ts';
 import { gate } from '../../support/gate.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { poll, RawConnection, request } from '../../support/raw-connection.ts';
 import { now } from '../../support/stalls/stalls.mjs';
+import { httpAnswer } from '../../support/tcp-server.ts';
 import { until } from '../../support/until.ts';
 import { expectEndedPollsAreNoErrors } from './ended-polls.ts';
 import { health, metricsOf } from './pages.ts';
@@ -79,6 +81,27 @@ test('a client that hangs up, or that the bridge refuses, does not make a silent
 });
 
 test('a poll that its client ends is no error', () => expectEndedPollsAreNoErrors());
+
+test('a bridge does not start on an etcd that is too old', async () => {
+  const etcd = await serve((socket) => void socket.write(httpAnswer(200, {}, '{"etcdserver":"3.2.32"}')));
+  expect(await rejection(Bridge.start({ endpoints: etcd.url }))).toMatchObject({
+    code: 'ETCD_UNUSABLE_ANSWER',
+    message: `${etcd.url}: etcd "3.2.32" is too old: api "v3" needs etcd 3.3 or later`,
+  });
+});
+
+test('a bridge starts while etcd is down, and serves once it is up', async () => {
+  const etcd = await startEtcd();
+  onTestFinished(() => etcd.stop());
+  await etcd.stop();
+  const bridge = await useBridge({ endpoints: etcd.url });
+  expect(await health(bridge)).toEqual([503, '{"health":"false"}']);
+  await etcd.restart();
+  await until(
+    () => health(bridge),
+    ([status]) => status === 200,
+  );
+});
 
 test('a page that is not of etcd makes a bridge unhealthy', async () => {
   const proxy = await useProxy();
