@@ -1,4 +1,7 @@
-/** Decodes the errors of etcd's JSON gateway by gRPC's code, because the HTTP status differs between versions. */
+/**
+ * Decodes the errors of etcd's JSON gateway by gRPC's code, because the HTTP status differs between versions; by the message where
+ * the code does, too.
+ */
 import {
   EtcdConnectionFailed,
   type EtcdErrorFields,
@@ -47,6 +50,12 @@ export class TokenRefused extends EtcdInsufficientPermissions {
 /** Message of etcd 3.6's gateway, with code 5, for a path that it does not serve. A missing lease has another message. */
 const UNKNOWN_PATH = 'Not Found';
 
+/**
+ * Matches the messages of a member that cannot serve now, although another one may. The code depends on the version: etcd 3.6 has
+ * changed some from 14 to 9. The member sends them before it writes a key, so the outcome of a write is known.
+ */
+const CANNOT_SERVE = /^etcdserver: (rpc not supported for learner|not capable|no leader|corrupt cluster)/;
+
 /** Matches the message of an InvalidArgument error about a wrong user or password. */
 const ABOUT_CREDENTIALS = /authentication failed/;
 /** Matches the messages of InvalidArgument errors about a missing token, or one older than the last change of users or roles. */
@@ -82,6 +91,7 @@ const PREFIX = /^rpc error: code = (\w+) desc = /;
 function errorOf(code: number, message: string, httpStatus: number): EtcdException {
   const text = message.replace(PREFIX, '');
   const fields: EtcdErrorFields = { errorCode: code, httpStatus };
+  if (CANNOT_SERVE.test(text)) return new EtcdConnectionFailed(`answered: ${text}`, fields);
   if (code === UNAVAILABLE && !/^(etcdserver:|transport is closing|error reading from server)/.test(text))
     return new EtcdConnectionFailed(`answered: ${text}${UNREACHABLE}`, { ...fields, outcomeUnknown: true });
   if (code === RESOURCE_EXHAUSTED) return exhausted(text, fields);

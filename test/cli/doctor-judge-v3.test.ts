@@ -45,6 +45,7 @@ const matching = (text: RegExp) => expect.stringMatching(text);
 
 const noGateway = { on: false, absent: true, message: '404' } as const;
 const failed = { is: 'failed', message: 'no answer in 5 s' } as const;
+const learner = { is: 'failed', message: 'answered: etcdserver: rpc not supported for learner' } as const;
 const refused = { is: 'refused', message: 'no' } as const;
 
 test('three healthy members without v2 give no warning and no failure', () => {
@@ -60,6 +61,7 @@ describe('a problem of one member is a warning if locks work on another member, 
     ['it is no etcd', { v3: { ...noGateway, absent: false, message: 'hi' } }, 'v3', /no v3 gateway: hi/, /no proxy/],
     ['its gateway is silent', { v3: undefined }, 'v3', /gateway did not respond in time/, /the log/],
     ['it knows no leader', { read: failed, leader: null }, 'health', /^no quorum: a linearizable read/, /half/],
+    ['it is a learner', { read: learner, write: learner }, 'health', /^the member is a learner/, /member promote/],
     ['it rejects reads', { read: failed, write: failed }, 'health', /^a linearizable read failed: no answer/, /^check/],
     ['it rejects writes', { write: failed }, 'access', /writes fail: no answer/, /the disk/],
     ['it is full', { write: { is: 'failed', message: 'database space exceeded' } }, 'access', /space/, /defragment/],

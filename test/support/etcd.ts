@@ -102,6 +102,41 @@ async function spawnMembers(size: number, options: EtcdOptions): Promise<EtcdMem
   );
 }
 
+/** Options of a cluster that may get a further member as soon as it has started, and not only after 5 s. */
+export const RECONFIGURABLE = ['--strict-reconfig-check=false'];
+
+/**
+ * Adds a learner to a running cluster, and waits until it reports that it is one: it gets all writes, but has no vote and serves no
+ * requests for locks. Start the cluster with {@link RECONFIGURABLE}.
+ */
+export async function startLearner(
+  [member]: readonly EtcdMember[],
+  program: string | undefined = defaultProgram,
+): Promise<EtcdMember> {
+  const [url, peerUrl] = (await freePorts(2)).map((port) => `http://127.0.0.1:${port}`) as [string, string];
+  const body = JSON.stringify({ peerURLs: [peerUrl], isLearner: true });
+  const answer = await fetch(`${member?.url}/v3/cluster/member/add`, { method: 'POST', body });
+  const { members } = (await answer.json()) as { members: { name?: string; peerURLs: string[] }[] };
+  const dataDir = makeDataDir();
+  const args = [
+    '--name=learner',
+    `--data-dir=${dataDir}`,
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    `--listen-peer-urls=${peerUrl}`,
+    `--initial-advertise-peer-urls=${peerUrl}`,
+    `--initial-cluster=${members.map(({ name = 'learner', peerURLs }) => `${name}=${peerURLs[0]}`).join(',')}`,
+    '--initial-cluster-state=existing',
+  ];
+  const learner = new EtcdMember({ url, peerUrl, dataDir, program, args });
+  await until(
+    () => raftStatus(learner),
+    (status) => status?.isLearner === true,
+    { every: 20 },
+  );
+  return learner;
+}
+
 /** Replaces the cluster of these members by an empty one with another id on the same URLs. */
 export async function renewCluster(members: readonly EtcdMember[]): Promise<void> {
   const token = ownToken();
@@ -124,6 +159,7 @@ interface RaftStatus {
   /** undefined while the member knows no leader. */
   readonly leader: string | undefined;
   readonly term: bigint;
+  readonly isLearner: boolean;
 }
 
 /**
@@ -166,12 +202,14 @@ async function raftStatus(member: EtcdMember): Promise<RaftStatus | undefined> {
   try {
     const signal = AbortSignal.timeout(2_000);
     const answer = await fetch(`${member.url}/v3/maintenance/status`, { method: 'POST', body: '{}', signal });
-    const { header, leader, raftTerm } = (await answer.json()) as {
+    const status = (await answer.json()) as {
       header: { member_id: string };
       leader?: string;
       raftTerm: string;
+      isLearner?: boolean;
     };
-    return { id: header.member_id, leader, term: BigInt(raftTerm) };
+    const { header, leader, raftTerm, isLearner = false } = status;
+    return { id: header.member_id, leader, term: BigInt(raftTerm), isLearner };
   } catch {
     return undefined;
   }

@@ -1,11 +1,14 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   EtcdConnectionFailed,
   EtcdException,
   EtcdInsufficientPermissions,
   EtcdUnusableAnswer,
+  mayPass,
 } from '../../src/errors.ts';
+import { isMembersFault } from '../../src/http/failover/failures.ts';
 import type { WireAnswer } from '../../src/http/message.ts';
+import { decodeToken } from '../../src/v3/authentication.ts';
 import { decodeBody, decodeCancellation, FailedPrecondition, NotFound, TokenRefused } from '../../src/v3/errors.ts';
 
 const answer = (status: number, body: unknown): WireAnswer => ({
@@ -57,6 +60,66 @@ test.each([
     expect(error.constructor).toBe(ErrorClass);
     expect(error.outcomeUnknown).toBe(outcomeUnknown);
   }
+});
+
+/** How a version of etcd encodes an error, in an answer and in a stream. */
+const SHAPES = {
+  '3.4': [
+    (code: number, message: string) => ({ error: message, message, code }),
+    (code: number, message: string) => ({ error: { grpc_code: code, http_code: 503, message, http_status: '' } }),
+  ],
+  '3.5': [
+    (code: number, message: string) => ({ error: message, message, code }),
+    (code: number, message: string) => ({ error: { grpc_code: code, http_code: 503, message, http_status: '' } }),
+  ],
+  '3.6': [
+    (code: number, message: string) => ({ code, message }),
+    (code: number, message: string) => ({ error: { code, message } }),
+  ],
+} as const;
+
+/** Messages by which a member says that it cannot serve, each with its code in etcd 3.4, 3.5 and 3.6. From rpctypes/error.go. */
+describe.each([
+  // Refused before anything is written.
+  ['etcdserver: rpc not supported for learner', [14, 14, 9], false],
+  ['etcdserver: not capable', [14, 14, 9], false],
+  ['etcdserver: no leader', [14, 14, 14], false],
+  ['etcdserver: corrupt cluster', [15, 15, 15], false],
+  ['etcdserver: too many requests', [8, 8, 8], false],
+  // The request may have been proposed.
+  ['etcdserver: server stopped', [14, 14, 14], true],
+  ['etcdserver: leader changed', [14, 14, 14], true],
+  ['etcdserver: request timed out', [14, 14, 14], true],
+  ['etcdserver: request timed out, possibly due to previous leader failure', [14, 14, 14], true],
+  ['etcdserver: request timed out, possibly due to connection lost', [14, 14, 14], true],
+  ['etcdserver: request timed out, waiting for the applied index took too long', [14, 14, 14], true],
+  ['etcdserver: unhealthy cluster', [14, 14, 14], true],
+  ['etcdserver: request canceled', [1, 1, 1], true],
+  ['etcdserver: context deadline exceeded', [4, 4, 4], true],
+  ['not a primary lessor', [2, 2, 2], true],
+  ['raft proposal dropped', [2, 2, 2], true],
+] as const)('%s', (message, codes, outcomeUnknown) => {
+  test.each([
+    ['3.4', codes[0]],
+    ['3.5', codes[1]],
+    ['3.6', codes[2]],
+  ] as const)('etcd %s (code %i): another member is asked', (version, code) => {
+    for (const shape of SHAPES[version]) {
+      const error = errorOf(503, shape(code, message));
+      expect(error.constructor).toBe(EtcdConnectionFailed);
+      expect(error).toMatchObject({ errorCode: code, outcomeUnknown });
+      expect(error.message).toContain(message);
+      expect(isMembersFault(error)).toBe(true);
+      expect(mayPass(error)).toBe(true);
+    }
+  });
+});
+
+test('a login that a learner refuses does not mean that authentication is off', () => {
+  const refusal = answer(400, { code: 9, message: 'etcdserver: rpc not supported for learner' });
+  expect(() => decodeToken(refusal, 'secret')).toThrow(EtcdConnectionFailed);
+  const off = answer(400, { code: 9, message: 'etcdserver: authentication is not enabled' });
+  expect(decodeToken(off, 'secret')).toEqual({ text: undefined });
 });
 
 test.each(['404 page not found\n', 'Not Found\n', '{"message":"Not Found"}', '{"code":5, "message":"Not Found"}'])(

@@ -61,12 +61,19 @@ function describeMember({ name, version }: EndpointFacts): string {
   return `reachable: ${member}etcd ${version.server}${version.cluster === undefined ? '' : ` (cluster ${version.cluster})`}`;
 }
 
+/** Matches the error of a member that is a learner: etcd adds a member as one when it replaces another. */
+const IS_LEARNER = /not supported for learner/;
+
 const READ = { v2: 'a quorum read', v3: 'a linearizable read' } as const;
 
 function health(member: EndpointFacts, context: Context, finding: MakeFinding): Finding[] {
   const { healthy, read, quorumReadMs, leader } = member;
   const { anyUsable, basis, api } = context;
   const level = anyUsable ? 'warn' : 'fail';
+  if (read?.is === 'failed' && IS_LEARNER.test(read.message)) {
+    const text = 'the member is a learner, so it serves no locks yet: each call asks another member';
+    return [finding(level, 'health', text, 'promote it with "etcdctl member promote" once it has the data')];
+  }
   if (read?.is === 'failed') {
     // On etcd v3, a read can also fail while there is a quorum.
     const lacksQuorum = api === 'v2' || leader === null;
