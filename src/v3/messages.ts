@@ -58,12 +58,14 @@ export class Fields {
     return this.#fields[name] !== undefined;
   }
 
-  /** Returns an integer. The gateway sends 64-bit integers as strings of digits, because JSON numbers are not exact beyond 2^53. */
+  /** Returns an int64, such as a revision, the id of a lease or a TTL. @throws {EtcdUnusableAnswer} if it is out of range */
   integer(name: string): bigint {
-    const value = this.#value(name, '0');
-    if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) return this.#in64Bits(name, BigInt(value));
-    if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value);
-    throw this.#wrong(name, 'an integer');
+    return this.#whole(name, -(2n ** 63n), 2n ** 63n - 1n);
+  }
+
+  /** Returns a uint64: the id of a cluster or a member, or a raft term. @throws {EtcdUnusableAnswer} if it is out of range */
+  unsigned(name: string): bigint {
+    return this.#whole(name, 0n, 2n ** 64n - 1n);
   }
 
   /** Returns an integer that etcd always sends, such as a revision. @throws {EtcdUnusableAnswer} unless it is greater than 0 */
@@ -73,9 +75,14 @@ export class Fields {
     throw this.#wrong(name, 'an integer greater than 0');
   }
 
-  #in64Bits(name: string, value: bigint): bigint {
-    if (-(2n ** 63n) <= value && value < 2n ** 64n) return value;
-    throw this.#wrong(name, 'an integer');
+  /** The gateway sends 64-bit integers as strings of digits, because JSON numbers are not exact beyond 2^53. */
+  #whole(name: string, least: bigint, most: bigint): bigint {
+    const value = this.#value(name, '0');
+    const isText = typeof value === 'string' && /^-?\d{1,20}$/.test(value);
+    if (!isText && !Number.isSafeInteger(value)) throw this.#wrong(name, 'an integer');
+    const whole = BigInt(value as string | number);
+    if (least <= whole && whole <= most) return whole;
+    throw this.#wrong(name, `an integer from ${least} to ${most}`);
   }
 
   text(name: string): string {
@@ -134,11 +141,11 @@ export const decodeText = (base64: string): string => Buffer.from(base64, 'base6
 
 export function decodeHeader(fields: Fields): Header {
   const header = fields.message('header');
-  const clusterId = header.integer('cluster_id');
+  const clusterId = header.unsigned('cluster_id');
   return {
     clusterId: clusterId === 0n ? undefined : clusterId.toString(16),
     revision: header.positive('revision'),
-    raftTerm: header.has('raft_term') ? String(header.integer('raft_term')) : undefined,
+    raftTerm: header.has('raft_term') ? String(header.unsigned('raft_term')) : undefined,
   };
 }
 

@@ -20,7 +20,19 @@ describe('the fields of an answer', () => {
     expect(fields.integer('a')).toBe(9_223_372_036_854_775_807n);
     expect(fields.integer('b')).toBe(-1n);
     expect(fields.integer('c')).toBe(7n);
-    expect(fields.integer('d')).toBe(18_446_744_073_709_551_615n);
+    expect(fields.unsigned('d')).toBe(18_446_744_073_709_551_615n);
+  });
+
+  test.each([
+    ['integer', '9223372036854775807', '9223372036854775808'],
+    ['integer', '-9223372036854775808', '-9223372036854775809'],
+    ['positive', '9223372036854775807', '9223372036854775808'],
+    ['unsigned', '18446744073709551615', '18446744073709551616'],
+    ['unsigned', '0', '-1'],
+  ] as const)('are of type %s up to %s: %s is refused', (type, inside, outside) => {
+    expect(fieldsOf({ a: inside })[type]('a')).toBe(BigInt(inside));
+    expect(() => fieldsOf({ a: outside })[type]('a')).toThrow(EtcdUnusableAnswer);
+    expect(() => fieldsOf({ a: outside })[type]('a')).toThrow('no valid field a (an integer from');
   });
 
   test('are zero, empty or false if the gateway leaves them out', () => {
@@ -38,7 +50,6 @@ describe('the fields of an answer', () => {
     ['an integer', { a: 2 ** 60 }, (fields: Fields) => fields.integer('a')],
     ['an integer', { a: '0x10' }, (fields: Fields) => fields.integer('a')],
     ['an integer', { a: true }, (fields: Fields) => fields.integer('a')],
-    ['an integer', { a: '18446744073709551616' }, (fields: Fields) => fields.integer('a')],
     ['an integer', { a: null }, (fields: Fields) => fields.integer('a')],
     ['an integer greater than 0', {}, (fields: Fields) => fields.positive('a')],
     ['an integer greater than 0', { a: '-1' }, (fields: Fields) => fields.positive('a')],
@@ -67,6 +78,20 @@ test('the cluster id of a header is in hex, as on etcd v2', () => {
     raftTerm: '2',
   });
 });
+
+test.each(['revision', 'create_revision', 'mod_revision', 'lease'])(
+  'a %s of 2^63 is refused: etcd has none',
+  (name) => {
+    const [header, kv] = [
+      { cluster_id: '1', revision: '20' },
+      { key: 'YQ==', create_revision: '3', mod_revision: '4' },
+    ];
+    const tooMuch = { [name]: String(2n ** 63n) };
+    const body = name === 'revision' ? { header: { ...header, ...tooMuch } } : { header, kvs: [{ ...kv, ...tooMuch }] };
+    const decode = () => [decodeHeader(fieldsOf(body)), decodeRange(fieldsOf(body))];
+    expect(decode).toThrow(`no valid field ${name} (`);
+  },
+);
 
 test('a key of another client need not be valid UTF-8: its bytes are kept', () => {
   const key = Buffer.from([0x2f, 0xff, 0x00]).toString('base64');

@@ -42,10 +42,10 @@ export async function readGateway(
  * write of etcd v2 if the member has that API: etcd 3.6 would panic at it.
  */
 function statusIn(status: Fields): Pick<GatewayFacts, 'id' | 'leader' | 'clusterId' | 'healthy'> {
-  const leader = status.integer('leader');
+  const leader = status.unsigned('leader');
   return {
     healthy: status.texts('errors').length === 0,
-    id: hex(status.message('header').integer('member_id')),
+    id: hex(status.message('header').unsigned('member_id')),
     leader: leader === 0n ? null : hex(leader),
     clusterId: decodeHeader(status).clusterId,
   };
@@ -53,7 +53,7 @@ function statusIn(status: Fields): Pick<GatewayFacts, 'id' | 'leader' | 'cluster
 
 const membersIn = (list: Fields): Member[] =>
   list.list('members').map((member) => ({
-    id: hex(member.integer('ID')),
+    id: hex(member.unsigned('ID')),
     name: member.text('name'),
     peerURLs: member.texts('peerURLs'),
     clientURLs: member.texts('clientURLs'),
