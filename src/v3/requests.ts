@@ -1,5 +1,5 @@
 import { Scope } from '../cancellation.ts';
-import { EtcdConnectionFailed, EtcdException } from '../errors.ts';
+import { EtcdClusterIdChanged, EtcdConnectionFailed, EtcdException } from '../errors.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import {
   type Appended,
@@ -14,7 +14,7 @@ import {
   stampOf,
   type V3Entry,
 } from './answers.ts';
-import type { CallOptions, Member, V3Client } from './client.ts';
+import type { Answer, CallOptions, Member, V3Client } from './client.ts';
 import { FailedPrecondition, NotFound, OUT_OF_RANGE } from './errors.ts';
 import { decodeRange, encodeBytes, type Fields, type Json } from './messages.ts';
 import { readInPages } from './pages.ts';
@@ -42,6 +42,9 @@ export interface GrantOptions extends CallOptions {
   /** `safe`: asks one member after the other. Default `hedged`. */
   readonly repeat?: Extract<Repeat, 'hedged' | 'safe'>;
 }
+
+/** Result of creating a lease. */
+export interface Granted extends Pick<Stamp, 'clusterId'>, Pick<LeaseRenewal, 'granted' | 'sentAt'> {}
 
 export interface ChangeOptions extends CallOptions {
   /** The key in base64; see {@link V3Entry.rawKey}. */
@@ -237,6 +240,7 @@ export class LockRequests {
       let stamp = stampOf(alive);
       for (const some of transactions.readable(keys)) {
         const answer = await member.ask('/kv/txn', transactions.readEach(some));
+        checkSameCluster(alive, answer);
         if (answer.header.raftTerm !== alive.header.raftTerm)
           throw new EtcdConnectionFailed('the leader changed during the renewal', { outcomeUnknown: true });
         stamp = stampOf(answer);
@@ -312,24 +316,21 @@ export class LockRequests {
   }
 
   /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once. */
-  grant(
-    id: string,
-    ttl: number,
-    { repeat = 'hedged', ...options }: GrantOptions,
-  ): Promise<{ granted: number; sentAt: number }> {
+  grant(id: string, ttl: number, { repeat = 'hedged', ...options }: GrantOptions): Promise<Granted> {
     let sent = 0;
     return this.#client.call(repeat, options, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });
         if (String(answer.fields.integer('ID')) !== id) throw answer.unusable(`is not about lease ${id}`);
-        return { granted: Number(answer.fields.positive('TTL')), sentAt: answer.sentAt };
+        return grantedIn(answer, answer.fields.positive('TTL'));
       } catch (error) {
         // An earlier request of this call has created the lease.
         if (!(error instanceof FailedPrecondition) || sent === 1) throw error;
-        const { fields, sentAt } = await member.ask('/lease/keepalive', { ID: id });
-        if (fields.integer('TTL') <= 0n) throw new NotFound(`lease ${id} does not exist`);
-        return { granted: Number(fields.integer('TTL')), sentAt };
+        const alive = await member.ask('/lease/keepalive', { ID: id });
+        const ttl = alive.fields.integer('TTL');
+        if (ttl <= 0n) throw new NotFound(`lease ${id} does not exist`);
+        return grantedIn(alive, ttl);
       }
     });
   }
@@ -413,6 +414,20 @@ export class LockRequests {
       if (!over.aborted) throw new EtcdConnectionFailed('the member ended the watch');
     });
   }
+}
+
+const grantedIn = ({ header: { clusterId }, sentAt }: Answer, ttl: bigint): Granted => ({
+  clusterId,
+  granted: Number(ttl),
+  sentAt,
+});
+
+/** @throws {EtcdClusterIdChanged} if two answers that belong together came from different clusters */
+function checkSameCluster({ header: { clusterId: first } }: Answer, { header: { clusterId: second } }: Answer): void {
+  if (first !== second)
+    throw new EtcdClusterIdChanged(`cluster ${first} renewed a lease, but cluster ${second} answered for its entries`, {
+      outcomeUnknown: true,
+    });
 }
 
 /** Returns the seconds that a lease has left, at least 0; undefined without a lease. */

@@ -20,7 +20,9 @@ export type Alter = (
 /** Starts a member that forwards all requests to a real one and alters the answers; the end of the test stops it. */
 export async function useAlteredMember(alter: Alter, target = inject('etcd')): Promise<string> {
   const server = createServer(async (incoming, outgoing) => {
-    const answer = await forward(incoming, target);
+    // Without an answer, such as from a watch that ends with etcd, the client loses its connection.
+    const answer = await forward(incoming, target).catch(() => outgoing.destroy());
+    if (!('status' in answer)) return;
     const { pathname, searchParams } = new URL(incoming.url ?? '/', target);
     const { status, headers, body } = { ...answer, ...alter(`${incoming.method} ${pathname}`, answer, searchParams) };
     outgoing.writeHead(status, headers).end(body);

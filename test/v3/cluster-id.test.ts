@@ -3,6 +3,7 @@ import { EtcdClient, type EtcdClientOptions } from '../../src/client.ts';
 import { EtcdClusterIdChanged, EtcdLockLost } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { aborted } from '../suites/lock/locks.ts';
+import { useAlteredMember } from '../support/altered-member.ts';
 import { type EtcdMember, renewCluster, startEtcd } from '../support/etcd.ts';
 import { base64, entriesBelow, gateway } from '../support/gateway.ts';
 import { freshName, rejection } from '../support/locks.ts';
@@ -54,6 +55,34 @@ test('with another expectedClusterId, each kind of acquire rejects and writes no
     );
     expect(await entriesBelow(`/_locks/${name}/`, etcd.url)).toEqual([]);
   }
+});
+
+/** Starts a member that answers requests to this path as one of another cluster would, which has a lease with the same id. */
+const useMixedMember = (path: string): Promise<string> =>
+  useAlteredMember((asked, { body }) => {
+    if (asked !== `POST /v3${path}`) return undefined;
+    return { body: body.replace(/("cluster_id": ?)"\d+"/, '$1"17"') };
+  }, etcd.url);
+
+test('if another cluster answers the append than created the lease, each kind of acquire rejects and leaves no key', async () => {
+  const client = connect({ endpoints: await useMixedMember('/lease/grant') });
+  for (const [way, ask] of waysOfAsking) {
+    const name = freshName();
+    const error = await rejection(ask(client, name));
+    expect(error, way).toBeInstanceOf(EtcdClusterIdChanged);
+    expect(error, way).toHaveProperty('message', expect.stringContaining('but its lease in cluster 11'));
+    await until(
+      () => entriesBelow(`/_locks/${name}/`, etcd.url),
+      ({ length }) => length === 0,
+    );
+  }
+});
+
+test('if another cluster answers the renewal of the lease than has the entry, the lock is lost', async () => {
+  const endpoints = await useMixedMember('/lease/keepalive');
+  const held = await new LockManager(connect({ endpoints }), { ttl: 3 }).acquire(freshName());
+  expect(await aborted(held.signal)).toHaveProperty('cause', expect.any(EtcdClusterIdChanged));
+  expect(await held.release()).toBe(false);
 });
 
 test('when the cluster is replaced by another, a hold is lost and a wait rejects with EtcdClusterIdChanged', async () => {

@@ -55,6 +55,7 @@ export class EtcdLease {
   /** The tenants, each with the time of its last renewal: milliseconds on the monotonic clock. */
   readonly #tenants = new Map<Tenant, number>();
   #granted = 0;
+  #clusterId: string | undefined;
   #sentAt = Number.NEGATIVE_INFINITY;
   #granting: Promise<void> | undefined;
   #isOver = false;
@@ -73,6 +74,11 @@ export class EtcdLease {
   /** Whether the lease is gone or is being revoked. */
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  /** The cluster that created the lease; undefined before that. */
+  get clusterId(): string | undefined {
+    return this.#clusterId;
   }
 
   /** Seconds for which the store keeps the lease, counted from {@link EtcdLease.sentAt}. */
@@ -266,9 +272,10 @@ export class EtcdLease {
     const failed = leases.failedGrants;
     const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
     try {
-      const { granted, sentAt } = await requests.grant(this.id, this.ttl, call);
+      const { granted, sentAt, clusterId } = await requests.grant(this.id, this.ttl, call);
       leases.failedGrants = 0;
       this.#granted = granted;
+      this.#clusterId = clusterId;
       this.#sentAt = sentAt;
     } catch (error) {
       if (error instanceof EtcdException && error.outcomeUnknown) {

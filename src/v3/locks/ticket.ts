@@ -396,7 +396,10 @@ export class V3Ticket implements Ticket, Tenant {
     return isSame && this.#isContested && [...this.#unclear].some((unclear) => unclear?.id === lease);
   }
 
-  /** Records that the own entry was written, attached to this lease. */
+  /**
+   * Records that the own entry was written, attached to this lease.
+   * @throws {EtcdClusterIdChanged} if another cluster has created the lease: its renewals would not keep the entry
+   */
   #enters(
     entry: Pick<OwnEntry, 'key' | 'value' | 'rank' | 'clusterId'>,
     modified: bigint,
@@ -405,7 +408,11 @@ export class V3Ticket implements Ticket, Tenant {
     lease?.entered(this);
     this.#isContested = false;
     const { sentAt, granted } = lease ?? { sentAt: Number.POSITIVE_INFINITY, granted: null };
-    return this.#set({ ...entry, sentAt, granted }, { modified, lease });
+    const own = this.#set({ ...entry, sentAt, granted }, { modified, lease });
+    if (!lease || lease.clusterId === own.clusterId) return own;
+    lease.setGone();
+    const where = `in cluster ${own.clusterId}, but its lease in cluster ${lease.clusterId}`;
+    throw this.#noted(new EtcdClusterIdChanged(`${this.key} was written ${where}`));
   }
 
   /** Takes over an entry found in the queue as the own entry. Whether it has a lease of this ticket is not known. */
