@@ -19,9 +19,9 @@ app.post('/reports/:customer', async ({ params }, response) => {
     response.json({ token });
   } catch (error) {
     if (gone.signal.aborted) return;
-    // In an outage, there is no holder: Express answers 500.
-    if (!(error instanceof EtcdWatchTimedOut && error.holder)) throw error;
-    response.status(409).json({ error: `the report is being written by ${error.holder.label ?? error.holder.uuid}` });
+    // For other errors, also if etcd cannot be reached, Express answers 500.
+    if (!(error instanceof EtcdWatchTimedOut && error.reason === 'held')) throw error;
+    response.status(409).json({ error: `the report is being written by ${error.holder?.label ?? 'another instance'}` });
   }
 });
 

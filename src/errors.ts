@@ -216,17 +216,28 @@ export interface ExpiredFields extends WaitErrorFields {
   readonly isEndedByStore?: boolean;
 }
 
+export interface TimeoutFields extends WaitErrorFields {
+  readonly reason: EtcdWatchTimedOut['reason'];
+}
+
 /**
- * The timeout passed before the lock was acquired. Unlike in python-etcd, not an `EtcdConnectionFailed`: a wait that timed out is
- * not an outage.
+ * The timeout passed before the lock was acquired. `reason` says whether the lock was held or etcd could not be reached. Unlike in
+ * python-etcd, not an `EtcdConnectionFailed`.
  */
 export class EtcdWatchTimedOut extends EtcdException {
   override readonly code = 'ETCD_WATCH_TIMED_OUT';
-  /** The holder when the queue was last read. */
+  /**
+   * What the call waited for when the timeout passed, as far as it knew:
+   * - `held`: etcd answered the last request. Another client, or another request of this process, held the lock or was before this one.
+   * - `unreachable`: etcd did not answer the last request. `failures` says why, unless the timeout passed before the first answer.
+   */
+  readonly reason: 'held' | 'unreachable';
+  /** The holder when the queue was last read. In an outage, it may have released the lock since. */
   readonly holder: LockHolder | undefined;
   /** @internal */
-  constructor(message: string, fields: WaitErrorFields = {}) {
+  constructor(message: string, fields: TimeoutFields) {
     super(message, fields);
+    this.reason = fields.reason;
     this.holder = fields.holder;
   }
 }

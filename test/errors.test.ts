@@ -78,7 +78,7 @@ test('an error has the given fields', () => {
 
 test('errors about a lock have the holder of the lock if it is known', () => {
   const holder = holderOf('/_locks/x', { key: '/_locks/x/1', value: 'u1', ttl: 5 });
-  expect(new errors.EtcdWatchTimedOut('why', { holder }).holder).toBe(holder);
+  expect(new errors.EtcdWatchTimedOut('why', { reason: 'held', holder })).toMatchObject({ reason: 'held', holder });
   expect(new errors.EtcdLockExpired('why', { holder }).holder).toBe(holder);
   expect(new errors.EtcdLockExpired('why').holder).toBeUndefined();
   expect(new errors.EtcdLockHeld('why', { holder }).holder).toBe(holder);
@@ -137,6 +137,7 @@ function isSubclass(value: unknown): boolean {
 
 function make(name: keyof typeof errors): errors.EtcdException {
   if (name === 'EtcdKeysLeft') return new errors.EtcdKeysLeft('why', []);
+  if (name === 'EtcdWatchTimedOut') return new errors.EtcdWatchTimedOut('why', { reason: 'held' });
   if (name === 'EtcdStaleToken') return new errors.EtcdStaleToken('why', { token: 1n, highest: 2n });
   const ErrorClass = byName.get(name) as typeof EtcdException;
   return new ErrorClass('why');

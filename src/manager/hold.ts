@@ -60,7 +60,10 @@ export class Hold implements Enclosing {
     const watched = { loss: this.#loss, expiresIn: () => this.#expiresIn, assertHeld: this.#assertHeld };
     const { fencingTokens = {} } = lease.ticket;
     this.held = new HeldView({ name, mode, key: lease.entry.key, uuid, fencingToken, fencingTokens }, watched);
-    turn.holder = () => holderOf(lease.ticket.path, { ...this.entry, ttl: Math.ceil(this.#expiresIn) });
+    turn.state = () => ({
+      reason: 'held',
+      holder: holderOf(lease.ticket.path, { ...this.entry, ttl: Math.ceil(this.#expiresIn) }),
+    });
     // Must come before the listeners below: if the lease is lost already, they are called at once.
     trace.holds(this.held);
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));

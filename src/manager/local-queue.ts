@@ -1,6 +1,5 @@
 import { addAbortListener, removeAbortListener, type Source } from '../cancellation.ts';
-import type { LockHolder } from '../errors.ts';
-import { type AttemptLimits, timedOut } from '../recipe/attempt.ts';
+import { type AttemptLimits, timedOut, type WaitState } from '../recipe/attempt.ts';
 import { type Claim, isAlone } from '../recipe/entries/entry-value.ts';
 import type { Leaving } from '../recipe/leaving.ts';
 import type { LockStore } from '../recipe/store.ts';
@@ -47,10 +46,8 @@ export class Line<T extends Linked<T>> {
 export interface Turn {
   /** Call this when the request's entry is in the store's queue. Later requests may then enter the queue behind it. */
   queued(): void;
-  /** Returns the holder of the lock, if known. The requests that wait behind this one report it when they time out. */
-  holder: () => LockHolder | undefined;
-  /** Returns why requests to etcd fail at the moment, if they do. Waiting requests report it too when they time out. */
-  trouble: () => Error | undefined;
+  /** Returns what the request knows about the lock. The requests that wait behind this one report it when they time out. */
+  state: () => WaitState;
   /** Ends the turn. Call this when the request has given up its entry, or has failed to create one. */
   end(): void;
   /**
@@ -61,6 +58,9 @@ export interface Turn {
   /** The entry of the turn before this one, if it was handed over. */
   readonly leaving: Leaving | undefined;
 }
+
+/** A request waits for another one of this process. No more is known. */
+const UNKNOWN: Pick<Turn, 'state'> = { state: () => ({ reason: 'held' }) };
 
 interface Outcomes<Turn> {
   readonly enter: (turn: Turn) => void;
@@ -151,13 +151,11 @@ export class LocalQueue {
     return !this.#waiting.first && this.#mayEnter(request, request.blocking);
   }
 
-  /** Returns the holder of the lock, if the request with the earliest turn knows it. */
-  readonly holder = (): LockHolder | undefined => this.#earliest?.holder();
-
-  get #earliest(): Turn | undefined {
-    const [first] = this.#inside;
-    return first;
-  }
+  /** Returns what the request with the earliest turn knows about the lock. */
+  readonly state = (): WaitState => {
+    const [earliest = UNKNOWN] = this.#inside;
+    return earliest.state();
+  };
 
   /**
    * Waits for a turn.
@@ -180,7 +178,7 @@ export class LocalQueue {
           reject(reason);
           this.#admit();
         },
-        timedOut: () => timedOut(this.#path, request, this.holder(), this.#earliest?.trouble()),
+        timedOut: () => timedOut(this.#path, request, this.state()),
       });
       this.#waiting.add(waiter);
     });
@@ -240,8 +238,7 @@ export class LocalQueue {
     };
     const leaving = this.#leaving;
     this.#leaving = undefined;
-    const unknown = { holder: () => undefined, trouble: () => undefined };
-    const turn: Turn = { queued, end, handOver, leaving, ...unknown };
+    const turn: Turn = { queued, end, handOver, leaving, ...UNKNOWN };
     this.#inside.add(turn);
     return turn;
   }

@@ -1,7 +1,7 @@
 import { withCallersStack } from '../callers-stack.ts';
 import { Scope, sleep } from '../cancellation.ts';
 import { show } from '../checks.ts';
-import { EtcdClusterIdChanged, EtcdLockLost } from '../errors.ts';
+import { EtcdClusterIdChanged, EtcdLockLost, failuresOf } from '../errors.ts';
 import { timedOut } from '../recipe/attempt.ts';
 import { lost } from '../recipe/entries/lost.ts';
 import type { LockStore, QueueStore } from '../recipe/store.ts';
@@ -99,7 +99,8 @@ async function pauseOf({ store, parts, request }: Several, milliseconds: number,
   const { signal, deadline } = request;
   const paths = parts.map(({ queue }) => queue.path).join(', ');
   const trouble = loss instanceof Error ? loss : undefined;
-  const late = () => timedOut(paths, request, undefined, trouble);
+  const reason = failuresOf(trouble).length > 0 ? 'unreachable' : 'held';
+  const late = () => timedOut(paths, request, { reason, trouble });
   const over = new Scope(signal, store.pending.closing).abortAt(deadline, late);
   try {
     await sleep(milliseconds, over);

@@ -132,7 +132,8 @@ export class Lock {
    *
    * Retries after a lost connection, a missing leader or a cleared event history: until the timeout, or forever without one.
    * Rejects after three tries if `blocking` is false, or if there is no timeout and the cluster has never answered.
-   * @throws {EtcdWatchTimedOut} after `timeout` seconds; names the holder
+   * @throws {EtcdWatchTimedOut} after `timeout` seconds; says whether the lock was held or etcd could not be reached, and names the
+   * holder
    * @throws {EtcdLockExpired} when the own entry is lost while waiting: it expired, was removed, or has another value
    * @throws {EtcdClusterIdChanged} when another cluster answers
    * @throws {EtcdLockReleased} when `release` was called before the call ended
@@ -148,6 +149,7 @@ export class Lock {
     checked.signal?.throwIfAborted();
     const released = this.#calls;
     const attempt = new Attempt(this.#store, this.path, checked, released);
+    if (this.#turn) attempt.waitsForTurn();
     this.#callsUnderWay += 1;
     try {
       const held = await this.#inTurn(() => this.#acquire(attempt, checked), attempt.signal);

@@ -50,17 +50,28 @@ const DEADLOCK =
   '; the request was made inside the callback that holds this lock, so awaiting the request there deadlocks. ' +
   'Make the request outside, or use request() with reentrant: true';
 
+/** What is known about a lock that is not acquired. */
+export interface WaitState {
+  /** Whether the wait is for another entry or request, or for an answer of etcd. */
+  readonly reason: EtcdWatchTimedOut['reason'];
+  /** The holder when the queue was last read, if known. */
+  readonly holder?: LockHolder | undefined;
+  /** Why requests fail at the moment, if they do. */
+  readonly trouble?: Error | undefined;
+}
+
 /** Returns the error for a timeout. Its message names the holder, the last request error and a self-deadlock, if there is one. */
 export function timedOut(
   path: string,
   { timeout, isInsideHold }: Pick<AttemptLimits, 'timeout' | 'isInsideHold'>,
-  holder?: LockHolder,
-  trouble?: Error,
+  { reason, holder, trouble }: WaitState,
 ): EtcdWatchTimedOut {
-  const who = holder ? `; held by ${describeHolder(holder)}` : '';
-  const why = trouble ? `; ${trouble.message}` : '';
+  const isHeld = reason === 'held';
+  const who = holder ? `; ${isHeld ? 'held' : 'last held'} by ${describeHolder(holder)}` : '';
+  const why = trouble ? `; ${trouble.message}` : isHeld ? '' : '; etcd has not answered';
   const deadlock = isInsideHold?.() ? DEADLOCK : '';
   return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${why}${deadlock}`, {
+    reason,
     holder,
     failures: failuresOf(trouble),
   });
@@ -80,6 +91,8 @@ export class Attempt {
   #saw: Standing['first'];
   /** Error of the last failed request, preferably one that names members; undefined after a request that succeeded. */
   #trouble: Error | undefined;
+  /** Whether a request has succeeded; undefined before the first one, while another call of this process is under way. */
+  #isAnswered: boolean | undefined = false;
 
   /**
    * @param path directory of the queue
@@ -137,9 +150,15 @@ export class Attempt {
     else if (this.blocking) void this.#read(first, ownKey);
   }
 
-  /** Why requests fail at the moment, if they do. */
-  get trouble(): Error | undefined {
-    return this.#trouble;
+  /** Records that the attempt waits for another call of this process, until its first request. */
+  waitsForTurn(): void {
+    this.#isAnswered = undefined;
+  }
+
+  get state(): WaitState {
+    const trouble = this.#trouble;
+    const isOutage = trouble ? isTransient(trouble) : this.#isAnswered === false;
+    return { reason: isOutage ? 'unreachable' : 'held', holder: this.holder, trouble };
   }
 
   /** The holder when the queue was last read, if known. */
@@ -155,9 +174,11 @@ export class Attempt {
    */
   readonly retry = async <T>(call: (failed: number) => Promise<T>): Promise<T> => {
     const backoff = new Backoff();
+    this.#isAnswered ??= false;
     for (let failed = 0; ; failed += 1) {
       try {
         const result = await call(failed);
+        this.#isAnswered = true;
         this.#trouble = undefined;
         return result;
       } catch (error) {
@@ -209,7 +230,7 @@ export class Attempt {
     const ended = this.#ended;
     const causes = new Scope(signal, this.#released, this.#store.pending.closing);
     addAbortListener(causes, () => ended.abort(ENDED));
-    return causes.abortAt(deadline, () => timedOut(this.#path, this.#limits, this.holder, this.#trouble));
+    return causes.abortAt(deadline, () => timedOut(this.#path, this.#limits, this.state));
   }
 
   get #retriesForever(): boolean {

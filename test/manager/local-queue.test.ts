@@ -219,15 +219,16 @@ describe('a local queue', () => {
     expect(third.state).toBe('waiting');
   });
 
-  test('returns the holder that the earliest turn reports', async () => {
+  test('returns the state that the earliest turn reports', async () => {
     const driven = new Driven();
-    expect(driven.queue.holder()).toBeUndefined();
+    expect(driven.queue.state()).toEqual({ reason: 'held' });
     const [first, second] = [await driven.enter(SHARED), await driven.enter(SHARED)];
     const holders = [1, 2].map((i) => holderOf('/k', { key: `/k/${i}`, value: `v${i}`, ttl: i }));
-    for (const [i, { turn }] of [first, second].entries()) if (turn) turn.holder = () => holders[i];
-    expect(driven.queue.holder()).toEqual(holders[0]);
+    for (const [i, { turn }] of [first, second].entries())
+      if (turn) turn.state = () => ({ reason: 'held', holder: holders[i] });
+    expect(driven.queue.state()).toEqual({ reason: 'held', holder: holders[0] });
     await driven.end(first);
-    expect(driven.queue.holder()).toEqual(holders[1]);
+    expect(driven.queue.state()).toEqual({ reason: 'held', holder: holders[1] });
   });
 });
 

@@ -207,7 +207,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     );
   } catch (error) {
     // Not in an outage: cron must not treat a job as done if no host could run it.
-    const isConflict = error instanceof EtcdWatchTimedOut && error.holder !== undefined && error.failures.length === 0;
+    const isConflict = error instanceof EtcdWatchTimedOut && error.reason === 'held';
     if (conflictExitCode === undefined || !isConflict) throw error;
     complain(error.message);
     return conflictExitCode;

@@ -1,6 +1,6 @@
-import { addAbortListener, ignore, pause, removeAbortListener, Scope, type Source } from '../../cancellation.ts';
+import { addAbortListener, pause, removeAbortListener, Scope, type Source } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
-import { EtcdException, EtcdWatchTimedOut, failuresOf } from '../../errors.ts';
+import { EtcdException, EtcdWatchTimedOut, failuresOf, isTransient } from '../../errors.ts';
 import { Attempt, deadlineUnlessZero } from '../../recipe/attempt.ts';
 import type { LockStore, MarkerStore } from '../../recipe/store.ts';
 import { Backoff, type Clock, Deadline } from '../../time.ts';
@@ -69,6 +69,8 @@ export class TickAttempt {
   readonly #over = new Scope();
   /** The requests that write the record. */
   #writing: Attempt | undefined;
+  /** Why the last read of the record during the wait for the lock has failed, if it has. */
+  #unread: Error | undefined;
   #begun: Begun | undefined;
   /** Whether the work has returned while the lock was held. */
   #isDone = false;
@@ -159,8 +161,20 @@ export class TickAttempt {
     for (;;) {
       await pause(backoff.next(), reading);
       if (reading.aborted) return;
-      if (await this.#readTaken(reading).catch(ignore)) waiting.abort(BEGUN);
+      if (await this.#readOnce(reading)) waiting.abort(BEGUN);
       else if (!this.#isCurrent) waiting.abort(this.#late());
+    }
+  }
+
+  /** Like {@link TickAttempt.#readTaken}, but never rejects. */
+  async #readOnce(signal: Source): Promise<boolean> {
+    try {
+      const isTaken = await this.#readTaken(signal);
+      this.#unread = undefined;
+      return isTaken;
+    } catch (error) {
+      if (!signal.aborted && error instanceof Error) this.#unread = error;
+      return false;
     }
   }
 
@@ -235,9 +249,10 @@ export class TickAttempt {
 
   /** Returns the error for a tick that was not begun in time. It has the last error of a request, if requests fail. */
   #late(): EtcdWatchTimedOut {
-    const trouble = this.#writing?.trouble ?? this.#attempt.trouble;
+    const { trouble = this.#unread, reason } = (this.#writing ?? this.#attempt).state;
     const why = trouble ? `; ${trouble.message}` : '';
     return new EtcdWatchTimedOut(`${this.#path}: the next tick was due before this one could be begun${why}`, {
+      reason: isTransient(trouble) ? 'unreachable' : reason,
       failures: failuresOf(trouble),
     });
   }

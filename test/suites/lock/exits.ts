@@ -29,6 +29,19 @@ export function exits(test: LockTest): void {
       expect(a.isTaken).toBe(true);
     });
 
+    test('says whether the lock was held, or etcd could not be reached', async ({ lockName, openAnother, a, b }) => {
+      await a.acquire({ lockTtl: 60 });
+      // The second call waits for the end of the first one inside the process.
+      const held = [2, 1.5].map((timeout) => rejection(b.acquire({ timeout }), EtcdWatchTimedOut));
+      for (const error of await Promise.all(held)) expect(error.reason).toBe('held');
+      const client = await openAnother();
+      let isOver = false;
+      client.intercept(({ send }) => (isOver ? send() : Promise.reject(new EtcdConnectionFailed('no way'))));
+      const error = await rejection(new Lock(client, `${lockName}-free`).acquire({ timeout: 0.5 }), EtcdWatchTimedOut);
+      expect(error).toMatchObject({ reason: 'unreachable', message: expect.stringMatching(/; no way$/) });
+      isOver = true;
+    });
+
     test('names a holder that never expires', async ({ a, b }) => {
       await a.acquire({ lockTtl: null });
       const error = await rejection(b.acquire({ timeout: 2 }), EtcdWatchTimedOut);

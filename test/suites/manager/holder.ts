@@ -1,14 +1,17 @@
 import { describe, expect } from 'vitest';
+import { addAbortListener, type Source } from '../../../src/cancellation.ts';
 import { EtcdConnectionFailed, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
-import type { ManagerTest } from './managers.ts';
+import { nextWait } from '../stores/interventions.ts';
+import type { ManagerTest, Process } from './managers.ts';
 
 const identity = 'pod-1';
 const UUID = '0123456789abcdef0123456789abcdef';
 /** Seconds: long enough to read the queue on a busy machine. */
 const WAIT = { timeout: 5, ttl: 6 };
 const unreachable = () => expect.unreachable();
+const matching = (text: RegExp) => expect.stringMatching(text);
 
 export function holders(test: ManagerTest): void {
   describe.concurrent('the holder that a timeout reports', () => {
@@ -85,6 +88,82 @@ export function holders(test: ManagerTest): void {
       const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
       expect(error.holder).toMatchObject({ value: 'chosen', own: false });
       await lock.release();
+    });
+  });
+
+  describe.concurrent('the reason of a timeout', () => {
+    /** Makes each later request of the client fail. Returns a function that ends the outage. */
+    const beginOutage = ({ client }: Process): (() => void) => {
+      let isOver = false;
+      client.intercept(({ send }) => (isOver ? send() : Promise.reject(new EtcdConnectionFailed('no way'))));
+      return () => {
+        isOver = true;
+      };
+    };
+
+    test('is held, if another process holds the lock, or this process', async ({ lockName, a, b }) => {
+      const held = await a.locks.acquire(lockName);
+      const errors = [a, b].map(({ locks }) => rejection(locks.acquire(lockName, WAIT), EtcdWatchTimedOut));
+      for (const error of await Promise.all(errors))
+        expect(error).toMatchObject({ reason: 'held', holder: { key: held.key } });
+      await held.release();
+    });
+
+    test('is held behind a holder of this process, even in an outage', async ({ lockName, a }) => {
+      const held = await a.locks.acquire(lockName, { ttl: 600 });
+      const endOutage = beginOutage(a);
+      const error = await rejection(a.locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
+      expect(error).toMatchObject({ reason: 'held', failures: [] });
+      endOutage();
+      await held.release();
+    });
+
+    test('is unreachable, if no request succeeds, also for those that wait inside the process', async ({
+      lockName,
+      a,
+    }) => {
+      const endOutage = beginOutage(a);
+      const errors = [1, 0.9].map((timeout) => rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut));
+      for (const error of await Promise.all(errors))
+        expect(error).toMatchObject({ reason: 'unreachable', holder: undefined, message: matching(/; no way$/) });
+      endOutage();
+    });
+
+    test('is unreachable, if etcd is silent from the start', async ({ lockName, a }) => {
+      let isOver = false;
+      const silence = (signal: Source | undefined) =>
+        new Promise((_, reject) => signal && addAbortListener(signal, reject));
+      a.client.intercept(({ signal, send }) => (isOver ? send() : silence(signal)));
+      const errors = [0.2, 0.1].map((timeout) => rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut));
+      for (const error of await Promise.all(errors))
+        expect(error).toMatchObject({ reason: 'unreachable', message: matching(/; etcd has not answered$/) });
+      isOver = true;
+    });
+
+    test('is unreachable, if an outage begins behind a holder, who is named as the last one', async ({
+      lockName,
+      queue,
+      a,
+    }) => {
+      const { key } = await queue.put('holder');
+      const waiting = nextWait(a.client);
+      const ended = rejection(a.locks.acquire(lockName, { ...WAIT, ttl: 600 }), EtcdWatchTimedOut);
+      await waiting;
+      const endOutage = beginOutage(a);
+      await queue.overwrite(key, 'holder'); // ends the wait
+      await queue.remove(key);
+      const error = await ended;
+      expect(error).toMatchObject({ reason: 'unreachable', holder: { key } });
+      expect(error.message).toMatch(/; last held by holder .*; no way$/);
+      endOutage();
+    });
+
+    test('is held, if etcd can be reached again', async ({ lockName, queue, a }) => {
+      const { key } = await queue.put('holder');
+      const endOutage = beginOutage(a);
+      const ended = rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      endOutage();
+      expect(await ended).toMatchObject({ reason: 'held', holder: { key }, failures: [] });
     });
   });
 

@@ -407,10 +407,30 @@ export function ticks(test: ManagerTest): void {
         clock.advance(HOUR);
         await queue.untilLength(2);
         clock.advance(HOUR);
-        const error = expect.any(EtcdWatchTimedOut);
-        expect(await host.reported(1)).toMatchObject({ outcome: 'skipped', at: tickAt(0), error });
+        expect(await host.reported(1)).toMatchObject({ outcome: 'skipped', at: tickAt(0), error: { reason: 'held' } });
+        expect(host.reports[0]?.error).toBeInstanceOf(EtcdWatchTimedOut);
         await held.release();
         expect(await host.reported(2)).toMatchObject({ outcome: 'ran', at: tickAt(1), tick: { missed: undefined } });
+      },
+    );
+
+    onceTest(
+      'a tick that is skipped in an outage says that etcd could not be reached',
+      async ({ a, b, start, lockName, queue }) => {
+        const clock = clockOf();
+        const held = await b.locks.acquire(lockName);
+        const host = start(a, { clock });
+        clock.advance(HOUR);
+        await queue.untilLength(2);
+        let isOver = false;
+        a.client.intercept(({ send }) => (isOver ? send() : Promise.reject(new EtcdConnectionFailed('no way'))));
+        clock.advance(HOUR);
+        const report = await host.reported(1);
+        expect(report?.error).toBeInstanceOf(EtcdWatchTimedOut);
+        expect(report?.error).toMatchObject({ reason: 'unreachable', message: expect.stringMatching(/; no way$/) });
+        isOver = true;
+        await held.release();
+        expect(await host.reported(2)).toMatchObject({ outcome: 'ran', at: tickAt(1) });
       },
     );
 
