@@ -4,8 +4,6 @@ import { decodeRange, type Fields, type KeyValue } from './messages.ts';
 
 /** An entry on etcd v3. */
 export interface V3Entry extends Entry {
-  /** The key in base64; see {@link KeyValue.rawKey}. */
-  readonly rawKey: string;
   /** Id of its lease; undefined if it has none. */
   readonly lease: string | undefined;
   /** The revision of its last write. */
@@ -83,9 +81,8 @@ export const rangeIn = (response: Fields): V3Entry[] => decodeRange(response.mes
 export const byKey = (answer: Answer, count: number): ReadonlyMap<string, V3Entry> =>
   new Map(responsesIn(answer, count).flatMap((response) => rangeIn(response).map((entry) => [entry.key, entry])));
 
-export const entryOf = ({ key, rawKey, value, createRevision, modRevision, lease }: KeyValue): V3Entry => ({
+export const entryOf = ({ key, value, createRevision, modRevision, lease }: KeyValue): V3Entry => ({
   key,
-  rawKey,
   value,
   rank: createRevision,
   ttl: undefined,

@@ -1,13 +1,13 @@
 /** Encodes keys and values for etcd's JSON gateway, and decodes and checks the fields of its answers. */
 import { EtcdUnusableAnswer } from '../errors.ts';
+import { textOf, toBytes } from '../http/bytes.ts';
 import type { WireAnswer } from '../http/message.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
 /** A key with its value, as an answer has it. */
 export interface KeyValue {
-  /** The key in base64. Requests about this key must use it: another client's key need not be valid UTF-8. */
-  readonly rawKey: string;
+  /** Another client's key and value need not be UTF-8: each such byte is a lone surrogate, see {@link textOf}. */
   readonly key: string;
   readonly value: string;
   readonly createRevision: bigint;
@@ -30,12 +30,13 @@ const ALL = Buffer.from([0]).toString('base64');
 /** Returns the first key that can begin with `prefix`, in base64. */
 export const startOfPrefix = (prefix: string): string => (prefix === '' ? ALL : encodeBytes(prefix));
 
-export const encodeBytes = (text: string): string => Buffer.from(text).toString('base64');
+/** Encodes a key or a value, also one that {@link decodeText} has decoded from bytes that are not UTF-8. */
+export const encodeBytes = (text: string): string => toBytes(text).toString('base64');
 
 /** Returns the first key after all keys that begin with `prefix`, in base64. */
 export function endOfPrefix(prefix: string): string {
   if (prefix === '') return ALL;
-  const bytes = Buffer.from(prefix);
+  const bytes = toBytes(prefix);
   // No valid UTF-8 ends with the byte 255, so the last byte can be increased.
   bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) + 1;
   return bytes.toString('base64');
@@ -137,7 +138,7 @@ export class Fields {
   }
 }
 
-export const decodeText = (base64: string): string => Buffer.from(base64, 'base64').toString();
+export const decodeText = (base64: string): string => textOf(Buffer.from(base64, 'base64'));
 
 export function decodeHeader(fields: Fields): Header {
   const header = fields.message('header');
@@ -150,11 +151,9 @@ export function decodeHeader(fields: Fields): Header {
 }
 
 export function decodeKeyValue(fields: Fields): KeyValue {
-  const rawKey = fields.raw('key');
   const lease = fields.integer('lease');
   return {
-    rawKey,
-    key: decodeText(rawKey),
+    key: decodeText(fields.raw('key')),
     value: decodeText(fields.raw('value')),
     createRevision: fields.integer('create_revision'),
     modRevision: fields.integer('mod_revision'),

@@ -40,7 +40,7 @@ async function listOnce(client: V3Client, path: string, options: CallOptions): P
     for (const entry of page.entries) entries.push(entry);
     const last = entries.at(-1);
     if (!page.more || !last) return { clusterId, revision, entries };
-    page = await readPage(client, transactions.pageBelow(`${path}/`, PAGE, { rawKey: last.rawKey, revision }), options);
+    page = await readPage(client, transactions.pageBelow(`${path}/`, PAGE, { last: last.key, revision }), options);
   }
 }
 

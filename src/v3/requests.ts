@@ -47,13 +47,11 @@ export interface GrantOptions extends CallOptions {
 export interface Granted extends Pick<Stamp, 'clusterId'>, Pick<LeaseRenewal, 'granted' | 'sentAt'> {}
 
 export interface ChangeOptions extends CallOptions {
-  /** The key in base64; see {@link V3Entry.rawKey}. */
-  readonly rawKey: string;
   /** The watch reports changes from this revision on. */
   readonly from: bigint;
 }
 
-export interface VacateOptions extends Omit<ChangeOptions, 'rawKey'> {
+export interface VacateOptions extends ChangeOptions {
   /** The keys to watch. */
   readonly keys: readonly string[];
   /** How many of them must be deleted. */
@@ -350,10 +348,10 @@ export class LockRequests {
    * Waits until the key is deleted. Also resolves if etcd no longer has all events since `from`.
    * @throws {EtcdConnectionFailed} when the member ends the watch
    */
-  changed(_: string, { rawKey, from, ...options }: ChangeOptions): Promise<void> {
+  changed(key: string, { from, ...options }: ChangeOptions): Promise<void> {
     const until = ({ isCompacted, events }: WatchMessage): boolean =>
       isCompacted || events.some(({ written }) => !written);
-    return this.watch([watchDeletion({ key: rawKey }, from)], { ...options, until });
+    return this.watch([watchDeletion({ key: encodeBytes(key) }, from)], { ...options, until });
   }
 
   /**

@@ -40,8 +40,8 @@ export const below = (prefix: string): Json => ({
 
 /** The keys that a page of a listing comes after. */
 export interface Preceding {
-  /** The last of them, in base64. */
-  readonly rawKey: string;
+  /** The last of them. */
+  readonly last: string;
   /** The revision at which they were read. */
   readonly revision: bigint;
 }
@@ -51,15 +51,14 @@ export interface Preceding {
  * them all.
  */
 export const pageBelow = (prefix: string, count: number, after?: Preceding): Json => ({
-  key: after ? followerOf(after.rawKey) : startOfPrefix(prefix),
+  key: after ? followerOf(after.last) : startOfPrefix(prefix),
   range_end: endOfPrefix(prefix),
   limit: String(count),
   ...(after ? { revision: String(after.revision) } : {}),
 });
 
-/** Returns the smallest key after this one. Both are in base64. */
-const followerOf = (rawKey: string): string =>
-  Buffer.concat([Buffer.from(rawKey, 'base64'), Buffer.of(0)]).toString('base64');
+/** Returns the smallest key after this one, in base64. */
+const followerOf = (key: string): string => encodeBytes(`${key}\0`);
 
 /** Reads the keys that begin with the prefix and were created first, at most `count`. */
 export const firstBelow = (prefix: string, count: number): Json => ({ ...below(prefix), limit: String(count) });

@@ -1,6 +1,7 @@
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
 import { gate } from '../support/gate.ts';
+import { gateway } from '../support/gateway.ts';
 import { queueOn, raw, untilQueued, useProxy } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import type { EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
@@ -100,6 +101,17 @@ test('release removes an entry without a value', async () => {
   const { code, stdout } = await ask(['release', name, '--key', key, '--force']);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`${key}: exclusive, (no value), `) });
   expect(await keysOn(name)).toEqual([]);
+});
+
+test('release removes an entry on v3 whose key and value are not UTF-8, by the key that inspect shows', async () => {
+  const name = useLockName();
+  const key = Buffer.concat([Buffer.from(`/_locks/${name}/`), Buffer.of(0xff)]).toString('base64');
+  await gateway('/kv/put', { key, value: Buffer.of(0xfe).toString('base64') });
+  const { stdout } = await ask(['--api', 'v3', 'inspect', name]);
+  expect(stdout).toContain('\\udcff');
+  const released = await ask(['--api', 'v3', 'release', name, '--key', '\\udcff', '--force']);
+  expect(released).toMatchObject({ code: 0, stdout: expect.stringContaining(' removed.') });
+  expect((await gateway('/kv/range', { key })).kvs).toBeUndefined();
 });
 
 test.each<[string, (key: string) => Promise<unknown>, RegExp]>([

@@ -93,12 +93,13 @@ test.each(['revision', 'create_revision', 'mod_revision', 'lease'])(
   },
 );
 
-test('a key of another client need not be valid UTF-8: its bytes are kept', () => {
+test('a key and a value of another client need not be valid UTF-8: their bytes are kept', () => {
   const key = Buffer.from([0x2f, 0xff, 0x00]).toString('base64');
-  const kvs = [{ key, create_revision: '3', mod_revision: '4', lease: '7587883213306423043' }];
-  expect(decodeRange(fieldsOf({ kvs }))).toMatchObject([
-    { rawKey: key, value: '', createRevision: 3n, modRevision: 4n, lease: '7587883213306423043' },
-  ]);
+  const value = Buffer.from([0xfe, 0x61]).toString('base64');
+  const kvs = [{ key, value, create_revision: '3', mod_revision: '4', lease: '7587883213306423043' }];
+  const [found] = decodeRange(fieldsOf({ kvs }));
+  expect(found).toMatchObject({ createRevision: 3n, modRevision: 4n, lease: '7587883213306423043' });
+  expect([encodeBytes(found?.key ?? ''), encodeBytes(found?.value ?? '')]).toEqual([key, value]);
 });
 
 test('the end of a prefix is greater than all keys that begin with it, and not greater than others', () => {

@@ -99,7 +99,7 @@ describe('a server whose certificate is not trusted', () => {
       const calls = [
         requests.read('/x', {}),
         requests.grant('7', 5, {}),
-        requests.changed('/x/y', { rawKey: 'eA==', from: 1n }),
+        requests.changed('/x/y', { from: 1n }),
         requests.revoke('7', { background: true }),
       ];
       const results = await Promise.allSettled(calls);

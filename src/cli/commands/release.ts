@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import type { EtcdClient } from '../../client.ts';
+import { printable } from '../../printable.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
 import { type LockQueue, lastPart, type ParsedEntry, type Removal } from '../../recipe/survey.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
@@ -107,7 +108,8 @@ function matcher(path: string, { uuid, entryKey: key }: ReleaseOptions): (entry:
   const whole = key.startsWith('/') || key.startsWith(`${path}/`) ? key : `${path}/${key}`;
   if (whole !== `${path}/${lastPart(whole)}` || lastPart(whole) === '')
     throw new UsageError(`--key must be a key in ${path} or its last part, got ${JSON.stringify(key)}`);
-  return (entry) => entry.key === whole;
+  // Another client's key need not be text: inspect shows it with escapes.
+  return (entry) => entry.key === whole || printable(entry.key) === whole;
 }
 
 const criterion = ({ uuid, entryKey: key }: ReleaseOptions): string =>

@@ -1,5 +1,5 @@
+import { fromBytes, quote } from '../../http/bytes.ts';
 import { etcdError } from '../error-codes.ts';
-import { fromBytes, quote } from './bytes.ts';
 
 /** Fields of a query or a form by name. If a name occurs several times, the first one counts. */
 export type Fields = ReadonlyMap<string, string>;

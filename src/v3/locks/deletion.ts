@@ -26,11 +26,8 @@ export type WaitEnd = 'change' | 'silence' | 'failure';
  * Waits until an entry is gone or may be gone.
  * @throws the reason of the signal
  */
-export const untilDeleted = (
-  client: V3Client,
-  { key, rawKey }: Pick<V3Entry, 'key' | 'rawKey'>,
-  options: WaitOptions,
-): Promise<WaitEnd> => endOf(key, options, (watch) => client.requests.changed(key, { rawKey, ...watch }));
+export const untilDeleted = (client: V3Client, { key }: Pick<V3Entry, 'key'>, options: WaitOptions): Promise<WaitEnd> =>
+  endOf(key, options, (watch) => client.requests.changed(key, watch));
 
 /**
  * Waits until `count` of the obstacle's entries are gone, or may be gone.

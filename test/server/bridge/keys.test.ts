@@ -437,3 +437,25 @@ test('a value that is not UTF-8 is refused, and leaves no entry', async () => {
   }
   expect(await entriesBelow(`${dir}/`)).toEqual([]);
 });
+
+test('an entry of another client whose key and value are not UTF-8 is listed, polled, renewed and removed', async () => {
+  const { dir, keys } = await setUp();
+  const key = Buffer.concat([Buffer.from(`${dir}/`), Buffer.of(0xff)]).toString('base64');
+  await gateway('/kv/put', { key, value: Buffer.of(0x76, 0xfe).toString('base64') });
+  const present = async () => ((await gateway('/kv/range', { key })).kvs ?? []).length === 1;
+  const { node } = await keys.get(dir, { recursive: true });
+  const [entry] = node.nodes;
+  expect(entry?.value).toBe('v\ufffd');
+  const at = entry?.key ?? '';
+  const renewed = await keys.set(at, undefined, { ttl: 60, refresh: true, prevExist: true });
+  expect(renewed.node.ttl).toBe(60);
+  // The client has another value than the store.
+  expect(await rejection(keys.delete(at, { prevValue: 'v\ufffd' }))).toBeInstanceOf(EtcdCompareFailed);
+  expect(await present()).toBe(true);
+  const begun = gate();
+  const removed = keys.watch(at, { after: renewed.node.modifiedIndex, started: begun.open });
+  await begun.opened;
+  await keys.delete(at);
+  expect(await present()).toBe(false);
+  expect(await removed).toMatchObject({ action: 'delete', node: { key: at } });
+});

@@ -19,7 +19,6 @@ const TREE = { lockPrefix: '/_locks', recursive: true, index: 9 };
 const entriesOf = (count: number, lock: (i: number) => string): V3Entry[] =>
   Array.from({ length: count }, (_, i) => ({
     key: `/_locks/${lock(i)}/${i}`,
-    rawKey: '',
     value: 'v',
     rank: BigInt(count - i),
     ttl: undefined,

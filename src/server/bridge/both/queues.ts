@@ -64,19 +64,16 @@ export class BothQueues {
    */
   async settled(path: string, signal?: Source): Promise<Settled> {
     let stray: ReadonlySet<bigint> = new Set();
-    /** Twins that cannot be removed, because their values are not text. */
-    const stuck = new Set<bigint>();
     for (let call: CallOptions = { signal }; ; call = {}) {
       const snapshot = await this.read(path, call);
       const onV2 = entriesAmong(snapshot.node.nodes);
       const { entries, revision } = await this.#v3.requests.readPages(path, call);
       const onV3 = new Map(entries.filter(({ key }) => isDirectly(path, key)).map((entry) => [entry.key, entry]));
-      const alone = withoutTwin([...onV3.values()], onV2).filter(({ rank }) => !stuck.has(rank));
+      const alone = withoutTwin([...onV3.values()], onV2);
       const gone = alone.filter(({ rank }) => stray.has(rank));
       const heads = headsOf(onV2);
       const removals = gone.map(async (entry) => {
-        const { isRemoved } = await this.#entries.remove(entry);
-        if (!isRemoved) stuck.add(entry.rank);
+        await this.#entries.remove(entry);
         return false;
       });
       const changes = await this.#unlessFailed(heads, [this.#enter(heads, onV3), ...removals]);

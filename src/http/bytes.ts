@@ -14,14 +14,18 @@ const BYTES_OR_TEXT = /[\udc80-\udcff]|[^\udc80-\udcff]+/gu;
 const byteOf = (char: string): number => char.charCodeAt(0) - 0xdc00;
 
 /** Converts bytes to a string. @param bytes one byte in each code unit, as in Node's encoding `latin1` */
-export function fromBytes(bytes: string): string {
-  const buffer = Buffer.from(bytes, 'latin1');
-  if (isUtf8(buffer)) return buffer.toString();
-  return bytes.replace(CHARACTERS, (part) =>
-    part.length === 1 && part >= '\x80'
-      ? String.fromCharCode(0xdc00 + part.charCodeAt(0))
-      : Buffer.from(part, 'latin1').toString(),
-  );
+export const fromBytes = (bytes: string): string => textOf(Buffer.from(bytes, 'latin1'));
+
+/** Converts bytes to a string. */
+export function textOf(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString();
+  return bytes
+    .toString('latin1')
+    .replace(CHARACTERS, (part) =>
+      part.length === 1 && part >= '\x80'
+        ? String.fromCharCode(0xdc00 + part.charCodeAt(0))
+        : Buffer.from(part, 'latin1').toString(),
+    );
 }
 
 export function toBytes(text: string): Buffer {

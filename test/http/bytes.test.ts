@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encodePath, fromBytes, toBytes } from '../../src/v2/wire/bytes.ts';
+import { encodePath, fromBytes, toBytes } from '../../src/http/bytes.ts';
 
 const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
 
