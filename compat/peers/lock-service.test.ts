@@ -13,21 +13,25 @@ test.each([
   "on etcd %s, a waiter of the server's lock service whose lease has expired %s",
   async (version, _, status) => {
     const etcd = inject('servers')[version];
-    const [name, client] = [freshName(), new EtcdClient({ endpoints: etcd, api: 'v3' })];
-    onTestFinished(() => client.close());
-    const locks = new LockManager(client);
+    const name = freshName();
+    // Requests of one client would wait for each other without entries.
+    const useLocks = (): LockManager => {
+      const client = new EtcdClient({ endpoints: etcd, api: 'v3' });
+      onTestFinished(() => client.close());
+      return new LockManager(client);
+    };
     const untilQueued = (count: number) =>
       until(
         () => entriesBelow(`/_locks/${name}/`, etcd),
         ({ length }) => length === count,
       );
 
-    const first = await locks.acquire(name);
+    const first = await useLocks().acquire(name);
     const { ID } = await gateway('/lease/grant', { TTL: '2' }, etcd);
     const body = JSON.stringify({ name: base64(`/_locks/${name}`), lease: ID });
     const waiting = fetch(`${etcd}/v3/lock/lock`, { method: 'POST', body });
     await untilQueued(2);
-    const next = locks.acquire(name);
+    const next = useLocks().acquire(name);
     await untilQueued(3);
     // The lease has expired.
     await untilQueued(2);
