@@ -40,6 +40,7 @@ function complete() {
 
 /** Replaces dist file by file, so that a program which loads it meanwhile finds each file. */
 function replaceDist() {
+  mkdirSync(dist, { recursive: true });
   const names = new Set(readdirSync(built, { recursive: true }));
   for (const name of names)
     if (statSync(join(built, name)).isDirectory()) mkdirSync(join(dist, name), { recursive: true });
