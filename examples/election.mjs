@@ -32,6 +32,6 @@ async function campaign() {
 try {
   await Promise.all([observe(), campaign()].map(untilStopped));
 } finally {
-  await client.close();
+  await client.close().catch((error) => console.error(error.message)); // in an outage, keys may be left
 }
 console.log('stopped');

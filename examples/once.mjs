@@ -22,5 +22,5 @@ function report({ outcome, at, recorded, error }) {
 const job = locks.once('examples/once', { every: '1s', report }, writeReport);
 for (const name of ['SIGTERM', 'SIGINT']) process.once(name, () => job.stop());
 await job.stopped;
-await client.close();
+await client.close().catch((error) => console.error(error.message)); // in an outage, keys may be left
 console.log('stopped');

@@ -19,7 +19,8 @@ try {
 } catch (error) {
   if (error !== stop.signal.reason) throw error;
 } finally {
-  // Close last: close() aborts `held.signal` of work that is still running, and waits up to five seconds for it.
-  await client.close();
+  // Close last: close() aborts `held.signal` of work that is still running, and waits up to five seconds for it. In an outage, it
+  // rejects after that with the keys that it could not remove.
+  await client.close().catch((error) => console.error(error.message));
 }
 console.log('stopped');

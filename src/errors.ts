@@ -196,8 +196,11 @@ export class EtcdClusterIdChanged extends EtcdException {
 export class EtcdKeysLeft extends EtcdException {
   override readonly code = 'ETCD_KEYS_LEFT';
   /**
-   * What may be left: the keys of entries. Also the directory of a queue, if a call was still under way in it, and `lease <id>` for a lease
-   * of etcd v3.
+   * What may be left, as exactly as this process knows:
+   * - the key of an entry, such as `/_locks/file1/00000000000000000042`
+   * - on etcd v2 `/_locks/file1/? (value …)`, if etcd has not answered the append: the entry may exist, and only its value is known
+   * - the directory of a queue, if a call was still under way in it
+   * - on etcd v3 `lease <id>`, if a late append may still create an entry with that lease
    */
   readonly keys: readonly string[];
   /** @internal */

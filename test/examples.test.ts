@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, inject, test } from 'vitest';
 import { Lock, LockManager } from '../src/index.ts';
-import { escaped, queueOn, raw, untilQueued, useClient } from './support/locks.ts';
+import { escaped, queueOn, raw, untilQueued, useClient, useProxy } from './support/locks.ts';
 import { type RunningScript, type ScriptResult, startNode } from './support/script.ts';
 import { until } from './support/until.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from './support/user-project.ts';
@@ -134,14 +134,14 @@ test('election.mjs elects one of two instances, which all know, and the other on
 });
 
 /** Starts an example that serves HTTP. Resolves to its URL, and to a function that ends it. */
-async function serveExample(file: string) {
-  const server = startNode([`examples/${file}`], { ...here, PORT: '0' });
+async function serveExample(file: string, etcd = inject('etcd')) {
+  const server = startNode([`examples/${file}`], { ETCD_ENDPOINTS: etcd, PORT: '0' });
   const [url] = (await once(server.process.stdout.setEncoding('utf8'), 'data')) as [string];
   return {
     post: (path: string) => fetch(`${url.trim()}${path}`, { method: 'POST' }),
-    async stop() {
+    async stop(stderr = '') {
       server.process.kill('SIGTERM');
-      expect(await server.result).toMatchObject({ code: 0, stderr: '' });
+      expect(await server.result).toEqual({ code: 0, signal: null, stdout: expect.any(String), stderr });
     },
   };
 }
@@ -167,6 +167,24 @@ test('fastify.mjs converts two files at a time, and answers 503 to a third', asy
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
   for (const held of holds) expect(await held.release()).toBe(true);
   await stop();
+});
+
+test('express.mjs and fastify.mjs print the keys that they leave when they stop in an outage', async () => {
+  const proxy = await useProxy();
+  proxy.intercept(({ method }) => (method === 'DELETE' ? { silent: true } : undefined));
+  const stopped = [
+    ['express.mjs', '/reports/eve', 'examples/reports/eve'],
+    ['fastify.mjs', '/convert/eve', 'examples/conversions'],
+  ] as const;
+  await Promise.all(
+    stopped.map(async ([file, path, lock]) => {
+      const { post, stop } = await serveExample(file, proxy.url);
+      expect((await post(path)).status).toBe(200);
+      const [left] = await queueOn(lock);
+      await stop(`closed after 5 s; these keys may stay until their TTL has passed: ${left?.key}\n`);
+      await raw('DELETE', left?.key ?? '');
+    }),
+  );
 });
 
 test('worker.mjs runs each job under the locks of both accounts, so that no amount is lost', async () => {

@@ -157,7 +157,7 @@ export interface Ticket {
    * Resolves once the entry is certainly gone or has that TTL; a lost entry is not created again. Rejects when the store could
    * not be reached or the signal aborts. The work is then retried in the background until it succeeds, or until the store
    * refuses it and the entry has expired; after `until`, a retry removes the entry. While this work lasts, `pending` lists the
-   * entry's key, or the queue's path if the key is unknown. A later ticket with the same value takes over the removal, so that
+   * entry's key, or its queue and value if the key is unknown. A later ticket with the same value takes over the removal, so that
    * the removal never deletes the later ticket's entry.
    */
   leave(options?: LeaveOptions): Promise<void>;

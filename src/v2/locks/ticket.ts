@@ -338,7 +338,9 @@ export class V2Ticket implements Ticket {
     );
     this.#settling = { ended, stop };
     unsettled.set(this.#id, this);
-    this.#keys.cleanups.add(this.#unsettledEntry?.key ?? this.path, ended);
+    // An append that was not answered: its key is not known, but its value is.
+    const key = this.#unsettledEntry?.key ?? `${this.path}/? (value ${this.value})`;
+    this.#keys.cleanups.add(key, ended);
   }
 
   async #keepSettling(signal: Source): Promise<void> {

@@ -296,6 +296,16 @@ describe('closing the client', () => {
     expect(lock.isTaken).toBe(false);
   });
 
+  test('names the queue and the value of an entry whose append was not answered', async () => {
+    const { proxy, name } = await lockBehindProxy();
+    const client = useClient({ endpoints: proxy.url, readTimeout: 0.2 });
+    proxy.intercept(() => ({ silent: true }));
+    const lock = new Lock(client, name);
+    await rejection(lock.acquire({ timeout: 0.3 }));
+    const error = await rejection(client.close({ timeout: 0.3 }));
+    expect(error).toMatchObject({ name: 'EtcdKeysLeft', keys: [`/_locks/${name}/? (value ${lock.uuid})`] });
+  });
+
   test('names the keys that it could not remove', async () => {
     const { proxy, name } = await lockBehindProxy();
     const client = useClient({ endpoints: proxy.url, readTimeout: 0.2 });
