@@ -211,7 +211,7 @@ describe('run does not start the command', () => {
   test.each([
     ['no name', [], /missing required argument 'name'/],
     ['no command', ['x'], /missing required argument 'command'/],
-    ['options of the command without --', ['x', 'ls', '-l'], /unknown option '-l'.*<name> -- <command>/s],
+    ['an option that run does not know', ['x', '-l', '--', 'ls'], /unknown option '-l'.*<name> -- <command>/s],
     [
       'a label that is too long',
       ['x', '--label', 'x'.repeat(101), '--', 'true'],
