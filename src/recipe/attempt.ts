@@ -31,6 +31,8 @@ export interface AttemptLimits {
   readonly signal: AbortSignal | undefined;
   /** When `timeout` has passed. */
   readonly deadline: Deadline;
+  /** Whether an attempt without a timeout retries even if the cluster has never answered. Default false. */
+  readonly outlastsOutages?: boolean | undefined;
   /** Returns whether the attempt was made inside a callback that still holds the same lock. Undefined: it was not. */
   readonly isInsideHold?: (() => boolean) | undefined;
 }
@@ -168,8 +170,8 @@ export class Attempt {
 
   /**
    * Calls `call` until it succeeds or a retry is pointless, with growing delays in between. Retries until the timeout, or forever
-   * without one. But stops after three tries if the attempt must not wait for other holders, or if it has no timeout and the
-   * cluster has never answered: a wrong address is then more likely than an outage.
+   * without one. But stops after three tries if the attempt must not wait for other holders. Stops then too if it has no timeout and
+   * the cluster has never answered, unless it outlasts outages: a wrong address is more likely than an outage.
    * @param call gets the number of tries that have failed so far
    */
   readonly retry = async <T>(call: (failed: number) => Promise<T>): Promise<T> => {
@@ -234,6 +236,7 @@ export class Attempt {
   }
 
   get #retriesForever(): boolean {
-    return this.#limits.blocking && (this.#limits.timeout > 0 || this.#store.clusterId !== undefined);
+    const { blocking, timeout, outlastsOutages } = this.#limits;
+    return blocking && (timeout > 0 || outlastsOutages === true || this.#store.clusterId !== undefined);
   }
 }

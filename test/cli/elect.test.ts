@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { LockManager } from '../../src/manager/manager.ts';
+import { startTcpProxy } from '../faults/tcp-proxy.ts';
 import { useEtcdClient } from '../support/both.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { next, untilFinished } from '../support/iterators.ts';
@@ -9,6 +10,7 @@ import { useManager } from '../support/managers.ts';
 import { untilGone } from '../support/processes.ts';
 import { askJson } from '../support/queues.ts';
 import type { RunningScript } from '../support/script.ts';
+import { until } from '../support/until.ts';
 import { onEtcd } from './running.ts';
 import { witness } from './witness.ts';
 
@@ -101,4 +103,17 @@ test.each([
   const ended = await runCli(['elect', ...args], { ETCD_ENDPOINTS: 'http://127.0.0.1:1' });
   expect(ended).toMatchObject({ code, stdout: '' });
   expect(ended.stderr).toContain(message);
+});
+
+test('elect waits for etcd that is not up yet', async () => {
+  const line = await startTcpProxy(inject('etcd'));
+  onTestFinished(() => line.stop());
+  line.refuse();
+  const { result } = startCli(['elect', freshName(), '--', 'true'], { ETCD_ENDPOINTS: line.url });
+  await until(
+    () => line.accepted,
+    (count) => count > 12,
+  );
+  line.heal();
+  expect(await result).toMatchObject({ code: 0 });
 });

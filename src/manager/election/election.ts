@@ -44,7 +44,7 @@ export class Election {
    * the term was lost, the process campaigns again too.
    *
    * `break`, `return` and an error in the body resign and end the campaign. They leave no key behind. An outage does not
-   * end the wait.
+   * end the wait, even if etcd has never answered. So a wrong address is not reported either.
    * @example
    * for await (const term of election.campaign({ signal: stop.signal })) {
    *   await lead(AbortSignal.any([term.signal, stop.signal]), term.fencingToken);
@@ -53,7 +53,7 @@ export class Election {
    * @throws {EtcdClientClosed} when the client is closed, at the end of a term or while waiting
    * @throws {EtcdLockLost} at the end of a lost term, if campaigning again is unsafe: another cluster answers, or the election has an
    * `identity` and the entry was removed before it could expire, perhaps by another process with the same identity
-   * @throws the errors of `LockManager.request` without `timeout`
+   * @throws the errors of `LockManager.request` without `timeout`, except those that may be temporary, such as `EtcdConnectionFailed`
    * @throws {TypeError} for an unknown or invalid option: `campaign()` itself throws this one, the loop the others
    */
   campaign(options: CampaignOptions = {}): AsyncGenerator<Term, void, void> {

@@ -68,7 +68,7 @@ export function checkElection(name: string, options: ElectionOptions, defaults: 
   if (value !== undefined) checkLength('the name of an election with a value', name, LONGEST_NAME);
   const { ttl, identity, label, margin } = defaults;
   const usual = { ttl, identity, label, ...(margin === undefined ? {} : { margin }) };
-  return { name, value, request: { ...checkRequest(own, usual), published: value } };
+  return { name, value, request: { ...checkRequest(own, usual), published: value, outlastsOutages: true } };
 }
 
 /**
