@@ -54,7 +54,7 @@ export const connectionSettings: readonly Setting[] = [
     name: 'discoverySrv',
     flags: '-D, --discovery-srv <domain>',
     description:
-      'discover members by the SRV records of _etcd._tcp.<domain>. ETCDCTL_DISCOVERY_SRV takes precedence over the variables of --endpoints',
+      'discover members by the SRV records of _etcd._tcp.<domain>. The variables of --endpoints take precedence over ETCDCTL_DISCOVERY_SRV',
     env: ['ETCDCTL_DISCOVERY_SRV'],
   },
   {
@@ -152,16 +152,15 @@ export function storeOptions(flags: ConnectionOptions): StoreOptions {
 
 const incomplete = (file: string) => new UsageError(`--cert and --key must be used together, got only ${file}`);
 
-/** Returns the endpoints or the SRV domain. A flag for either takes precedence over the variables for both. */
+/** Returns the endpoints or the SRV domain. Flags take precedence over variables, and endpoints over an SRV domain. */
 function members(
   flags: ConnectionOptions,
   given: (name: keyof ConnectionOptions) => string | undefined,
 ): { endpoints?: string | undefined; srvDomain?: string | undefined } {
   if (flags.endpoints !== undefined && flags.discoverySrv !== undefined)
     throw new UsageError('--endpoints and --discovery-srv cannot be used together');
-  if (flags.endpoints !== undefined) return { endpoints: flags.endpoints };
-  const srvDomain = given('discoverySrv');
-  return srvDomain === undefined ? { endpoints: given('endpoints') } : { srvDomain };
+  const endpoints = flags.discoverySrv === undefined ? given('endpoints') : undefined;
+  return endpoints === undefined ? { srvDomain: given('discoverySrv') } : { endpoints };
 }
 
 function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): EtcdClientOptions {

@@ -54,8 +54,8 @@ export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + consta
 export class CliError extends Error {
   readonly exitCode: number;
 
-  constructor(message: string, exitCode: number) {
-    super(message);
+  constructor(message: string, exitCode: number, options?: ErrorOptions) {
+    super(message, options);
     this.exitCode = exitCode;
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { show } from '../checks.ts';
 import { errorText } from '../error-text.ts';
@@ -30,9 +30,12 @@ export function readPem(file: string, flag: string): string {
 /** Returns the name of a file for a message, or its flag if the name may be a secret or the content of the file. */
 export const nameOfFile = (file: string, flag: string): string => (isShown(file, flag) ? file : flag);
 
+/** Maximum bytes of a file: more than a bundle of all public CA certificates. A device may have no end. */
+const MOST_BYTES = 1024 * 1024;
+
 function read(file: string, flag: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return textOf(file);
   } catch (error) {
     // Node's message ends with the system call and sometimes the file name: both are dropped.
     const [reason] = errorText(error).split(', ');
@@ -41,6 +44,21 @@ function read(file: string, flag: string): string {
       : `the file given by ${flag} (name not shown: it may be the secret itself)`;
     throw new UsageError(`cannot read ${what}: ${reason}`);
   }
+}
+
+/** @throws {Error} if the file cannot be read or is too long */
+function textOf(file: string): string {
+  const buffer = Buffer.alloc(MOST_BYTES + 1);
+  const descriptor = openSync(file, 'r');
+  let length = 0;
+  try {
+    for (let read = -1; read !== 0 && length < buffer.length; length += read)
+      read = readSync(descriptor, buffer, length, buffer.length - length, null);
+  } finally {
+    closeSync(descriptor);
+  }
+  if (length > MOST_BYTES) throw new Error('it has more than 1 MiB');
+  return buffer.toString('utf8', 0, length);
 }
 
 function isShown(file: string, flag: string): boolean {

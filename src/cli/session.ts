@@ -1,13 +1,17 @@
 import type { Command } from 'commander';
 import { EtcdClient, type EtcdClientOptions } from '../client.ts';
 import { errorText } from '../error-text.ts';
-import { EtcdKeysLeft } from '../errors.ts';
+import { EtcdKeysLeft, EtcdWatchTimedOut } from '../errors.ts';
+import type { CloseOptions } from '../http/cluster.ts';
 import { type ConnectionOptions, connectionOf, storeOptions } from './connection.ts';
-import { checked, exitCodeOf } from './exit-codes.ts';
+import { CliError, checked, exitCodeOf } from './exit-codes.ts';
 import { complain } from './streams.ts';
 
 /** The `--json` option of the commands that print data. */
 export const JSON_FLAG = ['--json', 'print JSON'] as const;
+
+/** Seconds to remove the own entry after a timeout. In an outage it stays until its TTL has passed. */
+const REMOVE_WITHIN = 1;
 
 /**
  * Returns a commander action that calls `action` with a client, closes the client, and sets the exit code to which `action`
@@ -23,10 +27,14 @@ export function withClient(
     process.exitCode = await outcome(async () => {
       const options = optionsOf(connectionOf(command));
       const client = checked(() => new EtcdClient(options));
+      let limits: CloseOptions = {};
       try {
         return await action(client, command);
+      } catch (error) {
+        if (isTimeout(error)) limits = { timeout: REMOVE_WITHIN };
+        throw error;
       } finally {
-        await close(client);
+        await close(client, limits);
       }
     });
   };
@@ -42,10 +50,14 @@ export async function outcome(action: () => Promise<number>): Promise<number> {
   }
 }
 
+/** Whether a wait has timed out; also if its error was given another exit code. */
+const isTimeout = (error: unknown): boolean =>
+  error instanceof EtcdWatchTimedOut || (error instanceof CliError && isTimeout(error.cause));
+
 /** Closes the client. Keys that could not be removed are reported, but do not change the exit code. */
-async function close(client: EtcdClient): Promise<void> {
+async function close(client: EtcdClient, limits: CloseOptions): Promise<void> {
   try {
-    await client.close();
+    await client.close(limits);
   } catch (error) {
     if (!(error instanceof EtcdKeysLeft)) throw error;
     complain(error.message);

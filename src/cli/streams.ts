@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { ignore } from '../cancellation.ts';
 import { printable } from '../printable.ts';
+import { ExitCode } from './exit-codes.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -71,11 +72,25 @@ function rendered(piece: string | Styled, stream: NodeJS.WriteStream): string {
   return isColoured ? styleText(piece.style, text, { validateStream: false }) : text;
 }
 
-/** Makes the process exit with 0 when the reader of stdout is gone, as with `| head` or a closed terminal. */
-export function exitOnClosedOutput(): void {
+/**
+ * Makes the process exit with 0 when the reader of stdout is gone, as with `| head` or a closed terminal. If stdout cannot be written
+ * for another reason, such as a full disk, the process exits with 125.
+ */
+export function exitOnFailedOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
-    process.exit(0);
+    if (error.code === 'EPIPE' || error.code === 'EIO') process.exit(ExitCode.ok);
+    // Node's message ends with the system call.
+    complain(`cannot write to stdout: ${error.message.split(', ', 1)[0]}`);
+    process.exit(ExitCode.failed);
   });
   process.stderr.on('error', ignore);
+}
+
+/** Makes the process exit with 125 after an error that nothing handles. Node's own code for that, 1, means that a lock is taken. */
+export function exitOnBug(): void {
+  process.on('uncaughtException', (error: unknown) => {
+    const text = (error instanceof Error && error.stack) || String(error);
+    for (const line of text.split('\n')) complain(line);
+    process.exit(ExitCode.failed);
+  });
 }

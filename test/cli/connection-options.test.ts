@@ -57,7 +57,19 @@ describe('the members', () => {
     [
       'can be discovered by the variable of etcdctl',
       {},
+      { ETCDCTL_DISCOVERY_SRV: 'example.org', ETCDCTL_ENDPOINTS: '' },
+      { srvDomain: 'example.org' },
+    ],
+    [
+      'are the given ones, even if the variable of etcdctl names a domain',
+      {},
       { ETCDCTL_DISCOVERY_SRV: 'example.org', ETCDCTL_ENDPOINTS: 'a:1' },
+      { endpoints: 'a:1' },
+    ],
+    [
+      'are discovered if the flag asks for it, even if variables are set',
+      { discoverySrv: 'example.org' },
+      { ETCDCTL_DISCOVERY_SRV: 'other.org', ETCD_ENDPOINTS: 'a:1' },
       { srvDomain: 'example.org' },
     ],
   ])('%s', (_, flags, env, options) => {

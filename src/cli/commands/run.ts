@@ -8,7 +8,7 @@ import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
 import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import { exitCode, number } from '../arguments.ts';
 import { clientOptions } from '../connection.ts';
-import { checked, ExitCode } from '../exit-codes.ts';
+import { CliError, checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
 import { RunningCommand } from '../job/running-command.ts';
@@ -122,7 +122,12 @@ export function runCommand(): Command {
         .conflicts('shared'),
     )
     .option(...TTL_FLAG)
-    .option('--timeout <seconds>', 'maximum seconds to wait for the lock; 0: no limit', number, 0)
+    .option(
+      '--timeout <seconds>',
+      'maximum seconds to wait for the lock; 0: no limit. If etcd cannot be reached at the end, "run" exits up to two seconds later, and its entry stays in the queue until its TTL has passed',
+      number,
+      0,
+    )
     .addOption(new Option('--if-available', 'do not wait: exit if the lock is taken').conflicts('timeout'))
     .option(...IDENTITY_FLAG)
     .option(
@@ -209,8 +214,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     // Not in an outage: cron must not treat a job as done if no host could run it.
     const isConflict = error instanceof EtcdWatchTimedOut && error.reason === 'held';
     if (conflictExitCode === undefined || !isConflict) throw error;
-    complain(error.message);
-    return conflictExitCode;
+    throw new CliError(error.message, conflictExitCode, { cause: error });
   }
 }
 

@@ -4,10 +4,10 @@ import { spawn } from 'node:child_process';
 import { parentPort } from 'node:worker_threads';
 import type { StartReply, StartRequest } from './starter.ts';
 
-parentPort?.once('message', ({ command, env, detached, ended }: StartRequest) => {
+parentPort?.once('message', ({ command, cwd, env, detached, ended }: StartRequest) => {
   const reply = (message: StartReply): void => parentPort?.postMessage(message);
   const [program = '', ...args] = command;
-  const child = spawn(program, args, { detached, env, stdio: 'inherit' });
+  const child = spawn(program, args, { cwd, detached, env, stdio: 'inherit' });
   child.on('error', ({ message, code }: NodeJS.ErrnoException) => reply({ is: 'failed', message, code }));
   child.on('exit', (code, signal) => reply({ is: 'ended', code, signal }));
   if (child.pid === undefined) return;

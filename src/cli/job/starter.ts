@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { constants, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CliError, ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
@@ -14,6 +15,8 @@ export interface StartOptions {
 /** Message to the thread: the command to start. */
 export interface StartRequest extends StartOptions {
   readonly command: readonly string[];
+  /** Working directory of the command; undefined: that of this process. */
+  readonly cwd: string | undefined;
   /** Set to 1 when the wait status has been read; the thread waits for that with `Atomics.wait`. */
   readonly ended: Int32Array;
 }
@@ -36,6 +39,7 @@ export interface Started {
  */
 export class Starter {
   readonly #wrapper = dyingWithRun();
+  readonly #cwd = leaveDeletedDirectory();
   readonly #thread = new Worker(join(__dirname, 'starter-main.js'));
 
   constructor() {
@@ -46,7 +50,8 @@ export class Starter {
   async start(command: readonly string[], options: StartOptions): Promise<Started> {
     const ended = new Int32Array(new SharedArrayBuffer(4));
     this.#thread.ref();
-    this.#thread.postMessage({ ...options, command: [...this.#wrapper, ...command], ended } satisfies StartRequest);
+    const request = { ...options, command: [...this.#wrapper, ...command], cwd: this.#cwd, ended };
+    this.#thread.postMessage(request satisfies StartRequest);
     const reply = await this.#next();
     if (reply.is === 'started') return { pid: reply.pid, ended: this.#exitCode(reply.pid, ended) };
     const { message, code } = reply as Extract<StartReply, { is: 'failed' }>;
@@ -67,6 +72,22 @@ export class Starter {
   async #next(): Promise<StartReply> {
     const [reply] = (await once(this.#thread, 'message')) as [StartReply];
     return reply;
+  }
+}
+
+/**
+ * Leaves the working directory if it has been deleted, because Node starts no thread there. Returns a path of that directory for the
+ * command; undefined if nothing was left.
+ * @throws {Error} if the directory cannot be opened
+ */
+function leaveDeletedDirectory(): string | undefined {
+  try {
+    process.cwd();
+    return undefined;
+  } catch {
+    const directory = openSync('.', constants.O_DIRECTORY);
+    process.chdir('/');
+    return `/proc/self/fd/${directory}`;
   }
 }
 
