@@ -13,7 +13,7 @@ interface Loss {
 
 const LOSSES: readonly (readonly [how: string, loss: Loss])[] = [
   ['its entry is removed', { options: { lockTtl: 6, keepAlive: true }, lose: (_, { remove }) => remove() }],
-  ['its lease is not renewed', { options: { lockTtl: 2 }, lose: () => {} }],
+  ['its lease is not renewed', { options: { lockTtl: 4 }, lose: () => {} }],
   [
     'another flow acquires it again',
     {
@@ -70,6 +70,6 @@ export function asyncContext(test: LockTest): void {
     const lose = (lock: Lock) => {
       while (lock.isTaken);
     };
-    await expectOwnContext({ options: { lockTtl: 2 }, lose }, await openAnother(), queue, lockName);
+    await expectOwnContext({ options: { lockTtl: 3 }, lose }, await openAnother(), queue, lockName);
   });
 }

@@ -114,7 +114,7 @@ export function asyncContext(test: ManagerTest): void {
 
   describe.concurrent('listeners run in the async context of their request', () => {
     flowsTest('when its entry is removed', async ({ lockName, calls, observer, a }) => {
-      const { holdings, end } = await holdInEveryWay(a, calls, lockName, { ttl: 6 });
+      const { holdings, end } = await holdInEveryWay(a, calls, lockName, { ttl: 9 });
       for (const { name, key } of holdings.flatMap(({ all }) => all)) await observer.view(name).remove(key);
       await untilLost(holdings);
       await end();
@@ -122,7 +122,7 @@ export function asyncContext(test: ManagerTest): void {
     });
 
     flowsTest('when etcd is down', async ({ lockName, calls, a }) => {
-      const { holdings, end } = await holdInEveryWay(a, calls, lockName, { ttl: 4 });
+      const { holdings, end } = await holdInEveryWay(a, calls, lockName, { ttl: 6 });
       failRenewals(a.client, new EtcdConnectionFailed('etcd is down'));
       await untilLost(holdings);
       await end();
@@ -146,7 +146,7 @@ export function asyncContext(test: ManagerTest): void {
     });
 
     flowsTest('when it is renewed or not, and released by another flow', async ({ lockName, calls, a }) => {
-      const { holdings, end } = await holdInEveryWay(a, calls, lockName, { ttl: 6 });
+      const { holdings, end } = await holdInEveryWay(a, calls, lockName, { ttl: 9 });
       const locks = holdings.flatMap(({ all }) => all).map(({ name }) => name);
       const untilEach = (event: string) =>
         until(
