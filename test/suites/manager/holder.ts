@@ -12,6 +12,8 @@ const UUID = '0123456789abcdef0123456789abcdef';
 const WAIT = { timeout: 5, ttl: 6 };
 const unreachable = () => expect.unreachable();
 const matching = (text: RegExp) => expect.stringMatching(text);
+/** On a busy machine, a request of the store that the outage does not concern may not be answered in time. */
+const FAILED_OR_LATE = matching(/; (no way|etcd has not answered)$/);
 
 export function holders(test: ManagerTest): void {
   describe.concurrent('the holder that a timeout reports', () => {
@@ -125,7 +127,7 @@ export function holders(test: ManagerTest): void {
       const endOutage = beginOutage(a);
       const errors = [1, 0.9].map((timeout) => rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut));
       for (const error of await Promise.all(errors))
-        expect(error).toMatchObject({ reason: 'unreachable', holder: undefined, message: matching(/; no way$/) });
+        expect(error).toMatchObject({ reason: 'unreachable', holder: undefined, message: FAILED_OR_LATE });
       endOutage();
     });
 
@@ -160,10 +162,11 @@ export function holders(test: ManagerTest): void {
 
     test('is held, if etcd can be reached again', async ({ lockName, queue, a }) => {
       const { key } = await queue.put('holder');
-      const endOutage = beginOutage(a);
-      const ended = rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
-      endOutage();
-      expect(await ended).toMatchObject({ reason: 'held', holder: { key }, failures: [] });
+      let left = 2;
+      a.client.intercept(({ send }) => (left-- > 0 ? Promise.reject(new EtcdConnectionFailed('no way')) : send()));
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      expect(left).toBeLessThan(0);
+      expect(error).toMatchObject({ reason: 'held', holder: { key }, failures: [] });
     });
   });
 
