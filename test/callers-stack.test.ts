@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import * as api from '../src/index.ts';
 import type { V2Client } from '../src/v2/client.ts';
 import { aborted } from './suites/lock/locks.ts';
-import { closedEndpoint } from './support/clients.ts';
+import { closedEndpoint, serve } from './support/clients.ts';
 import { freshName, raw, rejection, untilQueued, useClient } from './support/locks.ts';
 
 const KEY = '/_locks/x/1';
@@ -12,6 +12,8 @@ const KEY = '/_locks/x/1';
 interface Setting {
   /** Of a cluster that cannot be reached. */
   readonly down: V2Client;
+  /** Of a server that is not etcd. */
+  readonly odd: V2Client;
   readonly up: V2Client;
   /** A lock that another client holds. */
   readonly taken: string;
@@ -21,7 +23,9 @@ async function setUp(): Promise<Setting> {
   const taken = freshName();
   await raw('POST', `/_locks/${taken}`, { value: 'another holder', ttl: '600' });
   onTestFinished(async () => void (await raw('DELETE', `/_locks/${taken}?recursive=true`)));
-  return { down: useClient({ endpoints: await closedEndpoint() }), up: useClient(), taken };
+  const { url } = await serve((socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'));
+  const down = useClient({ endpoints: await closedEndpoint() });
+  return { down, odd: useClient({ endpoints: url }), up: useClient(), taken };
 }
 
 type Call = (setting: Setting) => Promise<unknown>;
@@ -50,9 +54,9 @@ const calls: Record<string, Call> = {
   'query() of all locks': ({ down }) => new api.LockManager(down).query(),
   'leader() of an election': ({ down }) => new api.LockManager(down).elect('x').leader(),
   'observe() of an election': ({ down }) => new api.LockManager(down).elect('x').observe().next(),
-  'campaign() of an election': ({ down }) => new api.LockManager(down).elect('x').campaign().next(),
-  'a loop over a campaign': async ({ down }) => {
-    for await (const _ of new api.LockManager(down).elect('x').campaign()) fail();
+  'campaign() of an election': ({ odd }) => new api.LockManager(odd).elect('x').campaign().next(),
+  'a loop over a campaign': async ({ odd }) => {
+    for await (const _ of new api.LockManager(odd).elect('x').campaign()) fail();
   },
   'acquire() of a Lock': ({ up, taken }) => new api.Lock(up, taken).acquire({ timeout: 0.1 }),
   'release()': ({ down }) => new api.Lock(down, 'x', { uuid: 'u1' }).release(),
