@@ -75,7 +75,7 @@ export class EmbeddedEtcd {
     const id = randomBytes(8).toString('hex');
     const member = { id, name: 'embedded', peerURLs: [], clientURLs: [etcd.url] };
     const keys = forEveryone(new MemoryStore(store));
-    server.on('request', new Front({ keys, member, hosts: [host] }).listener);
+    new Front({ keys, member, hosts: [host] }).serve(server);
     return etcd;
   }
 

@@ -43,6 +43,13 @@ export class Overloaded extends Error {
   override readonly name = 'Overloaded';
 }
 
+/** A request is refused because its memory, or that of its answer, would exceed the budget of this process. */
+export class OutOfMemory extends Overloaded {
+  constructor() {
+    super('limit of memory for requests, unread answers and polls reached: retry later, or use another server');
+  }
+}
+
 /** Returns keys that everyone may use. */
 export const forEveryone = (keys: ServedKeys): KeysOfUsers => ({
   get clusterId() {

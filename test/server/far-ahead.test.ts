@@ -1,6 +1,6 @@
 // Clients that send far more requests than they read answers. The server cuts them off, and other clients are unaffected.
 import { expect, test, vi } from 'vitest';
-import { MAX_BYTES, MAX_REQUESTS } from '../../src/server/front/pipeline.ts';
+import { MAX_BYTES, MAX_REQUESTS } from '../../src/server/front/connection/pipeline.ts';
 import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';

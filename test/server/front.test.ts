@@ -25,7 +25,7 @@ beforeAll(async () => {
   etcd = await startEtcd();
   store = new RemoteStore({ endpoints: etcd.url });
   const member = { id: '1', name: 'front', peerURLs: [], clientURLs: [] };
-  server.on('request', new Front({ keys: forEveryone(store), member, hosts: ['127.0.0.1'] }).listener);
+  new Front({ keys: forEveryone(store), member, hosts: ['127.0.0.1'] }).serve(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });

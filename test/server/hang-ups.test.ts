@@ -206,11 +206,17 @@ test('hundreds of clients that disconnect right after their requests leave nothi
   await expectUnharmed(etcd);
 });
 
-/** Waits until an answer fills the buffers of the connection. */
+/** Waits until an answer fills the buffers of the connection: until no more of it is sent. */
 async function blocked({ server }: OpenServer): Promise<void> {
   const [, response] = (await once(server, 'request')) as [unknown, ServerResponse];
+  let sent = 0;
   await until(
-    () => (response.writableEnded ? (response.socket?.writableLength ?? 0) : 0),
-    (length) => length > 0,
+    () => {
+      const { bytesWritten = 0, writableLength = 0 } = response.socket ?? {};
+      const isBlocked = response.headersSent && writableLength > 0 && bytesWritten === sent;
+      sent = bytesWritten;
+      return isBlocked;
+    },
+    (isBlocked) => isBlocked,
   );
 }

@@ -2,8 +2,14 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
-import { Front } from '../../src/server/front/front.ts';
-import { createHttpServer, listen, type WebServer } from '../../src/server/front/http-server.ts';
+import type { Budget } from '../../src/server/budget.ts';
+import { Front, type FrontOptions } from '../../src/server/front/front.ts';
+import {
+  createHttpServer,
+  type HttpServerOptions,
+  listen,
+  type WebServer,
+} from '../../src/server/front/http-server.ts';
 import { forEveryone } from '../../src/server/served-keys.ts';
 
 import { MemoryStore } from '../../src/server/store/memory.ts';
@@ -20,15 +26,21 @@ export interface OpenServer {
   connections(): Promise<number>;
 }
 
+/** Limits for the clients. Default: those of `EmbeddedEtcd`. */
+export interface OpenLimits extends Pick<FrontOptions, 'patience'>, HttpServerOptions {
+  readonly budget?: Budget;
+}
+
 /** Starts a server from the parts of `EmbeddedEtcd`. The end of the test stops it and fails on uncaught errors and warnings. */
-export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServer> {
+export async function serveOpenly(clock: Clock = systemClock, limits: OpenLimits = {}): Promise<OpenServer> {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
   process.on('uncaughtException', note).on('unhandledRejection', note).on('warning', note);
   const store = new Store(clock);
-  const server = createHttpServer();
+  const server = createHttpServer(limits);
   const member = { id: '1', name: 'open', peerURLs: [], clientURLs: [] };
-  server.on('request', new Front({ keys: forEveryone(new MemoryStore(store)), member, hosts: ['127.0.0.1'] }).listener);
+  const keys = forEveryone(new MemoryStore(store, limits.budget));
+  new Front({ keys, member, hosts: ['127.0.0.1'], ...limits }).serve(server);
   await listen(server, 0, '127.0.0.1');
   onTestFinished(async () => {
     const closed = once(server, 'close');
@@ -41,7 +53,7 @@ export async function serveOpenly(clock: Clock = systemClock): Promise<OpenServe
   });
   const { port } = server.address() as AddressInfo;
   const connections = promisify(server.getConnections.bind(server));
-  return { url: `http://127.0.0.1:${port}`, store, server, connections };
+  return { url: `${limits.tls ? 'https' : 'http'}://127.0.0.1:${port}`, store, server, connections };
 }
 
 /** Waits until there is no watcher and no open connection. */

@@ -111,7 +111,7 @@ function answersIn(text: string): RawAnswer[] {
     const end = rest.indexOf('\r\n\r\n');
     if (end < 0) break;
     const [line = '', ...fields] = rest.slice(0, end).split('\r\n');
-    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(`${line} `)?.[1]);
+    const status = Number(/^HTTP\/1\.[01] (\d{3}) /.exec(`${line} `)?.[1]);
     const headers = Object.fromEntries(
       fields.map((field) => {
         const [name = '', ...value] = field.split(':');

@@ -114,7 +114,7 @@ export class Bridge {
         log?.(requestRecord(served));
       },
     });
-    this.#server.on('request', front.listener);
+    front.serve(this.#server);
     log?.({ event: 'listening', url: this.url });
     return front;
   }

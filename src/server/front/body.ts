@@ -1,5 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { addAbortListener, removeAbortListener, type Source } from '../../cancellation.ts';
 import { etcdError } from '../../v2/error-codes.ts';
+import type { Share } from '../budget.ts';
+import { OutOfMemory } from '../served-keys.ts';
 import { type MediaType, parseMediaType } from './media-type.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
@@ -13,26 +16,43 @@ const LONGEST_FORM = 2 ** 20;
  *
  * Call it as soon as the request arrives. While data on a connection is unread, Node does not report that the client has
  * hung up.
+ * @param share takes the memory for the form
+ * @param broken aborts when the rest of the body cannot be read
  * @throws {EtcdValueError} code 210 if the form is too long, or its `Content-Type` is invalid. The body is then discarded.
- * @throws the connection's error if the connection breaks
+ * @throws {OutOfMemory} if the budget has no room for the form. The body is then discarded.
+ * @throws the abort reason, or the connection's error if the connection breaks
  */
-export async function readForm(request: IncomingMessage): Promise<string> {
+export async function readForm(request: IncomingMessage, share: Share, broken: Source): Promise<string> {
   const header = ['PUT', 'POST'].includes(request.method ?? '') ? request.headers['content-type'] : undefined;
   const { type, error }: MediaType = header ? parseMediaType(header) : {};
-  if (type === FORM) return readBody(request);
+  if (type === FORM) return orBroken(request, readBody(request, share), broken);
   request.resume();
   if (error !== undefined) throw etcdError(210, error, 0);
   return '';
 }
 
-async function readBody(request: IncomingMessage): Promise<string> {
+/** Settles like `body`, but rejects when `broken` aborts before the whole body has arrived. */
+function orBroken(request: IncomingMessage, body: Promise<string>, broken: Source): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const onBroken = (reason: unknown): void => {
+      if (!request.complete) reject(reason);
+    };
+    addAbortListener(broken, onBroken);
+    body.then(resolve, reject).finally(() => removeAbortListener(broken, onBroken));
+  });
+}
+
+async function readBody(request: IncomingMessage, share: Share): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
+  let isRefused = false;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length <= LONGEST_FORM) chunks.push(chunk);
+    isRefused ||= !share.take(chunk.length);
+    if (length <= LONGEST_FORM && !isRefused) chunks.push(chunk);
     else chunks.length = 0;
   }
   if (length > LONGEST_FORM) throw etcdError(210, 'http: POST too large', 0);
+  if (isRefused) throw new OutOfMemory();
   return Buffer.concat(chunks).toString('latin1');
 }

@@ -1,37 +1,37 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { ignore, pause } from '../../cancellation.ts';
+import { ignore } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
 import { now } from '../../time.ts';
-import type { Change } from '../../v2/keys-api.ts';
 import * as wire from '../../v2/wire.ts';
-import { type KeysOfUsers, Overloaded, type ServedKeys } from '../served-keys.ts';
+import { type Budget, processBudget } from '../budget.ts';
+import { type KeysOfUsers, OutOfMemory, Overloaded } from '../served-keys.ts';
 import { readForm } from './body.ts';
-import { cutOff, isCutOff } from './http-server.ts';
+import { replyOf, untilHangUp } from './calls.ts';
+import { cutOff, isCutOff } from './connection/cut-off.ts';
+import { send } from './connection/outgoing.ts';
+import { Pipeline } from './connection/pipeline.ts';
+import type { Work } from './connection/work.ts';
+import { refusalOfHeaders } from './headers.ts';
+import type { WebServer } from './http-server.ts';
 import { type Page, pagesAbout } from './info.ts';
-import { Pipeline } from './pipeline.ts';
 import * as replies from './replies.ts';
 import { Tally } from './tally.ts';
 import { clean, parseTarget } from './target.ts';
 import { serveWait, type Wait } from './wait.ts';
+import { Waits } from './waits.ts';
 import { refusalOf } from './web-pages.ts';
 
 const debug = createDebug('server');
 
-/** Milliseconds before a poll beyond a limit, of polls or of users, is refused. */
-const REFUSE_AFTER = 1000;
+/** Memory that a request costs besides its form, until it is answered. */
+const REQUEST_COST = 4096;
 
-/** Abort reason of requests with `wait=true` when the server stops. */
-const STOPPING = new Error('the server is stopping');
-
-/** Events of a socket whose client has hung up. */
-const HANG_UPS = ['end', 'error'] as const;
+/** Code of Node's error for bytes behind a request with `Connection: close`. etcd does not read them. */
+const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
 
 const KEYS = '/v2/keys';
 const KEYS_METHODS = ['HEAD', 'GET', 'PUT', 'POST', 'DELETE'];
-
-type Read = Extract<wire.KeysRequest, { call: 'get' }>;
-type Write = Exclude<wire.KeysRequest, Read | Wait>;
 
 /** A request that has been answered, or whose client has hung up. */
 export interface Served {
@@ -61,24 +61,25 @@ export interface FrontOptions {
   readonly pages?: Iterable<readonly [string, Page]>;
   /** Maximum number of open requests with `wait=true`; further requests get status 503 after one second. Default: no limit. */
   readonly maxWaits?: number;
+  /** Memory that requests, unread answers and polls may use. Default: that of the process. */
+  readonly budget?: Budget;
+  /** Milliseconds after which a client that takes nothing of its answers is cut off. Default 30,000. */
+  readonly patience?: number;
   readonly onServed?: (served: Served) => void;
 }
 
-/** Serves keys over etcd's v2 HTTP API. Pass its `listener` to an HTTP server. */
+/** Serves keys over etcd's v2 HTTP API. */
 export class Front {
   readonly #options: FrontOptions;
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
-  /** One for each open request with `wait=true`. Aborting it ends the request. */
-  readonly #waits = new Set<AbortController>();
-  /** One for each request with `wait=true` that will be refused. Aborting it ends the request. */
-  readonly #refused = new Set<AbortController>();
+  readonly #waits: Waits;
   readonly #pipelines = new WeakMap<Socket, Pipeline>();
-  #isStopping = false;
 
   constructor(options: FrontOptions) {
     this.#options = options;
     this.#pages = new Map([...pagesAbout(options.member, () => this.#tally.counts), ...(options.pages ?? [])]);
+    this.#waits = new Waits(options.maxWaits ?? Number.POSITIVE_INFINITY);
   }
 
   /** Number of open requests with `wait=true`: long polls and streams. */
@@ -88,33 +89,56 @@ export class Front {
 
   /** Ends all requests with `wait=true`, now and later: cuts off their clients, so that they fail over to another server. */
   endWaits(): void {
-    this.#isStopping = true;
-    for (const wait of [...this.#waits, ...this.#refused]) wait.abort(STOPPING);
+    this.#waits.end();
   }
 
-  readonly listener: RequestListener = (request, response) => {
+  /** Answers the requests that a server gets. */
+  serve(server: WebServer): void {
+    server.on('request', (request, response) => this.#accept(request, response));
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#break(error, socket as Socket));
+  }
+
+  #accept(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (socket.destroyed) return; // reset at an earlier request
+    const { budget = processBudget, patience = 30_000 } = this.#options;
     const known = this.#pipelines.get(socket);
-    const pipeline = known ?? new Pipeline(socket);
-    if (known ? pipeline.isFull : isCutOff(request)) return cutOff(socket);
+    const pipeline = known ?? new Pipeline(socket, budget, patience);
+    if (known ? pipeline.isFull : isCutOff(request)) return void cutOff(socket);
     this.#pipelines.set(socket, pipeline);
-    const form = readForm(request);
+    const share = pipeline.newShare();
+    const hasRoom = share.take(REQUEST_COST);
+    // A request behind others cannot be refused before they are answered.
+    if (!hasRoom && pipeline.isBusy) return void cutOff(socket);
+    const form = hasRoom ? readForm(request, share, pipeline.broken) : Promise.reject(new OutOfMemory());
+    if (!hasRoom) request.resume();
     form.catch(ignore); // reported when the request's turn comes
-    pipeline.add(response, () => this.#serve(request, response, form).catch(() => void response.destroy()));
-  };
+    const work = { request, response, form, pipeline, share, hangUp: new AbortController(), call: undefined };
+    pipeline.add(work, () => this.#serve(work).catch(() => void response.destroy()));
+  }
 
-  async #serve(request: IncomingMessage, response: ServerResponse, form: Promise<string>): Promise<void> {
+  /** Ends a connection that has an error, or whose client has sent something that is not a request. */
+  #break(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (error.code === BEHIND_LAST_REQUEST) return; // the answer to that request ends the connection
+    const refusal = replies.unreadable(error);
+    const pipeline = this.#pipelines.get(socket);
+    if (!refusal || !socket.writable) return void socket.destroy();
+    if (pipeline) return void pipeline.break(error, replies.encoded(refusal));
+    socket.write(replies.encoded(refusal), 'latin1');
+    socket.destroySoon();
+  }
+
+  async #serve(work: Work): Promise<void> {
+    const { request, response, hangUp } = work;
     const { socket } = request;
     // Not writable: an earlier answer has ended the connection. Node then neither sends nor closes this response.
     if (response.destroyed || !socket.writable) return;
-    const hangUp = new AbortController();
     const abort = (): void => hangUp.abort();
     response.once('close', abort);
     socket.once('close', abort);
     response.on('error', ignore); // a write fails after the client has hung up
     try {
-      await this.#answerOrFail({ request, response, form, hangUp, call: undefined });
+      await this.#answerOrFail(work);
     } finally {
       socket.off('close', abort);
     }
@@ -130,9 +154,7 @@ export class Front {
     } catch (error) {
       failure = error;
       debug('%s %s: %s', request.method, request.url, error);
-      if (response.headersSent || hangUp.signal.reason === STOPPING) response.destroy();
-      else if (error instanceof Overloaded) send(response, replies.overloaded(error.message));
-      else this.#sendOfCluster(response, wire.encodeError(error));
+      this.#fail(work, error);
     }
     const { method = '', url = '' } = request;
     this.#options.onServed?.({
@@ -148,19 +170,21 @@ export class Front {
   }
 
   async #answer(work: Work): Promise<void> {
-    const { request, response, form } = work;
+    const { request, form } = work;
     const { method = '', url = '' } = request;
+    const badHeaders = refusalOfHeaders(request);
+    if (badHeaders) return this.#send(work, badHeaders);
     const refusal = refusalOf(request.headers, this.#options.hosts);
-    if (refusal !== undefined) return send(response, replies.forbidden(refusal));
+    if (refusal !== undefined) return this.#send(work, replies.forbidden(refusal));
     const target = parseTarget(url);
-    if (!target) return send(response, replies.malformed);
+    if (!target) return this.#send(work, replies.malformed);
     const path = clean(target.path);
-    if (path !== target.path) return send(response, replies.movedTo({ ...target, path }, method));
+    if (path !== target.path) return this.#send(work, replies.movedTo({ ...target, path }, method));
     const page = this.#pages.get(path);
-    if (page?.ofCluster) return this.#sendOfCluster(response, await replies.page(page, method));
-    if (page) return send(response, await replies.page(page, method));
-    if (path !== KEYS && !path.startsWith(`${KEYS}/`)) return send(response, replies.notFound);
-    if (!KEYS_METHODS.includes(method)) return send(response, replies.notAllowed(KEYS_METHODS));
+    if (page?.ofCluster) return this.#sendOfCluster(work, await replies.page(page, method));
+    if (page) return this.#send(work, await replies.page(page, method));
+    if (path !== KEYS && !path.startsWith(`${KEYS}/`)) return this.#send(work, replies.notFound);
+    if (!KEYS_METHODS.includes(method)) return this.#send(work, replies.notAllowed(KEYS_METHODS));
     const fields = wire.parseFields(await form, target.query);
     const key = path.slice(KEYS.length).replace(/\/$/, '') || '/';
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
@@ -172,43 +196,45 @@ export class Front {
       const reply = await untilHangUp(work, (signal) =>
         this.#tally.call(asked, () => replyOf(keys, asked, { noValueOnSuccess, signal })),
       );
-      this.#sendOfCluster(response, reply);
+      this.#sendOfCluster(work, reply);
     });
   }
 
-  async #waitFor(authorization: string | undefined, asked: Wait, work: Work): Promise<void> {
-    const { hangUp } = work;
-    if (this.#isStopping) hangUp.abort(STOPPING);
-    hangUp.signal.throwIfAborted();
-    try {
-      await this.#options.keys.use(authorization, (keys) => this.#wait(keys, asked, work));
-    } catch (error) {
-      if (!(error instanceof Overloaded)) throw error;
-      // python-etcd repeats a refused poll at once.
-      this.#refused.add(hangUp);
-      await pause(REFUSE_AFTER, hangUp.signal);
-      this.#refused.delete(hangUp);
-      hangUp.signal.throwIfAborted();
-      throw error;
-    }
+  #waitFor(authorization: string | undefined, asked: Wait, work: Work): Promise<void> {
+    const { response, pipeline, hangUp } = work;
+    const begin = () => this.#nameCluster(response);
+    const context = { hangUp: hangUp.signal, unsent: pipeline.unsent, begin };
+    return this.#waits.serve(work, (open) =>
+      this.#options.keys.use(authorization, (keys) =>
+        open(() => this.#tally.wait(() => serveWait(keys, asked, response, context))),
+      ),
+    );
   }
 
-  async #wait(keys: ServedKeys, asked: Wait, { response, hangUp }: Work): Promise<void> {
-    const { maxWaits = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#waits.size >= maxWaits)
-      throw new Overloaded(`limit of ${maxWaits} open long polls reached: retry later, or use another server`);
-    const context = { hangUp: hangUp.signal, begin: () => this.#nameCluster(response) };
-    this.#waits.add(hangUp);
-    try {
-      await this.#tally.wait(() => serveWait(keys, asked, response, context));
-    } finally {
-      this.#waits.delete(hangUp);
+  #fail(work: Work, error: unknown): void {
+    const { request, response, pipeline, hangUp, call } = work;
+    const { aborted, reason } = hangUp.signal;
+    const isOver = response.headersSent || (aborted && (call === 'watch' || error === reason));
+    // A write that was carried out is not refused because of its answer.
+    if (isOver || (error instanceof OutOfMemory && isWrite(call))) return void response.destroy();
+    let reply: wire.WireReply;
+    if (error === pipeline.broken.reason) reply = replies.unreadable(pipeline.broken.reason) ?? replies.malformed;
+    else if (error instanceof Overloaded) reply = replies.overloaded(error.message);
+    else {
+      this.#nameCluster(response);
+      reply = wire.encodeError(error);
     }
+    if (!send(work, reply)) cutOff(request.socket);
   }
 
-  #sendOfCluster(response: ServerResponse, reply: wire.WireReply): void {
-    this.#nameCluster(response);
-    send(response, reply);
+  #sendOfCluster(work: Work, reply: wire.WireReply): void {
+    this.#nameCluster(work.response);
+    this.#send(work, reply);
+  }
+
+  /** @throws {OutOfMemory} if the budget has no room for the answer */
+  #send(work: Work, reply: wire.WireReply): void {
+    if (!send(work, reply)) throw new OutOfMemory();
   }
 
   #nameCluster(response: ServerResponse): void {
@@ -217,50 +243,4 @@ export class Front {
   }
 }
 
-/**
- * Runs the call with a signal that aborts as soon as the client hangs up. The response's 'close' may come too late: after a suspension of
- * this process, answers of etcd that have arrived are handled before it.
- */
-async function untilHangUp<T>({ request, hangUp }: Work, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const abort = (): void => hangUp.abort();
-  for (const event of HANG_UPS) request.socket.once(event, abort);
-  try {
-    return await call(hangUp.signal);
-  } finally {
-    for (const event of HANG_UPS) request.socket.off(event, abort);
-  }
-}
-
-/** A request that is being served. */
-interface Work {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly form: Promise<string>;
-  /** Aborts when the client hangs up, and by `endWaits()`. */
-  readonly hangUp: AbortController;
-  call: Served['call'];
-}
-
-async function replyOf(
-  keys: ServedKeys,
-  asked: Read | Write,
-  { noValueOnSuccess, signal }: { readonly noValueOnSuccess: boolean; readonly signal: AbortSignal },
-): Promise<wire.WireReply> {
-  if (asked.call === 'get') return wire.encodeSnapshot(await keys.get(asked.key, { ...asked.options, signal }), signal);
-  return wire.encodeChange(await write(keys, asked, signal), noValueOnSuccess);
-}
-
-/**
- * Sends a write to the store.
- * @param signal aborts when the client hangs up. Ends everything but a removal: a client that removes its entry may exit at once, and
- *   the entry would then stay until its TTL has passed.
- */
-function write(keys: ServedKeys, asked: Write, signal: AbortSignal): Promise<Change> {
-  if (asked.call === 'delete') return keys.delete(asked.key, asked.options);
-  return keys[asked.call](asked.key, asked.value, { ...asked.options, signal });
-}
-
-function send(response: ServerResponse, { status, headers, body }: wire.WireReply): void {
-  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) });
-  response.end(body);
-}
+const isWrite = (call: Work['call']): boolean => call !== undefined && call !== 'get' && call !== 'watch';

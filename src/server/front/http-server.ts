@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { TLSSocket, type TlsOptions } from 'node:tls';
+import type { TlsOptions } from 'node:tls';
 import type { TlsSettings } from '../../http/options.ts';
-import { ignoreUpgrades, type WebServer } from './upgrades.ts';
+import { ignoreUpgrades, type WebServer } from './connection/upgrades.ts';
 
 export type { WebServer };
 
@@ -34,11 +34,15 @@ export function createHttpServer(options: HttpServerOptions = {}): WebServer {
     headersTimeout: 0,
     requestTimeout: requestTimeout * 1000,
     maxHeaderSize,
+    requireHostHeader: false, // the front refuses such a request in its turn
   };
   const server = tls
     ? createTlsServer({ ...limits, ...(tls as TlsOptions), requestCert: tls.ca !== undefined })
     : createServer(limits);
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
+  // A client that closes its half still gets its answers, as from etcd.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   ignoreUpgrades(server);
   if (tls) closeHandshakes(server);
   return server;
@@ -57,17 +61,6 @@ function closeHandshakes(server: WebServer): void {
     for (const socket of sockets) socket.destroy();
   };
 }
-
-/** Closes a connection at once; without TLS by a reset, as etcd does. */
-export const cutOff = (socket: Socket): void =>
-  void (socket instanceof TLSSocket ? socket.destroy() : socket.resetAndDestroy());
-
-/** Bytes that etcd reads to detect the protocol of a new connection. etcd resets the connection if its first line is longer. */
-const LONGEST_FIRST_LINE = 4096;
-
-/** Returns whether etcd would reset a new connection that starts with this request. */
-export const isCutOff = ({ method, url }: IncomingMessage): boolean =>
-  `${method} ${url} HTTP/1.1\r\n`.length > LONGEST_FIRST_LINE;
 
 /**
  * Maximum number of connections that the system accepts while this process is busy. The system's own limit may be lower. Beyond

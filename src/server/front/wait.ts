@@ -1,11 +1,16 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { orAborted } from '../../cancellation.ts';
+import type { KeyEvent } from '../../v2/keys-api.ts';
 import { encodeEventLine, encodeWaiting, type KeysRequest } from '../../v2/wire.ts';
-import type { ServedKeys } from '../served-keys.ts';
+import { OutOfMemory, type ServedKeys } from '../served-keys.ts';
+import { Outgoing } from './connection/outgoing.ts';
+import type { Unsent } from './connection/unsent.ts';
+import { CLOSED_HALF } from './waits.ts';
 
 export interface WaitContext {
-  /** Aborts when the client hangs up. */
+  /** Aborts when the client hangs up, and when the server ends the wait. */
   readonly hangUp: AbortSignal;
+  readonly unsent: Unsent;
   /** Called when the wait has started in the store, before the headers are sent. */
   readonly begin: () => void;
 }
@@ -13,35 +18,45 @@ export interface WaitContext {
 export type Wait = Extract<KeysRequest, { call: 'watch' }>;
 
 /**
- * Maximum number of bytes buffered for a slow client; further events stay in the store's queue. etcd writes to the system's
- * send buffer, which Linux lets grow to this size. Node's own limit of 16 or 64 KiB is reached within one turn of the event loop.
+ * Maximum number of unsent bytes for a slow client; further events stay in the store's queue. etcd writes to the system's
+ * send buffer, which Linux lets grow to this size.
  */
 const SEND_BUFFER = 4 * 2 ** 20;
 
 /**
  * Answers a request with `wait=true`: a long poll or a stream. Sends the headers at once, then one line for the event, or for
  * each event of a stream. There is no time limit: a poll lasts until the event, or until the client hangs up.
+ * @throws {OutOfMemory} if the budget has no room for an event
  */
 export async function serveWait(
   keys: ServedKeys,
   { key, options, stream }: Wait,
   response: ServerResponse,
-  { hangUp, begin }: WaitContext,
+  { hangUp, unsent, begin }: WaitContext,
 ): Promise<void> {
+  const outgoing = new Outgoing(response, unsent);
   const started = (index: number) => {
     begin();
     const { status, headers } = encodeWaiting(index);
     response.writeHead(status, headers).flushHeaders();
   };
+  const send = (event: KeyEvent) => {
+    if (!outgoing.write(encodeEventLine(event))) throw new OutOfMemory();
+  };
   const asked = { ...options, timeout: Number.POSITIVE_INFINITY, signal: hangUp, started };
-  if (stream) {
-    for await (const event of keys.stream(key, asked)) {
-      const room = response.write(encodeEventLine(event));
-      if (!room && response.writableLength > SEND_BUFFER) await once(response, 'drain', { signal: hangUp });
+  try {
+    if (stream) {
+      for await (const event of keys.stream(key, asked)) {
+        send(event);
+        await orAborted(unsent.atMost(SEND_BUFFER), hangUp);
+      }
+    } else {
+      const event = await keys.watch(key, asked);
+      if (event) send(event);
     }
-  } else {
-    const event = await keys.watch(key, asked);
-    if (event) response.write(encodeEventLine(event));
+  } catch (error) {
+    // Such a client still reads.
+    if (hangUp.reason !== CLOSED_HALF || !response.headersSent) throw error;
   }
-  response.end();
+  outgoing.end();
 }

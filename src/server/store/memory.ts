@@ -23,6 +23,7 @@ import { V2LockStore } from '../../v2/locks/store.ts';
 import { DEFAULT_LOCK_PREFIX } from '../../v2/paths.ts';
 import * as check from '../../v2/requests.ts';
 import type { Exact } from '../../v2/wire.ts';
+import { type Budget, processBudget } from '../budget.ts';
 import { checkable, inSafeRange, type ServedKeys } from '../served-keys.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StoreEvent } from './history.ts';
@@ -36,10 +37,13 @@ export class MemoryStore implements KeysApi, ServedKeys, LockClient {
   readonly clusterId: string;
   readonly cleanups = new PendingWork(() => new EtcdClientClosed('the store was closed'));
   readonly #store: Store;
+  readonly #budget: Budget;
   readonly #closed = sharedAbortController();
 
-  constructor(store = new Store()) {
+  /** @param budget memory for the unsent events of streams */
+  constructor(store = new Store(), budget: Budget = processBudget) {
     this.#store = store;
+    this.#budget = budget;
     this.clusterId = store.clusterId;
   }
 
@@ -114,7 +118,7 @@ export class MemoryStore implements KeysApi, ServedKeys, LockClient {
     check.checkWatch(checkable(key), options);
     this.#admit(options);
     const { after = this.#store.index, recursive = false, signal } = options;
-    const queue = new EventQueue();
+    const queue = new EventQueue(this.#budget);
     const notify = (event: StoreEvent): void => {
       if (!queue.push(event)) this.#store.unwatch(watcher);
     };
@@ -130,6 +134,7 @@ export class MemoryStore implements KeysApi, ServedKeys, LockClient {
         else await orAborted(queue.arrival(), scope);
       }
     } finally {
+      queue.end();
       this.#store.unwatch(watcher);
       scope.dispose();
     }

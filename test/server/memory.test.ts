@@ -1,0 +1,184 @@
+// The memory that clients use together. These tests count it as the server does.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { Budget } from '../../src/server/budget.ts';
+import { systemClock } from '../../src/time.ts';
+import { expectUnharmed, type OpenLimits, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
+import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
+import { until } from '../support/until.ts';
+
+const MIB = 2 ** 20;
+
+/** More than fits into the buffers of both ends of a connection. */
+const LONG = 16 * MIB;
+
+async function serve(mebibytes: number, limits: OpenLimits = {}): Promise<OpenServer & { readonly budget: Budget }> {
+  const budget = new Budget(mebibytes * MIB);
+  return { ...(await serveOpenly(systemClock, { ...limits, budget })), budget };
+}
+
+/** Opens connections that send the text and read only the status of its answer. */
+const unread = (etcd: OpenServer, count: number, text: string): Promise<RawConnection[]> =>
+  Promise.all(
+    Array.from({ length: count }, async () => {
+      const client = await RawConnection.open(etcd.url);
+      client.socket.once('data', () => client.socket.pause());
+      return client.send(text);
+    }),
+  );
+
+const statuses = (clients: readonly RawConnection[]) => clients.map(({ answers }) => answers[0]?.status);
+
+/** Expects that nothing is counted any more, and that a long read succeeds. */
+async function expectAllReturned({ budget, url }: { readonly budget: Budget; readonly url: string }): Promise<void> {
+  await until(
+    () => budget.used,
+    (used) => used === 0,
+  );
+  const client = await RawConnection.open(url);
+  client.send(get('/long'));
+  await until(
+    () => client.text.length,
+    (length) => length > LONG,
+  );
+  client.hangUp();
+  await until(
+    () => budget.used,
+    (used) => used === 0,
+  );
+}
+
+test('unread answers of many connections use no more than the budget: further long reads get 503, short ones are answered', async () => {
+  const etcd = await serve(160);
+  etcd.store.set('/long', 'x'.repeat(LONG), {});
+  const clients = await unread(etcd, 12, get('/long'));
+  await until(
+    () => statuses(clients),
+    (all) => all.every((status) => status !== undefined),
+  );
+  expect(etcd.budget.used).toBeGreaterThan(5 * LONG);
+  expect(etcd.budget.used).toBeLessThan(160 * MIB);
+  expect(statuses(clients).filter((status) => status === 503).length).toBeGreaterThan(3);
+  const refused = clients.find(({ answers }) => answers[0]?.status === 503);
+  expect(refused?.answers[0]?.body).toMatch(/^503 Service Unavailable: limit of memory .* reached: retry later/);
+  const stranger = await RawConnection.open(etcd.url);
+  stranger.send(put('/k', 'short') + get('/k'));
+  expect((await stranger.wholeAnswers(2)).map(({ status }) => status)).toEqual([201, 200]);
+  for (const client of [...clients, stranger]) client.hangUp();
+  await expectAllReturned(etcd);
+  await expectUnharmed(etcd);
+});
+
+test('unread streams use no more than the budget, and other clients are served', async () => {
+  const etcd = await serve(24);
+  const clients = await unread(etcd, 20, request('GET', '/v2/keys/k?wait=true&stream=true'));
+  await waiting(etcd, 20);
+  const writer = await RawConnection.open(etcd.url);
+  let most = 0;
+  for (let i = 1; i <= 40; i += 1) {
+    etcd.store.set('/k', 'x'.repeat(500_000), {});
+    writer.send(put('/other', `${i}`));
+    await writer.wholeAnswers(i);
+    most = Math.max(most, etcd.budget.used);
+  }
+  expect(most).toBeGreaterThan(12 * MIB);
+  expect(most).toBeLessThan(24 * MIB);
+  for (const client of [...clients, writer]) client.hangUp();
+  await until(
+    () => etcd.budget.used,
+    (used) => used === 0,
+  );
+  await expectUnharmed(etcd);
+});
+
+test('polls use the budget: one beyond it gets 503 after a second, and one is served when another ends', async () => {
+  const etcd = await serve(1);
+  const clients = await Promise.all(Array.from({ length: 30 }, () => RawConnection.open(etcd.url)));
+  for (const client of clients) client.send(poll('/k'));
+  const answers = await Promise.all(clients.map((client) => client.begun(1)));
+  const open = answers.filter(([answer]) => answer?.status === 200);
+  expect(open.length).toBeGreaterThan(10);
+  expect(open.length).toBeLessThan(20);
+  expect(answers.filter(([answer]) => answer?.status === 503)).toHaveLength(30 - open.length);
+  for (const client of clients) client.hangUp();
+  await waiting(etcd, 0);
+  const next = await RawConnection.open(etcd.url);
+  next.send(poll('/k'));
+  expect(await next.begun(1)).toMatchObject([{ status: 200 }]);
+  next.hangUp();
+  await expectUnharmed(etcd);
+  expect(etcd.budget.used).toBe(0);
+});
+
+test('forms behind a poll use the budget: their connection is cut off, and another client writes as long a form', async () => {
+  const etcd = await serve(8);
+  const client = await RawConnection.open(etcd.url);
+  client.send(poll('/k'));
+  await client.begun(1);
+  const form = put('/other', 'x'.repeat(MIB / 2));
+  client.send(form.repeat(8));
+  await until(
+    () => etcd.budget.used,
+    (used) => used > MIB,
+  );
+  const stranger = await RawConnection.open(etcd.url);
+  stranger.send(put('/other', 'x'.repeat(MIB / 8)));
+  expect(await stranger.wholeAnswers(1)).toMatchObject([{ status: 201 }]);
+  expect(etcd.budget.used).toBeLessThan(8 * MIB);
+  for (const each of [client, stranger]) each.hangUp();
+  await expectUnharmed(etcd);
+  expect(etcd.budget.used).toBe(0);
+});
+
+test('a write whose answer does not fit is not refused: its connection is cut off', async () => {
+  const etcd = await serve(0.1);
+  etcd.store.set('/k', 'x'.repeat(40_000), {});
+  const reader = await RawConnection.open(etcd.url);
+  reader.send(get('/k'));
+  expect(await reader.wholeAnswers(1)).toMatchObject([{ status: 503 }]);
+  const writer = await RawConnection.open(etcd.url);
+  writer.send(put('/k', 'short'));
+  expect(await writer.closed()).toBe('');
+  expect(etcd.store.get('/k', {}).value).toBe('short');
+  reader.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test('a client that takes nothing of an answer is cut off', async () => {
+  const etcd = await serve(160, { patience: 200 });
+  etcd.store.set('/long', 'x'.repeat(LONG), {});
+  const [client] = await unread(etcd, 1, get('/long') + poll('/k'));
+  await until(
+    () => etcd.connections(),
+    (count) => count === 0,
+  );
+  expect(client?.answers).toMatchObject([{ status: 200, whole: false }]);
+  await expectUnharmed(etcd);
+  expect(etcd.budget.used).toBe(0);
+});
+
+test('a client that reads slowly is not cut off, and neither is a poll that has nothing to take', async () => {
+  const etcd = await serve(160, { patience: 2000 });
+  etcd.store.set('/long', 'x'.repeat(LONG), {});
+  const waiter = await RawConnection.open(etcd.url);
+  waiter.send(poll('/k'));
+  await waiter.begun(1);
+  const client = await RawConnection.open(etcd.url);
+  client.send(get('/long'));
+  for (let i = 0; i < 30; i += 1) {
+    client.socket.resume();
+    await new Promise((resolve) => client.socket.once('data', resolve));
+    client.socket.pause();
+    await sleep(100);
+  }
+  client.socket.resume();
+  await until(
+    () => client.text.length,
+    (length) => length > LONG,
+  );
+  expect((await client.wholeAnswers(1))[0]?.status).toBe(200);
+  etcd.store.set('/k', 'now', {});
+  expect((await waiter.wholeAnswers(1))[0]?.body).toContain('now');
+  for (const each of [client, waiter]) each.hangUp();
+  await expectUnharmed(etcd);
+});
