@@ -42,8 +42,9 @@ const OPTIONS = { ...V2_OPTIONS, api: true } satisfies OptionNames<EtcdClientOpt
  * Connects locks to an etcd cluster: by its v2 API, by the JSON gateway of its v3 API, or by both. Share one client between all
  * locks of a process, and close it at the end.
  *
- * With several endpoints, the client uses one of them while it answers, then fails over to the next one. If all fail, the error
- * lists the failure of each endpoint. The client connects at its first call. Idle connections do not keep the process alive.
+ * With several endpoints, the client uses a random one of them while it answers, then fails over to the next one. Each address of a
+ * host name counts as an endpoint. If all fail, the client looks up their host names again. If that does not help, the error lists the
+ * failure of each endpoint. The client connects at its first call. Idle connections do not keep the process alive.
  * @example
  * const client = new EtcdClient({ endpoints: ['http://127.0.0.1:2379'] });
  * const locks = new LockManager(client);

@@ -1,4 +1,5 @@
-import type { Socket } from 'node:net';
+import type { LookupAddress } from 'node:dns';
+import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
 import { detached } from '../async-context.ts';
 import { Scope, type Source } from '../cancellation.ts';
@@ -56,6 +57,7 @@ const CONNECT_TIMEOUT = 2000;
 export class Endpoint {
   readonly url: string;
   readonly #settings: HttpSettings;
+  readonly #lookup: LookupFunction | undefined;
   /** Names and values in turn, as undici expects them. */
   readonly #headers: string[];
   readonly #formHeaders: string[];
@@ -76,9 +78,14 @@ export class Endpoint {
   /** See {@link wasStale}. */
   readonly #stale = new WeakSet<Error>();
 
-  constructor(url: string, settings: HttpSettings) {
+  /**
+   * @param addresses addresses of the host name, to connect to the first of them that accepts. If undefined, the system looks them up
+   * for each connection.
+   */
+  constructor(url: string, settings: HttpSettings, addresses?: readonly LookupAddress[]) {
     this.url = url;
     this.#settings = settings;
+    this.#lookup = addresses && lookupOf(addresses);
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
     this.#formHeaders = [...this.#headers, 'content-type', 'application/x-www-form-urlencoded'];
     const shared = this.#poolFor('call', 2);
@@ -134,6 +141,11 @@ export class Endpoint {
   /** Whether a request failed because a reused connection was closed before the answer to that request began. */
   wasStale(error: Error): boolean {
     return this.#stale.has(error);
+  }
+
+  /** Whether it has connections, or is connecting. */
+  get isConnected(): boolean {
+    return this.#sockets.size > 0;
   }
 
   async destroy(): Promise<void> {
@@ -232,7 +244,8 @@ export class Endpoint {
   #connector(lane: Lane, onSocket: (socket: Socket) => void): buildConnector.connector {
     // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
     const tls = { ...this.#settings.tls, rejectUnauthorized: true };
-    const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...tls } as buildConnector.BuildOptions);
+    const lookup = this.#lookup && { lookup: this.#lookup };
+    const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...tls, ...lookup } as buildConnector.BuildOptions);
     return (options, callback) => {
       const onConnect: buildConnector.Callback = (...args) => {
         const [error] = args;
@@ -250,6 +263,18 @@ export class Endpoint {
     };
   }
 }
+
+/** Returns a function for `net.connect` that finds these addresses. Node tries them one after the other if it asks for all. */
+const lookupOf =
+  (addresses: readonly LookupAddress[]): LookupFunction =>
+  (_, { all }, callback) => {
+    const [first] = addresses;
+    // As Node's own function: not before this one has returned.
+    process.nextTick(() => {
+      if (all) callback(null, [...addresses]);
+      else callback(null, first?.address ?? '', first?.family);
+    });
+  };
 
 /** Makes sure that a socket never keeps the process alive, even when undici calls `ref()` on it. */
 function unrefForGood(socket: Socket): void {

@@ -14,10 +14,24 @@ export interface HttpOptions {
    */
   readonly endpoints?: string | readonly string[];
   /**
-   * Instead of `endpoints`: finds the members by the SRV records of `_etcd._tcp.<srvDomain>`. Their URLs use https if a TLS
-   * option is given, else http.
+   * Whether to use the endpoints in random order, so that the clients of a cluster share its members. Default true. A client keeps to
+   * the member that it has chosen. `false`: in the order given, for example with the nearest member first.
+   */
+  readonly randomizeEndpoints?: boolean;
+  /**
+   * Instead of `endpoints`: finds the members by DNS. Uses the SRV records of the first of these names that has any:
+   * 1. `_etcd-client-ssl._tcp.<srvDomain>`, with https
+   * 2. `_etcd-client._tcp.<srvDomain>`, with http; not if a TLS option is given
+   * 3. `_etcd._tcp.<srvDomain>`, as python-etcd, with https if a TLS option is given, else with http
+   *
+   * Looks them up again after a minute, and when no member answers. If that fails, the client keeps the members that it knows.
    */
   readonly srvDomain?: string;
+  /**
+   * Part of the names of the SRV records, as in etcdctl's `--discovery-srv-name`: the names are then
+   * `_etcd-client-ssl-<srvName>._tcp.<srvDomain>` and `_etcd-client-<srvName>._tcp.<srvDomain>`.
+   */
+  readonly srvName?: string;
   /**
    * Seconds to wait for a member's answer before failing over to the next member. Default 10; etcd itself gives up after 7. For a
    * read, such as a long listing, these are the seconds without a further piece of the answer; it ends after six times as many.
@@ -42,7 +56,9 @@ export interface HttpOptions {
 
 export const HTTP_OPTIONS = {
   endpoints: true,
+  randomizeEndpoints: true,
   srvDomain: true,
+  srvName: true,
   readTimeout: true,
   username: true,
   password: true,
@@ -57,7 +73,9 @@ export type TlsSettings = Pick<HttpOptions, 'ca' | 'cert' | 'key'>;
 export interface HttpSettings {
   /** Origins, such as `http://127.0.0.1:2379`; undefined: look up `srvDomain`. */
   readonly endpoints: readonly string[] | undefined;
+  readonly randomizeEndpoints: boolean;
   readonly srvDomain: string | undefined;
+  readonly srvName: string | undefined;
   /** First part of the path of versioned requests, such as `/v2`. */
   readonly versionPrefix: string;
   readonly readTimeout: number;
@@ -73,11 +91,16 @@ export interface HttpSettings {
  * @throws {TypeError | RangeError} if an option is invalid; the message shows its value, but never a password
  */
 export function checkHttpOptions(options: HttpOptions, versionPrefix: string): HttpSettings {
-  const { srvDomain, expectedClusterId, readTimeout = 10 } = options;
+  const { randomizeEndpoints = true, srvDomain, srvName, expectedClusterId, readTimeout = 10 } = options;
   if (srvDomain !== undefined && options.endpoints !== undefined)
     throw new TypeError('endpoints and srvDomain cannot be used together');
   if (srvDomain !== undefined && (typeof srvDomain !== 'string' || srvDomain === ''))
     throw new RangeError(`srvDomain must be a domain name, got ${show(srvDomain)}`);
+  if (srvName !== undefined && srvDomain === undefined) throw new TypeError('srvName requires srvDomain');
+  if (srvName !== undefined && (typeof srvName !== 'string' || srvName === ''))
+    throw new RangeError(`srvName must be a part of a domain name, got ${show(srvName)}`);
+  if (typeof randomizeEndpoints !== 'boolean')
+    throw new TypeError(`randomizeEndpoints must be true or false, got ${show(randomizeEndpoints)}`);
   checkSeconds('readTimeout', readTimeout);
   if (
     expectedClusterId !== undefined &&
@@ -86,7 +109,9 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
     throw new RangeError(`expectedClusterId must be lower-case hex digits, got ${show(expectedClusterId)}`);
   return {
     endpoints: srvDomain === undefined ? [...new Set(originsOf(options))] : undefined,
+    randomizeEndpoints,
     srvDomain,
+    srvName,
     versionPrefix,
     readTimeout,
     authorization: checkCredentials(options),

@@ -1,4 +1,4 @@
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { gate } from '../support/gate.ts';
 import { queueOn, raw, untilQueued, useProxy } from '../support/locks.ts';
 import { first } from '../support/lost-requests.ts';
@@ -53,10 +53,11 @@ test('prune without a prefix keeps the parent directory of all locks', async () 
 });
 
 test('prune prints a directory that it has removed although the answer was lost', async () => {
-  const [name, proxy] = [useLockName(), await useProxy()];
+  const [name, proxies] = [useLockName(), [await useProxy(), await useProxy()]];
   await abandon(name);
-  proxy.intercept(first(1, isRemoval, { swallow: true }));
-  const endpoints = `${proxy.url},${inject('etcd')}`;
+  const lost = first(1, isRemoval, { swallow: true });
+  for (const proxy of proxies) proxy.intercept(lost);
+  const endpoints = proxies.map(({ url }) => url).join(',');
   expect(await ask(['prune', name, '--endpoints', endpoints])).toMatchObject({ code: 0, stdout: `${name}\n` });
   expect(await exists(name)).toBe(false);
 });

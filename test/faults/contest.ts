@@ -208,7 +208,7 @@ export async function release(lock: Lock): Promise<void> {
 
 /** Returns a client of the tested API; the end of the test closes it. */
 export function openClient(options: Omit<EtcdClientOptions, 'api'>): EtcdClient {
-  const client = new EtcdClient({ ...options, api: STORE.api });
+  const client = new EtcdClient({ randomizeEndpoints: false, ...options, api: STORE.api });
   onTestFinished(() =>
     client.close({ timeout: 0 }).catch((error) => {
       if (!(error instanceof EtcdKeysLeft)) throw error;

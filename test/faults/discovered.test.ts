@@ -29,13 +29,20 @@ const records = (...urls: readonly string[]): SrvRecord[] =>
     return { name, port: Number(port), priority: index, weight: 1 };
   });
 
+/** The servers of DNS know these records, by the name that python-etcd looks up. */
+const publish = (...urls: readonly string[]) =>
+  vi.mocked(resolveSrv).mockImplementation(async (name) => {
+    if (name === `_etcd._tcp.${DOMAIN}`) return records(...urls);
+    throw Object.assign(new Error('querySrv ENOTFOUND'), { code: 'ENOTFOUND' });
+  });
+
 const unknown = () => Object.assign(new Error('querySrv ESERVFAIL'), { code: 'ESERVFAIL' });
 const dead = () =>
   Promise.all(['a host name that does not exist', 'a closed port'].map((what) => IMPOSTORS[what]?.() ?? ''));
 
 test('a client uses the members from DNS that answer, and skips names that do not resolve and closed ports', async (context) => {
   const { follower, other } = await roles(cluster());
-  vi.mocked(resolveSrv).mockResolvedValue(records(...(await dead()), follower.url, other.url));
+  publish(...(await dead()), follower.url, other.url);
   const contest = new Contest(cluster());
   const lock = new Lock(openClient({ srvDomain: DOMAIN }), contest.name);
   await lock.acquire({ lockTtl: TTL, timeout: 10 });
@@ -61,7 +68,7 @@ test('a call with a timeout acquires the lock once DNS answers', async (context)
     () => vi.mocked(resolveSrv).mock.calls.length,
     (count) => count > 3,
   );
-  vi.mocked(resolveSrv).mockResolvedValue(records(follower.url));
+  publish(follower.url);
   const answered = moment();
   expect(await acquiring).toBe(true);
   recovered(context, { from: answered, to: moment(), limit: SHOWN });
@@ -77,7 +84,7 @@ test('while DNS fails, a call ends by its timeout, or soon without one, and the 
   expect(late).toBeInstanceOf(EtcdWatchTimedOut);
   expect(soon).toBeInstanceOf(EtcdConnectionFailed);
   for (const error of [late, soon])
-    expect(error).toHaveProperty('message', expect.stringContaining(`_etcd._tcp.${DOMAIN}`));
+    expect(error).toHaveProperty('message', expect.stringContaining(`_etcd-client-ssl._tcp.${DOMAIN}`));
 });
 
 test('while DNS does not answer, a call ends by its timeout', async () => {

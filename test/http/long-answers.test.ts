@@ -73,7 +73,7 @@ const stores: [string, { raw: string; serving(listing: TcpHandler): TcpHandler; 
       raw: range,
       serving: (handler) => (socket, request) => (request.includes('/version') ? version : handler)(socket, request),
       read: async (endpoints) => {
-        const client = new V3Client({ endpoints, readTimeout: READ_TIMEOUT });
+        const client = new V3Client({ endpoints, randomizeEndpoints: false, readTimeout: READ_TIMEOUT });
         onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
         const { entries } = await client.requests.read(DIR, { attemptTimeout: HEDGE_AFTER });
         return entries.map(({ key }) => key);

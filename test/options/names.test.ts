@@ -90,7 +90,11 @@ test.each([
   ['new EtcdClient', 'read_timeout', 'did you mean "readTimeout"?'],
   ['new EtcdClient', 'version_prefix', 'did you mean "versionPrefix"?'],
   ['new EtcdClient', 'expected_cluster_id', 'did you mean "expectedClusterId"?'],
-  ['new EtcdClient', 'allow_reconnect', 'the options are endpoints, srvDomain, readTimeout, username, password, ca,'],
+  [
+    'new EtcdClient',
+    'allow_reconnect',
+    'the options are endpoints, randomizeEndpoints, srvDomain, srvName, readTimeout, username, password, ca,',
+  ],
   ['client.set', 'prev_exist', 'did you mean "prevExist"?'],
   ['client.get', 'qourum', 'did you mean "quorum"?'],
   ['client.watch', 'waitIndex', 'use "after", whose value is one less'],

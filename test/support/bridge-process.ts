@@ -20,7 +20,7 @@ const SOURCE = `
   import { Bridge } from 'etcd-v2-lock/server';
   const { API: api, ETCD, PORT, PORTS } = process.env;
   const advertise = PORTS.split(',').map((port) => 'http://127.0.0.1:' + port);
-  const bridge = await Bridge.start({ endpoints: ETCD.split(','), port: Number(PORT), advertise, api });
+  const bridge = await Bridge.start({ endpoints: ETCD.split(','), randomizeEndpoints: false, port: Number(PORT), advertise, api });
   process.once('SIGTERM', () => void bridge.stop().then(() => process.exit()));
 `;
 

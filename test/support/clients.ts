@@ -6,9 +6,9 @@ import { freePorts } from './ports.ts';
 import { startTcpServer, type TcpHandler, type TcpServer } from './tcp-server.ts';
 import { until } from './until.ts';
 
-/** Returns a client; the end of the test closes it and ignores errors. */
+/** Returns a client that asks its endpoints in the order given; the end of the test closes it and ignores errors. */
 export function connect(options: V2ClientOptions): V2Client {
-  const client = new V2Client(options);
+  const client = new V2Client({ randomizeEndpoints: false, ...options });
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
   return client;
 }

@@ -6,9 +6,9 @@ import type { V2ClientOptions } from '../../src/v2/options.ts';
 import { type EtcdProxy, startProxy } from './proxy.ts';
 import { until } from './until.ts';
 
-/** Returns a client of the shared server; the end of the test closes it. */
+/** Returns a client, by default of the shared server, that asks its endpoints in the order given; the end of the test closes it. */
 export function useClient(options: V2ClientOptions = {}): V2Client {
-  const client = new V2Client({ endpoints: inject('etcd'), ...options });
+  const client = new V2Client({ endpoints: inject('etcd'), randomizeEndpoints: false, ...options });
   onTestFinished(() =>
     client.close({ timeout: 0 }).catch((error) => {
       if (!(error instanceof EtcdKeysLeft)) throw error;

@@ -16,7 +16,10 @@ export interface TcpServer {
 }
 
 /** Starts a scripted server, for what nock cannot do. Calls the handler once per complete request; it may write any bytes. */
-export async function startTcpServer(handler: TcpHandler): Promise<TcpServer> {
+export async function startTcpServer(
+  handler: TcpHandler,
+  { host = '127.0.0.1', port: wanted = 0 } = {},
+): Promise<TcpServer> {
   const sockets = new Set<Socket>();
   const requests: string[] = [];
   let returned = 0;
@@ -36,11 +39,11 @@ export async function startTcpServer(handler: TcpHandler): Promise<TcpServer> {
       }
     });
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(wanted, host);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host}:${port}`,
     port,
     requests,
     get openSockets() {

@@ -12,7 +12,9 @@ const { cert, key } = authority.issue();
 test('the defaults are the etcd on this host and the usual prefixes', () => {
   expect(checkOptions({})).toEqual({
     endpoints: ['http://127.0.0.1:2379'],
+    randomizeEndpoints: true,
     srvDomain: undefined,
+    srvName: undefined,
     lockPrefix: '/_locks',
     versionPrefix: '/v2',
     readTimeout: 10,
@@ -98,6 +100,7 @@ test.each<[unknown, string]>([
   [{ endpoints: 'http://a:2379/#x' }, 'got "http://a:2379/#x"'],
   [{ endpoints: 'http://root@a:2379' }, 'endpoint must not contain credentials'],
   [{ srvDomain: '' }, 'srvDomain must be a domain name, got ""'],
+  [{ srvDomain: 'example.org', srvName: '' }, 'srvName must be a part of a domain name, got ""'],
   [{ srvDomain: 7 }, 'srvDomain must be a domain name, got 7'],
   [{ lockPrefix: 'locks' }, 'lockPrefix must begin with "/", got "locks"'],
   [{ lockPrefix: '/' }, 'lockPrefix must not be empty, got "/"'],
@@ -165,6 +168,8 @@ test.each<[string, unknown, string]>([
 });
 
 test.each<[unknown, string]>([
+  [{ srvName: 'blue' }, 'srvName requires srvDomain'],
+  [{ randomizeEndpoints: 'no' }, 'randomizeEndpoints must be true or false, got "no"'],
   [{ srvDomain: 'example.org', endpoints: 'http://a:2379' }, 'endpoints and srvDomain cannot be used together'],
   [{ cert: 'c' }, 'cert and key must be given together, got only cert'],
   [{ key: 'k' }, 'cert and key must be given together, got only key'],

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => etcd.stop());
 
 function connect(options: EtcdClientOptions): EtcdClient {
-  const client = new EtcdClient({ api: 'v3', ...options });
+  const client = new EtcdClient({ api: 'v3', randomizeEndpoints: false, ...options });
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
   return client;
 }

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 const TTL = 15;
 
 function useLocks(...endpoints: readonly string[]): LockManager {
-  const client = new V3Client({ endpoints });
+  const client = new V3Client({ endpoints, randomizeEndpoints: false });
   onTestFinished(() => client.close().catch(() => {}));
   return new LockManager(client, { ttl: TTL });
 }

@@ -2,7 +2,7 @@ import { resolveSrv } from 'node:dns/promises';
 import { Command, Option } from 'commander';
 import { checkSeconds } from '../../checks.ts';
 import { EtcdClient, type EtcdClientOptions } from '../../client.ts';
-import { discover } from '../../http/failover/endpoints.ts';
+import { discover } from '../../http/failover/srv.ts';
 import { originsOf } from '../../http/options.ts';
 import type { Surveyor } from '../../recipe/survey.ts';
 import { number } from '../arguments.ts';
@@ -162,8 +162,5 @@ async function survey(
   };
 }
 
-const urlsBy = async (access: Access): Promise<readonly string[]> =>
-  access.settings.endpoints ?? (await discoverMembers(access));
-
-const discoverMembers = ({ settings: { srvDomain = '', tls } }: Access): Promise<readonly string[]> =>
-  discover(srvDomain, Object.keys(tls).length > 0 ? 'https' : 'http', resolveSrv);
+const urlsBy = async ({ settings }: Access): Promise<readonly string[]> =>
+  settings.endpoints ?? (await discover(settings, resolveSrv));

@@ -11,7 +11,7 @@ export interface Access {
   /** For a `MemberClient`. Credentials are sent as basic authentication, as on etcd v2. */
   readonly settings: ClientSettings;
   /** For a `V3Client`. */
-  readonly options: Omit<V3ClientOptions, 'endpoints' | 'srvDomain' | 'readTimeout'>;
+  readonly options: Omit<V3ClientOptions, 'endpoints' | 'srvDomain' | 'srvName' | 'readTimeout'>;
 }
 
 /**
@@ -22,6 +22,7 @@ export function accessBy({ api = 'v2', ...given }: EtcdClientOptions): Access {
   const {
     endpoints: _endpoints,
     srvDomain: _srvDomain,
+    srvName: _srvName,
     versionPrefix: _prefix,
     readTimeout: _timeout,
     ...options

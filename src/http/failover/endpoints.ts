@@ -1,72 +1,120 @@
-import { resolveSrv } from 'node:dns/promises';
 import { detached } from '../../async-context.ts';
-import { orAborted } from '../../cancellation.ts';
+import { ignore, orAborted, pause, sleep } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
 import { errorText } from '../../error-text.ts';
-import { EtcdConnectionFailed } from '../../errors.ts';
+import { now } from '../../time.ts';
 import { Endpoint } from '../endpoint.ts';
 import type { HttpSettings } from '../options.ts';
+import { Directory, type Location } from './directory.ts';
 import { Members } from './members.ts';
 import { RateLimit } from './rate-limit.ts';
 import { type Ask, Round, type RoundOptions } from './round.ts';
 
-/** The members of one cluster. Stays with a member while it answers and fails over to the next one; never drops a member. */
+const debug = createDebug('client');
+
+/** Milliseconds after which the members are looked up again. Node does not tell the TTL of SRV records. */
+const LOOK_UP_EVERY = 60_000;
+/** Minimum milliseconds between two lookups while no member answers. */
+const LOOK_UP_GAP = 2000;
+/** Maximum milliseconds for which calls wait for a lookup because all known members have failed. */
+const LOOK_UP_WAIT = 500;
+/** Minimum milliseconds between two lookups until the first one succeeds. Calls wait for it. */
+const FIRST_GAP = 250;
+
+/**
+ * The members of one cluster. Stays with a member while it answers and fails over to the next one. Drops a member only when DNS no
+ * longer names it.
+ */
 export class Endpoints {
   readonly rateLimit = new RateLimit();
   readonly #settings: HttpSettings;
+  readonly #directory: Directory;
+  /** The members by URL and address. */
+  #endpoints = new Map<string, Endpoint>();
+  /** Members that DNS no longer names, and that still have connections. */
+  readonly #retired = new Set<Endpoint>();
   #finding: Promise<Members> | undefined;
-  #found: Members | undefined;
+  #members: Members | undefined;
+  /** The lookup that is under way. Resolves after half a second at the latest. */
+  #lookup: Promise<void> | undefined;
+  /** When the last lookup ended. */
+  #lookedUpAt = Number.NEGATIVE_INFINITY;
 
   constructor(settings: HttpSettings) {
     this.#settings = settings;
+    this.#directory = new Directory(settings);
   }
 
-  /** Makes one call; see {@link Round.run}. */
+  /** Makes one call; see {@link Round.run}. Waits for a lookup only if there was none before. */
   async call<T>(options: RoundOptions, ask: Ask<T>): Promise<T> {
-    const members = this.#found ?? (await orAborted(this.#members(), options.ending));
+    const members = this.#members ?? (await orAborted(this.#findFirst(), options.ending));
+    void this.#lookUp(members, LOOK_UP_EVERY);
     return new Round(members, this.rateLimit, options, ask).run();
   }
 
   /** Closes every connection. No call may be made afterwards. */
   async destroy(): Promise<void> {
-    await this.#found?.destroy();
+    await Promise.all([...this.#endpoints.values(), ...this.#retired].map((endpoint) => endpoint.destroy()));
   }
 
-  #members(): Promise<Members> {
-    this.#finding ??= detached(() => this.#find());
+  #findFirst(): Promise<Members> {
+    this.#finding ??= detached(() =>
+      this.#find().finally(() => {
+        this.#finding = undefined; // so that the next call asks DNS again after a failure
+      }),
+    );
     return this.#finding;
   }
 
   async #find(): Promise<Members> {
+    const delay = this.#lookedUpAt + FIRST_GAP - now();
+    if (delay > 0) await sleep(delay);
     try {
-      const list = (await this.#urls()).map((url) => new Endpoint(url, this.#settings));
-      this.#found = new Members(list, this.rateLimit);
-      return this.#found;
-    } catch (error) {
-      this.#finding = undefined; // so that the next call asks DNS again
-      throw error;
+      const list = this.#endpointsAt(await this.#directory.find());
+      const members = new Members(list, this.rateLimit, () => this.#lookUp(members, LOOK_UP_GAP));
+      this.#members = members;
+      return members;
+    } finally {
+      this.#lookedUpAt = now();
     }
   }
 
-  async #urls(): Promise<readonly string[]> {
-    const { endpoints, srvDomain, tls } = this.#settings;
-    return endpoints ?? discover(srvDomain ?? '', Object.keys(tls).length > 0 ? 'https' : 'http', resolveSrv);
+  /**
+   * Looks up the members again unless the last lookup is newer than `age` milliseconds. A failed lookup changes nothing. Returns a
+   * promise while a lookup is under way: it resolves when that ends, or half a second after it began, and never rejects.
+   */
+  #lookUp(members: Members, age: number): Promise<void> | undefined {
+    if (this.#lookup || this.#directory.isFixed || now() < this.#lookedUpAt + age) return this.#lookup;
+    this.#lookup = detached(() => Promise.race([this.#replace(members), pause(LOOK_UP_WAIT)]));
+    return this.#lookup;
   }
-}
 
-/**
- * Looks up the members in DNS. Returns their origins in order of SRV priority, then weight.
- * @throws {EtcdConnectionFailed} if the lookup fails or finds no records
- */
-export async function discover(
-  domain: string,
-  protocol: 'http' | 'https',
-  resolve: typeof resolveSrv,
-): Promise<readonly string[]> {
-  const name = `_etcd._tcp.${domain}`;
-  const records = await resolve(name).catch((error) => {
-    throw new EtcdConnectionFailed(`SRV lookup of ${name} failed: ${errorText(error)}`, { cause: error });
-  });
-  if (records.length === 0) throw new EtcdConnectionFailed(`SRV lookup of ${name} found no records`);
-  records.sort((a, b) => a.priority - b.priority || b.weight - a.weight);
-  return records.map(({ name: host, port }) => new URL(`${protocol}://${host}:${port}`).origin);
+  async #replace(members: Members): Promise<void> {
+    try {
+      members.replace(this.#endpointsAt(await this.#directory.find()));
+    } catch (error) {
+      debug('the members could not be looked up: %s', errorText(error));
+    } finally {
+      this.#lookedUpAt = now();
+      this.#lookup = undefined;
+    }
+  }
+
+  /** Returns the endpoints at these locations. Keeps the endpoints that exist, with their connections. */
+  #endpointsAt(locations: readonly Location[]): readonly Endpoint[] {
+    const before = this.#endpoints;
+    this.#endpoints = new Map();
+    for (const { url, addresses } of locations) {
+      const key = `${url} ${addresses?.[0]?.address}`;
+      this.#endpoints.set(key, before.get(key) ?? new Endpoint(url, this.#settings, addresses));
+    }
+    const list = [...this.#endpoints.values()];
+    for (const endpoint of before.values()) if (!list.includes(endpoint)) this.#retired.add(endpoint);
+    for (const endpoint of this.#retired) {
+      if (endpoint.isConnected) continue; // requests may be under way
+      this.#retired.delete(endpoint);
+      endpoint.destroy().catch(ignore);
+    }
+    return list;
+  }
 }

@@ -5,54 +5,91 @@ import type { RateLimit } from './rate-limit.ts';
 /** One attempt of a call at one member. */
 export interface MemberRequest {
   readonly endpoint: Endpoint;
-  /** Index of the member in the list. */
-  readonly index: number;
   /** When the attempt began: milliseconds on the monotonic clock. */
   readonly startedAt: number;
-  /** Index of the member that was preferred when the call began. */
-  readonly initial: number;
+  /** The member that was preferred when the call began. */
+  readonly initial: Endpoint;
 }
 
 /** Chooses the member for each attempt by the results of earlier attempts. */
 export class Members {
-  readonly #list: readonly Endpoint[];
+  #list: readonly Endpoint[];
   readonly #rateLimit: RateLimit;
-  /** Index of the member that calls begin with. */
-  #preferred = 0;
+  /** See {@link lookUp}. */
+  readonly #lookUp: () => Promise<void> | undefined;
+  /** The member that calls begin with. */
+  #preferred: Endpoint;
+  #generation = 0;
   /** Members that have failed since any member last answered, in the order of their last failures. */
   readonly #failing = new Set<Endpoint>();
   /** For each member the latest start of a request that it has answered. */
   readonly #answered = new Map<Endpoint, number>();
 
-  constructor(list: readonly Endpoint[], rateLimit: RateLimit) {
+  /** @param list at least one member */
+  constructor(
+    list: readonly Endpoint[],
+    rateLimit: RateLimit,
+    lookUp: () => Promise<void> | undefined = () => undefined,
+  ) {
     this.#list = list;
     this.#rateLimit = rateLimit;
+    this.#lookUp = lookUp;
+    this.#preferred = list[0] as Endpoint;
   }
 
   get count(): number {
     return this.#list.length;
   }
 
+  /** Increases with each lookup that has found new members. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /**
+   * Looks up the members because all have failed, unless that was done a moment ago. Returns a promise if it is worth to wait for the
+   * lookup; the promise never rejects.
+   */
+  lookUp(): Promise<void> | undefined {
+    return this.#lookUp();
+  }
+
+  /** Replaces the list after a lookup. The preferred member stays preferred if it is still in the list and there is no outage. */
+  replace(list: readonly Endpoint[]): void {
+    const added = list.find((endpoint) => !this.#list.includes(endpoint));
+    this.#list = list;
+    if (added) this.#generation += 1;
+    if (added && this.#rateLimit.isOutage) this.#preferred = added;
+    if (!list.includes(this.#preferred)) this.#preferred = list[0] as Endpoint;
+    for (const endpoint of [...this.#failing, ...this.#answered.keys()]) {
+      if (list.includes(endpoint)) continue;
+      this.#failing.delete(endpoint);
+      this.#answered.delete(endpoint);
+    }
+  }
+
   /**
    * Returns the preferred member, or the next one after it that the call has not asked yet. Starts again when the call has
    * asked all of them.
-   * @param asked indexes of the members that the call has asked; the choice is added
-   * @param initial index of the member that was preferred when the call began; absent in the first choice of a call
+   * @param asked the members that the call has asked; the choice is added
+   * @param initial the member that was preferred when the call began; absent in the first choice of a call
    */
-  choose(asked: Set<number>, initial = this.#preferred): MemberRequest {
-    if (asked.size === this.count) asked.clear();
-    let index = this.#preferred;
-    while (asked.has(index)) index = this.#after(index);
-    asked.add(index);
+  choose(asked: Set<Endpoint>, initial = this.#preferred): MemberRequest {
+    if (this.#list.every((endpoint) => asked.has(endpoint))) asked.clear();
+    let endpoint = this.#preferred;
+    while (asked.has(endpoint)) endpoint = this.#after(endpoint);
+    asked.add(endpoint);
     // In an outage, each request goes to another member: the preferred one may never come back.
-    if (this.#rateLimit.isOutage) this.#preferred = this.#after(index);
-    return { endpoint: this.#list[index] as Endpoint, index, startedAt: now(), initial };
+    if (this.#rateLimit.isOutage) this.#preferred = this.#after(endpoint);
+    return { endpoint, startedAt: now(), initial };
   }
 
   /** Prefers this member. Outside an outage, only if no other call has changed the preferred one since the call began. */
-  answered({ endpoint, index, startedAt, initial }: MemberRequest): void {
-    if (this.#rateLimit.isOutage || this.#preferred === initial) this.#preferred = index;
-    this.#answered.set(endpoint, Math.max(startedAt, this.#lastAnswered(endpoint)));
+  answered({ endpoint, startedAt, initial }: MemberRequest): void {
+    if (this.#list.includes(endpoint)) {
+      if (this.#rateLimit.isOutage || this.#preferred === initial) this.#preferred = endpoint;
+      this.#answered.set(endpoint, Math.max(startedAt, this.#lastAnswered(endpoint)));
+    }
     this.#failing.clear();
     this.#rateLimit.endOutage();
   }
@@ -62,10 +99,10 @@ export class Members {
    * @param cause the socket's error, if any. It shows the member's current state. Other failures may concern old requests.
    */
   failed(attempt: MemberRequest, cause: unknown): void {
-    const { endpoint, index, startedAt } = attempt;
+    const { endpoint, startedAt } = attempt;
     if (!(cause instanceof Error) && startedAt < this.#lastAnswered(endpoint)) return;
     this.#addFailing(endpoint);
-    if (this.#preferred === index) this.#preferred = this.#after(index);
+    if (this.#preferred === endpoint) this.#preferred = this.#after(endpoint);
   }
 
   /** Counts a slow member as failing. Its answer may still come, but more requests would not help. */
@@ -73,12 +110,8 @@ export class Members {
     if (startedAt >= this.#lastAnswered(endpoint)) this.#addFailing(endpoint);
   }
 
-  async destroy(): Promise<void> {
-    await Promise.all(this.#list.map((endpoint) => endpoint.destroy()));
-  }
-
-  #after(index: number): number {
-    return (index + 1) % this.count;
+  #after(endpoint: Endpoint): Endpoint {
+    return this.#list[(this.#list.indexOf(endpoint) + 1) % this.count] as Endpoint;
   }
 
   #lastAnswered(endpoint: Endpoint): number {
@@ -86,12 +119,15 @@ export class Members {
   }
 
   #addFailing(endpoint: Endpoint): void {
+    if (!this.#list.includes(endpoint)) return; // DNS no longer names it
     this.#failing.delete(endpoint);
     this.#failing.add(endpoint);
-    if (this.#rateLimit.isOutage || this.#failing.size < this.count) return;
+    if (!this.#rateLimit.isOutage && this.#failing.size < this.count) return;
+    void this.#lookUp();
+    if (this.#rateLimit.isOutage) return;
     // The member that failed longest ago is the most likely to work: its connection may have been reset just once.
     const [longestAgo = endpoint] = this.#failing;
-    this.#preferred = this.#list.indexOf(longestAgo);
+    this.#preferred = longestAgo;
     this.#rateLimit.startOutage(this.count);
   }
 }

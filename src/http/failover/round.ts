@@ -1,4 +1,4 @@
-import { ignore, type Scope } from '../../cancellation.ts';
+import { ignore, pause, type Scope } from '../../cancellation.ts';
 import type { EndpointFailure } from '../../errors.ts';
 import type { Deadline } from '../../time.ts';
 import type { Endpoint } from '../endpoint.ts';
@@ -37,17 +37,20 @@ export type Ask<T> = (endpoint: Endpoint, onPiece: () => void) => Promise<T>;
 /** Maximum number of retries of one attempt whose connection was stale. A retry may get another stale one from the pool. */
 const MAX_STALE_RETRIES = 2;
 
+/** Maximum number of times that one call asks all members. After the first time, it asks them only if a lookup has found others. */
+const MAX_ROUNDS = 2;
+
 /** One call: asks the members until one answers. */
 export class Round<T> {
   readonly #members: Members;
   readonly #rateLimit: RateLimit;
   readonly #options: RoundOptions;
   readonly #ask: Ask<T>;
-  /** Indexes of the members asked so far. Cleared when all have been asked, and before each attempt during an outage. */
-  readonly #asked = new Set<number>();
+  /** The members asked so far. Cleared when all have been asked, and before each attempt during an outage. */
+  readonly #asked = new Set<Endpoint>();
   readonly #failures: EndpointFailure[] = [];
   readonly #underWay = new Set<MemberRequest>();
-  #initial: number | undefined;
+  #initial: Endpoint | undefined;
   #isTimedOut = false;
   /** Timeout of a hedged call as a whole; starts with the first attempt, and again with each piece of an answer. */
   #timeout: Timeout | undefined;
@@ -62,19 +65,21 @@ export class Round<T> {
   /**
    * Asks the members, the preferred one first, until one answers. Asks each member once, apart from retries on a stale connection. A
    * hedged call asks members again while one of its attempts is unanswered. An outage rate-limits attempts, and may repeat a member.
+   * When all members have failed and DNS then names others, asks these as well.
    * @throws the first error that is not the fault of a member; else one error with the failures of all members asked
    */
   async run(): Promise<T> {
-    const { repeat, ending, limit } = this.#options;
-    const onlyOnce = repeat === 'never' || repeat === 'poll';
-    const mayRetry = (error: unknown): boolean =>
-      !ending.aborted && isMembersFault(error) && !(onlyOnce && error.outcomeUnknown);
+    const { ending } = this.#options;
     try {
-      return await hedge(this.#attempt, {
-        attempts: this.#members.count,
-        mayRetry,
-        isTimedOut: () => this.#isTimedOut || limit.passed,
-      });
+      for (let rounds = 1; ; rounds += 1) {
+        const { generation, count: attempts } = this.#members;
+        try {
+          return await hedge(this.#attempt, { attempts, mayRetry: this.#mayRetry, isTimedOut: this.#isOver });
+        } catch (error) {
+          if (rounds === MAX_ROUNDS || !this.#mayRetry(error) || this.#isOver()) throw error;
+          if (!(await this.#foundOthers(generation))) throw error;
+        }
+      }
     } catch (error) {
       ending.throwIfAborted();
       if (!isMembersFault(error)) throw error;
@@ -145,6 +150,25 @@ export class Round<T> {
   readonly #onTimeout = (): void => {
     this.#isTimedOut = true;
   };
+
+  readonly #isOver = (): boolean => this.#isTimedOut || this.#options.limit.passed;
+
+  readonly #mayRetry = (error: unknown): boolean => {
+    const { repeat, ending } = this.#options;
+    const onlyOnce = repeat === 'never' || repeat === 'poll';
+    return !ending.aborted && isMembersFault(error) && !(onlyOnce && error.outcomeUnknown);
+  };
+
+  /**
+   * Waits for a lookup of the members, for `hedgeAfter` seconds at most. Resolves to whether there are members that this generation did
+   * not have.
+   */
+  async #foundOthers(generation: number): Promise<boolean> {
+    const { hedgeAfter, limit, ending } = this.#options;
+    const lookup = this.#members.lookUp();
+    if (lookup) await Promise.race([lookup, pause(Math.min(hedgeAfter * 1000, limit.remaining), ending)]);
+    return this.#members.generation !== generation;
+  }
 
   /** Retries on a stale connection: a server may close a connection between requests just when the next request is sent. */
   async #askUnlessStale({ endpoint }: MemberRequest, onPiece: () => void): Promise<T> {

@@ -4,7 +4,7 @@ import { guardedStep, orders, takeTurns, tell } from './turns.mjs';
 class NotMine extends Error {}
 
 const { api, lock: name, endpoints, ttl: lockTtl, timeout } = orders;
-const client = new EtcdClient({ endpoints, api });
+const client = new EtcdClient({ endpoints, randomizeEndpoints: false, api });
 const lock = new Lock(client, name);
 
 await takeTurns(async () => {

@@ -2,7 +2,7 @@ import { EtcdClient, EtcdLockLost, LockManager } from 'etcd-v2-lock';
 import { orders, step, takeTurns, tell } from './turns.mjs';
 
 const { api, who, lock, endpoints, ttl, timeout, limit } = orders;
-const client = new EtcdClient({ endpoints, api });
+const client = new EtcdClient({ endpoints, randomizeEndpoints: false, api });
 // The identity names the owner of an entry. It is unique among the processes of a campaign.
 const locks = new LockManager(client, { ttl, identity: who });
 

@@ -1,0 +1,77 @@
+import type { LookupAddress } from 'node:dns';
+import { lookup, resolveSrv } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { pause } from '../../cancellation.ts';
+import { createDebug } from '../../debug.ts';
+import { errorText } from '../../error-text.ts';
+import type { HttpSettings } from '../options.ts';
+import { shuffled } from './order.ts';
+import { discover } from './srv.ts';
+
+const debug = createDebug('client');
+
+/** Maximum milliseconds to wait for the addresses of host names. */
+const MAX_WAIT = 1000;
+
+/** Where a member listens. */
+export interface Location {
+  /** Its origin, such as `http://etcd-1:2379`. */
+  readonly url: string;
+  /** The addresses of its host name, its own one first. Undefined for an IP address, and if the addresses are not known. */
+  readonly addresses?: readonly LookupAddress[];
+}
+
+/** Finds out where the members listen. Each address of a host name counts as a member. */
+export class Directory {
+  /** Whether DNS is not needed, so that the locations never change. */
+  readonly isFixed: boolean;
+  readonly #settings: HttpSettings;
+  /** The addresses of each host name, as of the last successful lookup. */
+  readonly #addresses = new Map<string, readonly LookupAddress[]>();
+  /** Lookups of host names that are under way. */
+  readonly #underWay = new Map<string, Promise<void>>();
+
+  constructor(settings: HttpSettings) {
+    this.#settings = settings;
+    this.isFixed = settings.endpoints?.every((url) => isIP(hostOf(url)) !== 0) ?? false;
+  }
+
+  /**
+   * Looks up the locations, in the order in which to ask the members. Keeps the known addresses of a host name whose lookup fails or
+   * takes longer than a second.
+   * @throws {EtcdConnectionFailed} if the lookup of SRV records fails or finds none
+   */
+  async find(): Promise<readonly Location[]> {
+    const { endpoints, randomizeEndpoints } = this.#settings;
+    const urls = endpoints ?? [...new Set(await discover(this.#settings, resolveSrv))];
+    const names = new Set(urls.map(hostOf).filter((host) => isIP(host) === 0));
+    for (const name of this.#addresses.keys()) if (!names.has(name)) this.#addresses.delete(name);
+    if (names.size > 0)
+      await Promise.race([Promise.all([...names].map((name) => this.#lookUp(name))), pause(MAX_WAIT)]);
+    const locations = urls.flatMap((url) => this.#locationsOf(url));
+    return endpoints && randomizeEndpoints ? shuffled(locations, Math.random) : locations;
+  }
+
+  #locationsOf(url: string): readonly Location[] {
+    const addresses = this.#addresses.get(hostOf(url)) ?? [];
+    if (addresses.length === 0) return [{ url }];
+    return addresses.map((_, at) => ({ url, addresses: [...addresses.slice(at), ...addresses.slice(0, at)] }));
+  }
+
+  /** Looks up a host name. Never rejects. */
+  #lookUp(name: string): Promise<void> {
+    const underWay = this.#underWay.get(name);
+    if (underWay) return underWay;
+    const lookingUp = lookup(name, { all: true })
+      .then(
+        (addresses) => void this.#addresses.set(name, addresses),
+        (error: unknown) => debug('lookup of %s failed: %s', name, errorText(error)),
+      )
+      .finally(() => this.#underWay.delete(name));
+    this.#underWay.set(name, lookingUp);
+    return lookingUp;
+  }
+}
+
+/** Returns the host of an origin, without the brackets of an IPv6 address. */
+const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, '');
