@@ -9,6 +9,7 @@ export interface ConnectionOptions {
   readonly api?: string;
   readonly endpoints?: string;
   readonly discoverySrv?: string;
+  readonly discoverySrvName?: string;
   readonly cacert?: string;
   readonly cert?: string;
   readonly key?: string;
@@ -54,8 +55,15 @@ export const connectionSettings: readonly Setting[] = [
     name: 'discoverySrv',
     flags: '-D, --discovery-srv <domain>',
     description:
-      'discover members by the SRV records of _etcd._tcp.<domain>. The variables of --endpoints take precedence over ETCDCTL_DISCOVERY_SRV',
+      'discover members by the SRV records of _etcd-client-ssl._tcp.<domain>, _etcd-client._tcp.<domain> or _etcd._tcp.<domain>: the first that exist. The variables of --endpoints take precedence over ETCDCTL_DISCOVERY_SRV',
     env: ['ETCDCTL_DISCOVERY_SRV'],
+  },
+  {
+    name: 'discoverySrvName',
+    flags: '--discovery-srv-name <name>',
+    description:
+      'with --discovery-srv, use the SRV records of _etcd-client-ssl-<name>._tcp.<domain> or _etcd-client-<name>._tcp.<domain>',
+    env: ['ETCDCTL_DISCOVERY_SRV_NAME'],
   },
   {
     name: 'cacert',
@@ -156,11 +164,14 @@ const incomplete = (file: string) => new UsageError(`--cert and --key must be us
 function members(
   flags: ConnectionOptions,
   given: (name: keyof ConnectionOptions) => string | undefined,
-): { endpoints?: string | undefined; srvDomain?: string | undefined } {
+): { endpoints?: string | undefined; srvDomain?: string | undefined; srvName?: string | undefined } {
   if (flags.endpoints !== undefined && flags.discoverySrv !== undefined)
     throw new UsageError('--endpoints and --discovery-srv cannot be used together');
   const endpoints = flags.discoverySrv === undefined ? given('endpoints') : undefined;
-  return endpoints === undefined ? { srvDomain: given('discoverySrv') } : { endpoints };
+  const srvDomain = endpoints === undefined ? given('discoverySrv') : undefined;
+  if (srvDomain !== undefined) return { srvDomain, srvName: given('discoverySrvName') };
+  if (flags.discoverySrvName !== undefined) throw new UsageError('--discovery-srv-name requires --discovery-srv');
+  return { endpoints };
 }
 
 function credentials(user: string | undefined, flags: ConnectionOptions, env: Environment): EtcdClientOptions {

@@ -22,7 +22,7 @@ const LINES = [
   ['run --if-a', '--if-available'],
   ['run x --key-file CHANGE', 'CHANGELOG.md'],
   ['run x --ttl 5 --conf', '--conflict-exit-code'],
-  ['ls --discovery', '--discovery-srv'],
+  ['ls --discovery-srv-', '--discovery-srv-name'],
   ['release x --forc', '--force'],
   ['completion f', 'fish'],
   ['help doc', 'doctor'],

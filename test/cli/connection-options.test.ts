@@ -72,6 +72,24 @@ describe('the members', () => {
       { ETCDCTL_DISCOVERY_SRV: 'other.org', ETCD_ENDPOINTS: 'a:1' },
       { srvDomain: 'example.org' },
     ],
+    [
+      'can be discovered by SRV records with a name',
+      { discoverySrv: 'example.org', discoverySrvName: 'blue' },
+      {},
+      { srvDomain: 'example.org', srvName: 'blue' },
+    ],
+    [
+      'can be discovered by the variables of etcdctl, with a name',
+      {},
+      { ETCDCTL_DISCOVERY_SRV: 'example.org', ETCDCTL_DISCOVERY_SRV_NAME: 'blue' },
+      { srvDomain: 'example.org', srvName: 'blue' },
+    ],
+    [
+      'are those of a variable although a variable has a name of SRV records',
+      {},
+      { ETCD_ENDPOINTS: 'http://a:1', ETCDCTL_DISCOVERY_SRV_NAME: 'blue' },
+      { endpoints: 'http://a:1' },
+    ],
   ])('%s', (_, flags, env, options) => {
     expect(clientOptions(flags, env)).toEqual(options);
   });
@@ -91,6 +109,10 @@ describe('the members', () => {
     expect(refusalOf({ endpoints: 'a:1', discoverySrv: 'b' })).toBe(
       '--endpoints and --discovery-srv cannot be used together',
     );
+  });
+
+  test('cannot be discovered by a name alone', () => {
+    expect(refusalOf({ discoverySrvName: 'blue' })).toBe('--discovery-srv-name requires --discovery-srv');
   });
 });
 
