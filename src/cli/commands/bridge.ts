@@ -44,7 +44,7 @@ export function bridgeCommand(): Command {
     .option('--listen-ca <file>', 'PEM file with CA certificates: each client must have a certificate of one of them')
     .option(
       '--max-connections <number>',
-      'maximum number of client connections; further ones are closed (default: 20000)',
+      'maximum number of client connections; a further one replaces an idle one, or is closed (default: 20000)',
       number,
     )
     .option(

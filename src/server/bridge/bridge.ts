@@ -19,8 +19,11 @@ export type { BridgeOptions };
 /** Maximum seconds for the requests in progress when the bridge stops. */
 const LAST_REQUESTS = 5;
 
-/** Limits for requests. No request of a lock is as large, or takes as long to arrive. */
-const REQUESTS = { maxHeaderSize: 16_384, requestTimeout: 30 };
+/**
+ * Limits for requests. No request of a lock is as large, or takes as long to arrive. A client that sends a request each minute keeps its
+ * connection.
+ */
+const REQUESTS = { maxHeaderSize: 16_384, requestTimeout: 30, idleTimeout: 70 };
 
 /**
  * Serves locks on etcd v3 to clients of etcd v2: python-etcd's `Lock`, unchanged, and this package with `api: 'v2'`. These clients

@@ -41,7 +41,7 @@ export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionP
   readonly advertise?: readonly string[];
   /** Serves HTTPS. Default: HTTP. */
   readonly tls?: BridgeTls | undefined;
-  /** Maximum number of connections; the bridge closes further ones. An integer ≥ 1. Default 20,000. */
+  /** Maximum number of connections. A further one replaces one that is idle, or is closed. An integer ≥ 1. Default 20,000. */
   readonly maxConnections?: number | undefined;
   /** Maximum number of long polls; further polls get status 503 after one second. An integer ≥ 1. Default 10,000. */
   readonly maxPolls?: number | undefined;

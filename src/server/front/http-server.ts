@@ -4,28 +4,29 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import type { TlsSettings } from '../../http/options.ts';
+import { type ConnectionLimits, limitConnections } from './connection/connections.ts';
 import { ignoreUpgrades, type WebServer } from './connection/upgrades.ts';
 
 export type { WebServer };
 
 /** Limits and TLS settings of a server. */
-export interface HttpServerOptions {
+export interface HttpServerOptions extends ConnectionLimits {
   /** Maximum size of request headers in bytes. Default 1 MiB, as in Go's server. */
   readonly maxHeaderSize?: number;
   /** Maximum seconds until a request has arrived completely; 0: no limit. Default 0, as in etcd. */
   readonly requestTimeout?: number;
-  /** Maximum number of connections at a time. Default: no limit. */
-  readonly maxConnections?: number | undefined;
+  /** Maximum seconds for a TLS handshake. Default 10. */
+  readonly handshakeTimeout?: number;
   /** For HTTPS: certificate and private key. With `ca`, each client must have a certificate of one of these authorities. */
   readonly tls?: TlsSettings | undefined;
 }
 
 /**
- * Creates a server whose connections may stay idle, without `requestTimeout` even before their first request. By default, Node
- * would close them after 5 or 60 seconds.
+ * Creates a server whose connections may stay idle: without `idleTimeout` after a request, and without `requestTimeout` even before
+ * their first one. By default, Node would close them after 5 or 60 seconds.
  */
 export function createHttpServer(options: HttpServerOptions = {}): WebServer {
-  const { maxHeaderSize = 2 ** 20, requestTimeout = 0, maxConnections, tls } = options;
+  const { maxHeaderSize = 2 ** 20, requestTimeout = 0, handshakeTimeout = 10, tls } = options;
   const limits = {
     // TCP keep-alive, as in etcd: it closes the connection of a client whose host has disappeared.
     keepAlive: true,
@@ -37,9 +38,14 @@ export function createHttpServer(options: HttpServerOptions = {}): WebServer {
     requireHostHeader: false, // the front refuses such a request in its turn
   };
   const server = tls
-    ? createTlsServer({ ...limits, ...(tls as TlsOptions), requestCert: tls.ca !== undefined })
+    ? createTlsServer({
+        ...limits,
+        ...(tls as TlsOptions),
+        requestCert: tls.ca !== undefined,
+        handshakeTimeout: handshakeTimeout * 1000,
+      })
     : createServer(limits);
-  if (maxConnections !== undefined) server.maxConnections = maxConnections;
+  limitConnections(server, options);
   // A client that closes its half still gets its answers, as from etcd.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
