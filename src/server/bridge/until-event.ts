@@ -1,5 +1,6 @@
 import { pause } from '../../cancellation.ts';
 import { createDebug } from '../../debug.ts';
+import { mayPass } from '../../errors.ts';
 import { Backoff } from '../../time.ts';
 import type { KeyEvent, WatchOptions } from '../../v2/keys-api.ts';
 import type { WaitEnd } from '../../v3/locks/deletion.ts';
@@ -18,7 +19,7 @@ export interface PollRead {
 /**
  * Waits until a read shows the event: reads with `read`, waits with `change`, and reads again. Resolves to undefined, or rejects,
  * when the signal aborts.
- * @throws the error of the first read. After any later error, reads again.
+ * @throws any error of the first read, and a later error that is permanent, such as a refused login. After others, reads again.
  */
 export async function untilEvent<L extends PollRead>(
   read: () => Promise<L>,
@@ -42,7 +43,7 @@ export async function untilEvent<L extends PollRead>(
       if (end === 'silence') backoff.reset();
       if (end === 'failure') await rest();
     } catch (error) {
-      if (!hasBegun || signal?.aborted) throw error;
+      if (!hasBegun || signal?.aborted || !mayPass(error)) throw error;
       debug('poll failed, retrying: %s', error);
       await rest();
     }

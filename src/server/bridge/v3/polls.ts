@@ -54,9 +54,11 @@ export class BridgedPolls {
   async *below(path: string, options: WatchOptions, onlyFirst: boolean): AsyncGenerator<KeyEvent> {
     const { after, recursive, signal, started } = options;
     const { requests } = this.#client;
-    const { revision } = await requests.get(path, { signal });
+    // A key that a user who may read the entries may read, too.
+    const first = `${path}/`;
+    const { revision } = await requests.get(first, { signal });
     let from = after === undefined ? revision + 1n : BigInt(after) + 1n;
-    if (from <= revision && !(await requests.knowsSince(path, from, { signal })))
+    if (from <= revision && !(await requests.knowsSince(first, from, { signal })))
       throw etcdError(401, `the requested history has been cleared [${from}]`, Number(revision));
     started?.(Number(revision));
     for (;;) {
