@@ -113,6 +113,14 @@ export class V3Client implements LockClient {
     );
   }
 
+  /**
+   * Logs in at a member. Does nothing without a password, or if authentication is not enabled.
+   * @throws {EtcdInsufficientPermissions} if etcd refuses the user or the password
+   */
+  logIn(): Promise<void> {
+    return this.call('safe', { lane: 'read' }, async () => {});
+  }
+
   close(options: CloseOptions = {}): Promise<void> {
     // Revoke the leases after their entries were removed. If that fails, the leases expire.
     return this.#cluster.close(options, (until) =>

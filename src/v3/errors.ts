@@ -13,7 +13,8 @@ import type { WireAnswer } from '../http/message.ts';
 import { type Json, unusable } from './messages.ts';
 
 /** The gRPC codes that are distinguished here. */
-const INVALID_ARGUMENT = 3;
+/** Also the code for a refused login. */
+export const INVALID_ARGUMENT = 3;
 const NOT_FOUND = 5;
 const PERMISSION_DENIED = 7;
 const RESOURCE_EXHAUSTED = 8;

@@ -154,6 +154,14 @@ export class LockRequests {
     });
   }
 
+  /** Reads the alarms of the cluster, such as NOSPACE, from the status of a member (etcd 3.4 and later). */
+  alarms(options: CallOptions): Promise<readonly string[]> {
+    return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {
+      const { fields } = await member.ask('/maintenance/status', {});
+      return fields.texts('errors').filter((error) => error.includes('alarm:'));
+    });
+  }
+
   /** Reads one key. {@link Neighbours.before} is not read. */
   async get(key: string, options: CallOptions): Promise<Neighbours> {
     return this.#client.call('hedged', { lane: 'read', ...options }, async (member) => {

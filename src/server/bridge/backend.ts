@@ -17,6 +17,13 @@ export interface Backend {
   readonly keys: ServedKeys;
   /** Reads each store once, for which a majority of its members must work. Returns a promise for each store. */
   check(signal: Source): Promise<unknown>[];
+  /**
+   * Logs in to v3. On v2, each request has the password.
+   * @throws {EtcdInsufficientPermissions} if etcd refuses the user or the password
+   */
+  logIn(): Promise<void>;
+  /** Whether the cluster has an alarm, such as NOSPACE. False if that cannot be read. */
+  hasAlarm(signal: Source): Promise<boolean>;
   /** Closes the connections to etcd. Waits up to a second for leases to be revoked; the others expire. */
   close(): Promise<void>;
 }
@@ -30,13 +37,21 @@ type Start = (options: V3ClientOptions, leases: LeaseCounts) => Backend;
 export const BACKENDS: Readonly<Record<BridgeApi, Start>> = {
   v3(options, leases) {
     const v3 = new V3Client(options);
-    return { keys: new BridgedKeys(v3, leases), check: (signal) => [readV3(v3, signal)], close: () => close(v3) };
+    return {
+      keys: new BridgedKeys(v3, leases),
+      check: (signal) => [readV3(v3, signal)],
+      logIn: () => v3.logIn(),
+      hasAlarm: (signal) => hasAlarm(v3, signal),
+      close: () => close(v3),
+    };
   },
   both(options, leases) {
     const [v2, v3] = [new V2Client(options), new V3Client(options)];
     return {
       keys: new BothKeys(v2, v3, leases),
       check: (signal) => [readV2(v2, signal), readV3(v3, signal)],
+      logIn: () => v3.logIn(),
+      hasAlarm: (signal) => hasAlarm(v3, signal),
       async close() {
         await Promise.all([close(v2), close(v3)]);
       },
@@ -49,5 +64,11 @@ const readV2 = (client: V2Client, signal: Source) =>
   client.get(`${client.lockPrefix}/_health`, { quorum: true, signal });
 
 const readV3 = (client: V3Client, signal: Source) => client.requests.get(client.lockPrefix, { signal });
+
+const hasAlarm = (client: V3Client, signal: Source): Promise<boolean> =>
+  client.requests.alarms({ signal }).then(
+    (alarms) => alarms.length > 0,
+    () => false,
+  );
 
 const close = (client: V2Client | V3Client): Promise<void> => client.close({ timeout: 1 }).catch(ignore);

@@ -12,7 +12,7 @@ import { failedReads, Health } from './health.ts';
 import { Metrics } from './metrics.ts';
 import { type BridgeOptions, type BridgeSettings, checkBridgeOptions } from './options.ts';
 import { requestRecord } from './records.ts';
-import { BridgeUsers } from './users.ts';
+import { BridgeUsers } from './users/users.ts';
 
 export type { BridgeOptions };
 
@@ -97,7 +97,7 @@ export class Bridge {
   #serve({ hosts, advertise, maxPolls, metrics: showMetrics, log }: BridgeSettings): Front {
     const id = randomBytes(8).toString('hex');
     const member = { id, name: 'bridge', peerURLs: [], clientURLs: advertise ?? [this.url] };
-    const health = new Health((signal) => this.#users.check(signal), log);
+    const health = new Health(this.#users, log);
     const countConnections = promisify(this.#server.getConnections.bind(this.#server));
     const metrics = new Metrics(async () => ({
       openPolls: front.waits,

@@ -1,6 +1,7 @@
 import { errorText } from '../../error-text.ts';
 import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress } from '../../errors.ts';
 import { etcdError } from '../../v2/error-codes.ts';
+import { INVALID_ARGUMENT } from '../../v3/errors.ts';
 
 /** For each translated error: the error from which it was made. */
 const originals = new WeakMap<object, unknown>();
@@ -8,6 +9,12 @@ const originals = new WeakMap<object, unknown>();
 /** Returns the error from which an error was translated, or the error itself if it is not a translation. */
 export const originalOf = (error: unknown): unknown =>
   (typeof error === 'object' && error !== null && originals.get(error)) || error;
+
+/** Whether etcd has refused the user or the password of a request, and not only its rights. */
+export function isLogInRefused(error: unknown): boolean {
+  const original = originalOf(error);
+  return original instanceof EtcdInsufficientPermissions && original.errorCode === INVALID_ARGUMENT;
+}
 
 /** Runs a call, and translates an error of etcd v3 to one of etcd v2: the same code means different things in the two. */
 export async function translated<T>(call: () => Promise<T>): Promise<T> {

@@ -22,24 +22,40 @@ const REFUSALS: readonly (number | undefined)[] = [REFUSED, TTL_REFUSED];
  * Reads each store of etcd. Returns the errors of the stores that have not answered within {@link CHECK_WITHIN} seconds, or with an
  * error.
  */
-export async function failedReads(readStores: (signal: Source) => Promise<unknown>[]): Promise<unknown[]> {
+export const failedReads = (readStores: (signal: Source) => Promise<unknown>[]): Promise<unknown[]> =>
+  inTime(async (signal) => {
+    const outcomes = await Promise.allSettled(readStores(signal));
+    return outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+  });
+
+/** Runs a check with a signal that aborts if etcd has not answered within {@link CHECK_WITHIN} seconds. */
+async function inTime<T>(check: (signal: Source) => Promise<T>): Promise<T> {
   const late = new EtcdConnectionFailed(`etcd has not answered within ${CHECK_WITHIN} s`);
   const signal = new Scope().abortAt(Deadline.after(CHECK_WITHIN), () => late);
-  const outcomes = await Promise.allSettled(readStores(signal));
-  signal.dispose();
-  return outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+  try {
+    return await check(signal);
+  } finally {
+    signal.dispose();
+  }
+}
+
+/** Reads of etcd by a health check. */
+export interface HealthReads {
+  /** Begins a read of each store, for which a majority of its members must work. */
+  check(signal: Source): Promise<unknown>[];
+  /** Whether the cluster has an alarm, such as NOSPACE. */
+  hasAlarm(signal: Source): Promise<boolean>;
 }
 
 /** Tracks whether etcd answers the bridge, by the last health check or request of a client. */
 export class Health {
-  readonly #readStores: (signal: Source) => Promise<unknown>[];
+  readonly #reads: HealthReads;
   readonly #log: ((record: BridgeRecord) => void) | undefined;
-  #checking: Promise<void> | undefined;
+  #checking: Promise<boolean> | undefined;
   #isReachable: boolean | undefined;
 
-  /** @param readStores begins a read of each store, for which a majority of its members must work */
-  constructor(readStores: (signal: Source) => Promise<unknown>[], log: ((record: BridgeRecord) => void) | undefined) {
-    this.#readStores = readStores;
+  constructor(reads: HealthReads, log: ((record: BridgeRecord) => void) | undefined) {
+    this.#reads = reads;
     this.#log = log;
   }
 
@@ -48,7 +64,7 @@ export class Health {
     return this.#isReachable ?? false;
   }
 
-  /** The page `/health`, like that of a member of etcd: status 503 unless a majority of the cluster works. */
+  /** The page `/health`, like that of a member of etcd: status 503 unless a majority of the cluster works, and without an alarm. */
   readonly page: Page = {
     methods: ['GET', 'HEAD'],
     reply: async () => {
@@ -56,8 +72,7 @@ export class Health {
       this.#checking ??= this.#check().finally(() => {
         this.#checking = undefined;
       });
-      await this.#checking;
-      const isHealthy = this.isReachable;
+      const isHealthy = await this.#checking;
       const headers = { 'Content-Type': 'application/json' };
       return { status: isHealthy ? 200 : 503, headers, body: `{"health":"${isHealthy}"}` };
     },
@@ -73,9 +88,14 @@ export class Health {
     this.#log?.(isReachable ? { event: 'etcd reachable' } : { event: 'etcd unreachable', error: errorText(error) });
   }
 
-  /** Checks each store of etcd by a read. */
-  async #check(): Promise<void> {
-    const errors = await failedReads(this.#readStores);
+  /** Checks each store of etcd by a read. Resolves to whether etcd is healthy. */
+  async #check(): Promise<boolean> {
+    const [errors, hasAlarm] = await Promise.all([
+      failedReads((signal) => this.#reads.check(signal)),
+      inTime((signal) => this.#reads.hasAlarm(signal)),
+    ]);
     this.saw(errors.find(isOutage) ?? errors[0]);
+    // With an alarm, etcd still serves reads and removals, so it is reachable.
+    return this.isReachable && !hasAlarm;
   }
 }

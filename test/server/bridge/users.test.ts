@@ -1,5 +1,5 @@
 // Basic authentication of etcd v2, passed on to etcd v3.
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../../compat/python.ts';
 import { ignore } from '../../../src/cancellation.ts';
 import { EtcdClient } from '../../../src/client.ts';
@@ -7,6 +7,7 @@ import { EtcdInsufficientPermissions } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { Bridge } from '../../../src/server/bridge/bridge.ts';
 import { type EtcdMember, startEtcd } from '../../support/etcd.ts';
+import { gate } from '../../support/gate.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
 import { RawConnection, request } from '../../support/raw-connection.ts';
 import { APP, basic } from '../../support/secured-etcd.ts';
@@ -28,8 +29,8 @@ async function setUp(own: { username?: string; password?: string } = {}) {
   const proxy = await useProxy(etcd.url);
   const bridge = await Bridge.start({ endpoints: proxy.url, ...own });
   onTestFinished(() => bridge.stop());
-  const ask = (path: string, credentials?: typeof APP) =>
-    fetch(bridge.url + path, credentials ? { headers: { authorization: basic(credentials) } } : {});
+  const ask = (path: string, credentials?: typeof APP, init: RequestInit = {}) =>
+    fetch(bridge.url + path, { ...init, ...(credentials && { headers: { authorization: basic(credentials) } }) });
   return {
     bridge,
     ask,
@@ -96,30 +97,117 @@ test.each(['Basic ???', 'Basic bm8gY29sb24=', 'Bearer abc'])(
   },
 );
 
-test('130 users in turn leave no more than 100 connected, and the next one is served', async () => {
+const LOG_IN = '/v3/auth/authenticate';
+/** A user whom etcd does not know. */
+const stranger = (number: number) => ({ username: `stranger-${number}`, password: 'wrong' });
+
+/** Adds a user who may use the locks, as `APP` may. */
+async function addUser(): Promise<typeof APP> {
+  const user = { username: freshName(), password: 'secret' };
+  await guarded.asRoot('/auth/user/add', { name: user.username, password: user.password });
+  await guarded.asRoot('/auth/user/grant', { user: user.username, role: 'locks' });
+  return user;
+}
+
+test('130 wrong logins at once take nothing from a user who is logged in, and the next one waits for its turn', async () => {
   const { ask, proxy } = await setUp();
-  for (let i = 0; i < 130; i += 1) await ask('/v2/keys/_locks/x', { username: `user-${i}`, password: 'wrong' });
+  const next = await addUser();
+  expect((await ask('/v2/keys/_locks/x', APP)).status).toBe(200);
+  const over = gate();
+  proxy.intercept(({ path }) => (path === LOG_IN ? { hold: over.opened } : undefined));
+  const wrong = Array.from({ length: 130 }, (_, i) => ask('/v2/keys/_locks/x', stranger(i)));
+  await until(
+    () => proxy.open.size,
+    (open) => open === 4,
+  );
+  const answers = await Promise.all(Array.from({ length: 24 }, () => ask('/v2/keys/_locks/x', APP)));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  const nextAnswer = ask('/v2/keys/_locks/x', next);
+  over.open();
+  expect((await nextAnswer).status).toBe(200);
+  // On a slow machine, some have waited for too long.
+  for (const { status } of await Promise.all(wrong)) expect([401, 503]).toContain(status);
+  await until(
+    () => proxy.openSockets,
+    (sockets) => sockets < 40,
+  );
+});
+
+test('130 users in turn leave no more than 100 connected, and the next one is served', async () => {
+  const proxy = await useProxy(inject('etcd'));
+  const bridge = await Bridge.start({ endpoints: proxy.url });
+  onTestFinished(() => bridge.stop());
+  const ask = (number: number) =>
+    fetch(`${bridge.url}/v2/keys/_locks/x`, { headers: { authorization: basic(stranger(number)) } });
+  // Authentication is not enabled there, so that each of them may log in.
+  for (let i = 0; i < 130; i += 1) expect((await ask(i)).status).toBe(200);
   await until(
     () => proxy.openSockets,
     (sockets) => sockets <= 100,
   );
-  expect((await ask('/v2/keys/_locks/x', APP)).status).toBe(200);
+  expect((await ask(0)).status).toBe(200);
 });
 
-test('a poll of a user beyond the limit is refused after a second: python-etcd asks again at once', async () => {
+test('a refused login is not repeated for some seconds, by however many requests', async () => {
+  const { ask, logIns } = await setUp();
+  const wrong = { username: APP.username, password: 'wrong' };
+  const answers = [
+    ...(await Promise.all(Array.from({ length: 20 }, () => ask('/v2/keys/_locks/x', wrong)))),
+    await ask('/v2/keys/_locks/x', wrong),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 401));
+  expect(logIns()).toBe(1);
+});
+
+test('a poll of a user ends when the password has been changed, and the user has to log in again', async () => {
+  const { ask, proxy, logIns } = await setUp();
+  const user = await addUser();
+  const lock = `/v2/keys/_locks/${freshName()}`;
+  const body = new URLSearchParams({ value: 'x', ttl: '60' });
+  const appended = await ask(lock, user, { method: 'POST', body });
+  const { node } = (await appended.json()) as { node: { key: string } };
+  // Each read of the poll is then followed by the next one.
+  proxy.intercept(({ path }) => (path === '/v3/watch' ? { refuse: true } : undefined));
+  const answer = await ask(`/v2/keys${node.key}?wait=true`, user);
+  expect(answer.status).toBe(200);
+  await guarded.asRoot('/auth/user/changepw', { name: user.username, password: 'another' });
+  await expect(answer.text()).rejects.toThrow();
+  const before = logIns();
+  for (let i = 0; i < 5; i += 1) expect((await ask(lock, user)).status).toBe(401);
+  expect(logIns() - before).toBeLessThanOrEqual(1);
+  expect((await ask(lock, { ...user, password: 'another' })).status).toBe(200);
+});
+
+test('a user who may read the entries below the prefix may list and poll them', async () => {
+  const { ask } = await setUp();
+  const { status, headers } = await ask('/v2/keys/_locks?recursive=true', APP);
+  expect(status).toBe(200);
+  const next = Number(headers.get('x-etcd-index')) + 1;
+  for (const since of ['', `&waitIndex=${next - 1}`, `&waitIndex=${next}`]) {
+    const poll = await ask(`/v2/keys/_locks?wait=true&recursive=true${since}`, APP);
+    expect([since, poll.status]).toEqual([since, 200]);
+    await poll.body?.cancel();
+  }
+});
+
+test('more logins than can wait are refused, a poll after a second: python-etcd asks again at once', async () => {
   const { bridge, ask, proxy } = await setUp();
   proxy.intercept(() => ({ silent: true }));
-  const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(bridge.url)));
+  // Four are in progress, and 200 wait.
+  const connections = await Promise.all(Array.from({ length: 204 }, () => RawConnection.open(bridge.url)));
   for (const [i, connection] of connections.entries()) {
-    const headers = `Authorization: ${basic({ username: `user-${i}`, password: 'x' })}\r\n`;
+    const headers = `Authorization: ${basic(stranger(i))}\r\n`;
     connection.send(request('GET', '/v2/keys/_locks/x', { headers }));
   }
-  await until(
-    () => proxy.open.size,
-    (count) => count === 100,
-  );
+  let more = 1000;
+  const isRefused = async (): Promise<boolean> => {
+    more += 1;
+    const signal = AbortSignal.timeout(500);
+    return (await ask('/v2/keys/_locks/x', stranger(more), { signal }).catch(() => undefined))?.status === 503;
+  };
+  await until(isRefused, (refused) => refused);
   const asked = now();
-  expect((await ask('/v2/keys/_locks/x?wait=true', APP)).status).toBe(503);
+  expect((await ask('/v2/keys/_locks/x?wait=true', stranger(999))).status).toBe(503);
   expect(now() - asked).toBeGreaterThan(990);
 });
 
