@@ -36,6 +36,13 @@ function work(stores: MovingStores, enters: Enters, value: () => string, ms = 50
   }
 }
 
+/** Holds on v2 alone, and gives up. */
+function onV2For(stores: MovingStores, value: string, ms: number): void {
+  const leave = onV2(stores, value);
+  stores.pass(ms);
+  leave();
+}
+
 /** Lets seconds pass in which an entry is renewed. */
 function renew(stores: MovingStores, entry: Entered, seconds: number): void {
   for (let second = 0; second < seconds; second += 1) {
@@ -306,6 +313,28 @@ test.each<Case>([
     },
     { both: 'host:1 host:2', v3: 'host:3' },
     BEGUN,
+  ],
+  [
+    'both and v3 at work, while v3 once does not answer both in time',
+    (stores) => {
+      stores.watch();
+      work(stores, onBoth, node);
+      onV2For(stores, node(), 3000);
+      work(stores, onV3, () => node(2));
+    },
+    { both: NODE, v3: 'host:2' },
+    BEGUN,
+  ],
+  [
+    'the same with a label that a user chose, so that one of these processes may be of kind v2',
+    (stores) => {
+      stores.watch();
+      work(stores, onBoth, () => labelled(CUSTOM));
+      onV2For(stores, labelled(CUSTOM), 3000);
+      work(stores, onV3, () => node(2));
+    },
+    { both: CUSTOM, either: CUSTOM, v3: 'host:2' },
+    UNKNOWN_BESIDE_V3,
   ],
   [
     'v2 and both at work, with one label that a user chose',

@@ -42,11 +42,17 @@ const ALONE = 30;
 /** The same for a hold that had begun before the watch. A client of kind both leaves v2 right after v3. */
 const ALONE_AT_FIRST = 1000;
 
+/**
+ * So many holds on v2 alone show kind v2 also if the client has shown kind both. Fewer may be holds that a client of kind both has given
+ * up because v3 did not answer.
+ */
+const MANY_ALONE = 3;
+
 type Kind = keyof Kinds;
 
 /** Returns the clients by kind. */
 export function kindsIn(sightings: Sightings, watched: Watched): Kinds {
-  const seen = [...seenOnV2(sightings, watched), ...seenOnV3(sightings, watched)];
+  const seen = withoutFailed([...seenOnV2(sightings, watched), ...seenOnV3(sightings, watched)]);
   const proven = new Map<string, Set<Kind>>();
   for (const { client, kind } of seen)
     if (kind !== 'either') proven.set(client, (proven.get(client) ?? new Set()).add(kind));
@@ -66,6 +72,16 @@ export function mayDecide(sightings: Sightings, watched: Watched): boolean {
   const open = new Set(kindsIn(sightings, watched).either.map(({ name, client }) => JSON.stringify([name, client])));
   const seen = seenOnV2(sightings, watched).filter(({ kind, isGone }) => kind === 'either' && !isGone);
   return seen.some(({ name, client }) => open.has(JSON.stringify([name, client])));
+}
+
+/** Leaves the kind open of a few holds on v2 alone, if their client has shown kind both. */
+function withoutFailed(seen: readonly Seen[]): Seen[] {
+  const both = new Set(seen.flatMap(({ client, kind }) => (kind === 'both' ? [client] : [])));
+  const alone = new Map<string, number>();
+  for (const { client, kind } of seen) if (kind === 'v2') alone.set(client, (alone.get(client) ?? 0) + 1);
+  const isOpen = ({ client, kind }: Seen): boolean =>
+    kind === 'v2' && both.has(client) && (alone.get(client) ?? 0) < MANY_ALONE;
+  return seen.map((one) => (isOpen(one) ? { ...one, kind: 'either' } : one));
 }
 
 interface Seen extends Client {
