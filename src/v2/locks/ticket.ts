@@ -296,7 +296,8 @@ export class V2Ticket implements Ticket {
       await this.#removeExtras(await this.#read(options), options);
       this.#unclear.searched();
     }
-    this.#unused.add(this.path, until);
+    // Without an own entry, there may be something else at this path.
+    if (this.#last) this.#unused.add(this.path, until);
   }
 
   /** Reads the queue by quorum. */

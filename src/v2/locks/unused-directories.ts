@@ -27,7 +27,8 @@ const MAX_DIRECTORIES = 100_000;
  * removes no directory, and each listing of all locks contains all of them.
  *
  * Safe beside other clients: etcd refuses to remove a directory that has an entry, and an append creates the directory again. The
- * order of entries comes from etcd's index, not from the directory. A directory in use by others is left to them.
+ * order of entries comes from etcd's index, not from the directory. A directory in use by others is left to them. But etcd would
+ * remove a file by the same request, so each directory is read first.
  */
 export class UnusedDirectories {
   readonly #keys: KeysApi;
@@ -42,7 +43,7 @@ export class UnusedDirectories {
   }
 
   /**
-   * Schedules the removal of the directory of a lock, in place of an earlier schedule.
+   * Schedules the removal of the directory of a lock, in which this client has had an entry. Replaces an earlier schedule.
    * @param until when the last entry of this client expires; undefined if it has been removed
    */
   add(path: string, until?: Deadline): void {
@@ -88,10 +89,7 @@ export class UnusedDirectories {
     const at = this.#due.get(path);
     let removed = false;
     try {
-      if (this.#keys.cleanups.closing.aborted) return;
-      await this.#keys.delete(path, { dir: true, background: true });
-      debug('removed the directory %s of an unused lock', path);
-      removed = true;
+      removed = await this.#removeIfEmpty(path);
     } catch (error) {
       if (mayPass(error)) throw error;
       // Others use it, or have removed it, or this user may not.
@@ -102,5 +100,14 @@ export class UnusedDirectories {
     if (this.#due.get(path) === at) this.#due.delete(path);
     const parent = path.slice(0, path.lastIndexOf('/'));
     if (removed && isBelow(parent, this.#keys.lockPrefix)) this.add(parent);
+  }
+
+  async #removeIfEmpty(path: string): Promise<boolean> {
+    if (this.#keys.cleanups.closing.aborted) return false;
+    const { node } = await this.#keys.get(path, { background: true });
+    if (!node.dir || node.nodes.length > 0) return false;
+    await this.#keys.delete(path, { dir: true, background: true });
+    debug('removed the directory %s of an unused lock', path);
+    return true;
   }
 }

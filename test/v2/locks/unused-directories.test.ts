@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { EtcdNotDir } from '../../../src/errors.ts';
 import { Lock, LockManager } from '../../../src/index.ts';
 import { V2LockStore } from '../../../src/v2/locks/store.ts';
 import { UnusedDirectories } from '../../../src/v2/locks/unused-directories.ts';
@@ -96,7 +97,7 @@ test('a lock in use again and again costs no further requests', async () => {
   expect(proxy.requests.length - before).toBe(20 * 3);
 });
 
-test('many directories are removed at a bounded rate, few at a time', async () => {
+test('many directories are read and removed at a bounded rate, few at a time', async () => {
   const proxy = await useProxy();
   const { clock, unused } = useLocks({ endpoints: proxy.url });
   const names = Array.from({ length: 400 }, freshName);
@@ -106,12 +107,12 @@ test('many directories are removed at a bounded rate, few at a time', async () =
     most = Math.max(most, proxy.open.size);
     return undefined;
   });
-  const removals = () => proxy.requests.filter(isRemovalOfDirectory).length;
+  const reads = () => proxy.requests.filter(({ method }) => method === 'GET').length;
   clock.advance(14 * SECOND);
-  expect(removals()).toBe(0);
+  expect(reads()).toBe(0);
   for (const expected of [120, 240, 360, 400]) {
     clock.advance(SECOND);
-    await until(removals, (count) => count === expected);
+    await until(reads, (count) => count === expected);
     if (expected < 400) await untilScheduled(clock);
   }
   expect(most).toBeLessThanOrEqual(4);
@@ -184,4 +185,21 @@ test('no entry is lost that others append while directories are removed', async 
     expect(status).toBe(201);
     expect((await raw('DELETE', body.node.key)).status).toBe(200);
   }
+});
+
+test('a file where the directory of a lock would be stays, whatever its request for the lock gets', async () => {
+  const proxy = await useProxy();
+  const { clock, locks, unused } = useLocks({ endpoints: proxy.url });
+  const name = freshName();
+  await raw('PUT', `/_locks/${name}`, { value: 'settings' });
+  await expect(use(locks, name)).rejects.toBeInstanceOf(EtcdNotDir);
+  expect(clock.outstanding).toBe(0);
+  unused.add(`/_locks/${name}`);
+  clock.advance(LONG_UNUSED);
+  await until(
+    () => clock.outstanding,
+    (timers) => timers === 0,
+  );
+  expect((await raw('GET', `/_locks/${name}`)).body.node.value).toBe('settings');
+  await raw('DELETE', `/_locks/${name}`);
 });
