@@ -23,7 +23,8 @@ const labelled = (label: string, identity?: string): string => formatValue({ ...
 /** The value of a process with the default label. */
 const node = (pid = 1): string => labelled(`host:${pid}`);
 const NODE = 'host:1';
-const CUSTOM = 'worker';
+/** The port at its end does not make it the label of one process. */
+const CUSTOM = 'http://10.0.0.7:8080';
 /** python-etcd makes a uuid for each of its locks, and names itself in no other way. */
 const PYTHON = 'd41d8cd98f00b204e9800998ecf8427e';
 
@@ -126,6 +127,17 @@ test.each<Case>([
     UNKNOWN,
   ],
   [
+    'v2, holding without renewals since the watch waits for others',
+    (stores) => {
+      stores.watch();
+      stores.pass(6000);
+      stores.enter('v2', node());
+      stores.pass(2000);
+    },
+    { either: NODE },
+    UNKNOWN,
+  ],
+  [
     'v2, killed while it holds',
     (stores) => {
       stores.watch();
@@ -172,8 +184,8 @@ test.each<Case>([
       stores.pass(20);
       entry.leave();
     },
-    {},
-    NOBODY_ON_V2,
+    { either: NODE },
+    UNKNOWN,
   ],
   [
     'both, killed while it holds',

@@ -34,8 +34,9 @@ export class MovingStores {
     return { newUntil: NEW_UNTIL, covers: () => true };
   }
 
+  /** Ends the watch. */
   kinds(): Kinds {
-    return kindsIn(this.#seen, this.#watched);
+    return kindsIn(this.#seen, { ...this.#watched, endedAt: this.#time });
   }
 
   mayDecide(): boolean {

@@ -28,8 +28,13 @@ export interface Kinds {
 
 /** Until when the stores were watched, and since when. */
 export interface Watched {
-  /** An entry that appears on v2 later counts only if it shows its kind. Milliseconds on the monotonic clock. */
+  /**
+   * An entry that appears on v2 later counts only if it shows its kind, or has held alone until the end. Milliseconds on the monotonic
+   * clock.
+   */
   readonly newUntil: number;
+  /** When the watch has ended; undefined before. */
+  readonly endedAt?: number;
   /** Whether v2 was watched when this revision of v3 was written, so that an entry on v2 of the same client was seen. */
   readonly covers: (name: string, revision: number) => boolean;
 }
@@ -39,8 +44,11 @@ export interface Watched {
  * on v2; if it gives up at that very moment, it was the holder for a shorter time.
  */
 const ALONE = 30;
-/** The same for a hold that had begun before the watch. A client of kind both leaves v2 right after v3. */
-const ALONE_AT_FIRST = 1000;
+/**
+ * The same for a hold whose beginning or end was not seen. A client of kind both leaves v2 right after v3, and enters v3 right after it
+ * holds on v2.
+ */
+const ALONE_IN_PART = 1000;
 
 /**
  * So many holds on v2 alone show kind v2 also if the client has shown kind both. Fewer may be holds that a client of kind both has given
@@ -60,7 +68,7 @@ export function kindsIn(sightings: Sightings, watched: Watched): Kinds {
   for (const { name, client, kind, isOneProcess } of seen) {
     const known = kind === 'either' && isOneProcess ? proven.get(client) : undefined;
     const shown = known?.has('v2') ? 'v2' : known?.has('both') ? 'both' : kind;
-    found[shown].set(JSON.stringify([name, client]), { name, client });
+    found[shown].set(idOfClient({ name, client }), { name, client });
   }
   for (const id of found.v2.keys()) found.either.delete(id);
   const { v2, both, either, v3 } = found;
@@ -69,9 +77,9 @@ export function kindsIn(sightings: Sightings, watched: Watched): Kinds {
 
 /** Whether a longer watch may show the kind of a client that is `either` so far: its entry is still on v2. */
 export function mayDecide(sightings: Sightings, watched: Watched): boolean {
-  const open = new Set(kindsIn(sightings, watched).either.map(({ name, client }) => JSON.stringify([name, client])));
+  const open = new Set(kindsIn(sightings, watched).either.map(idOfClient));
   const seen = seenOnV2(sightings, watched).filter(({ kind, isGone }) => kind === 'either' && !isGone);
-  return seen.some(({ name, client }) => open.has(JSON.stringify([name, client])));
+  return seen.some((client) => open.has(idOfClient(client)));
 }
 
 /** Leaves the kind open of a few holds on v2 alone, if their client has shown kind both. */
@@ -84,39 +92,45 @@ function withoutFailed(seen: readonly Seen[]): Seen[] {
   return seen.map((one) => (isOpen(one) ? { ...one, kind: 'either' } : one));
 }
 
+const idOfClient = ({ name, client }: Client): string => JSON.stringify([name, client]);
+
 interface Seen extends Client {
   readonly kind: Kind;
   readonly isGone: boolean;
-  /** Whether all entries with this client are of one process. */
+  /** Whether all entries with this client are of one process, as far as a label can show it. */
   readonly isOneProcess: boolean;
 }
+
+/** The default label, `<host>:<pid>`. Several processes may have the same label if a user chose it. */
+const OF_ONE_PROCESS = /^[^/]+:\d+$/;
 
 function seen({ name, key, value }: ParsedEntry, kind: Kind, isGone: boolean): Seen {
   const parts = parseValue(clientValue(value));
   const { identity, label, uuid } = parts;
   const client = uuid === '' ? lastPart(key) : namesOf(parts)[0];
-  // The default label is `<host>:<pid>`. Several processes may have the same label if a user chose it.
-  const isOneProcess = identity !== undefined || (label !== undefined && /:\d+$/.test(label));
+  const isOneProcess = identity !== undefined || (label !== undefined && OF_ONE_PROCESS.test(label));
   return { name, client, kind, isGone, isOneProcess };
 }
 
-const seenOnV2 = (sightings: Sightings, { newUntil }: Watched): Seen[] =>
+const seenOnV2 = (sightings: Sightings, { newUntil, endedAt }: Watched): Seen[] =>
   [...sightings.onV2.values()].flatMap((on) => {
     const kind = kindOnV2(sightings, on);
-    const isLate = kind === 'either' && on.seenAt > newUntil;
-    return kind === undefined || isLate ? [] : [seen(on.entry, kind, on.isGone)];
+    const isLate = kind === 'either' && on.seenAt > newUntil && !holdsAt(endedAt, on);
+    return isLate ? [] : [seen(on.entry, kind, on.isGone)];
   });
 
-/** Returns undefined for an entry that a client of kind both may just have left. */
-function kindOnV2({ bridged, onV3 }: Sightings, { entry, hold }: EntryOnV2): Kind | undefined {
+/** Whether the entry has held alone for so long at the end of the watch that it is none of a client of kind both at work. */
+const holdsAt = (endedAt: number | undefined, { hold, isGone }: EntryOnV2): boolean =>
+  endedAt !== undefined && hold !== undefined && !isGone && endedAt - hold.since >= ALONE_IN_PART;
+
+function kindOnV2({ bridged, onV3 }: Sightings, { entry, hold }: EntryOnV2): Kind {
   const id = idOf(entry);
   if (bridged.has(id) || onV3.has(id)) return 'both';
   if (!hold) return 'either';
   if (hold.isRenewed) return 'v2';
   if (hold.releasedAt === undefined || hold.mayBeEvicted) return 'either';
   const alone = hold.releasedAt - hold.since;
-  if (hold.isWhole) return alone < ALONE ? 'either' : 'v2';
-  return alone < ALONE_AT_FIRST ? undefined : 'v2';
+  return alone < (hold.isWhole ? ALONE : ALONE_IN_PART) ? 'either' : 'v2';
 }
 
 function seenOnV3({ onV2, onV3, bridged }: Sightings, { covers }: Watched): Seen[] {

@@ -83,7 +83,8 @@ class StoresWatch {
         await sleep(Math.min(READ_EVERY, atLeast), this.#failed);
         await this.#readV2();
       }
-      return kindsIn(this.#seen, { newUntil, covers: await this.#end(onV3) });
+      const covers = await this.#end(onV3);
+      return kindsIn(this.#seen, { newUntil, covers, endedAt: now() });
     } finally {
       for (const ending of Object.values(this.#ending)) ending.abort(OVER);
     }
