@@ -92,9 +92,12 @@ export class V3Client implements LockClient {
     return this.#cluster.id;
   }
 
-  /** Whether it knows only one member, so that a request that is not answered cannot be sent to another. */
+  /**
+   * Whether it knows only one member, so that a request that is not answered cannot be sent to another. A host name may have several
+   * addresses, each a member.
+   */
   get knowsOneMember(): boolean {
-    return this.#settings.endpoints?.length === 1;
+    return this.#cluster.endpoints.isOneMember;
   }
 
   get pending(): PendingWork {

@@ -52,6 +52,11 @@ export class Endpoints {
     return new Round(members, this.rateLimit, options, ask).run();
   }
 
+  /** Whether only one member is known, and DNS cannot name others. */
+  get isOneMember(): boolean {
+    return this.#directory.isFixed && this.#settings.endpoints?.length === 1;
+  }
+
   /** Closes every connection. No call may be made afterwards. */
   async destroy(): Promise<void> {
     await Promise.all([...this.#endpoints.values(), ...this.#retired].map((endpoint) => endpoint.destroy()));
@@ -104,8 +109,9 @@ export class Endpoints {
   #endpointsAt(locations: readonly Location[]): readonly Endpoint[] {
     const before = this.#endpoints;
     this.#endpoints = new Map();
-    for (const { url, addresses } of locations) {
-      const key = `${url} ${addresses?.[0]?.address}`;
+    for (const location of locations) {
+      const { url, addresses } = location;
+      const key = keyOf(location);
       this.#endpoints.set(key, before.get(key) ?? new Endpoint(url, this.#settings, addresses));
     }
     const list = [...this.#endpoints.values()];
@@ -117,4 +123,13 @@ export class Endpoints {
     }
     return list;
   }
+}
+
+/**
+ * Returns a key for an endpoint: two locations with one key are the same. The other addresses of the host name are a part of it, because
+ * the endpoint connects to them if its own one refuses. Their order is not: DNS rotates it.
+ */
+function keyOf({ url, addresses = [] }: Location): string {
+  const [own, ...others] = addresses.map(({ address }) => address);
+  return JSON.stringify([url, own, ...others.sort()]);
 }
