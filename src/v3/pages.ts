@@ -1,4 +1,4 @@
-import { EtcdException } from '../errors.ts';
+import { EtcdClusterIdChanged, EtcdException } from '../errors.ts';
 import { entryOf, type Listing, type Stamp, stampOf, type V3Entry } from './answers.ts';
 import type { CallOptions, V3Client } from './client.ts';
 import { OUT_OF_RANGE } from './errors.ts';
@@ -41,6 +41,10 @@ async function listOnce(client: V3Client, path: string, options: CallOptions): P
     const last = entries.at(-1);
     if (!page.more || !last) return { clusterId, revision, entries };
     page = await readPage(client, transactions.pageBelow(`${path}/`, PAGE, { last: last.key, revision }), options);
+    if (page.clusterId !== clusterId)
+      throw new EtcdClusterIdChanged(
+        `cluster ${page.clusterId} answered a part of a listing that cluster ${clusterId} began`,
+      );
   }
 }
 
