@@ -2,8 +2,8 @@ import type { Change } from '../../v2/keys-api.ts';
 import * as wire from '../../v2/wire.ts';
 import type { ServedKeys } from '../served-keys.ts';
 import type { Work } from './connection/work.ts';
+import type { Wait } from './wait.ts';
 
-type Wait = Extract<wire.KeysRequest, { call: 'watch' }>;
 type Read = Extract<wire.KeysRequest, { call: 'get' }>;
 type Write = Exclude<wire.KeysRequest, Read | Wait>;
 

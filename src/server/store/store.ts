@@ -5,7 +5,6 @@ import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from 
 import { baseName } from '../../v2/paths.ts';
 import { isConditional } from '../../v2/requests.ts';
 import type { Exact } from '../../v2/wire.ts';
-
 import { Expiries } from './expiries.ts';
 import { History, type StoreEvent } from './history.ts';
 import * as tree from './tree.ts';
