@@ -1,5 +1,8 @@
 import { getHeapStatistics } from 'node:v8';
 
+/** Memory that bytes from a connection cost besides their number, for each piece in which they arrive. */
+export const PIECE_COST = 512;
+
 /**
  * Memory that the clients of servers may use together, in bytes: for requests in progress, unread answers and open polls. It is
  * counted, not measured.

@@ -1,9 +1,16 @@
 // The memory that clients use together. These tests count it as the server does.
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Budget } from '../../src/server/budget.ts';
 import { systemClock } from '../../src/time.ts';
-import { expectUnharmed, type OpenLimits, type OpenServer, serveOpenly, waiting } from '../support/open-server.ts';
+import {
+  expectUnharmed,
+  nothingLeft,
+  type OpenLimits,
+  type OpenServer,
+  serveOpenly,
+  waiting,
+} from '../support/open-server.ts';
 import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';
 
@@ -181,4 +188,25 @@ test('a client that reads slowly is not cut off, and neither is a poll that has 
   expect((await waiter.wholeAnswers(1))[0]?.body).toContain('now');
   for (const each of [client, waiter]) each.hangUp();
   await expectUnharmed(etcd);
+});
+
+test('each small piece of a form uses the budget, not only its bytes', async () => {
+  const etcd = await serve(1);
+  const client = await RawConnection.open(etcd.url);
+  client.socket.setNoDelay(true);
+  const headers = 'Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n';
+  client.send(`PUT /v2/keys/k HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n6\r\nvalue=\r\n`);
+  let pieces = 0;
+  for (; pieces < 5000 && etcd.budget.used < 100_000; pieces += 1) {
+    client.send('1\r\nx\r\n');
+    await client.flushed();
+    await turn();
+  }
+  expect(etcd.budget.used).toBeGreaterThanOrEqual(100_000);
+  client.send('0\r\n\r\n');
+  expect(await client.wholeAnswers(1)).toMatchObject([{ status: 201 }]);
+  expect(etcd.store.get('/k', {}).value).toBe('x'.repeat(pieces));
+  client.hangUp();
+  await expectUnharmed(etcd);
+  expect(etcd.budget.used).toBe(0);
 });

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { addAbortListener, removeAbortListener, type Source } from '../../cancellation.ts';
 import { etcdError } from '../../v2/error-codes.ts';
-import type { Share } from '../budget.ts';
+import { PIECE_COST, type Share } from '../budget.ts';
 import { OutOfMemory } from '../served-keys.ts';
 import { type MediaType, parseMediaType } from './media-type.ts';
 
@@ -48,7 +48,7 @@ async function readBody(request: IncomingMessage, share: Share): Promise<string>
   let isRefused = false;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
-    isRefused ||= !share.take(chunk.length);
+    isRefused ||= !share.take(chunk.length + PIECE_COST);
     if (length <= LONGEST_FORM && !isRefused) chunks.push(chunk);
     else chunks.length = 0;
   }
