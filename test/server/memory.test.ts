@@ -190,6 +190,31 @@ test('a client that reads slowly is not cut off, and neither is a poll that has 
   await expectUnharmed(etcd);
 });
 
+test('bytes held behind an offer to upgrade use the budget until they are answered, and their connection is cut off beyond it', async () => {
+  const etcd = await serve(8);
+  const client = await RawConnection.open(etcd.url);
+  const offer = poll('/k') + request('GET', '/version', { headers: 'Connection: Upgrade\r\nUpgrade: websocket\r\n' });
+  client.send(offer);
+  await waiting(etcd, 1);
+  client.send(put('/other', 'x'.repeat(MIB / 2)));
+  await until(
+    () => etcd.budget.used,
+    (used) => used > MIB / 2,
+  );
+  etcd.store.set('/k', '1', {});
+  expect((await client.wholeAnswers(3)).map(({ status }) => status)).toEqual([200, 200, 201]);
+  await until(
+    () => etcd.budget.used,
+    (used) => used === 0,
+  );
+  client.send(offer);
+  await waiting(etcd, 1);
+  client.send('x'.repeat(4 * MIB));
+  await client.closed();
+  await expectUnharmed(etcd);
+  expect(etcd.budget.used).toBe(0);
+});
+
 test('each small piece of a form uses the budget, not only its bytes', async () => {
   const etcd = await serve(1);
   const client = await RawConnection.open(etcd.url);

@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import type { TlsSettings } from '../../http/options.ts';
+import { type Budget, processBudget } from '../budget.ts';
 import { type ConnectionLimits, limitConnections } from './connection/connections.ts';
 import { ignoreUpgrades, type WebServer } from './connection/upgrades.ts';
 
@@ -19,6 +20,8 @@ export interface HttpServerOptions extends ConnectionLimits {
   readonly handshakeTimeout?: number;
   /** For HTTPS: certificate and private key. With `ca`, each client must have a certificate of one of these authorities. */
   readonly tls?: TlsSettings | undefined;
+  /** Memory for bytes behind an offer to upgrade. Default: that of the process. */
+  readonly budget?: Budget;
 }
 
 /**
@@ -26,7 +29,7 @@ export interface HttpServerOptions extends ConnectionLimits {
  * their first one. By default, Node would close them after 5 or 60 seconds.
  */
 export function createHttpServer(options: HttpServerOptions = {}): WebServer {
-  const { maxHeaderSize = 2 ** 20, requestTimeout = 0, handshakeTimeout = 10, tls } = options;
+  const { maxHeaderSize = 2 ** 20, requestTimeout = 0, handshakeTimeout = 10, tls, budget = processBudget } = options;
   const limits = {
     // TCP keep-alive, as in etcd: it closes the connection of a client whose host has disappeared.
     keepAlive: true,
@@ -49,7 +52,7 @@ export function createHttpServer(options: HttpServerOptions = {}): WebServer {
   // A client that closes its half still gets its answers, as from etcd.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  ignoreUpgrades(server);
+  ignoreUpgrades(server, budget);
   if (tls) closeHandshakes(server);
   return server;
 }

@@ -2,6 +2,7 @@ import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node
 import { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { ignore } from '../../../cancellation.ts';
+import { type Budget, PIECE_COST, Share } from '../../budget.ts';
 import { MAX_BYTES } from './pipeline.ts';
 
 /** A server for HTTP or HTTPS. */
@@ -11,9 +12,10 @@ export type WebServer = HttpServer | HttpsServer;
  * Makes a server ignore the `Upgrade` header, as etcd does. Node's parser stops after a request with this header. Without an
  * `upgrade` listener, Node answers the request but drops the bytes behind it. The listener added here lets Node parse the
  * request again without the header, and then the bytes behind it.
+ * @param budget memory for what waits for an earlier response
  */
-export function ignoreUpgrades(server: WebServer): void {
-  const upgrades = new Upgrades(server);
+export function ignoreUpgrades(server: WebServer, budget: Budget): void {
+  const upgrades = new Upgrades(server, budget);
   const closeAll = server.closeAllConnections.bind(server);
   server.closeAllConnections = () => {
     closeAll();
@@ -25,13 +27,15 @@ class Upgrades {
   /** Name of the event that passes a new connection to the server. */
   readonly #connection: 'connection' | 'secureConnection';
   readonly #server: WebServer;
+  readonly #budget: Budget;
   /** The latest response on each connection. */
   readonly #latest = new WeakMap<Duplex, ServerResponse>();
   /** Connections that wait for an earlier response. Node no longer tracks them, so it would not close them. */
   readonly #held = new Set<Duplex>();
 
-  constructor(server: WebServer) {
+  constructor(server: WebServer, budget: Budget) {
     this.#server = server;
+    this.#budget = budget;
     this.#connection = server instanceof HttpsServer ? 'secureConnection' : 'connection';
     server.on('request', (request, response) => this.#latest.set(request.socket, response));
     server.on('upgrade', (request, socket, rest) => void this.#parseAgain(request, socket, rest));
@@ -52,14 +56,19 @@ class Upgrades {
     socket.resume();
   }
 
-  /** Adds what arrives to `chunks` until the response has been sent or the client has gone. */
+  /** Adds what arrives to `chunks` until the response has been sent or the client has gone. Closes the connection beyond a limit. */
   async #hold(socket: Duplex, response: ServerResponse, chunks: Buffer[]): Promise<void> {
+    const share = new Share(this.#budget);
     let length = 0;
+    const count = (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > MAX_BYTES || !share.take(chunk.length + PIECE_COST)) socket.destroy();
+    };
     const keep = (chunk: Buffer) => {
       chunks.push(chunk);
-      length += chunk.length;
-      if (length > MAX_BYTES) socket.destroy();
+      count(chunk);
     };
+    chunks.forEach(count);
     const end = () => socket.end();
     this.#held.add(socket);
     // Keep reading: otherwise Node does not report that the client has hung up.
@@ -70,6 +79,7 @@ class Upgrades {
     });
     socket.off('data', keep).off('end', end).off('error', ignore);
     this.#held.delete(socket);
+    share.end();
   }
 }
 
