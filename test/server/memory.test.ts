@@ -235,3 +235,30 @@ test('each small piece of a form uses the budget, not only its bytes', async () 
   await expectUnharmed(etcd);
   expect(etcd.budget.used).toBe(0);
 });
+
+test.each([
+  ['long headers', `X-Long: ${'x'.repeat(100_000)}\r\n`, 100_000],
+  ['many headers', 'X: y\r\n'.repeat(1000), 64_000],
+])('%s use the budget while their poll is open', async (_, headers, bytes) => {
+  const etcd = await serve(1);
+  const client = await RawConnection.open(etcd.url);
+  client.send(poll('/k'));
+  await waiting(etcd, 1);
+  const before = etcd.budget.used;
+  const other = await RawConnection.open(etcd.url);
+  other.send(request('GET', '/v2/keys/k?wait=true', { headers }));
+  await waiting(etcd, 2);
+  expect(etcd.budget.used - 2 * before).toBeGreaterThan(bytes);
+  for (const each of [client, other]) each.hangUp();
+  await expectUnharmed(etcd);
+  expect(etcd.budget.used).toBe(0);
+});
+
+test('a request whose headers do not fit gets 503', async () => {
+  const etcd = await serve(1);
+  const client = await RawConnection.open(etcd.url);
+  client.send(request('GET', '/v2/keys/', { headers: `X-Long: ${'x'.repeat(MIB / 2)}\r\n` }) + get('/'));
+  expect((await client.wholeAnswers(2)).map(({ status }) => status)).toEqual([503, 200]);
+  client.hangUp();
+  await expectUnharmed(etcd);
+});

@@ -24,8 +24,11 @@ import { refusalOf } from './web-pages.ts';
 
 const debug = createDebug('server');
 
-/** Memory that a request costs besides its form, until it is answered. */
+/** Memory that a request costs besides its headers and its form, until it is answered and its work has ended. */
 const REQUEST_COST = 4096;
+
+/** Memory that a header costs besides its text. */
+const HEADER_COST = 64;
 
 /** Code of Node's error for bytes behind a request with `Connection: close`. etcd does not read them. */
 const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
@@ -107,7 +110,7 @@ export class Front {
     if (known ? pipeline.isFull : isCutOff(request)) return void cutOff(socket);
     this.#pipelines.set(socket, pipeline);
     const share = pipeline.newShare();
-    const hasRoom = share.take(REQUEST_COST);
+    const hasRoom = share.take(costOf(request));
     // A request behind others cannot be refused before they are answered.
     if (!hasRoom && pipeline.isBusy) return void cutOff(socket);
     const form = hasRoom ? readForm(request, share, pipeline.broken) : Promise.reject(new OutOfMemory());
@@ -242,5 +245,9 @@ export class Front {
     if (clusterId !== undefined) response.setHeader('X-Etcd-Cluster-Id', clusterId);
   }
 }
+
+/** Returns the memory that a request costs besides its form. */
+const costOf = ({ url = '', rawHeaders }: IncomingMessage): number =>
+  rawHeaders.reduce((sum, text) => sum + text.length + HEADER_COST / 2, REQUEST_COST + url.length);
 
 const isWrite = (call: Work['call']): boolean => call !== undefined && call !== 'get' && call !== 'watch';
