@@ -2,6 +2,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Budget } from '../../src/server/budget.ts';
+import { Overloaded } from '../../src/server/served-keys.ts';
 import { systemClock } from '../../src/time.ts';
 import {
   expectUnharmed,
@@ -260,5 +261,50 @@ test('a request whose headers do not fit gets 503', async () => {
   client.send(request('GET', '/v2/keys/', { headers: `X-Long: ${'x'.repeat(MIB / 2)}\r\n` }) + get('/'));
   expect((await client.wholeAnswers(2)).map(({ status }) => status)).toEqual([503, 200]);
   client.hangUp();
+  await expectUnharmed(etcd);
+});
+
+test('work that goes on after its client has reset its connection uses the budget until it ends', async () => {
+  let begun = 0;
+  let end = (): void => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const use = async (): Promise<never> => {
+    begun += 1;
+    await ended;
+    throw new Overloaded('over');
+  };
+  const etcd = await serve(0.1, { keys: { clusterId: undefined, use } });
+  const open = () => Promise.all(Array.from({ length: 30 }, () => RawConnection.open(etcd.url)));
+  const refused = (some: readonly RawConnection[]) =>
+    some.filter(({ answers, socket }) => answers[0]?.status === 503 || socket.closed).length;
+  const removal = request('DELETE', '/v2/keys/k');
+  const clients = await open();
+  for (const client of clients) client.send(removal);
+  await until(
+    () => begun + refused(clients),
+    (count) => count === 30,
+  );
+  const most = begun;
+  expect(most).toBeGreaterThan(10);
+  expect(most).toBeLessThan(25);
+  for (const client of clients) client.reset();
+  await nothingLeft(etcd);
+  const next = await open();
+  for (const client of next) client.send(removal);
+  await until(
+    () => begun - most + refused(next),
+    (count) => count === 30,
+  );
+  expect(begun - most).toBeLessThan(3); // in the room of earlier refusals
+  for (const client of next) client.reset();
+  await nothingLeft(etcd);
+  expect(etcd.budget.used).toBeGreaterThan(most * 4096);
+  end();
+  await until(
+    () => etcd.budget.used,
+    (used) => used === 0,
+  );
   await expectUnharmed(etcd);
 });

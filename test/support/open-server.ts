@@ -27,7 +27,7 @@ export interface OpenServer {
 }
 
 /** Limits for the clients. Default: those of `EmbeddedEtcd`. */
-export interface OpenLimits extends Pick<FrontOptions, 'patience'>, HttpServerOptions {
+export interface OpenLimits extends Partial<Pick<FrontOptions, 'keys' | 'patience'>>, HttpServerOptions {
   readonly budget?: Budget;
 }
 

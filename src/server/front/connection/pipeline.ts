@@ -25,7 +25,7 @@ const MAX_UNSENT = 2 ** 18;
 export interface Received {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Memory of the request. */
+  /** Memory of the request. Returned when its work has ended, which may be after the end of the connection. */
   readonly share: Share;
 }
 
@@ -46,8 +46,7 @@ export class Pipeline {
   constructor(socket: Socket, budget: Budget, patience: number) {
     this.#socket = socket;
     this.#share = new Share(budget);
-    this.unsent = new Unsent(socket, this.#share, patience);
-    socket.once('close', () => this.#share.end());
+    this.unsent = new Unsent(socket, this.newShare(), patience);
   }
 
   /** Whether a request has not been answered. */
@@ -62,7 +61,7 @@ export class Pipeline {
     return this.#unanswered.length >= MAX_REQUESTS || bytes > MAX_BYTES;
   }
 
-  /** Returns the memory of the next request. */
+  /** Returns a share of the connection's memory. */
   newShare(): Share {
     return new Share(this.#share);
   }

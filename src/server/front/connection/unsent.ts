@@ -12,11 +12,15 @@ export class Unsent {
   #stalled: NodeJS.Timeout | undefined;
   #waiting: (() => void)[] = [];
 
+  /** @param share memory for these answers only; all returned when the connection is closed */
   constructor(socket: Socket, share: Share, patience: number) {
     this.#socket = socket;
     this.#share = share;
     this.#patience = patience;
-    socket.once('close', () => this.taken(this.#bytes));
+    socket.once('close', () => {
+      this.taken(this.#bytes);
+      share.end();
+    });
   }
 
   /** Adds bytes of an answer. Returns false, and adds nothing, if the budget has no room for them. */
