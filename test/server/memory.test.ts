@@ -166,7 +166,7 @@ test('a client that takes nothing of an answer is cut off', async () => {
 });
 
 test('a client that reads slowly is not cut off, and neither is a poll that has nothing to take', async () => {
-  const etcd = await serve(160, { patience: 2000 });
+  const etcd = await serve(160, { patience: 8000 });
   etcd.store.set('/long', 'x'.repeat(LONG), {});
   const waiter = await RawConnection.open(etcd.url);
   waiter.send(poll('/k'));
@@ -177,7 +177,7 @@ test('a client that reads slowly is not cut off, and neither is a poll that has 
     client.socket.resume();
     await new Promise((resolve) => client.socket.once('data', resolve));
     client.socket.pause();
-    await sleep(100);
+    await sleep(280);
   }
   client.socket.resume();
   await until(
