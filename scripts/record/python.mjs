@@ -19,7 +19,7 @@ export function startPython(url) {
     answers.get(id)?.(ok ? result : error);
   });
 
-  // An exception of python is an answer as any other: it is in the recording by what python-etcd then sends.
+  // Resolves to the error if python-etcd raises one: some scenarios expect that, and only the requests are recorded.
   const call = (op, command) =>
     new Promise((resolve, reject) => {
       const id = ++last;

@@ -12,7 +12,8 @@ import {
 import type { WireAnswer } from '../http/message.ts';
 import { type Json, unusable } from './messages.ts';
 
-/** The gRPC codes that are distinguished here. */
+// The gRPC codes that are distinguished here.
+
 /** Also the code for a refused login. */
 export const INVALID_ARGUMENT = 3;
 const NOT_FOUND = 5;
