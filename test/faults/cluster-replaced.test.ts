@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { EtcdClusterIdChanged, EtcdLockLost, EtcdStaleToken, Fence } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { rejection } from '../support/locks.ts';
-import { Contest, isPoll, OURS } from './contest.ts';
+import { Contest, OURS } from './contest.ts';
 import { STORE } from './stores/tested.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
 
@@ -41,8 +41,7 @@ describe('the whole cluster is replaced by another', () => {
     const { leader, follower } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
+    const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     await cluster().wipe();
     expect(await rejection(waiting)).toEqual(changed);
     expect(await contest.queue()).toEqual([]);

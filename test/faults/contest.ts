@@ -34,6 +34,13 @@ export interface Take {
   readonly timeout?: number;
   /** A client that knows these members already. Absent: a new one. */
   readonly client?: EtcdClient | undefined;
+  /** Ends the wait of a client of this package. */
+  readonly leave?: AbortSignal;
+}
+
+/** A contender that waits for the lock: the promise stands in an object because `await` would wait for it. */
+export interface Waiter {
+  readonly taken: Promise<Taken>;
 }
 
 /** A lock while it is held. */
@@ -68,6 +75,27 @@ export class Contest {
     return taken;
   }
 
+  /**
+   * Adds a waiter, and resolves once its first member has its poll. On a busy machine a client may turn to another member before
+   * that: such a waiter leaves, and another one takes its place.
+   */
+  async wait(kind: Kind, options: Take): Promise<Waiter> {
+    const [first, others] = [options.by.slice(0, 1), options.by.slice(1)];
+    const pollsOf = (members: readonly FaultMember[]): number => this.#asked(members, isPoll);
+    for (;;) {
+      const leave = new AbortController();
+      const before = { first: pollsOf(first), others: pollsOf(others) };
+      const taken = this.take(kind, { ...options, leave: leave.signal });
+      const served = await until(
+        () => (pollsOf(first) > before.first ? 'first' : pollsOf(others) > before.others && 'other'),
+        (by) => by !== false,
+      );
+      if (served === 'first') return { taken };
+      leave.abort();
+      await rejection(taken);
+    }
+  }
+
   /** Waits for the lock by a client that the test starts. */
   takeBy(take: (lock: string) => Promise<ForeignHold>): Promise<Taken> {
     const taken = take(this.name).then((held) => this.#holdForeign(held));
@@ -97,10 +125,7 @@ export class Contest {
   /** Resolves once the members have received `count` matching requests for this lock, earlier ones included. */
   async untilAsked(members: readonly FaultMember[], asks: (request: Request) => boolean, count = 1): Promise<void> {
     await until(
-      () =>
-        members
-          .flatMap(({ proxy }) => proxy.requests)
-          .filter((request) => asks(request) && STORE.isAbout(request, this.name)).length,
+      () => this.#asked(members, asks),
       (asked) => asked >= count,
     );
   }
@@ -138,6 +163,12 @@ export class Contest {
     expect(await this.queue()).toEqual([]);
   }
 
+  /** Number of matching requests for this lock that the members have received. */
+  #asked(members: readonly FaultMember[], asks: (request: Request) => boolean): number {
+    const requests = members.flatMap(({ proxy }) => proxy.requests);
+    return requests.filter((request) => asks(request) && STORE.isAbout(request, this.name)).length;
+  }
+
   async #url(): Promise<string> {
     const { etcd } = await this.#cluster.leader();
     return etcd.url;
@@ -148,25 +179,29 @@ export class Contest {
     return kind === 'LockManager.request' ? this.#byManager(options) : this.#byForeign(options);
   }
 
-  async #byLock({ by, ttl, timeout = 0, client = this.#client(by) }: Take): Promise<Taken> {
+  async #byLock({ by, ttl, timeout = 0, client = this.#client(by), leave }: Take): Promise<Taken> {
     const lock = new Lock(client, this.name);
-    await lock.acquire({ lockTtl: ttl, timeout, keepAlive: true });
+    await lock.acquire({ lockTtl: ttl, timeout, keepAlive: true, ...(leave && { signal: leave }) });
     const { lockKey: key, fencingToken: token, signal } = lock;
     return this.#hold({ key, token, signal }, () => release(lock));
   }
 
-  #byManager({ by, ttl, timeout = 0, client = this.#client(by) }: Take): Promise<Taken> {
+  #byManager({ by, ttl, timeout = 0, client = this.#client(by), leave }: Take): Promise<Taken> {
     const locks = new LockManager(client, { ttl, timeout });
     const leaving = gate();
     return new Promise((resolve, reject) => {
-      const left = locks.request(this.name, async ({ key, fencingToken: token, signal }) => {
-        const give = async () => {
-          leaving.open();
-          await left;
-        };
-        resolve(this.#hold({ key, token, signal }, give));
-        await leaving.opened;
-      });
+      const left = locks.request(
+        this.name,
+        { ...(leave && { signal: leave }) },
+        async ({ key, fencingToken: token, signal }) => {
+          const give = async () => {
+            leaving.open();
+            await left;
+          };
+          resolve(this.#hold({ key, token, signal }, give));
+          await leaving.opened;
+        },
+      );
       left.catch(reject);
     });
   }

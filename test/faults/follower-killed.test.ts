@@ -15,8 +15,7 @@ describe('the follower that serves a client is killed', () => {
       const { leader, follower } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take('Lock', { by: servedBy(leader, cluster()), ttl: TTL });
-      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-      await contest.untilAsked([follower], isPoll);
+      const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
       await follower.etcd.kill();
       await holder.give();
       const released = moment();
@@ -33,8 +32,10 @@ describe('the follower that serves a client is killed', () => {
       const { leader, follower } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-      const waiting = contest.take('LockManager.request', { by: servedBy(leader, cluster()), ttl: TTL });
-      await contest.untilAsked([leader], isPoll);
+      const { taken: waiting } = await contest.wait('LockManager.request', {
+        by: servedBy(leader, cluster()),
+        ttl: TTL,
+      });
       const answered = fate === 'carried out' ? follower.proxy.swallow(isRemoval) : undefined;
       if (fate === 'lost') follower.proxy.blackHole('requests');
       const releasing = holder.give();

@@ -30,8 +30,7 @@ export const isolated = (role: 'leader' | 'follower') =>
       const { [role]: member, other } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take('LockManager.request', { by: servedBy(other, cluster()), ttl: TTL });
-      const waiting = contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL });
-      await contest.untilAsked([member], isPoll);
+      const { taken: waiting } = await contest.wait(kind, { by: servedBy(member, cluster()), ttl: TTL });
       await isolate(member);
       await holder.give();
       const released = moment();
@@ -48,8 +47,7 @@ export const isolated = (role: 'leader' | 'follower') =>
         const { [role]: member, other } = await roles(cluster());
         const contest = new Contest(cluster());
         const holder = await contest.take(kind, { by: servedBy(member, cluster()), ttl: TTL });
-        const waiting = contest.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
-        await contest.untilAsked([other], isPoll);
+        const { taken: waiting } = await contest.wait('Lock', { by: servedBy(other, cluster()), ttl: TTL });
         // Begun at once: later, the client may have learned from its watch that the member has no leader.
         const isolating = isolate(member);
         const releasing = holder.give();
@@ -70,8 +68,7 @@ export const isolated = (role: 'leader' | 'follower') =>
       const [kept, gone] = [new Contest(cluster()), new Contest(cluster())];
       const held = await kept.take('LockManager.request', { by: servedBy(member, cluster()), ttl: TTL });
       const doomed = await gone.take('LockManager.request', { by: [member], ttl: SHORT_TTL });
-      const waiting = gone.take('Lock', { by: servedBy(other, cluster()), ttl: TTL });
-      await gone.untilAsked([other], isPoll);
+      const { taken: waiting } = await gone.wait('Lock', { by: servedBy(other, cluster()), ttl: TTL });
       const cutOff = moment();
       await isolate(member);
       const elected = moment();

@@ -15,8 +15,7 @@ describe('the leader is killed', () => {
       const { leader, follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take(first, { by: servedBy(follower, cluster()), ttl: TTL });
-      const waiting = contest.take(second, { by: servedBy(leader, cluster()), ttl: TTL });
-      await contest.untilAsked([leader], isPoll);
+      const { taken: waiting } = await contest.wait(second, { by: servedBy(leader, cluster()), ttl: TTL });
       await leader.etcd.kill();
       await contest.untilAsked([follower, other], isPoll);
       await cluster().leader();
@@ -34,8 +33,7 @@ describe('the leader is killed', () => {
     const { leader, follower } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('LockManager.request', { by: servedBy(leader, cluster()), ttl: TTL });
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
+    const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     await leader.etcd.kill();
     const releasing = holder.give();
     await cluster().leader();

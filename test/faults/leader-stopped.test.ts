@@ -21,8 +21,7 @@ describe('the leader is paused', () => {
       const { leader, follower } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take('LockManager.request', { by: servedBy(follower, cluster()), ttl: TTL });
-      const waiting = contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL });
-      await contest.untilAsked([leader], isPoll);
+      const { taken: waiting } = await contest.wait(kind, { by: servedBy(leader, cluster()), ttl: TTL });
       await leader.etcd.pause();
       await cluster().leader();
       await holder.give();
@@ -39,8 +38,7 @@ describe('the leader is paused', () => {
     const { leader, follower } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take(kind, { by: servedBy(leader, cluster()), ttl: TTL });
-    const waiting = contest.take('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
+    const { taken: waiting } = await contest.wait('Lock', { by: servedBy(follower, cluster()), ttl: TTL });
     await leader.etcd.pause();
     const releasing = holder.give();
     await contest.untilAsked([leader], isRemoval);

@@ -6,7 +6,7 @@ import type { ProxiedRequest } from '../support/proxy.ts';
 import { moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
 import { failed } from '../support/v2-answers.ts';
-import { Contest, isPoll, OURS } from './contest.ts';
+import { Contest, OURS } from './contest.ts';
 import type { FaultMember } from './fault-cluster.ts';
 import { recovered, SHOWN, silent } from './recovered.ts';
 import { roles, servedBy, useCluster } from './use-cluster.ts';
@@ -33,8 +33,7 @@ describe('later events push the release out of the history of etcd', () => {
       const { leader, follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take('python-etcd', { by: [other], ttl: 60 });
-      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-      await contest.untilAsked([follower], isPoll);
+      const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
       follower.proxy.blackHole('both');
       await holder.give();
       const released = moment();
@@ -81,8 +80,7 @@ test('waiters acquire the lock within a poll cap of the return of their member, 
     OURS.map(async (kind) => {
       const contest = new Contest(cluster());
       const holder = await contest.take('Lock', { by: [other], ttl: LONG_TTL });
-      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: LONG_TTL });
-      await contest.untilAsked([follower], isPoll);
+      const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: LONG_TTL });
       return { contest, holder, waiting };
     }),
   );

@@ -20,8 +20,7 @@ describe('the connection of a long poll is reset', () => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take(first, { by: [other], ttl: TTL });
-      const waiting = contest.take(second, { by: servedBy(follower, cluster()), ttl: TTL });
-      await contest.untilAsked([follower], isPoll);
+      const { taken: waiting } = await contest.wait(second, { by: servedBy(follower, cluster()), ttl: TTL });
       follower.proxy.cut();
       await holder.give();
       const released = moment();
@@ -56,8 +55,7 @@ describe('the connection of a long poll is reset', () => {
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: [other], ttl: TTL });
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
+    const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     for (const { proxy } of cluster().members.filter((member) => member !== other)) {
       proxy.refuse();
       proxy.cut();
@@ -76,9 +74,8 @@ describe('the connection of a long poll is reset', () => {
       const { follower, other } = await roles(cluster());
       const contest = new Contest(cluster());
       const holder = await contest.take(FOREIGN, { by: [direct(other)], ttl: 60 });
-      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
+      const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
       const [, entry] = await contest.untilQueued(2);
-      await contest.untilAsked([follower], isPoll);
       for (const { proxy } of cluster().members) {
         proxy.refuse();
         proxy.cut();

@@ -20,8 +20,7 @@ describe.for(WAYS)('the network between a waiter and its member dies silently (l
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take(FOREIGN, { by: [other], ttl: 60 });
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
+    const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     follower.proxy.blackHole(way);
     await holder.give();
     const released = moment();
@@ -64,8 +63,7 @@ test.for(OURS)(
     const { follower, other } = await roles(cluster());
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: [other], ttl: TTL });
-    const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-    await contest.untilAsked([follower], isPoll);
+    const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
     follower.proxy.blackHole('requests');
     await holder.give();
     const released = moment();

@@ -83,8 +83,7 @@ describe('etcd carries a request out, but its answer is lost', () => {
       const contest = new Contest(cluster());
       const holder = await contest.take(FOREIGN, { by: [other], ttl: LONG });
       if (missed === isPoll) follower.proxy.swallow(isPoll);
-      const waiting = contest.take(kind, { by: servedBy(follower, cluster()), ttl: TTL });
-      await contest.untilAsked([follower], isPoll);
+      const { taken: waiting } = await contest.wait(kind, { by: servedBy(follower, cluster()), ttl: TTL });
       if (missed === isListing) follower.proxy.swallow(isListing);
       await holder.give();
       const released = moment();

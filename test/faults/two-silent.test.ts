@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import { moment } from '../support/stalls/stalls.mjs';
-import { Contest, isAppend, isListing, isPoll, OURS } from './contest.ts';
+import { Contest, isAppend, isListing, OURS } from './contest.ts';
 import { direct } from './lines.ts';
 import { recovered, silent } from './recovered.ts';
 import { STORE } from './stores/tested.ts';
@@ -24,8 +24,7 @@ describe.for<[string, { readonly reset: boolean }]>([
     const contest = new Contest(cluster());
     const holder = await contest.take('Lock', { by: [direct(leader)], ttl: 60 });
     const by = reset ? [leader, follower, other] : [follower, other, leader];
-    const waiting = contest.take(kind, { by, ttl: TTL });
-    await contest.untilAsked(by.slice(0, 1), isPoll);
+    const { taken: waiting } = await contest.wait(kind, { by, ttl: TTL });
     // Two members fail, each in another way: only the leader still works.
     follower.isolate();
     other.proxy.blackHole('both');

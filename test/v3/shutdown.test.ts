@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { EtcdClient } from '../../src/client.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { type EtcdMember, startCluster } from '../support/etcd.ts';
+import { gate } from '../support/gate.ts';
 import { base64 } from '../support/gateway.ts';
 import { freshName, useProxy } from '../support/locks.ts';
 import { elapsed, type Moment, moment } from '../support/stalls/stalls.mjs';
@@ -44,16 +45,22 @@ test('a waiter whose member shuts down gets a released lock by another member', 
   const version = await first.version();
   const watch = await beginWatch(first);
   const proxy = await useProxy(first.url);
+  // A busy machine must not make the waiter turn to the second member before the first one has its watch.
+  const next = await useProxy(second.url);
+  const { opened, open } = gate();
+  const allow = next.intercept(() => ({ hold: opened }));
   const name = freshName();
   const held = await useLocks(second.url).acquire(name);
-  const waiting = useLocks(proxy.url, second.url).acquire(name);
+  const waiting = useLocks(proxy.url, next.url).acquire(name);
   await untilWatched(proxy, held.key);
+  allow();
+  open();
 
   const asked = moment();
   first.process.kill('SIGTERM');
   expect(await held.release()).toBe(true);
   const released = moment();
-  const next = await waiting;
+  const taken = await waiting;
   const acquired = moment();
   const ended = await watch.end;
   if (version.startsWith('3.4.')) {
@@ -64,5 +71,5 @@ test('a waiter whose member shuts down gets a released lock by another member', 
     expect(ended.at - asked.at).toBeGreaterThan(6_000);
     expect(elapsed(released, acquired)).toBeLessThan(POLL_CAP);
   }
-  expect(await next.release()).toBe(true);
+  expect(await taken.release()).toBe(true);
 });
