@@ -166,7 +166,7 @@ function countTimers() {
   const { setTimeout: set, clearTimeout: clear } = globalThis;
   const live = new Set();
   globalThis.setTimeout = (fn, ...rest) => {
-    const own = new Error().stack.includes('/dist/time');
+    const own = new Error().stack.includes('/dist/base/time');
     const timer = set(
       (...args) => {
         live.delete(timer);

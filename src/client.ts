@@ -1,8 +1,8 @@
+import { show } from './base/checks.ts';
+import { checkOptionNames, type OptionNames } from './base/option-names.ts';
 import { BothClient } from './both/client.ts';
-import { show } from './checks.ts';
 import type { CloseOptions } from './http/cluster.ts';
 import type { HttpOptions } from './http/options.ts';
-import { checkOptionNames, type OptionNames } from './option-names.ts';
 import type { LockClient } from './recipe/client.ts';
 import type { LockStore } from './recipe/store.ts';
 import type { Surveyor } from './recipe/survey.ts';

@@ -1,4 +1,4 @@
-import { printable } from './printable.ts';
+import { printable } from './base/printable.ts';
 
 /** The holder of a lock, as an error reports it. */
 export interface LockHolder {

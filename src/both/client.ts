@@ -1,8 +1,8 @@
+import { Deadline } from '../base/time.ts';
 import { EtcdKeysLeft } from '../errors.ts';
 import { type CloseOptions, closeTimeout, keysLeft } from '../http/cluster.ts';
 import type { HttpOptions } from '../http/options.ts';
 import type { LockClient } from '../recipe/client.ts';
-import { Deadline } from '../time.ts';
 import { V2Client } from '../v2/client.ts';
 import { V3Client } from '../v3/client.ts';
 import { BothStore } from './store.ts';

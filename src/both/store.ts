@@ -1,7 +1,7 @@
-import { addAbortListener } from '../cancellation.ts';
-import { show } from '../checks.ts';
+import { addAbortListener } from '../base/cancellation.ts';
+import { show } from '../base/checks.ts';
+import { PendingWork } from '../base/pending-work.ts';
 import { EtcdClientClosed } from '../errors.ts';
-import { PendingWork } from '../pending-work.ts';
 import { sharedIdOf } from '../recipe/entries/entry.ts';
 import type {
   Entry,

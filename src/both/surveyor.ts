@@ -1,4 +1,4 @@
-import { Scope, type Source } from '../cancellation.ts';
+import { Scope, type Source } from '../base/cancellation.ts';
 import type { Queue } from '../recipe/store.ts';
 import {
   afterChange,

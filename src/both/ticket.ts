@@ -1,4 +1,4 @@
-import { ignore, pause, Scope } from '../cancellation.ts';
+import { ignore, pause, Scope } from '../base/cancellation.ts';
 import { EtcdLockExpired, mayPass } from '../errors.ts';
 import { isTwin } from '../recipe/entries/bridged-value.ts';
 import { claimOf } from '../recipe/entries/entry-value.ts';

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { show } from '../checks.ts';
+import { show } from '../base/checks.ts';
 
 /** Parses the value of a flag as a number. The caller checks the range. */
 export function number(text: string): number {

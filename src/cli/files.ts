@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { show } from '../checks.ts';
-import { errorText } from '../error-text.ts';
+import { show } from '../base/checks.ts';
+import { errorText } from '../base/error-text.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Flags whose file contains a secret. */

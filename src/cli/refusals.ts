@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { printable } from '../printable.ts';
+import { printable } from '../base/printable.ts';
 import { isFlag, mayBePassword, NOT_SHOWN, showFlag } from './secrets.ts';
 
 /** An error text of commander: the message, and a suggestion if there is one. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import { errorText } from '../base/error-text.ts';
 import { EtcdClient, type EtcdClientOptions } from '../client.ts';
-import { errorText } from '../error-text.ts';
 import { EtcdKeysLeft, EtcdWatchTimedOut } from '../errors.ts';
 import type { CloseOptions } from '../http/cluster.ts';
 import { type ConnectionOptions, connectionOf, storeOptions } from './connection.ts';

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
-import { ignore } from '../cancellation.ts';
-import { printable } from '../printable.ts';
+import { ignore } from '../base/cancellation.ts';
+import { printable } from '../base/printable.ts';
 import { ExitCode } from './exit-codes.ts';
 
 type Style = Parameters<typeof styleText>[0];

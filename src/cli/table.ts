@@ -1,4 +1,4 @@
-import { printable } from '../printable.ts';
+import { printable } from '../base/printable.ts';
 import { type OutputLine, outputWidth, styled } from './streams.ts';
 
 export interface Column<Row> {

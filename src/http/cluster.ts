@@ -1,10 +1,10 @@
-import { withCallersStack } from '../callers-stack.ts';
-import { Scope, type Source } from '../cancellation.ts';
-import { checkSeconds, checkSecondsOrNone } from '../checks.ts';
+import { withCallersStack } from '../base/callers-stack.ts';
+import { Scope, type Source } from '../base/cancellation.ts';
+import { checkSeconds, checkSecondsOrNone } from '../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
+import { PendingWork } from '../base/pending-work.ts';
+import { Deadline } from '../base/time.ts';
 import { EtcdClientClosed, EtcdClusterIdChanged, EtcdKeysLeft } from '../errors.ts';
-import { checkOptionNames, type OptionNames } from '../option-names.ts';
-import { PendingWork } from '../pending-work.ts';
-import { Deadline } from '../time.ts';
 import type { Endpoint, Lane } from './endpoint.ts';
 import { Endpoints } from './failover/endpoints.ts';
 import type { Repeat } from './failover/round.ts';

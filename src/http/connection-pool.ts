@@ -1,4 +1,4 @@
-import { orAborted, type Source } from '../cancellation.ts';
+import { orAborted, type Source } from '../base/cancellation.ts';
 import type { Connection } from './connection.ts';
 
 /** A connection lent by a {@link Lender}. It is given back when every exchange on it has ended. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Client } from 'undici';
-import { now } from '../time.ts';
+import { now } from '../base/time.ts';
 import type { OptionalFeature } from './optional-feature.ts';
 
 /** Milliseconds. A connection closed this soon after its first answer counts as a failure of keep-alive. */

@@ -1,8 +1,8 @@
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector, Client } from 'undici';
-import { detached } from '../async-context.ts';
-import { Scope, type Source } from '../cancellation.ts';
+import { detached } from '../base/async-context.ts';
+import { Scope, type Source } from '../base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
 import { Connection } from './connection.ts';
 import { ConnectionPool, Lender, type Loan } from './connection-pool.ts';

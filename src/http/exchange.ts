@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
-import { addAbortListener, ignore, removeAbortListener, type Source } from '../cancellation.ts';
+import { addAbortListener, ignore, removeAbortListener, type Source } from '../base/cancellation.ts';
+import { Deadline, now } from '../base/time.ts';
 import { EtcdConnectionFailed } from '../errors.ts';
-import { Deadline, now } from '../time.ts';
 import { Body } from './body.ts';
 import type { LongAnswer, WireAnswer } from './message.ts';
 import type { Timeout } from './timeout.ts';

@@ -1,4 +1,4 @@
-import { Deadline } from '../time.ts';
+import { Deadline } from '../base/time.ts';
 
 /** Seconds until a disabled feature is tried again. */
 const DISABLED_FOR = 600;

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { checkSeconds, show } from '../checks.ts';
-import type { OptionNames } from '../option-names.ts';
+import { checkSeconds, show } from '../base/checks.ts';
+import type { OptionNames } from '../base/option-names.ts';
 
 /** One PEM text or several. */
 export type Pem = string | Buffer | readonly (string | Buffer)[];

@@ -1,5 +1,5 @@
-import { ignore } from '../cancellation.ts';
-import { now, type TimerOptions } from '../time.ts';
+import { ignore } from '../base/cancellation.ts';
+import { now, type TimerOptions } from '../base/time.ts';
 
 /** Minimum number of times the sockets are read before a timeout ends: enough to connect with TLS, send and get an answer. */
 const STEPS = 6;

@@ -1,4 +1,4 @@
-import { withCallersStack } from '../callers-stack.ts';
+import { withCallersStack } from '../base/callers-stack.ts';
 
 /** How a hold ended. */
 export interface Ending {

@@ -1,7 +1,7 @@
-import { withCallersStack } from '../callers-stack.ts';
-import { Scope } from '../cancellation.ts';
-import { show } from '../checks.ts';
-import type { Deadline } from '../time.ts';
+import { withCallersStack } from '../base/callers-stack.ts';
+import { Scope } from '../base/cancellation.ts';
+import { show } from '../base/checks.ts';
+import type { Deadline } from '../base/time.ts';
 import { type Ending, endAfter } from './ending.ts';
 import type { Held } from './held.ts';
 import type { Hold } from './hold.ts';

@@ -1,9 +1,9 @@
-import { addAbortListener, removeAbortListener, type Source } from '../cancellation.ts';
+import { addAbortListener, removeAbortListener, type Source } from '../base/cancellation.ts';
+import { atDeadline } from '../base/time.ts';
 import { type AttemptLimits, timedOut, type WaitState } from '../recipe/attempt.ts';
 import { type Claim, isAlone } from '../recipe/entries/entry-value.ts';
 import type { Leaving } from '../recipe/leaving.ts';
 import type { LockStore } from '../recipe/store.ts';
-import { atDeadline } from '../time.ts';
 
 /** An element of a {@link Line}. Only the line sets these fields. */
 export interface Linked<T> {

@@ -1,6 +1,6 @@
-import { withCallersStack } from '../callers-stack.ts';
-import { ignore } from '../cancellation.ts';
-import { show } from '../checks.ts';
+import { withCallersStack } from '../base/callers-stack.ts';
+import { ignore } from '../base/cancellation.ts';
+import { show } from '../base/checks.ts';
 import { Attempt } from '../recipe/attempt.ts';
 import type { LockClient } from '../recipe/client.ts';
 import { storeOf } from '../recipe/option-checks.ts';

@@ -1,5 +1,5 @@
-import { checkBoolean, checkSecondsOrNone, show } from '../checks.ts';
-import { checkOptionNames, type OptionNames } from '../option-names.ts';
+import { checkBoolean, checkSecondsOrNone, show } from '../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { type AttemptLimits, deadlineUnlessZero } from '../recipe/attempt.ts';
 import type { CandidateValue, LockMode } from '../recipe/entries/entry-value.ts';
 import { checkMargin, checkName, checkSignal, checkTtl, LONGEST_TTL } from '../recipe/option-checks.ts';

@@ -1,6 +1,6 @@
-import { checkBoolean, show } from '../checks.ts';
+import { checkBoolean, show } from '../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { EtcdLockHeld } from '../errors.ts';
-import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { parseValue } from '../recipe/entries/entry-value.ts';
 import { describeHolder, holderOf } from '../recipe/entries/holder.ts';
 import { holdersAmong } from '../recipe/rules.ts';

@@ -1,11 +1,11 @@
-import { withCallersStack } from '../callers-stack.ts';
-import { Scope, sleep } from '../cancellation.ts';
-import { show } from '../checks.ts';
+import { withCallersStack } from '../base/callers-stack.ts';
+import { Scope, sleep } from '../base/cancellation.ts';
+import { show } from '../base/checks.ts';
+import { Backoff } from '../base/time.ts';
 import { EtcdClusterIdChanged, EtcdLockLost, failuresOf } from '../errors.ts';
 import { timedOut } from '../recipe/attempt.ts';
 import { lost } from '../recipe/entries/lost.ts';
 import type { LockStore, QueueStore } from '../recipe/store.ts';
-import { Backoff } from '../time.ts';
 import { endAll, HoldOfSeveral } from './held-locks.ts';
 import type { Hold } from './hold.ts';
 import type { CheckedRequest } from './options.ts';

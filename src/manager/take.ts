@@ -1,4 +1,5 @@
-import { ignore, sleep } from '../cancellation.ts';
+import { ignore, sleep } from '../base/cancellation.ts';
+import { Backoff } from '../base/time.ts';
 import { EtcdLockExpired } from '../errors.ts';
 import { type Acquired, type Acquisition, acquire } from '../recipe/acquire.ts';
 import type { Attempt } from '../recipe/attempt.ts';
@@ -11,7 +12,6 @@ import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { wouldWait } from '../recipe/rules.ts';
 import type { QueueStore, Standing } from '../recipe/store.ts';
-import { Backoff } from '../time.ts';
 import type { Turn } from './local-queue.ts';
 import type { CheckedRequest } from './options.ts';
 import type { Trace } from './trace.ts';

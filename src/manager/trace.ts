@@ -1,10 +1,10 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
+import { now } from '../base/time.ts';
 import { EtcdException, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type { RenewalObserver } from '../recipe/lease.ts';
 import { positionIn } from '../recipe/rules.ts';
 import type { OwnEntry, Standing } from '../recipe/store.ts';
-import { now } from '../time.ts';
 import type { Held } from './held.ts';
 
 const NAME = 'etcd-v2-lock:request';

@@ -1,5 +1,5 @@
-import { withCallersStack } from '../callers-stack.ts';
-import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
+import { withCallersStack } from '../base/callers-stack.ts';
+import { ignore, orAborted, Scope, type Source } from '../base/cancellation.ts';
 import { EtcdLockExpired, EtcdLockReleased, EtcdValueError } from '../errors.ts';
 import { acquire } from '../recipe/acquire.ts';
 import { Attempt } from '../recipe/attempt.ts';

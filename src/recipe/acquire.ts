@@ -1,6 +1,6 @@
-import { ignore, orAborted, Scope } from '../cancellation.ts';
-import { createDebug } from '../debug.ts';
-import { Deadline } from '../time.ts';
+import { ignore, orAborted, Scope } from '../base/cancellation.ts';
+import { createDebug } from '../base/debug.ts';
+import { Deadline } from '../base/time.ts';
 import type { Attempt } from './attempt.ts';
 import { type Contest, contend } from './contend.ts';
 import { lost } from './entries/lost.ts';

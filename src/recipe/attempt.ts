@@ -1,5 +1,6 @@
-import { addAbortListener, Scope, type Source, sleep } from '../cancellation.ts';
-import { createDebug } from '../debug.ts';
+import { addAbortListener, Scope, type Source, sleep } from '../base/cancellation.ts';
+import { createDebug } from '../base/debug.ts';
+import { Backoff, Deadline } from '../base/time.ts';
 import {
   EtcdAlreadyExist,
   type EtcdException,
@@ -9,7 +10,6 @@ import {
   isTransient,
   type LockHolder,
 } from '../errors.ts';
-import { Backoff, Deadline } from '../time.ts';
 import { describeHolder, holderOf } from './entries/holder.ts';
 import type { Entry, LockStore, Standing } from './store.ts';
 

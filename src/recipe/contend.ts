@@ -1,6 +1,6 @@
-import { sleep } from '../cancellation.ts';
-import { createDebug } from '../debug.ts';
-import { Backoff } from '../time.ts';
+import { sleep } from '../base/cancellation.ts';
+import { createDebug } from '../base/debug.ts';
+import { Backoff } from '../base/time.ts';
 import type { Attempt } from './attempt.ts';
 import { claimOf } from './entries/entry-value.ts';
 import { evictLeftovers, type IsLeftover } from './entries/leftovers.ts';

@@ -1,4 +1,4 @@
-import { show } from '../checks.ts';
+import { show } from '../base/checks.ts';
 import { EtcdStaleToken } from '../errors.ts';
 
 /**

@@ -1,6 +1,6 @@
-import { type Source, sleep } from '../cancellation.ts';
+import { type Source, sleep } from '../base/cancellation.ts';
+import { Backoff } from '../base/time.ts';
 import { mayPass } from '../errors.ts';
-import { Backoff } from '../time.ts';
 import { afterChange, type QueueChange, type QueueSurvey, type QueueSurveyor } from './survey.ts';
 
 /** A state of a queue that is followed. */

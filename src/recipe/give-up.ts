@@ -1,6 +1,6 @@
-import { Scope } from '../cancellation.ts';
-import { createDebug } from '../debug.ts';
-import { Deadline, now } from '../time.ts';
+import { Scope } from '../base/cancellation.ts';
+import { createDebug } from '../base/debug.ts';
+import { Deadline, now } from '../base/time.ts';
 import { unregisterOwn } from './entries/own-entries.ts';
 import type { LeaveOptions, Ticket } from './store.ts';
 

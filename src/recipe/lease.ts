@@ -1,8 +1,8 @@
-import { AsyncContext } from '../async-context.ts';
-import { Scope, type Source } from '../cancellation.ts';
-import { createDebug } from '../debug.ts';
+import { AsyncContext } from '../base/async-context.ts';
+import { Scope, type Source } from '../base/cancellation.ts';
+import { createDebug } from '../base/debug.ts';
+import { atDeadline, Backoff, Deadline, now } from '../base/time.ts';
 import { EtcdConnectionFailed, EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
-import { atDeadline, Backoff, Deadline, now } from '../time.ts';
 import { sleepUntilDue } from './due.ts';
 import { registerOwn } from './entries/own-entries.ts';
 import type { OwnEntry, Ticket } from './store.ts';

@@ -1,4 +1,4 @@
-import { AsyncContext } from '../async-context.ts';
+import { AsyncContext } from '../base/async-context.ts';
 import { giveUp } from './give-up.ts';
 import type { Ticket } from './store.ts';
 

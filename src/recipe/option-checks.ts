@@ -1,4 +1,4 @@
-import { checkLength, checkWellFormed, show, warnOfMilliseconds } from '../checks.ts';
+import { checkLength, checkWellFormed, show, warnOfMilliseconds } from '../base/checks.ts';
 import type { LockClient } from './client.ts';
 import { defaultMargin } from './lease.ts';
 import type { LockStore } from './store.ts';

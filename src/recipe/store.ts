@@ -7,9 +7,9 @@
  *
  * After `pending.closing` has aborted, new calls reject with `EtcdClientClosed`, except `leave`: keys must still be removed.
  */
-import type { Source } from '../cancellation.ts';
-import type { PendingWork } from '../pending-work.ts';
-import type { Deadline } from '../time.ts';
+import type { Source } from '../base/cancellation.ts';
+import type { PendingWork } from '../base/pending-work.ts';
+import type { Deadline } from '../base/time.ts';
 import type { Entry } from './entries/entry.ts';
 import type { QueueSurveyor } from './survey.ts';
 

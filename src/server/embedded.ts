@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { checkOptionNames, type OptionNames } from '../option-names.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { Front } from './front/front.ts';
 import { createHttpServer, listen, type WebServer } from './front/http-server.ts';
 import { checkListening, urlOf } from './listening.ts';

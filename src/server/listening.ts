@@ -1,6 +1,6 @@
 import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { checkInteger, show } from '../checks.ts';
+import { checkInteger, show } from '../base/checks.ts';
 import type { WebServer } from './front/http-server.ts';
 
 /** Where a server listens. */

@@ -1,9 +1,9 @@
-import { createDebug } from '../debug.ts';
+import { createDebug } from '../base/debug.ts';
+import type { PendingWork } from '../base/pending-work.ts';
 import { type AttemptOptions, type CloseOptions, Cluster, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
 import type { Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
-import type { PendingWork } from '../pending-work.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import type {

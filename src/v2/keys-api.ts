@@ -1,5 +1,5 @@
-import type { Source } from '../cancellation.ts';
-import type { PendingWork } from '../pending-work.ts';
+import type { Source } from '../base/cancellation.ts';
+import type { PendingWork } from '../base/pending-work.ts';
 
 /** A key of the store: a file with a value, or a directory. */
 export interface Node {

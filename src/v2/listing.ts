@@ -1,4 +1,4 @@
-import { ignore, Scope, type Source } from '../cancellation.ts';
+import { ignore, Scope, type Source } from '../base/cancellation.ts';
 import type { PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import type { OptionalFeature } from '../http/optional-feature.ts';
 import { Timeout } from '../http/timeout.ts';

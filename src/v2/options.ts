@@ -1,6 +1,6 @@
-import { show } from '../checks.ts';
+import { show } from '../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } from '../http/options.ts';
-import { checkOptionNames, type OptionNames } from '../option-names.ts';
 import { checkKey, DEFAULT_LOCK_PREFIX } from './paths.ts';
 
 /** Options of a {@link V2Client}: how to reach the cluster. */

@@ -1,4 +1,4 @@
-import { checkLength, checkWellFormed, isWellFormed, show } from '../checks.ts';
+import { checkLength, checkWellFormed, isWellFormed, show } from '../base/checks.ts';
 
 /** python-etcd's directory of lock queues. */
 export const DEFAULT_LOCK_PREFIX = '/_locks';

@@ -1,8 +1,8 @@
-import { detached } from '../async-context.ts';
-import { ignore, orAborted, Scope, type Source } from '../cancellation.ts';
+import { detached } from '../base/async-context.ts';
+import { ignore, orAborted, Scope, type Source } from '../base/cancellation.ts';
+import { Deadline, now } from '../base/time.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
 import type { Endpoint } from '../http/endpoint.ts';
-import { Deadline, now } from '../time.ts';
 
 /** A query whether a member supports `refresh`, under way or answered. */
 interface VersionQuery {

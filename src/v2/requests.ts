@@ -1,7 +1,7 @@
 /** Argument checks that every `KeysApi` makes before it does anything. */
 
-import { checkInteger, checkSeconds, show } from '../checks.ts';
-import { checkOptionNames, type OptionNames } from '../option-names.ts';
+import { checkInteger, checkSeconds, show } from '../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import type {
   CallOptions,
   Conditions,

@@ -1,4 +1,4 @@
-import { createDebug } from '../debug.ts';
+import { createDebug } from '../base/debug.ts';
 import type { KeyEvent, WatchOptions } from './keys-api.ts';
 import { LONGEST_WAIT } from './requests.ts';
 import { decodeEvent, decodeStart, encodeWatch, type WireAnswer, type WireRequest } from './wire.ts';

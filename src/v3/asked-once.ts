@@ -1,5 +1,5 @@
-import { detached } from '../async-context.ts';
-import { ignore, orAborted, Scope } from '../cancellation.ts';
+import { detached } from '../base/async-context.ts';
+import { ignore, orAborted, Scope } from '../base/cancellation.ts';
 import type { AttemptOptions } from '../http/cluster.ts';
 import type { Endpoint } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';

@@ -1,6 +1,6 @@
-import { checkWellFormed, show } from '../checks.ts';
+import { checkWellFormed, show } from '../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } from '../http/options.ts';
-import { checkOptionNames, type OptionNames } from '../option-names.ts';
 
 /** Options of a {@link V3Client}: how to reach the cluster. */
 export interface V3ClientOptions extends HttpOptions {

@@ -1,4 +1,4 @@
-import { Scope } from '../cancellation.ts';
+import { Scope } from '../base/cancellation.ts';
 import { EtcdClusterIdChanged, EtcdConnectionFailed, EtcdException } from '../errors.ts';
 import type { Repeat } from '../http/failover/round.ts';
 import {

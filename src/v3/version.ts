@@ -1,4 +1,4 @@
-import { show } from '../checks.ts';
+import { show } from '../base/checks.ts';
 import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../errors.ts';
 import type { WireAnswer, WireRequest } from '../http/message.ts';
 import { isTroubleOfProxy } from './errors.ts';

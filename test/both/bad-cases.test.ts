@@ -1,5 +1,5 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { ignore } from '../../src/cancellation.ts';
+import { ignore } from '../../src/base/cancellation.ts';
 import { EtcdClient } from '../../src/client.ts';
 import { EtcdClientClosed, EtcdKeysLeft, EtcdLockExpired, EtcdWatchTimedOut } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, inject, test, vi } from 'vitest';
-import { sleep } from '../../src/cancellation.ts';
+import { sleep } from '../../src/base/cancellation.ts';
 import type { StoreApi } from '../../src/client.ts';
 import { EtcdLockExpired, EtcdLockLost } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';

@@ -1,5 +1,5 @@
 import { describe, inject, test } from 'vitest';
-import { sleep } from '../../src/cancellation.ts';
+import { sleep } from '../../src/base/cancellation.ts';
 import { type EtcdApi, EtcdClient } from '../../src/client.ts';
 import { LockManager } from '../../src/manager/manager.ts';
 import { keysOf, untilKeys } from '../support/both.ts';

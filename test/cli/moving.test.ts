@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ignore } from '../../src/cancellation.ts';
+import { ignore } from '../../src/base/cancellation.ts';
 import type { Finding } from '../../src/cli/doctor/facts.ts';
 import { judgeMove } from '../../src/cli/doctor/moving/judge.ts';
 import type { Kinds } from '../../src/cli/doctor/moving/kinds.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type Source, sharedAbortController } from '../../src/cancellation.ts';
+import { type Source, sharedAbortController } from '../../src/base/cancellation.ts';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
 import { RateLimit } from '../../src/http/failover/rate-limit.ts';
 import { connect, rejection, serve } from '../support/clients.ts';

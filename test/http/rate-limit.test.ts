@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { sharedAbortController } from '../../src/cancellation.ts';
+import { sharedAbortController } from '../../src/base/cancellation.ts';
 import { EtcdConnectionFailed } from '../../src/errors.ts';
 import { RateLimit } from '../../src/http/failover/rate-limit.ts';
 import { closedEndpoint, connect, rejection, serve } from '../support/clients.ts';

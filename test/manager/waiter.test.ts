@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Deadline } from '../../src/base/time.ts';
 import { Waiter } from '../../src/manager/local-queue.ts';
-import { Deadline } from '../../src/time.ts';
 import { listenersOf } from '../support/leaks.ts';
 
 beforeEach(() => {

@@ -10,7 +10,7 @@ afterEach(() => {
 /** Returns what a new copy of the module warns about for these values of one option. */
 async function warningsFor(...values: readonly number[]): Promise<string[]> {
   vi.resetModules();
-  const { warnOfMilliseconds } = await import('../../src/checks.ts');
+  const { warnOfMilliseconds } = await import('../../src/base/checks.ts');
   const emitted = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   for (const value of values) warnOfMilliseconds('ttl', value);
   return emitted.mock.calls.map(([message]) => String(message));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { checkOptionNames } from '../../src/base/option-names.ts';
 import { EtcdClient, Lock, LockManager } from '../../src/index.ts';
-import { checkOptionNames } from '../../src/option-names.ts';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
 import { V2Client } from '../../src/v2/client.ts';
 import { closedEndpoint } from '../support/clients.ts';

@@ -1,6 +1,7 @@
 // Compiled, never run: tables of option names that the compiler must accept, and tables that it must refuse.
+
+import type { OptionNames } from '../../src/base/option-names.ts';
 import type { RequestOptions } from '../../src/index.ts';
-import type { OptionNames } from '../../src/option-names.ts';
 
 interface Options {
   readonly ttl: number;

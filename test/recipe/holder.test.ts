@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { Scope } from '../../src/cancellation.ts';
+import { Scope } from '../../src/base/cancellation.ts';
+import { Deadline } from '../../src/base/time.ts';
 import { Attempt } from '../../src/recipe/attempt.ts';
 import type { Entry, LockStore } from '../../src/recipe/store.ts';
-import { Deadline } from '../../src/time.ts';
 import { gate } from '../support/gate.ts';
 
 const path = '/_locks/job';

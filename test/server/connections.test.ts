@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect as connectTls } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/time.ts';
+import { systemClock } from '../../src/base/time.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { type OpenServer, serveOpenly } from '../support/open-server.ts';
 import { get, poll, RawConnection } from '../support/raw-connection.ts';

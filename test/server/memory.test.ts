@@ -1,9 +1,9 @@
 // The memory that clients use together. These tests count it as the server does.
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/base/time.ts';
 import { Budget } from '../../src/server/budget.ts';
 import { Overloaded } from '../../src/server/served-keys.ts';
-import { systemClock } from '../../src/time.ts';
 import {
   expectUnharmed,
   nothingLeft,

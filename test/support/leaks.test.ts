@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { atDeadline, Deadline } from '../../src/base/time.ts';
 import { Timeout } from '../../src/http/timeout.ts';
-import { atDeadline, Deadline } from '../../src/time.ts';
 import { trackTimers } from './leaks.ts';
 
 test('trackTimers() counts timers of the package until they fire or are cleared, and no other timers', async () => {

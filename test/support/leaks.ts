@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { Scope, type Source } from '../../src/cancellation.ts';
+import { Scope, type Source } from '../../src/base/cancellation.ts';
 
 /** A frame of this package's source in a stack trace. */
 const OWN = /[/\\]src[/\\][^:]*\.ts:/;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/time.ts';
+import type { Clock } from '../../src/base/time.ts';
 
 interface Timer {
   readonly at: number;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
+import { type Clock, systemClock } from '../../src/base/time.ts';
 import type { Budget } from '../../src/server/budget.ts';
 import { Front, type FrontOptions } from '../../src/server/front/front.ts';
 import {
@@ -11,10 +12,8 @@ import {
   type WebServer,
 } from '../../src/server/front/http-server.ts';
 import { forEveryone } from '../../src/server/served-keys.ts';
-
 import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
-import { type Clock, systemClock } from '../../src/time.ts';
 import { RawConnection, request } from './raw-connection.ts';
 import { until } from './until.ts';
 

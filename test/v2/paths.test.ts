@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { show } from '../../src/checks.ts';
+import { show } from '../../src/base/checks.ts';
 import { baseName, checkKey, checkLockName, hasFullWidth, sequenceOf } from '../../src/v2/paths.ts';
 
 test.each([

@@ -1,6 +1,6 @@
 import { resolveSrv } from 'node:dns/promises';
 import { Command, Option } from 'commander';
-import { checkSeconds } from '../../checks.ts';
+import { checkSeconds } from '../../base/checks.ts';
 import { EtcdClient, type EtcdClientOptions } from '../../client.ts';
 import { discover } from '../../http/failover/srv.ts';
 import { originsOf } from '../../http/options.ts';

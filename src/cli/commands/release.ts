@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
+import { printable } from '../../base/printable.ts';
 import type { EtcdClient } from '../../client.ts';
-import { printable } from '../../printable.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
 import { type LockQueue, lastPart, type ParsedEntry, type Removal } from '../../recipe/survey.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';

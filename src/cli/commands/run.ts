@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { ignore } from '../../cancellation.ts';
+import { ignore } from '../../base/cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
 import { EtcdWatchTimedOut } from '../../errors.ts';
 import { LockManager } from '../../manager/manager.ts';

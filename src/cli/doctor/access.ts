@@ -1,4 +1,4 @@
-import { show } from '../../checks.ts';
+import { show } from '../../base/checks.ts';
 import type { EtcdClientOptions } from '../../client.ts';
 import { checkHttpOptions } from '../../http/options.ts';
 import { type ClientSettings, checkOptions } from '../../v2/options.ts';

@@ -1,7 +1,7 @@
-import { errorText } from '../../error-text.ts';
+import { errorText } from '../../base/error-text.ts';
+import { type Deadline, now } from '../../base/time.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../../errors.ts';
 import { Endpoint } from '../../http/endpoint.ts';
-import { type Deadline, now } from '../../time.ts';
 import type { ClientSettings } from '../../v2/options.ts';
 import type { InfoPath, WireAnswer, WireRequest } from '../../v2/wire.ts';
 import { encodeInfo } from '../../v2/wire.ts';

@@ -1,4 +1,4 @@
-import { errorText } from '../../error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { EtcdInsufficientPermissions, EtcdKeyNotFound, failuresOf } from '../../errors.ts';
 import type { Outcome } from './facts.ts';
 

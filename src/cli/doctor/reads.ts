@@ -1,4 +1,4 @@
-import type { Deadline } from '../../time.ts';
+import type { Deadline } from '../../base/time.ts';
 import type { EndpointFacts, Outcome } from './facts.ts';
 import { outcomeOf } from './outcomes.ts';
 

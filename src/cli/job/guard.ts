@@ -1,6 +1,6 @@
-import { ignore, pause, sleep } from '../../cancellation.ts';
+import { ignore, pause, sleep } from '../../base/cancellation.ts';
+import { Deadline } from '../../base/time.ts';
 import type { Held } from '../../manager/held.ts';
-import { Deadline } from '../../time.ts';
 import type { Job } from './job.ts';
 
 /** Fraction of the TTL left on the lease at which the job gets SIGTERM. */

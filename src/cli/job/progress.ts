@@ -1,9 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { pause } from '../../cancellation.ts';
-import { errorText } from '../../error-text.ts';
+import { pause } from '../../base/cancellation.ts';
+import { errorText } from '../../base/error-text.ts';
+import { now } from '../../base/time.ts';
 import type { LockManager } from '../../manager/manager.ts';
 import { channelOf, type RequestTrace } from '../../manager/trace.ts';
-import { now } from '../../time.ts';
 import { ownerOf } from '../queues/show.ts';
 import { clearStatus, complain, showStatus } from '../streams.ts';
 import { acquiredText } from './steps.ts';

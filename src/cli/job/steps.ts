@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { errorText } from '../../error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { channelOf, type RequestTrace } from '../../manager/trace.ts';
 import { complain } from '../streams.ts';
 

@@ -1,4 +1,4 @@
-import { ignore } from '../../cancellation.ts';
+import { ignore } from '../../base/cancellation.ts';
 import type { Held } from '../../manager/held.ts';
 import type { LockManager } from '../../manager/manager.ts';
 import { deadlineUnlessZero } from '../../recipe/attempt.ts';

@@ -1,9 +1,9 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup, resolveSrv } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { pause } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
-import { errorText } from '../../error-text.ts';
+import { pause } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { errorText } from '../../base/error-text.ts';
 import type { HttpSettings } from '../options.ts';
 import { shuffled } from './order.ts';
 import { discover } from './srv.ts';

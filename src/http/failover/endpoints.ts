@@ -1,8 +1,8 @@
-import { detached } from '../../async-context.ts';
-import { ignore, orAborted, pause, sleep } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
-import { errorText } from '../../error-text.ts';
-import { now } from '../../time.ts';
+import { detached } from '../../base/async-context.ts';
+import { ignore, orAborted, pause, sleep } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { errorText } from '../../base/error-text.ts';
+import { now } from '../../base/time.ts';
 import { Endpoint } from '../endpoint.ts';
 import type { HttpSettings } from '../options.ts';
 import { Directory, type Location } from './directory.ts';

@@ -1,3 +1,4 @@
+import { now } from '../../base/time.ts';
 import {
   type EndpointFailure,
   EtcdClusterIdChanged,
@@ -10,7 +11,6 @@ import {
   EtcdWatcherCleared,
   isTransient,
 } from '../../errors.ts';
-import { now } from '../../time.ts';
 import type { MemberRequest } from './members.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { now } from '../../time.ts';
+import { now } from '../../base/time.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { RateLimit } from './rate-limit.ts';
 

@@ -1,7 +1,7 @@
-import { detached } from '../../async-context.ts';
-import { addAbortListener, removeAbortListener, type Source } from '../../cancellation.ts';
+import { detached } from '../../base/async-context.ts';
+import { addAbortListener, removeAbortListener, type Source } from '../../base/cancellation.ts';
+import { atDeadline, Deadline, now } from '../../base/time.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
-import { atDeadline, Deadline, now } from '../../time.ts';
 
 /** Requests of one client per second during an outage. */
 const MAX_PER_SECOND = 4;

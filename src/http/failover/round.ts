@@ -1,6 +1,6 @@
-import { ignore, pause, type Scope } from '../../cancellation.ts';
+import { ignore, pause, type Scope } from '../../base/cancellation.ts';
+import type { Deadline } from '../../base/time.ts';
 import type { EndpointFailure } from '../../errors.ts';
-import type { Deadline } from '../../time.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { Timeout } from '../timeout.ts';
 import { combine, isMembersFault, markUnclear, stillSilent } from './failures.ts';

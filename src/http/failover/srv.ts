@@ -1,5 +1,5 @@
 import type { SrvRecord } from 'node:dns';
-import { errorText } from '../../error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import type { HttpSettings } from '../options.ts';
 import { drawnByWeight } from './order.ts';

@@ -1,4 +1,4 @@
-import { withCallersStack } from '../../callers-stack.ts';
+import { withCallersStack } from '../../base/callers-stack.ts';
 import { EtcdClusterIdChanged, EtcdLockExpired, EtcdLockLost } from '../../errors.ts';
 import type { LockStore } from '../../recipe/store.ts';
 import type { Hold } from '../hold.ts';

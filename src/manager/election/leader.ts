@@ -1,5 +1,5 @@
-import { withCallersStack } from '../../callers-stack.ts';
-import { Scope } from '../../cancellation.ts';
+import { withCallersStack } from '../../base/callers-stack.ts';
+import { Scope } from '../../base/cancellation.ts';
 import { isAlone, parseValue, publishedIn } from '../../recipe/entries/entry-value.ts';
 import { isOwn } from '../../recipe/entries/own-entries.ts';
 import { followQueue } from '../../recipe/follow.ts';

@@ -1,5 +1,5 @@
-import { checkLength, checkWellFormed, show } from '../../checks.ts';
-import { checkOptionNames, type OptionNames } from '../../option-names.ts';
+import { checkLength, checkWellFormed, show } from '../../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../../base/option-names.ts';
 import { checkSignal } from '../../recipe/option-checks.ts';
 import { type CheckedRequest, checkRequest, type LockManagerOptions } from '../options.ts';
 

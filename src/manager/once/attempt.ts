@@ -1,9 +1,9 @@
-import { addAbortListener, pause, removeAbortListener, Scope, type Source } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import { addAbortListener, pause, removeAbortListener, Scope, type Source } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { Backoff, type Clock, Deadline } from '../../base/time.ts';
 import { EtcdException, EtcdWatchTimedOut, failuresOf, isTransient } from '../../errors.ts';
 import { Attempt, deadlineUnlessZero } from '../../recipe/attempt.ts';
 import type { LockStore, MarkerStore } from '../../recipe/store.ts';
-import { Backoff, type Clock, Deadline } from '../../time.ts';
 import type { Held } from '../held.ts';
 import { type Begun, begin, readRecord, recordEnd } from './begin.ts';
 import { recordedTick, type TickRecord } from './record.ts';

@@ -1,10 +1,10 @@
-import { sleep } from '../../cancellation.ts';
+import { sleep } from '../../base/cancellation.ts';
+import { Backoff } from '../../base/time.ts';
 import { isTransient } from '../../errors.ts';
 import type { Attempt } from '../../recipe/attempt.ts';
 import { freshUuid } from '../../recipe/entries/uuid.ts';
 import { LONGEST_TTL } from '../../recipe/option-checks.ts';
 import type { Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
-import { Backoff } from '../../time.ts';
 import { formatRecord, parseRecord, recordedTick, type TickRecord } from './record.ts';
 import type { Schedule } from './schedule.ts';
 import type { Tick } from './tick.ts';

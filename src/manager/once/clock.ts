@@ -1,4 +1,4 @@
-import { atDeadline, type Clock, Deadline } from '../../time.ts';
+import { atDeadline, type Clock, Deadline } from '../../base/time.ts';
 
 /** The clock of this host. It may be set forwards and backwards. Its timers keep the process alive. */
 export const hostClock: Clock = {

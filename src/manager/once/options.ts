@@ -1,7 +1,7 @@
-import { show } from '../../checks.ts';
-import { errorText } from '../../error-text.ts';
-import { checkOptionNames, type OptionNames } from '../../option-names.ts';
-import { printable } from '../../printable.ts';
+import { show } from '../../base/checks.ts';
+import { errorText } from '../../base/error-text.ts';
+import { checkOptionNames, type OptionNames } from '../../base/option-names.ts';
+import { printable } from '../../base/printable.ts';
 import { type CheckedRequest, checkRequest, type HoldOptions, type LockManagerOptions } from '../options.ts';
 import { type Schedule, scheduleOf } from './schedule.ts';
 import type { TickReport } from './tick.ts';

@@ -1,4 +1,4 @@
-import { show } from '../../checks.ts';
+import { show } from '../../base/checks.ts';
 import { EtcdValueError } from '../../errors.ts';
 import { formatValue, parseValue } from '../../recipe/entries/entry-value.ts';
 import type { Marker } from '../../recipe/store.ts';

@@ -1,6 +1,6 @@
 import { Cron } from 'croner';
-import { show } from '../../checks.ts';
-import { printable } from '../../printable.ts';
+import { show } from '../../base/checks.ts';
+import { printable } from '../../base/printable.ts';
 
 /** When the ticks of a job are due: the same on every host, whatever its clock shows. Times are milliseconds since the epoch. */
 export interface Schedule {

@@ -1,6 +1,6 @@
-import { addAbortListener, removeAbortListener, Scope } from '../../cancellation.ts';
+import { addAbortListener, removeAbortListener, Scope } from '../../base/cancellation.ts';
+import type { Clock } from '../../base/time.ts';
 import type { LockStore } from '../../recipe/store.ts';
-import type { Clock } from '../../time.ts';
 import type { Held } from '../held.ts';
 import type { HoldOptions, LockManagerOptions } from '../options.ts';
 import { TickAttempt, type TickJob, type TickWork } from './attempt.ts';

@@ -1,4 +1,4 @@
-import type { Entry } from '../store.ts';
+import type { Entry } from './entry.ts';
 
 /**
  * What a bridge to both stores adds to the value of a client's entry. It marks the entries for which every such bridge also enters

@@ -1,4 +1,4 @@
-import { now } from '../../time.ts';
+import { now } from '../../base/time.ts';
 import type { Ticket } from '../store.ts';
 
 type Id = Pick<Ticket, 'path' | 'value'>;

@@ -1,4 +1,4 @@
-import { ignore, type Source } from '../../cancellation.ts';
+import { ignore, type Source } from '../../base/cancellation.ts';
 import { V2Client } from '../../v2/client.ts';
 import { V3Client } from '../../v3/client.ts';
 import type { V3ClientOptions } from '../../v3/options.ts';

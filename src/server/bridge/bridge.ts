@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
-import { sleep } from '../../cancellation.ts';
+import { sleep } from '../../base/cancellation.ts';
+import { Deadline } from '../../base/time.ts';
 import { EtcdUnusableAnswer } from '../../errors.ts';
-import { Deadline } from '../../time.ts';
 import { Front } from '../front/front.ts';
 import { createHttpServer, listen, type WebServer } from '../front/http-server.ts';
 import { urlOf } from '../listening.ts';

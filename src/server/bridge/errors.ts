@@ -1,4 +1,4 @@
-import { errorText } from '../../error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress } from '../../errors.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 import { INVALID_ARGUMENT } from '../../v3/errors.ts';

@@ -1,7 +1,7 @@
-import { Scope, type Source } from '../../cancellation.ts';
-import { errorText } from '../../error-text.ts';
+import { Scope, type Source } from '../../base/cancellation.ts';
+import { errorText } from '../../base/error-text.ts';
+import { Deadline } from '../../base/time.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdLeaderElectionInProgress, EtcdUnusableAnswer } from '../../errors.ts';
-import { Deadline } from '../../time.ts';
 import type { Page } from '../front/info.ts';
 import type { BridgeRecord } from './records.ts';
 import { REFUSED } from './target.ts';

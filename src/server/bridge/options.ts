@@ -1,8 +1,8 @@
-import { AsyncContext } from '../../async-context.ts';
-import { checkBoolean, checkInteger, show } from '../../checks.ts';
+import { AsyncContext } from '../../base/async-context.ts';
+import { checkBoolean, checkInteger, show } from '../../base/checks.ts';
+import { checkOptionNames, type OptionNames } from '../../base/option-names.ts';
 import type { EtcdClientOptions } from '../../client.ts';
 import { checkTls, type Pem } from '../../http/options.ts';
-import { checkOptionNames, type OptionNames } from '../../option-names.ts';
 import { checkKey } from '../../v2/paths.ts';
 import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
 import { checkListening } from '../listening.ts';

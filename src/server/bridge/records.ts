@@ -1,4 +1,4 @@
-import { errorText } from '../../error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { EtcdException } from '../../errors.ts';
 import type { Served } from '../front/front.ts';
 

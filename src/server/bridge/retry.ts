@@ -1,6 +1,6 @@
-import { pause, type Source } from '../../cancellation.ts';
+import { pause, type Source } from '../../base/cancellation.ts';
+import { Backoff, Deadline } from '../../base/time.ts';
 import { EtcdException, failuresOf, isTransient } from '../../errors.ts';
-import { Backoff, Deadline } from '../../time.ts';
 
 /**
  * Seconds for which a request is repeated, or waits for the answer of the only member. etcd v2 lets requests wait for about as long

@@ -1,4 +1,4 @@
-import { errorText } from '../../error-text.ts';
+import { errorText } from '../../base/error-text.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 import { checkLockName, isBelow, isLockName } from '../../v2/paths.ts';
 import { hasBytes } from '../../v2/wire.ts';

@@ -1,7 +1,7 @@
-import { pause } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import { pause } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { Backoff } from '../../base/time.ts';
 import { mayPass } from '../../errors.ts';
-import { Backoff } from '../../time.ts';
 import type { KeyEvent, WatchOptions } from '../../v2/keys-api.ts';
 import type { WaitEnd } from '../../v3/locks/deletion.ts';
 import { retried } from './retry.ts';

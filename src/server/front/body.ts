@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { addAbortListener, removeAbortListener, type Source } from '../../cancellation.ts';
+import { addAbortListener, removeAbortListener, type Source } from '../../base/cancellation.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 import { PIECE_COST, type Share } from '../budget.ts';
 import { OutOfMemory } from '../served-keys.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { ignore } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
-import { now } from '../../time.ts';
+import { ignore } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { now } from '../../base/time.ts';
 import * as wire from '../../v2/wire.ts';
 import { type Budget, processBudget } from '../budget.ts';
 import { type KeysOfUsers, OutOfMemory, Overloaded } from '../served-keys.ts';

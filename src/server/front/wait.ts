@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { orAborted } from '../../cancellation.ts';
+import { orAborted } from '../../base/cancellation.ts';
 import type { KeyEvent } from '../../v2/keys-api.ts';
 import { encodeEventLine, encodeWaiting, type KeysRequest } from '../../v2/wire.ts';
 import { OutOfMemory, type ServedKeys } from '../served-keys.ts';

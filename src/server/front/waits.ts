@@ -1,4 +1,4 @@
-import { addAbortListener, pause, removeAbortListener } from '../../cancellation.ts';
+import { addAbortListener, pause, removeAbortListener } from '../../base/cancellation.ts';
 import { OutOfMemory, Overloaded } from '../served-keys.ts';
 import type { Work } from './connection/work.ts';
 

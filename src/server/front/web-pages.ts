@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
-import { show } from '../../checks.ts';
+import { show } from '../../base/checks.ts';
 
 /**
  * Allowed values of `Sec-Fetch-Site`: the server's own pages, and addresses typed in by the user. Not `same-site`: that may be

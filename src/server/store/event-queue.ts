@@ -1,4 +1,4 @@
-import { ignore } from '../../cancellation.ts';
+import { ignore } from '../../base/cancellation.ts';
 import { type Budget, Share } from '../budget.ts';
 import type { StoreEvent } from './history.ts';
 

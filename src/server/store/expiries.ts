@@ -1,4 +1,4 @@
-import type { Clock } from '../../time.ts';
+import type { Clock } from '../../base/time.ts';
 import type { StoredNode } from './tree.ts';
 
 /** Milliseconds between two checks for expired keys, as in etcd. */

@@ -1,10 +1,10 @@
-import { ignore, orAborted, Scope, sharedAbortController } from '../../cancellation.ts';
-import { checkSeconds, checkSecondsOrNone } from '../../checks.ts';
+import { ignore, orAborted, Scope, sharedAbortController } from '../../base/cancellation.ts';
+import { checkSeconds, checkSecondsOrNone } from '../../base/checks.ts';
+import { PendingWork } from '../../base/pending-work.ts';
+import { Deadline, now } from '../../base/time.ts';
 import { EtcdClientClosed, EtcdKeysLeft } from '../../errors.ts';
-import { PendingWork } from '../../pending-work.ts';
 import type { LockClient } from '../../recipe/client.ts';
 import type { LockStore } from '../../recipe/store.ts';
-import { Deadline, now } from '../../time.ts';
 import type {
   Append,
   CallOptions,

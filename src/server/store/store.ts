@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Clock, systemClock } from '../../time.ts';
+import { type Clock, systemClock } from '../../base/time.ts';
 import { etcdError } from '../../v2/error-codes.ts';
 import type { CreateOptions, DeleteOptions, GetOptions, Node, SetOptions } from '../../v2/keys-api.ts';
 import { baseName } from '../../v2/paths.ts';

@@ -1,7 +1,7 @@
-import { ignore, Scope, type Source } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import { ignore, Scope, type Source } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { atDeadline, Deadline } from '../../base/time.ts';
 import { isTransient } from '../../errors.ts';
-import { atDeadline, Deadline } from '../../time.ts';
 import type { KeysApi, WatchOptions } from '../keys-api.ts';
 import { type Cause, hedgeReadAfter, longestSilence, pollCap } from './timing.ts';
 

@@ -1,5 +1,5 @@
-import type { Source } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import type { Source } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
 import {
   EtcdCompareFailed,
   EtcdConnectionFailed,

@@ -1,4 +1,4 @@
-import { orAborted, type Source } from '../../cancellation.ts';
+import { orAborted, type Source } from '../../base/cancellation.ts';
 import { claimOf } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import { type Before, entriesBefore, type Obstacle, obstacleOf } from '../../recipe/rules.ts';

@@ -1,4 +1,4 @@
-import type { PendingWork } from '../../pending-work.ts';
+import type { PendingWork } from '../../base/pending-work.ts';
 import { markerKey } from '../../recipe/entries/marker-key.ts';
 import type {
   LockStore,

@@ -1,4 +1,5 @@
-import type { Source } from '../../cancellation.ts';
+import type { Source } from '../../base/cancellation.ts';
+import { now } from '../../base/time.ts';
 import {
   EtcdCompareFailed,
   EtcdConnectionFailed,
@@ -19,7 +20,6 @@ import type {
   SurveyOptions,
   Surveyor,
 } from '../../recipe/survey.ts';
-import { now } from '../../time.ts';
 import type { KeyEvent, KeysApi, Node } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
 import { LONGEST_WAIT } from '../requests.ts';

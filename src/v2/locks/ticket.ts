@@ -1,8 +1,9 @@
-import { detached } from '../../async-context.ts';
-import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import { detached } from '../../base/async-context.ts';
+import { ignore, orAborted, Scope, type Source } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { failureOf, keepTrying, type Running, STOPPED, stopped } from '../../base/pending-work.ts';
+import { Deadline, now } from '../../base/time.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
-import { failureOf, keepTrying, type Running, STOPPED, stopped } from '../../pending-work.ts';
 import type {
   EnterOptions,
   Entry,
@@ -15,7 +16,6 @@ import type {
   Ticket,
   TicketOptions,
 } from '../../recipe/store.ts';
-import { Deadline, now } from '../../time.ts';
 import type { CallOptions, KeysApi } from '../keys-api.ts';
 import { hasFullWidth } from '../paths.ts';
 import { adopted, announce, append, type RequestLimits, remove, renew, type V2OwnEntry, verify } from './entry.ts';

@@ -1,5 +1,5 @@
+import { now } from '../../base/time.ts';
 import type { Entry } from '../../recipe/store.ts';
-import { now } from '../../time.ts';
 import { READ_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
 
 type Key = Pick<Entry, 'key' | 'rank'>;

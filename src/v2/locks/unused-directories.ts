@@ -1,7 +1,7 @@
-import { detached } from '../../async-context.ts';
-import { createDebug } from '../../debug.ts';
+import { detached } from '../../base/async-context.ts';
+import { createDebug } from '../../base/debug.ts';
+import { type Clock, type Deadline, systemClock } from '../../base/time.ts';
 import { EtcdDirNotEmpty, EtcdKeyNotFound, mayPass } from '../../errors.ts';
-import { type Clock, type Deadline, systemClock } from '../../time.ts';
 import type { KeysApi } from '../keys-api.ts';
 import { isBelow } from '../paths.ts';
 

@@ -1,5 +1,5 @@
-import type { Source } from '../../cancellation.ts';
-import { show } from '../../checks.ts';
+import type { Source } from '../../base/cancellation.ts';
+import { show } from '../../base/checks.ts';
 import { header, type WireAnswer, type WireReply } from '../../http/message.ts';
 import type { Change, KeyEvent, Snapshot } from '../keys-api.ts';
 import { isBelow, isChild } from '../paths.ts';

@@ -1,5 +1,5 @@
-import { show } from '../../checks.ts';
-import { errorText } from '../../error-text.ts';
+import { show } from '../../base/checks.ts';
+import { errorText } from '../../base/error-text.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../../errors.ts';
 import { header, type WireAnswer, type WireReply, type WireRequest } from '../../http/message.ts';
 import { showUser } from '../../http/options.ts';

@@ -1,8 +1,8 @@
-import type { Source } from '../../cancellation.ts';
-import { show } from '../../checks.ts';
+import type { Source } from '../../base/cancellation.ts';
+import { show } from '../../base/checks.ts';
+import { Turns } from '../../base/time.ts';
 import { MAX_MEBIBYTES, MEBIBYTE } from '../../http/body.ts';
 import type { WireAnswer } from '../../http/message.ts';
-import { Turns } from '../../time.ts';
 import { etcdError } from '../error-codes.ts';
 import type { Node } from '../keys-api.ts';
 import { isChild } from '../paths.ts';

@@ -1,7 +1,7 @@
-import { Scope, type Source } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import { Scope, type Source } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { Deadline } from '../../base/time.ts';
 import type { Obstacle } from '../../recipe/rules.ts';
-import { Deadline } from '../../time.ts';
 import type { V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
 import { longestSilence } from './timing.ts';

@@ -1,6 +1,6 @@
-import { createDebug } from '../../debug.ts';
-import { keepTrying } from '../../pending-work.ts';
-import type { Deadline } from '../../time.ts';
+import { createDebug } from '../../base/debug.ts';
+import { keepTrying } from '../../base/pending-work.ts';
+import type { Deadline } from '../../base/time.ts';
 import type { V3Client } from '../client.ts';
 import { REMOVE_EVERY } from './timing.ts';
 

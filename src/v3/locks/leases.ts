@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { detached } from '../../async-context.ts';
-import { ignore, orAborted, Scope, type Source } from '../../cancellation.ts';
+import { detached } from '../../base/async-context.ts';
+import { ignore, orAborted, Scope, type Source } from '../../base/cancellation.ts';
+import { Deadline, now } from '../../base/time.ts';
 import { EtcdException } from '../../errors.ts';
 import type { RenewalOptions } from '../../recipe/store.ts';
-import { Deadline, now } from '../../time.ts';
 import type { LeaseRenewal } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { NotFound } from '../errors.ts';

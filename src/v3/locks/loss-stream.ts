@@ -1,8 +1,8 @@
-import { pause, Scope } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import { pause, Scope } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { atDeadline, Backoff, Deadline, now } from '../../base/time.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
-import { atDeadline, Backoff, Deadline, now } from '../../time.ts';
 import type { Neighbours } from '../answers.ts';
 import type { V3Client } from '../client.ts';
 import { encodeBytes } from '../messages.ts';

@@ -1,5 +1,5 @@
-import { detached } from '../../async-context.ts';
-import { atDeadline, Deadline, now } from '../../time.ts';
+import { detached } from '../../base/async-context.ts';
+import { atDeadline, Deadline, now } from '../../base/time.ts';
 import type { V3Client } from '../client.ts';
 import { type HeldEntry, LossStream } from './loss-stream.ts';
 import { WATCH_HOLDS_AFTER } from './timing.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createDebug } from '../../debug.ts';
+import { createDebug } from '../../base/debug.ts';
 import type { AdvanceOptions, Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
 import type { V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';

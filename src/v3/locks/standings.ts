@@ -1,4 +1,4 @@
-import type { Source } from '../../cancellation.ts';
+import type { Source } from '../../base/cancellation.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import { entriesBefore, type Obstacle, obstacleOf, onlyBehind } from '../../recipe/rules.ts';

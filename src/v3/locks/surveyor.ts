@@ -1,4 +1,5 @@
-import { Scope, type Source } from '../../cancellation.ts';
+import { Scope, type Source } from '../../base/cancellation.ts';
+import { Deadline } from '../../base/time.ts';
 import { EtcdException } from '../../errors.ts';
 import {
   type KeyChange,
@@ -13,7 +14,6 @@ import {
   type SurveyOptions,
   type Surveyor,
 } from '../../recipe/survey.ts';
-import { Deadline } from '../../time.ts';
 import type { Listing, V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
 import type { EntryChange } from '../requests.ts';

@@ -1,8 +1,9 @@
-import { detached } from '../../async-context.ts';
-import { Scope, type Source } from '../../cancellation.ts';
-import { createDebug } from '../../debug.ts';
+import { detached } from '../../base/async-context.ts';
+import { Scope, type Source } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { failureOf, keepTrying, type Running, stopped } from '../../base/pending-work.ts';
+import { Deadline, now } from '../../base/time.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
-import { failureOf, keepTrying, type Running, stopped } from '../../pending-work.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { leaseEnded, lost } from '../../recipe/entries/lost.ts';
 import type {
@@ -18,7 +19,6 @@ import type {
   Ticket,
   TicketOptions,
 } from '../../recipe/store.ts';
-import { Deadline, now } from '../../time.ts';
 import type { Appended, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { idOf } from '../entry-id.ts';

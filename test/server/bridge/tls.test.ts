@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { ignore } from '../../../src/cancellation.ts';
+import { ignore } from '../../../src/base/cancellation.ts';
 import { EtcdClient } from '../../../src/client.ts';
 import { EtcdConnectionFailed } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';

@@ -1,7 +1,7 @@
 // Basic authentication of etcd v2, passed on to etcd v3.
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../../compat/python.ts';
-import { ignore } from '../../../src/cancellation.ts';
+import { ignore } from '../../../src/base/cancellation.ts';
 import { EtcdClient } from '../../../src/client.ts';
 import { EtcdInsufficientPermissions } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { addAbortListener } from '../../../src/cancellation.ts';
+import { addAbortListener } from '../../../src/base/cancellation.ts';
 import { EtcdClientClosed } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
 import { listenersOf } from '../../support/leaks.ts';

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { ignore } from '../../../src/cancellation.ts';
+import { ignore } from '../../../src/base/cancellation.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import type { AcquireOptions } from '../../../src/python/options.ts';
 import { flow } from '../../support/flows.ts';

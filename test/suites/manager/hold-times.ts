@@ -1,8 +1,8 @@
 import { describe, expect } from 'vitest';
+import { now } from '../../../src/base/time.ts';
 import { EtcdConnectionFailed, EtcdLockExpired, EtcdLockLost, EtcdLockReleased } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import type { Entry } from '../../../src/recipe/store.ts';
-import { now } from '../../../src/time.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { until } from '../../support/until.ts';

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { addAbortListener, type Source } from '../../../src/cancellation.ts';
+import { addAbortListener, type Source } from '../../../src/base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';

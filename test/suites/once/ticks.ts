@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, vi } from 'vitest';
-import { Scope } from '../../../src/cancellation.ts';
+import { Scope } from '../../../src/base/cancellation.ts';
 import { EtcdClientClosed, EtcdConnectionFailed, EtcdValueError, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
 import type { OnceJob } from '../../../src/manager/once/job.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { addAbortListener, type Source } from '../../../src/cancellation.ts';
+import { addAbortListener, type Source } from '../../../src/base/cancellation.ts';
 import { EtcdConnectionFailed } from '../../../src/errors.ts';
 import type { Interceptor, RequestKind, StoreClient } from './store-client.ts';
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { pause, Scope } from '../../../src/cancellation.ts';
+import { pause, Scope } from '../../../src/base/cancellation.ts';
+import { PendingWork } from '../../../src/base/pending-work.ts';
+import { Deadline } from '../../../src/base/time.ts';
 import { EtcdClientClosed, EtcdKeysLeft } from '../../../src/errors.ts';
-import { PendingWork } from '../../../src/pending-work.ts';
 import type { LockClient } from '../../../src/recipe/client.ts';
 import type { AdvanceOptions, Entry, LockStore, Marker, StoreCall } from '../../../src/recipe/store.ts';
-import { Deadline } from '../../../src/time.ts';
 import { MemoryLockStore } from './memory-lock-store.ts';
 
 type Ttl = number | null;

@@ -1,6 +1,7 @@
-import { Scope } from '../../../src/cancellation.ts';
+import { Scope } from '../../../src/base/cancellation.ts';
+import { keepTrying, type PendingWork, type Running, stopped } from '../../../src/base/pending-work.ts';
+import { type Deadline, now } from '../../../src/base/time.ts';
 import { EtcdLockExpired } from '../../../src/errors.ts';
-import { keepTrying, type PendingWork, type Running, stopped } from '../../../src/pending-work.ts';
 import { lost } from '../../../src/recipe/entries/lost.ts';
 import { checkName } from '../../../src/recipe/option-checks.ts';
 import { entriesBefore, type Obstacle, obstacleOf } from '../../../src/recipe/rules.ts';
@@ -16,7 +17,6 @@ import type {
   Ticket,
 } from '../../../src/recipe/store.ts';
 import { parsed, type QueueSurveyor } from '../../../src/recipe/survey.ts';
-import { type Deadline, now } from '../../../src/time.ts';
 import type { MemoryClient } from './memory-client.ts';
 
 /** Queues of locks on the five requests of a {@link MemoryClient}: the shortest example of a store. */

@@ -1,4 +1,4 @@
-import type { Source } from '../../../src/cancellation.ts';
+import type { Source } from '../../../src/base/cancellation.ts';
 import type { LockClient } from '../../../src/recipe/client.ts';
 import type { Entry } from '../../../src/recipe/store.ts';
 import { type UntilOptions, until } from '../../support/until.ts';

@@ -1,5 +1,5 @@
 /** Findings on what the two stores of etcd contain. */
-import { show } from '../../../checks.ts';
+import { show } from '../../../base/checks.ts';
 import type { StoreApi } from '../../../client.ts';
 import type { EndpointFacts, Facts, Finding } from '../facts.ts';
 import { findingFor, firstOf } from './finding.ts';

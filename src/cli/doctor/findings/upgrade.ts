@@ -1,5 +1,5 @@
 /** Findings on the upgrade of members to etcd 3.6, which panics at requests of etcd v2 in the log of the cluster. */
-import { show } from '../../../checks.ts';
+import { show } from '../../../base/checks.ts';
 import type { EndpointFacts, Facts, Finding } from '../facts.ts';
 import { numbersOf } from '../version.ts';
 import { findingFor, firstOf } from './finding.ts';

@@ -1,5 +1,5 @@
 /** What the clients that were seen mean for a move from etcd v2 to v3: docs/moving.md. */
-import { show } from '../../../checks.ts';
+import { show } from '../../../base/checks.ts';
 import type { Finding } from '../facts.ts';
 import { findingFor, firstOf } from '../findings/finding.ts';
 import type { Client, Kinds } from './kinds.ts';

@@ -1,7 +1,7 @@
-import { Scope, sleep } from '../../../cancellation.ts';
+import { Scope, sleep } from '../../../base/cancellation.ts';
+import { now } from '../../../base/time.ts';
 import { EtcdConnectionFailed, mayPass } from '../../../errors.ts';
 import type { KeyChange, LockQueue, ReadAt, Surveyor } from '../../../recipe/survey.ts';
-import { now } from '../../../time.ts';
 import { isListed } from '../../../v2/paths.ts';
 import { type Kinds, kindsIn, mayDecide, type Watched } from './kinds.ts';
 import { Sightings } from './sightings.ts';

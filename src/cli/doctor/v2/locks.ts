@@ -1,5 +1,5 @@
+import { Deadline } from '../../../base/time.ts';
 import { EtcdKeyNotFound, EtcdUnusableAnswer } from '../../../errors.ts';
-import { Deadline } from '../../../time.ts';
 import type { Node } from '../../../v2/keys-api.ts';
 import { entriesAmong } from '../../../v2/locks/reading.ts';
 import { directoriesFrom } from '../../../v2/locks/survey.ts';

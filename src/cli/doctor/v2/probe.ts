@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline } from '../../../time.ts';
+import { Deadline } from '../../../base/time.ts';
 import type { ClientSettings } from '../../../v2/options.ts';
 import { parseObject } from '../../../v2/wire/json.ts';
 import * as wire from '../../../v2/wire.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Deadline } from '../../../time.ts';
+import { Deadline } from '../../../base/time.ts';
 import { decodeAppend, encodeCreateInOrder, encodeDelete } from '../../../v2/wire.ts';
 import type { EndpointFacts } from '../facts.ts';
 import type { MemberClient } from '../member.ts';

@@ -1,4 +1,4 @@
-import { Deadline } from '../../../time.ts';
+import { Deadline } from '../../../base/time.ts';
 import type { ClientSettings } from '../../../v2/options.ts';
 import type { Member, Version } from '../../../v2/wire.ts';
 import { READ_TIMEOUT } from '../limits.ts';

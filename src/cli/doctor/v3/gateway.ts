@@ -1,5 +1,5 @@
+import type { Deadline } from '../../../base/time.ts';
 import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../../../errors.ts';
-import type { Deadline } from '../../../time.ts';
 import type { Member } from '../../../v2/wire.ts';
 import { decodeBody } from '../../../v3/errors.ts';
 import { decodeHeader, Fields } from '../../../v3/messages.ts';

@@ -1,4 +1,4 @@
-import type { Deadline } from '../../../time.ts';
+import type { Deadline } from '../../../base/time.ts';
 import type { CallOptions } from '../../../v3/client.ts';
 
 /** Returns the options for a call that ends at the deadline, and makes a single attempt. */

@@ -1,4 +1,4 @@
-import { Deadline } from '../../../time.ts';
+import { Deadline } from '../../../base/time.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { type Access, hasCredentials, withClient, withoutCredentials } from '../access.ts';
 import type { EndpointFacts } from '../facts.ts';

@@ -1,4 +1,4 @@
-import type { Deadline } from '../../../time.ts';
+import type { Deadline } from '../../../base/time.ts';
 import type { V3Entry } from '../../../v3/answers.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { queuesAmong, startOf } from '../../../v3/locks/reading.ts';

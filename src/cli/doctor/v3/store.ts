@@ -1,5 +1,5 @@
+import type { Deadline } from '../../../base/time.ts';
 import { EtcdInsufficientPermissions } from '../../../errors.ts';
-import type { Deadline } from '../../../time.ts';
 import { type Access, hasCredentials, withClient, withoutCredentials } from '../access.ts';
 import { readQueues } from './queues.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Deadline, now } from '../../../time.ts';
+import { type Deadline, now } from '../../../base/time.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { startOf } from '../../../v3/locks/reading.ts';
 import { encodeBytes } from '../../../v3/messages.ts';

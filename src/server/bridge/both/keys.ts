@@ -1,6 +1,6 @@
+import { now } from '../../../base/time.ts';
 import { EtcdCompareFailed, EtcdKeyNotFound } from '../../../errors.ts';
 import { bridgedValue, isBridged } from '../../../recipe/entries/bridged-value.ts';
-import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type {

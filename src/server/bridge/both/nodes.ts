@@ -1,7 +1,7 @@
-import type { Source } from '../../../cancellation.ts';
+import type { Source } from '../../../base/cancellation.ts';
+import { Turns } from '../../../base/time.ts';
 import { clientValue } from '../../../recipe/entries/bridged-value.ts';
 import { withoutLimit } from '../../../recipe/entries/entry-value.ts';
-import { Turns } from '../../../time.ts';
 import type { KeyEvent, Node } from '../../../v2/keys-api.ts';
 import { type BridgedKey, bridged, isServed, nameOf } from '../target.ts';
 import type { Settled } from './queues.ts';

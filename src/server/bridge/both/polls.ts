@@ -1,5 +1,5 @@
+import { now } from '../../../base/time.ts';
 import { EtcdEventIndexCleared, EtcdKeyNotFound } from '../../../errors.ts';
-import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
 import type { V3Client } from '../../../v3/client.ts';

@@ -1,9 +1,9 @@
-import type { Source } from '../../../cancellation.ts';
+import type { Source } from '../../../base/cancellation.ts';
+import { now } from '../../../base/time.ts';
 import { EtcdKeyNotFound } from '../../../errors.ts';
 import { isBridged, isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { claimOf, isShared } from '../../../recipe/entries/entry-value.ts';
 import { holdersAmong, type Obstacle, obstacleOf } from '../../../recipe/rules.ts';
-import { now } from '../../../time.ts';
 import type { V2Client } from '../../../v2/client.ts';
 import type { GetOptions, Node, Snapshot } from '../../../v2/keys-api.ts';
 import { entriesAmong, inOrder, ttlOf, type V2Entry } from '../../../v2/locks/reading.ts';

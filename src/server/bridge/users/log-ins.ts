@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { atDeadline, Deadline } from '../../../base/time.ts';
 import { EtcdInsufficientPermissions } from '../../../errors.ts';
-import { atDeadline, Deadline } from '../../../time.ts';
 import { Overloaded } from '../../served-keys.ts';
 
 /** Maximum number of logins at a time. Each takes about 0.1 s of processor time in etcd, which checks the password with bcrypt. */

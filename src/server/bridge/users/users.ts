@@ -1,4 +1,4 @@
-import type { Source } from '../../../cancellation.ts';
+import type { Source } from '../../../base/cancellation.ts';
 import type { V3ClientOptions } from '../../../v3/options.ts';
 import { type KeysOfUsers, Overloaded, type ServedKeys } from '../../served-keys.ts';
 import { BACKENDS, type Backend, type BridgeApi, type Credentials } from '../backend.ts';

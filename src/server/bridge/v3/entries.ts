@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { Source } from '../../../cancellation.ts';
+import type { Source } from '../../../base/cancellation.ts';
+import { Deadline } from '../../../base/time.ts';
 import { EtcdException } from '../../../errors.ts';
 import { isTwin } from '../../../recipe/entries/bridged-value.ts';
-import { Deadline } from '../../../time.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type { Listing, Stamp, V3Entry } from '../../../v3/answers.ts';
 import type { CallOptions, V3Client } from '../../../v3/client.ts';

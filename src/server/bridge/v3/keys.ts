@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { now } from '../../../time.ts';
+import { now } from '../../../base/time.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type {
   Append,

@@ -1,5 +1,5 @@
-import { Scope } from '../../../cancellation.ts';
-import { Deadline, now } from '../../../time.ts';
+import { Scope } from '../../../base/cancellation.ts';
+import { Deadline, now } from '../../../base/time.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
 import type { V3Client } from '../../../v3/client.ts';

@@ -1,5 +1,5 @@
-import type { Source } from '../../../cancellation.ts';
-import { Turns } from '../../../time.ts';
+import type { Source } from '../../../base/cancellation.ts';
+import { Turns } from '../../../base/time.ts';
 import type { Node } from '../../../v2/keys-api.ts';
 import { isBelow } from '../../../v2/paths.ts';
 import type { V3Entry } from '../../../v3/answers.ts';

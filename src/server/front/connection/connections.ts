@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { now } from '../../../time.ts';
+import { now } from '../../../base/time.ts';
 import type { WebServer } from './upgrades.ts';
 
 /** Milliseconds for which a new connection without a request keeps its place when further clients connect. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { Scope } from '../../../cancellation.ts';
+import { Scope } from '../../../base/cancellation.ts';
 import { type Budget, Share } from '../../budget.ts';
 import { Unsent } from './unsent.ts';
 

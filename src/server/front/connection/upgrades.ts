@@ -1,7 +1,7 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { ignore } from '../../../cancellation.ts';
+import { ignore } from '../../../base/cancellation.ts';
 import { type Budget, PIECE_COST, Share } from '../../budget.ts';
 import { MAX_BYTES } from './pipeline.ts';
 

@@ -1,11 +1,11 @@
 // The stack of a rejected call shows who made the call, wherever its error was created.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import * as api from '../src/index.ts';
-import type { V2Client } from '../src/v2/client.ts';
-import { aborted } from './suites/lock/locks.ts';
-import { closedEndpoint, serve } from './support/clients.ts';
-import { freshName, raw, rejection, untilQueued, useClient } from './support/locks.ts';
+import * as api from '../../src/index.ts';
+import type { V2Client } from '../../src/v2/client.ts';
+import { aborted } from '../suites/lock/locks.ts';
+import { closedEndpoint, serve } from '../support/clients.ts';
+import { freshName, raw, rejection, untilQueued, useClient } from '../support/locks.ts';
 
 const KEY = '/_locks/x/1';
 

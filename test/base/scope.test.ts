@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { orAborted, Scope, sharedAbortController } from '../src/cancellation.ts';
-import { Deadline, now } from '../src/time.ts';
-import { watchedSignal } from './support/signals.ts';
+import { orAborted, Scope, sharedAbortController } from '../../src/base/cancellation.ts';
+import { Deadline, now } from '../../src/base/time.ts';
+import { watchedSignal } from '../support/signals.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

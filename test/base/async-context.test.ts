@@ -1,6 +1,6 @@
 import { expect, inject, test } from 'vitest';
-import { freshName } from './support/locks.ts';
-import { runScript } from './support/script.ts';
+import { freshName } from '../support/locks.ts';
+import { runScript } from '../support/script.ts';
 
 /**
  * Uses a client in several flows, one after the other, each with a store of its own in an `AsyncLocalStorage`. Prints the flows
@@ -12,7 +12,7 @@ const SCRIPT = `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
   import { EtcdClient, Lock, LockManager } from 'etcd-v2-lock';
-  import { Turns } from './dist/time.js';
+  import { Turns } from './dist/base/time.js';
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc');
 

@@ -1,5 +1,5 @@
+import { EtcdClientClosed } from '../errors.ts';
 import { orAborted, pause, Scope, type Source } from './cancellation.ts';
-import { EtcdClientClosed } from './errors.ts';
 import { Backoff, Deadline } from './time.ts';
 
 /**

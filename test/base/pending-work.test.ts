@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { addAbortListener } from '../src/cancellation.ts';
-import { PendingWork } from '../src/pending-work.ts';
+import { addAbortListener } from '../../src/base/cancellation.ts';
+import { PendingWork } from '../../src/base/pending-work.ts';
 
 const reason = new Error('closed');
 

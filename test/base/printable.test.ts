@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { show } from '../src/checks.ts';
-import { printable } from '../src/printable.ts';
-import { HARMLESS, HOSTILE, unprintableIn } from './support/hostile.ts';
+import { show } from '../../src/base/checks.ts';
+import { printable } from '../../src/base/printable.ts';
+import { HARMLESS, HOSTILE, unprintableIn } from '../support/hostile.ts';
 
 /** Any strings, including lone surrogates and rare characters. */
 const texts = fc.string({

@@ -1,5 +1,5 @@
+import { EtcdClientClosed, EtcdException, EtcdLockReleased } from '../errors.ts';
 import type { Source } from './cancellation.ts';
-import { EtcdClientClosed, EtcdException, EtcdLockReleased } from './errors.ts';
 
 /**
  * Returns an error of this package with a stack that shows the caller. Without this, an error created in a timer or a socket shows

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { addAbortListener, removeAbortListener, Scope, type Source } from '../src/cancellation.ts';
-import { listenersOf } from './support/leaks.ts';
+import { addAbortListener, removeAbortListener, Scope, type Source } from '../../src/base/cancellation.ts';
+import { listenersOf } from '../support/leaks.ts';
 
 interface Abortable {
   readonly source: Source;

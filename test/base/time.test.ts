@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { pause, sleep } from '../src/cancellation.ts';
-import { atDeadline, Backoff, Deadline, now } from '../src/time.ts';
-import { watchedSignal } from './support/signals.ts';
+import { pause, sleep } from '../../src/base/cancellation.ts';
+import { atDeadline, Backoff, Deadline, now } from '../../src/base/time.ts';
+import { watchedSignal } from '../support/signals.ts';
 
 const day = 24 * 3600;
 
