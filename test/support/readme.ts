@@ -34,6 +34,7 @@ export interface Page {
 }
 
 export interface Link {
+  readonly text: string;
   /** As written. */
   readonly target: string;
   /** Path in the repository. */
@@ -44,24 +45,24 @@ export interface Link {
 
 const CODE = /^```(\w+)\n([\s\S]*?)^```$/gm;
 
-function pageOf(file: string): Page {
+/** Reads a page. */
+export function pageOf(file: string): Page {
   const text = read(file);
   const prose = text.replaceAll(CODE, '');
   return {
     file,
     text,
     blocks: [...text.matchAll(CODE)].map(([, language = '', code = '']) => ({ file, language, code })),
-    links: [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
-      .map(([, target = '']) => target)
-      .filter((target) => !/^https?:/.test(target))
-      .map((target) => linkOf(file, target)),
+    links: [...prose.matchAll(/(?:\[([^[\]]*))?\]\(([^)\s]+)\)/g)]
+      .filter(([, , target = '']) => !/^https?:/.test(target))
+      .map(([, text = '', target = '']) => linkOf(file, text, target)),
     anchors: [...prose.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => anchorOf(title)),
   };
 }
 
-function linkOf(from: string, target: string): Link {
+function linkOf(from: string, text: string, target: string): Link {
   const [path = '', anchor] = target.split('#');
-  return { target, anchor, file: path === '' ? from : normalize(join(dirname(from), path)) };
+  return { text, target, anchor, file: path === '' ? from : normalize(join(dirname(from), path)) };
 }
 
 const anchorOf = (title: string): string =>
