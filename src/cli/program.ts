@@ -17,7 +17,6 @@ import { ExitCode, type ExitReason, exitReasons } from './exit-codes.ts';
 import { explain, helpCommand } from './help.ts';
 import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
-import { exitOnBug, exitOnFailedOutput } from './streams.ts';
 
 /** Last line in the help of every command that connects to etcd. */
 export const CONNECTING = '\nUse "etcd-v2-lock --help" to see the connection and authentication options.';
@@ -67,8 +66,6 @@ function add(all: Command, command: Command): Command {
 
 /** Runs one command line and sets `process.exitCode`. */
 export async function main(argv: readonly string[]): Promise<void> {
-  exitOnBug();
-  exitOnFailedOutput();
   try {
     await program().parseAsync(argv);
   } catch (error) {

@@ -1,4 +1,7 @@
+import { ignore } from '../../src/base/cancellation.ts';
 import { type RunningScript, type ScriptResult, startNode } from './script.ts';
+
+type Environment = Readonly<Record<string, string>>;
 
 /** Empties the variables that would point the CLI at another etcd than the test's. */
 const NO_ETCD = Object.fromEntries(
@@ -7,9 +10,54 @@ const NO_ETCD = Object.fromEntries(
     .map((name) => [name, '']),
 );
 
+/** Commands that start processes, handle signals, or run until they are stopped. */
+const OWN_PROCESS = ['run', 'elect', 'watch', 'serve', 'bridge'];
+
+/** Variables that the CLI itself reads. Node reads others when it starts. */
+const OF_THE_CLI = /^(?:ETCD|COLUMNS$)/;
+
 /** Starts the built CLI in its own process, without a terminal and without stdin. */
-export const startCli = (args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningScript =>
+export const startCli = (args: readonly string[], env: Environment = {}): RunningScript =>
   startNode(['dist/cli/main.js', ...args], { ...NO_ETCD, ...env });
 
-export const runCli = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<ScriptResult> =>
-  startCli(args, env).result;
+/** Runs the CLI, without a terminal and without stdin: in its own process only if the command or a variable needs one. */
+export const runCli = (args: readonly string[], env: Environment = {}): Promise<ScriptResult> =>
+  args.some((arg) => OWN_PROCESS.includes(arg)) || !Object.keys(env).every((name) => OF_THE_CLI.test(name))
+    ? startCli(args, env).result
+    : inTurn(() => runHere(args, env));
+
+let turn: Promise<unknown> = Promise.resolve();
+
+/** Calls in this process run one after another: they share the environment, the streams and the exit code. */
+function inTurn<T>(call: () => Promise<T>): Promise<T> {
+  const result = turn.then(call);
+  turn = result.catch(ignore);
+  return result;
+}
+
+async function runHere(args: readonly string[], env: Environment): Promise<ScriptResult> {
+  const { env: ownEnv, exitCode: ownExitCode } = process;
+  const output = { stdout: '', stderr: '' };
+  const restore = (['stdout', 'stderr'] as const).map((name) => {
+    const stream = process[name];
+    const write = stream.write;
+    stream.write = (chunk: string | Uint8Array) => {
+      output[name] += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+      return true;
+    };
+    return () => {
+      stream.write = write;
+    };
+  });
+  process.env = { ...ownEnv, ...NO_ETCD, ...env };
+  process.exitCode = undefined;
+  try {
+    const { main } = await import('../../src/cli/program.ts');
+    await main([process.execPath, 'etcd-v2-lock', ...args]);
+    return { code: Number(process.exitCode ?? 0), signal: null, ...output };
+  } finally {
+    process.env = ownEnv;
+    process.exitCode = ownExitCode;
+    for (const end of restore) end();
+  }
+}
