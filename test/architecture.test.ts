@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { exists, pageOf, read, rowsOf } from './support/readme.ts';
+import { exists, packageJson, pageOf, read, rowsOf } from './support/readme.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
@@ -64,4 +64,12 @@ test('its diagram has exactly the arrows of the imports, types included', () => 
   const real = [...arrowsOfSource()].filter(isDrawn).sort();
   expect(real.length).toBeGreaterThan(10);
   expect(arrowsOfDiagram().sort()).toEqual(real);
+});
+
+test('the latest release in CHANGELOG.md has a date, and the version of package.json and package-lock.json', () => {
+  const [latest = ''] = [...read('CHANGELOG.md').matchAll(/^## (?!Unreleased$)(.*)$/gm)].map(([, title]) => title);
+  expect(latest).toMatch(/^\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)$/);
+  expect(latest.split(' ')[0]).toBe(packageJson.version);
+  const { version, packages } = JSON.parse(read('package-lock.json'));
+  expect([version, packages[''].version]).toEqual([packageJson.version, packageJson.version]);
 });
