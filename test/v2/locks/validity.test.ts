@@ -1,0 +1,3 @@
+import { validityContract } from '../../suites/validity.ts';
+
+validityContract('v2');
