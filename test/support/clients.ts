@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { inspect } from 'node:util';
 import { onTestFinished } from 'vitest';
 import { V2Client } from '../../src/v2/client.ts';
 import type { V2ClientOptions } from '../../src/v2/options.ts';
@@ -50,7 +51,7 @@ export async function rejection<E extends Error>(
   ErrorClass: abstract new (...args: never[]) => E,
 ): Promise<E> {
   const error = await call.then(
-    (value) => new Error(`resolved to ${JSON.stringify(value)}`),
+    (value) => new Error(`resolved to ${inspect(value)}`),
     (reason: unknown) => reason,
   );
   if (error instanceof ErrorClass && error.constructor === ErrorClass) return error;
