@@ -1,6 +1,17 @@
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
+/**
+ * The tier of a test is its folder:
+ * - `pure/` needs no server, no process and no time: `npm run quick`.
+ * - `long/` needs much time or processor time, or rare programs: `npm run test:all`.
+ * - All others: `npm test`.
+ *
+ * `contract/` has the suites that each store must pass. `test/faults/` is long, but for `test/faults/short/`.
+ */
+const PURE = 'test/**/pure/**/*.test.ts';
+const LONG = ['test/**/long/**/*.test.ts', 'compat/long/**/*.test.ts'];
+
 /** What runs of the fault tests: `npm run faults` and `npm run soak` set it. Otherwise only few run on etcd v3. */
 const chosen = process.env['FAULTS'];
 
@@ -11,9 +22,7 @@ const MOVING = ['test/faults/moving/*.test.ts'];
 const SHORT_MOVING = ['test/faults/moving/short.test.ts'];
 /** Needs what `npm run peers` builds. */
 const UPGRADE = ['test/faults/moving/upgrade.test.ts'];
-const SHORT = ['test/faults/short-round.test.ts'];
-
-const ONLY_V3 = SHORT;
+const SHORT = ['test/faults/short/*.test.ts'];
 
 const ONLY_V2 = [
   // These inflict what only etcd v2 can suffer: see test/faults/README.md.
@@ -31,55 +40,22 @@ const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 /** For the fault tests. They mostly wait, so that more of them fit than there are processors. */
 const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 }, maxWorkers: 8 };
 
-/** Files that take long although they are short, the longest first. They mostly wait. */
-const LONG = [
-  'test/cli/run-loss.test.ts',
-  'test/v3/manager.test.ts',
-  'test/both/manager.test.ts',
-  'test/package.test.ts',
-  'test/server/contract.test.ts',
-  'test/manager/scale.test.ts',
-  'test/recipe/third-store.test.ts',
-  'test/manager/contract.test.ts',
-  'test/manager/several.test.ts',
-  'test/v3/once-processes.test.ts',
-  'test/manager/once/processes.test.ts',
-  'test/recipe/blocked-holder.test.ts',
-  'test/both/lock.test.ts',
-  'test/server/differential.test.ts',
-  'test/v3/blocked-holder.test.ts',
-  'test/v3/lock.test.ts',
-  'test/v2/contract.test.ts',
-  'test/python/contract.test.ts',
-];
-
-/** Number of long files to begin with: half of the workers. */
-const LONG_AT_FIRST = 3;
-/** Number of other files between two further long ones. */
-const OTHERS_BETWEEN = 6;
-
-/**
- * Runs the long files early, so that none of them is left alone at the end, but not all at once, because together they leave the
- * processors idle. Otherwise, larger files come first.
- */
-class LongFilesEarly extends BaseSequencer {
+/** Runs the files of `contract/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come first. */
+class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rankOf = ({ moduleId }: TestSpecification) => LONG.findIndex((file) => moduleId.endsWith(file));
-    const sorted = await super.sort(files);
-    const long = sorted.filter((file) => rankOf(file) >= 0).sort((one, other) => rankOf(one) - rankOf(other));
-    const others = sorted.filter((file) => rankOf(file) < 0);
-    const mixed = long.splice(0, LONG_AT_FIRST);
-    for (const file of others) {
-      mixed.push(file);
-      if (mixed.length % (OTHERS_BETWEEN + 1) === 0) mixed.push(...long.splice(0, 1));
-    }
-    return [...mixed, ...long];
+    const rankOf = ({ moduleId }: TestSpecification): number => {
+      if (moduleId.includes('/contract/')) return 0;
+      return moduleId.includes('/long/') ? 1 : 2;
+    };
+    return (await super.sort(files)).sort((one, other) => rankOf(one) - rankOf(other));
   }
 }
 
 /** Tests of etcd v3 whose outcome does not depend on the version of a real server. */
 const ON_ANY_VERSION = [
-  'test/v3/{bad-answers,blocked-holder,errors,gateway-3.3,messages,request-rate,too-many-requests,transactions}.test.ts',
+  'test/v3/{bad-answers,gateway-3.3,request-rate}.test.ts',
+  'test/v3/long/{blocked-holder,too-many-requests}.test.ts',
+  PURE,
 ];
 
 /** What python-etcd's `Lock` must do as before, though a bridge is its etcd. */
@@ -96,7 +72,11 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
       extends: true,
       test: {
         name: `peers-${version}`,
-        include: ['test/v3/**/*.test.ts', 'test/server/bridge/{client,keys,python,service,transcripts,users}.test.ts'],
+        include: [
+          'test/v3/**/*.test.ts',
+          'test/server/bridge/{client,keys,service,transcripts}.test.ts',
+          'test/server/bridge/long/{python,users}.test.ts',
+        ],
         exclude: ON_ANY_VERSION,
         provide: { etcdVersion: version },
         ...setup,
@@ -121,7 +101,8 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
       test: {
         name: `peers-faults-${version}`,
         include: [
-          'test/faults/{short-round,leader-killed,follower-killed,leader-stopped,two-killed,rolling-restart}.test.ts',
+          ...SHORT,
+          'test/faults/{leader-killed,follower-killed,leader-stopped,two-killed,rolling-restart}.test.ts',
           // etcd 3.6 has no v2 to move from.
           ...(version === '3.5' ? [...SHORT_MOVING, ...UPGRADE] : []),
         ],
@@ -132,6 +113,20 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
     },
   ];
 };
+
+/** Tests that find an etcd with both APIs under `inject('etcd')`. */
+const onEtcd = (
+  name: string,
+  { include, exclude = [] }: { include: string[]; exclude?: string[] },
+): TestProjectConfiguration => ({
+  extends: true,
+  test: {
+    name,
+    include,
+    exclude: [...exclude, 'test/faults/**', 'compat/peers/**'],
+    globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
+  },
+});
 
 /** The fault tests on one API of etcd. */
 const faults = (
@@ -151,59 +146,37 @@ const faults = (
 
 export default defineConfig({
   test: {
-    // The first two find their server under `inject('etcd')`. A project's setup runs before the root's, so each builds for itself.
+    // A project's setup runs before the root's, so each builds for itself.
     projects: [
       {
         extends: true,
-        test: {
-          name: 'etcd',
-          include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
-          exclude: ['test/faults/**', 'compat/peers/**'],
-          globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
-        },
+        // These files need no clean process: importing everything anew for each would take longer than the tests.
+        test: { name: 'pure', include: [PURE], isolate: false, maxWorkers: 2 },
       },
+      onEtcd('etcd', { include: ['test/**/*.test.ts', 'compat/**/*.test.ts'], exclude: [PURE, ...LONG] }),
+      onEtcd('long', { include: LONG }),
       {
         extends: true,
         test: {
           name: 'embedded',
           include: ['test/{recipe,manager,python,v2/locks}/**/*.test.ts', 'compat/**/*.test.ts'],
           exclude: [
-            // These ask no server, or bring their own store,
-            'test/recipe/third-store.test.ts',
-            'test/recipe/due.test.ts',
-            'test/recipe/entry-value.test.ts',
-            'test/recipe/own-entries.test.ts',
-            'test/recipe/fence.test.ts',
-            'test/manager/label.test.ts',
-            'test/manager/line.test.ts',
-            'test/manager/local-queue.test.ts',
-            'test/manager/options.test.ts',
-            'test/manager/once/{bound,options,schedule}.test.ts',
-            'test/manager/{limit,several}.test.ts',
-            'test/recipe/{after-timeout,holder,limits,rules}.test.ts',
-            'test/v2/locks/rules.test.ts',
-            'test/v2/locks/enter-timeout.test.ts',
-            'test/v2/locks/unclear.test.ts',
-            'test/v2/locks/change-wait.test.ts',
-            'test/manager/waiter.test.ts',
+            PURE,
+            // These bring their own store or server,
+            'test/recipe/contract/**',
+            'test/recipe/{after-timeout,due,fence,limits,refused-servers}.test.ts',
+            'test/recipe/long/{blocked-holder,passwords,tls}.test.ts',
+            'test/manager/{local-queue,options,several}.test.ts',
+            'test/manager/once/schedule.test.ts',
+            'test/manager/once/long/bound.test.ts',
+            'test/v2/locks/{change-wait,odd-proxies}.test.ts',
+            'test/v2/locks/long/{odd-stores,stale-member,version-question}.test.ts',
             // these measure what very many requests of one client use, whatever the server,
-            'test/manager/{leaks,load,scale}.test.ts',
-            // these are about the client and what stands between it and a server,
-            'test/recipe/blocked-holder.test.ts',
-            'test/v2/locks/odd-proxies.test.ts',
-            'test/v2/locks/odd-stores.test.ts',
-            'test/v2/locks/version-question.test.ts',
-            // and these start real ones: with TLS and passwords, to be killed, to be paused.
-            'test/recipe/tls.test.ts',
-            'test/recipe/passwords.test.ts',
-            'test/recipe/refused-servers.test.ts',
-            'test/v2/locks/stale-member.test.ts',
-            // These start both servers, or need many events that others would not survive.
-            'compat/client.test.ts',
-            'compat/cleared-history.test.ts',
-            'compat/record.test.ts',
-            'test/v2/locks/lost-wakeup.test.ts',
-            // These need what `npm run peers` builds.
+            'test/manager/long/{leaks,limit,load,scale}.test.ts',
+            // these start both servers, or need many events that others would not survive,
+            'compat/{client,cleared-history,record}.test.ts',
+            'test/v2/locks/long/lost-wakeup.test.ts',
+            // and these need what `npm run peers` builds.
             'compat/peers/**',
           ],
           globalSetup: [
@@ -227,8 +200,8 @@ export default defineConfig({
       },
       ...onVersion('3.5'),
       ...onVersion('3.6'),
-      faults('v2', { include: ALL, exclude: [...ONLY_V3, ...NOT_NAMED] }),
-      faults('v3', chosen ? { include: ALL, exclude: [...ONLY_V2, ...NOT_NAMED] } : { include: SHORT }),
+      faults('v2', { include: ALL, exclude: NOT_NAMED }),
+      faults('v3', chosen ? { include: [...ALL, ...SHORT], exclude: [...ONLY_V2, ...NOT_NAMED] } : { include: SHORT }),
       faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, 'bridge'),
       faults('v3', { include: chosen ? MOVING : SHORT_MOVING, exclude: UPGRADE }, 'moving'),
       {
@@ -244,7 +217,7 @@ export default defineConfig({
     // Only a test that hangs takes so long, however busy the machine.
     testTimeout: 240_000,
     hookTimeout: 240_000,
-    sequence: { sequencer: LongFilesEarly },
+    sequence: { sequencer: LongFilesFirst },
     // More than there are processors: most of the time the tests wait.
     maxWorkers: 6,
   },

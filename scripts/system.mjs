@@ -1,4 +1,4 @@
-// Installs the programs that the tests start: etcd, etcdctl, python-etcd, shells for the completion scripts, and man.
+// Installs the programs that the tests start.
 import { spawnSync } from 'node:child_process';
 import { findPython, onPath } from './find.mjs';
 import { run } from './run.mjs';
@@ -12,6 +12,9 @@ const NEEDS = [
   { what: 'etcd', from: 'etcd-server', there: () => onPath('etcd').length > 0 },
   { what: 'etcdctl', from: 'etcd-client', there: () => onPath('etcdctl').length > 0 },
   PYTHON,
+];
+/** For the tests of the completion scripts and the manual page. */
+const SHELLS = [
   ...['zsh', 'fish'].map((shell) => ({ what: shell, from: shell, there: () => onPath(shell).length > 0 })),
   { what: 'man', from: 'man-db', there: () => onPath('man').length > 0 },
 ];
@@ -25,6 +28,11 @@ export function ensureSystem() {
   if (version && (Number(version[1]) > 3 || Number(version[2]) > 5)) {
     throw new Error(`etcd on the PATH is ${version[1]}.${version[2]}, which has no v2 API. Install etcd 3.4 or 3.5.`);
   }
+}
+
+/** The same for the shells that the CLI completes commands in, and man. */
+export function ensureShells() {
+  ensure(SHELLS);
 }
 
 /** The same for python-etcd only. */

@@ -1,15 +1,22 @@
-// `npm test`: runs all checks. A check that cannot run is a failure, never silently skipped.
-import { attempt, check, conclude, vitest } from './checks.mjs';
+// `npm test`: what a newcomer runs to trust a clone. `npm test -- --all`, that is `npm run test:all`, runs all tests but the peers.
+import { parseArgs } from 'node:util';
+import { attempt, check, checkSource, conclude, vitest } from './checks.mjs';
 import { ensurePackages } from './packages.mjs';
-import { run, runPackage } from './run.mjs';
-import { ensureSystem } from './system.mjs';
+import { run } from './run.mjs';
+import { ensureShells, ensureSystem } from './system.mjs';
+
+/** All files outside of `long/`, and one short round of faults. */
+const SHORT = ['pure', 'etcd', 'faults-v3'];
+/** All but those that need what `npm run peers` builds. */
+const ALL = ['!peers*'];
+
+const { all } = parseArgs({ options: { all: { type: 'boolean', default: false } } }).values;
 
 conclude([
   attempt('packages', ensurePackages),
   attempt('system', ensureSystem),
-  check('lint', () => runPackage('biome', ['ci', '.'])),
-  check('types', () => runPackage('tsc', ['-p', 'tsconfig.json'])),
+  ...(all ? [attempt('shells', ensureShells)] : []),
+  ...checkSource(),
   check('build', () => run(process.execPath, ['scripts/build.mjs'])),
-  // These have a script of their own: `npm run peers`.
-  vitest('!peers*'),
+  vitest(...(all ? ALL : SHORT)),
 ]);

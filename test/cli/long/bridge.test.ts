@@ -1,0 +1,114 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { startPython } from '../../../compat/python.ts';
+import { EtcdClient } from '../../../src/client.ts';
+import { LockManager } from '../../../src/manager/manager.ts';
+import { makeAuthority } from '../../support/certificates.ts';
+import { runCli, startCli } from '../../support/cli.ts';
+import { closedEndpoint, serve } from '../../support/clients.ts';
+import { entriesBelow } from '../../support/gateway.ts';
+import { freshName } from '../../support/locks.ts';
+import { httpAnswer } from '../../support/tcp-server.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+import { onEtcd } from '../running.ts';
+
+/** Starts `bridge`, which is killed after the test. */
+async function bridge(...args: string[]) {
+  const cli = startCli(['bridge', '--listen', '127.0.0.1:0', ...args], onEtcd());
+  onTestFinished(() => void cli.process.kill('SIGKILL'));
+  const [line] = await Promise.race([
+    once(cli.process.stdout, 'data') as Promise<[Buffer]>,
+    cli.result.then(({ code, stderr }) => expect.unreachable(`exit code ${code}: ${stderr}`)),
+  ]);
+  return { ...cli, line: String(line).trimEnd() };
+}
+
+test('bridge prints its URL on one line, and python-etcd locks there on etcd v3, until SIGTERM', async () => {
+  const { line, process, result } = await bridge();
+  expect(line).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+  const python = await startPython(line);
+  onTestFinished(() => python.stop());
+  const name = freshName();
+  const lock = await python.lock(name);
+  expect(await lock.acquire({ lockTtl: 60 })).toBe(true);
+  expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ value: (await lock.state()).uuid }]);
+  await lock.release();
+  process.kill('SIGTERM');
+  expect(await result).toMatchObject({ code: 143, stderr: '' });
+});
+
+test('bridge --json prints its URL and process ID, and reports the URLs of --advertise to clients', async () => {
+  const { line, process } = await bridge('--json', '--advertise', 'http://b1:4001,http://b2:4001');
+  const { url, pid, ...rest } = JSON.parse(line) as { url: string; pid: number };
+  expect({ pid, rest }).toEqual({ pid: process.pid, rest: {} });
+  expect(await (await fetch(`${url}/v2/machines`)).text()).toBe('http://b1:4001, http://b2:4001');
+});
+
+test.each([
+  [['--listen', 'nowhere'], /--listen must be an address and a port, got "nowhere"/],
+  [['--listen', '127.0.0.1:70000'], /port must be at most 65535, got 70000/],
+  [['--advertise', 'b1:4001'], /advertise must be URLs such as http:\/\/host:4001, got "b1:4001"/],
+  [['--api', 'v2'], /bridge needs etcd v3: use --api v3 \(the default\) or --api both, got v2/],
+  [['--listen-cert', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
+  [['--listen-ca', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
+  [['--listen-cert', '/nowhere/a.pem', '--listen-key', 'b.pem'], /cannot read "\/nowhere\/a.pem": ENOENT/],
+  [['--max-polls', '0'], /maxPolls must be an integer ≥ 1, got 0/],
+  [['--log', 'all'], /--log <what>.*changes, requests/],
+  [
+    ['--lock-prefix', 'locks'],
+    /lockPrefix of a bridge must begin with "\/" and a name, such as "\/_locks", got "locks"/,
+  ],
+])('bridge %j exits with 64, and says why', async (args, message) => {
+  const { code, stderr } = await runCli(['bridge', '--listen', '127.0.0.1:0', ...args], onEtcd());
+  expect(code).toBe(64);
+  expect(stderr).toMatch(message);
+});
+
+test('bridge --log requests prints JSON lines to stderr, and --log changes leaves the requests out', async () => {
+  const logs = [];
+  for (const what of ['requests', 'changes']) {
+    const { line, process, result } = await bridge('--log', what);
+    await fetch(`${line}/v2/keys/_locks/x?quorum=true`);
+    process.kill('SIGTERM');
+    const lines = (await result).stderr.trimEnd().split('\n');
+    logs.push(lines.map((text) => JSON.parse(text) as { event: string; time: string; path?: string }));
+  }
+  const [requests = [], changes = []] = logs;
+  expect(changes.map(({ event }) => event)).toEqual(['listening', 'etcd reachable', 'stopping', 'stopped']);
+  expect(requests.map(({ event }) => event)).toEqual(['listening', 'etcd reachable', 'request', 'stopping', 'stopped']);
+  expect(requests[2]).toMatchObject({ method: 'GET', path: '/v2/keys/_locks/x', status: 200 });
+  for (const { time } of [...requests, ...changes]) expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+});
+
+test('bridge serves HTTPS with the certificate of --listen-cert', async () => {
+  const authority = makeAuthority();
+  const { cert, key } = authority.issue();
+  const directory = temporaryDirectory();
+  const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const { line } = await bridge('--listen-cert', certFile, '--listen-key', keyFile);
+  const client = new EtcdClient({ endpoints: line, ca: authority.ca });
+  onTestFinished(() => client.close());
+  expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
+});
+
+test('bridge exits with 125 if the port is taken', async () => {
+  const port = new URL(await closedEndpoint()).port;
+  const taken = await bridge('--listen', `127.0.0.1:${port}`);
+  const { code, stderr } = await runCli(['bridge', '--listen', new URL(taken.line).host], onEtcd());
+  expect(code).toBe(125);
+  expect(stderr).toMatch(/cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE.*Try another --listen/);
+});
+
+test('bridge exits with 69 at its start if etcd is too old', async () => {
+  const etcd = await serve((socket) => void socket.write(httpAnswer(200, {}, '{"etcdserver":"3.2.32"}')));
+  const result = await runCli(['--endpoints', etcd.url, 'bridge', '--listen', '127.0.0.1:0']);
+  expect(result).toMatchObject({
+    code: 69,
+    stdout: '',
+    stderr: expect.stringContaining(`${etcd.url}: etcd "3.2.32" is too old: api "v3" needs etcd 3.3 or later`),
+  });
+});

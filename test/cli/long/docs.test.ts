@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
+import { makeDataDir, removeDataDir } from '../../support/data-dir.ts';
+import { startNode } from '../../support/script.ts';
+
+const execute = promisify(execFile);
+
+const read = (file: string): string => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
+
+test('docs/cli.md and the man page are the output of `npm run docs`', async () => {
+  const dir = makeDataDir();
+  onTestFinished(() => removeDataDir(dir));
+  const { code, stderr } = await startNode(['scripts/cli-docs.mjs', dir]).result;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  for (const file of ['docs/cli.md', 'man/etcd-v2-lock.1'])
+    expect(read(file), `${file} is out of date: run "npm run docs"`).toBe(readFileSync(join(dir, file), 'utf8'));
+});
+
+test('man shows the man page without a warning, with all chapters of docs/cli.md', async () => {
+  const { stdout, stderr } = await execute('man', ['--warnings', '--local-file', 'man/etcd-v2-lock.1'], {
+    env: { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '120' },
+  });
+  expect(stderr).toBe('');
+  const chapters = [...read('docs/cli.md').matchAll(/^## (.*)$/gm)].map(([, title]) => title);
+  expect(chapters.length).toBeGreaterThan(5);
+  expect(stdout.split('\n').filter((line) => /^[A-Z][A-Z ]+$/.test(line))).toEqual(chapters);
+  // Characters that roff would read as its own. Text is justified with spaces.
+  const text = stdout.replace(/\s+/g, ' ');
+  expect(text).toContain('A terminal sends ^C and ^\\ to the command itself.');
+  expect(text).toContain("Exits with the command's exit code.");
+  expect(text).toContain('print {"url":"http://127.0.0.1:…","pid":…}');
+});
+
+test('the manual has usage, options and exit codes for each command', async () => {
+  const manual = read('docs/cli.md');
+  const [, chapters = ''] = /^## COMMANDS$([\s\S]*?)^## /m.exec(manual) ?? [];
+  const commands = chapters.split(/^### /m).slice(1);
+  expect(commands.length).toBeGreaterThan(0);
+  for (const chapter of commands) {
+    const [name = ''] = chapter.split('\n');
+    expect(chapter, name).toContain(`\netcd-v2-lock ${name} [options]`);
+    expect(chapter, name).toMatch(name === 'completion' ? /^- `shell`: \S/m : /^- `-.*`: \S/m);
+    expect(chapter, name).toMatch(/^Exit codes:\n\n```text\n0 /m);
+  }
+});

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { LockManager } from '../../../src/manager/manager.ts';
+import { Lock } from '../../../src/python/lock.ts';
+import { V3Client } from '../../../src/v3/client.ts';
+import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
+import { freshName, useProxy } from '../../support/locks.ts';
+import type { ProxiedRequest } from '../../support/proxy.ts';
+import { until } from '../../support/until.ts';
+
+const isWrite = ({ path, body }: ProxiedRequest): boolean => path.endsWith('/kv/txn') && body.includes('request_put');
+const isGrant = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/grant');
+const isTtlRead = ({ path }: ProxiedRequest): boolean => path.endsWith('/lease/timetolive');
+
+async function setUp() {
+  const proxy = await useProxy();
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  return { proxy, client, locks: new LockManager(client, { ttl: 60 }), name: freshName() };
+}
+
+test.each([
+  ['writes', isWrite],
+  ['grants leases', isGrant],
+])('a store that %s more slowly than members are asked one after the other still grants a lock', async (_, isSlow) => {
+  const { proxy, locks, name } = await setUp();
+  proxy.intercept((request) => (isSlow(request) ? { answerAfter: sleep(1500) } : undefined));
+  const held = await locks.acquire(name, { timeout: 60 });
+  expect(await entriesBelow(`/_locks/${name}/`)).toMatchObject([{ key: held.key }]);
+  expect(await held.release()).toBe(true);
+  expect(await entriesBelow(`/_locks/${name}/`)).toEqual([]);
+});
+
+test('leases that are not created in time at the same moment lengthen the next tries once', async () => {
+  const { proxy, client, name } = await setUp();
+  const failed: number[] = [];
+  proxy.intercept((request) => {
+    if (!isGrant(request)) return undefined;
+    failed.push(client.leases.failedGrants);
+    return { silent: true };
+  });
+  const locks = [1, 2, 3].map((n) => new Lock(client, `${name}-${n}`));
+  const stop = new AbortController();
+  const ended = Promise.allSettled(locks.map((lock) => lock.acquire({ timeout: 60, signal: stop.signal })));
+  await until(
+    () => failed,
+    ({ length }) => length >= 6,
+  );
+  expect(failed.slice(0, 6)).toEqual([0, 0, 0, 1, 1, 1]);
+  stop.abort();
+  await ended;
+});
+
+test('a query that takes long, because each of many entries has its own lease, is no outage', async () => {
+  const { proxy, client, name } = await setUp();
+  const leases = Array.from({ length: 80 }, (_, i) =>
+    String(7_000_000_000 + Math.floor(Math.random() * 1e9) * 100 + i),
+  );
+  await Promise.all(leases.map((ID) => gateway('/lease/grant', { ID, TTL: '600' })));
+  onTestFinished(async () => {
+    await Promise.all(leases.map((ID) => gateway('/lease/revoke', { ID })));
+  });
+  for (const lease of leases)
+    await gateway('/kv/put', { key: base64(`/_locks/${name}/${lease}`), value: base64(lease), lease });
+  proxy.intercept((request) => (isTtlRead(request) ? { answerAfter: sleep(50) } : undefined));
+  const contenders = await new Lock(client, name).contenders();
+  expect(contenders.map(({ ttl }) => ttl)).toEqual(leases.map(() => expect.any(Number)));
+});
