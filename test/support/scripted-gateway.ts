@@ -23,7 +23,7 @@ export interface Asked {
 }
 
 /**
- * The answers of a gateway that a test decides on: what is in a queue with at most two entries, and how keep-alives are answered. Nothing is sent, and no
+ * A gateway whose answers a test decides on: what is in the queue of one ticket, and how keep-alives are answered. Nothing is sent, and no
  * time passes.
  */
 export class ScriptedGateway {
@@ -33,8 +33,8 @@ export class ScriptedGateway {
   readonly watches: { readonly messages: readonly Json[]; readonly say: (text: string) => void }[] = [];
   /** The own key of the ticket under test: set by its append. */
   own: StoredKey | undefined;
-  /** The key created right before the own one. */
-  before: StoredKey | undefined;
+  /** The keys created before the own one, the nearest first. */
+  ahead: readonly StoredKey[] = [];
   /** The TTL in the answers to keep-alives; 0: the lease is gone. */
   ttl = '30';
   revision = 10n;
@@ -42,8 +42,12 @@ export class ScriptedGateway {
   clusterId = CLUSTER_ID;
   /** Called before each answer. */
   onAsked: (asked: Asked) => void = () => {};
-  /** Increases with each request: requests are sent at 1 ms, 2 ms … */
-  #now = 0;
+  /** When a request is sent: milliseconds. By default 1, 2 … */
+  clock = (): number => {
+    this.#sent += 1;
+    return this.#sent;
+  };
+  #sent = 0;
 
   /** Returns a client whose requests all reach this gateway. */
   client(): V3Client {
@@ -52,8 +56,7 @@ export class ScriptedGateway {
       url: 'http://scripted.test:2379',
       ask: async (path, message) => {
         this.asked.push({ path, message });
-        this.#now += 1;
-        const sentAt = this.#now;
+        const sentAt = this.clock();
         this.onAsked({ path, message });
         const { clusterId: cluster_id, raftTerm: raft_term } = this;
         const body = this.#answer(path, message);
@@ -90,33 +93,48 @@ export class ScriptedGateway {
   #answer(path: string, message: Json): Json {
     if (path === '/lease/grant') return { ID: message['ID'], TTL: message['TTL'] };
     if (path === '/lease/keepalive') return { ID: message['ID'], TTL: this.ttl };
-    if (path === '/kv/txn') return this.#transaction(message);
+    if (path === '/kv/range') return this.#range(this.own, ...this.ahead);
+    if (path === '/kv/deleterange') this.own = undefined;
+    if (path === '/kv/txn') return this.#transaction(message as Transaction);
     return {};
   }
 
-  #transaction({ compare, success }: { compare?: readonly Json[]; success?: readonly Json[] }): Json {
-    if (compare) this.#append(success as readonly Json[]);
-    const range = (...keys: readonly (StoredKey | undefined)[]) => {
-      const kvs = keys.flatMap((key) => (key ? [encoded(key)] : []));
-      return { response_range: { kvs, count: String(kvs.length) } };
-    };
-    if (compare) return { succeeded: true, responses: [{ response_put: {} }, range(this.own, this.before)] };
-    const [own, ...others] = success ?? [];
-    return { responses: [...(own ? [range(this.own)] : []), ...others.map(() => range(this.before))] };
+  /** Conditions are taken as met: a test changes what the queue has between two requests, and not during one. */
+  #transaction({ compare = [], success = [] }: Transaction): Json {
+    const [operation] = success;
+    if (operation?.request_delete_range) {
+      this.own = undefined;
+      return { succeeded: true, responses: [{ response_delete_range: {} }] };
+    }
+    if (!operation?.request_put) {
+      const responses = success.map((_, i) => this.#range(i === 0 ? this.own : this.ahead[0]));
+      return { responses: responses.map((response_range) => ({ response_range })) };
+    }
+    const isAppend = compare[0]?.create_revision === '0';
+    this.#put(operation.request_put, isAppend);
+    const newest = { response_range: this.#range(this.own, ...this.ahead) };
+    return { succeeded: true, responses: [{ response_put: {} }, ...(isAppend ? [newest] : [])] };
   }
 
-  #append([operation]: readonly Json[]): void {
-    const put = (operation?.['request_put'] ?? {}) as Readonly<Record<'key' | 'value' | 'lease', string>>;
+  #put({ key, value, lease }: Put, isAppend: boolean): void {
     this.revision += 1n;
-    const revision = String(this.revision);
-    this.own = {
-      key: decodeText(put.key),
-      value: decodeText(put.value),
-      create_revision: revision,
-      mod_revision: revision,
-      lease: put.lease,
-    };
+    const mod_revision = String(this.revision);
+    const create_revision = isAppend ? mod_revision : (this.own?.create_revision ?? mod_revision);
+    this.own = { key: decodeText(key), value: decodeText(value), create_revision, mod_revision, lease };
   }
+
+  #range(...keys: readonly (StoredKey | undefined)[]): Json {
+    const kvs = keys.flatMap((key) => (key ? [encoded(key)] : []));
+    return { kvs, count: String(kvs.length) };
+  }
+}
+
+type Put = Readonly<Record<'key' | 'value' | 'lease', string>>;
+
+/** The parts of a transaction that decide on its answer. */
+interface Transaction {
+  readonly compare?: readonly { readonly create_revision?: string }[];
+  readonly success?: readonly { readonly request_put?: Put; readonly request_delete_range?: Json }[];
 }
 
 const encoded = ({ key, value, ...rest }: StoredKey): Json => ({ key: base64(key), value: base64(value), ...rest });

@@ -20,10 +20,20 @@ const keyAt = (revision: bigint, value = `holder ${revision}`): StoredKey => ({
 const deletionOf = ({ key }: StoredKey): string =>
   JSON.stringify({ result: { events: [{ type: 'DELETE', kv: { key: base64(key), mod_revision: '99' } }] } });
 
-/** A waiter behind another entry, and its wait. */
-async function setUp(value = 'mine') {
+/** Returns whether the wait has ended, without any time passing. */
+async function hasEnded(waiting: Promise<unknown>): Promise<boolean> {
+  let ended = false;
+  void waiting.then(() => {
+    ended = true;
+  });
+  await vi.advanceTimersByTimeAsync(0);
+  return ended;
+}
+
+/** A waiter behind other entries, and its wait. */
+async function setUp(value = 'mine', ahead = [keyAt(4n)]) {
   const gateway = new ScriptedGateway();
-  gateway.before = keyAt(4n, value.startsWith('limit') ? 'limit:1:a' : undefined);
+  gateway.ahead = ahead;
   const ticket = gateway.client().store.queue('job').ticket(value);
   await ticket.enter(30, { failed: 0, keepAlive: true });
   const stand = () => ticket.standing({});
@@ -49,7 +59,7 @@ describe('the watch of a waiter begins at the revision after its standing', () =
     const first = wait(await stand());
     latest().say(deletionOf(keyAt(4n)));
     expect(await first).toBe(true);
-    gateway.before = keyAt(3n);
+    gateway.ahead = [keyAt(3n)];
     gateway.revision = 40n;
     const standing = await stand();
     gateway.revision += 7n;
@@ -67,6 +77,22 @@ describe('the wait of a waiter', () => {
     expect(await waiting).toBe(true);
     expect(gateway.paths).toHaveLength(asked);
     expect(gateway.watches).toHaveLength(1);
+  });
+
+  test('ends, with a limit, once so many entries before its own are deleted that it may hold the lock', async () => {
+    const limited = (revision: bigint) => keyAt(revision, `limit:2:${revision}`);
+    const ahead = [limited(7n), limited(5n), limited(4n)];
+    const { gateway, stand, wait, latest, watched } = await setUp('limit:2:mine', ahead);
+    const waiting = wait(await stand());
+    expect(watched()).toMatchObject({ key: base64(`${PATH}/`), start_revision: '12' });
+    const asked = gateway.paths.length;
+    latest().say(deletionOf(keyAt(3n)));
+    latest().say(deletionOf(limited(5n)));
+    latest().say(deletionOf(limited(5n)));
+    expect(await hasEnded(waiting)).toBe(false);
+    latest().say(deletionOf(limited(7n)));
+    expect(await hasEnded(waiting)).toBe(true);
+    expect(gateway.paths).toHaveLength(asked);
   });
 
   test('ends within a third of the TTL if the watch is silent, so that the queue is read', async () => {

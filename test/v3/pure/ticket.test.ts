@@ -1,0 +1,166 @@
+import { describe, expect, test, vi } from 'vitest';
+import { EtcdLockExpired } from '../../../src/errors.ts';
+import type { TicketOptions } from '../../../src/recipe/store.ts';
+import type { Json } from '../../../src/v3/messages.ts';
+import { base64 } from '../../support/gateway.ts';
+import { ScriptedGateway } from '../../support/scripted-gateway.ts';
+import { useStillClock } from '../../support/still-clock.ts';
+
+/** Seconds. */
+const TTL = 30;
+
+const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
+
+/** A ticket in the queue of a scripted gateway, on a clock that only the test moves. */
+function setUp(options: TicketOptions = {}) {
+  useStillClock();
+  const gateway = new ScriptedGateway();
+  gateway.clock = () => performance.now();
+  const client = gateway.client();
+  const ticket = client.store.queue('job').ticket('mine', options);
+  const enter = (ttl: number | null = TTL, keepAlive = true) => ticket.enter(ttl, { failed: 0, keepAlive });
+  /** The paths of the requests since the last call. */
+  const asked = (): readonly string[] => gateway.asked.splice(0).map(({ path }) => path);
+  return { gateway, client, ticket, enter, asked };
+}
+
+describe('entering the queue', () => {
+  test('creates a lease and appends an entry with it', async () => {
+    const { gateway, enter, asked } = setUp();
+    expect(await enter()).toMatchObject({ granted: TTL, rank: 11n });
+    const [grant] = gateway.asked;
+    expect(gateway.own?.lease).toBe(grant?.message['ID']);
+    expect(asked()).toEqual(['/lease/grant', '/kv/txn']);
+  });
+
+  test('again keeps the lease alive, and counts from then', async () => {
+    const { enter, asked } = setUp();
+    const first = await enter();
+    asked();
+    await pass(5);
+    const again = await enter();
+    expect(asked()).toEqual(['/lease/keepalive', '/kv/txn']);
+    expect(again).toMatchObject({ key: first?.key, rank: first?.rank, granted: TTL });
+    expect(again?.sentAt).toBeCloseTo((first?.sentAt ?? 0) + 5000);
+  });
+
+  test.each<[string, number | null, boolean]>([
+    ['another TTL', 60, true],
+    ['no renewals any more, because others renew the lease that it has', TTL, false],
+    ['no TTL', null, false],
+  ])('again with %s moves the entry to another lease, and keeps its rank', async (_, ttl, keepAlive) => {
+    const { gateway, enter } = setUp();
+    const first = await enter();
+    const { lease } = gateway.own ?? expect.unreachable();
+    expect(await enter(ttl, keepAlive)).toMatchObject({ key: first?.key, rank: first?.rank, granted: ttl });
+    expect(gateway.own?.lease).not.toBe(lease);
+    expect(gateway.own?.create_revision).toBe('11');
+  });
+
+  test('renews the lease of another entry before it uses it, once a third of the TTL has passed', async () => {
+    const { client, enter, asked } = setUp();
+    await enter();
+    const enterNext = (value: string) =>
+      client.store.queue('other').ticket(value).enter(TTL, { failed: 0, keepAlive: true });
+    asked();
+    await pass(TTL / 3 - 0.1);
+    await enterNext('a');
+    expect(asked()).toEqual(['/kv/txn']);
+    await pass(0.2);
+    expect((await enterNext('b'))?.sentAt).toBeCloseTo(performance.now());
+    expect(asked().filter((path) => path === '/lease/keepalive')).toHaveLength(1);
+  });
+
+  test('creates another lease once the TTL of the last one has passed', async () => {
+    const { gateway, client, enter } = setUp();
+    await enter();
+    const { lease } = gateway.own ?? expect.unreachable();
+    await pass(TTL);
+    await client.store.queue('other').ticket('a').enter(TTL, { failed: 0, keepAlive: true });
+    expect(gateway.own?.lease).not.toBe(lease);
+  });
+});
+
+describe('the fencing token', () => {
+  test('is the revision of the answer that has shown the hold, and stays during the hold', async () => {
+    const { gateway, ticket, enter } = setUp();
+    await enter();
+    gateway.revision = 40n;
+    // The answer to the append shows the hold.
+    expect((await ticket.standing({})).fencingToken).toBe(11n);
+    gateway.revision = 50n;
+    expect((await ticket.standing({})).fencingToken).toBe(11n);
+    expect(ticket.fencingTokens).toEqual({ v3: 11n });
+  });
+
+  test('of a later hold of the same ticket is greater', async () => {
+    const { gateway, ticket, enter } = setUp();
+    await enter();
+    const { fencingToken: first } = await ticket.standing({});
+    await ticket.leave();
+    expect(gateway.own).toBeUndefined();
+    await enter();
+    const { fencingToken: second } = await ticket.standing({});
+    expect(second).toBeGreaterThan(first);
+    expect(ticket.fencingTokens).toEqual({ v3: second });
+  });
+});
+
+describe('the watch of a held entry', () => {
+  test('begins at the revision after the read that has shown the entry, and a deletion is reported as a loss', async () => {
+    const { gateway, ticket, enter } = setUp();
+    await enter();
+    await ticket.standing({});
+    const onLost = vi.fn();
+    ticket.watch?.(onLost);
+    gateway.revision = 40n;
+    gateway.onAsked = () => {
+      // Other clients write all the time.
+      gateway.revision += 1n;
+    };
+    await pass(0.5);
+    const [watch] = gateway.watches;
+    const { key } = gateway.own ?? expect.unreachable();
+    const message = watch?.messages[0]?.['create_request'] as Json;
+    expect(message).toEqual({ key: base64(key), start_revision: '42', filters: ['NOPUT'] });
+    gateway.own = undefined;
+    watch?.say(
+      JSON.stringify({ result: { events: [{ type: 'DELETE', kv: { key: base64(key), mod_revision: '42' } }] } }),
+    );
+    await pass(0);
+    expect(onLost.mock.calls).toEqual([[expect.any(EtcdLockExpired)]]);
+  });
+
+  test('does not begin for a hold that ends before', async () => {
+    const { gateway, ticket, enter } = setUp();
+    await enter();
+    const end = ticket.watch?.(() => expect.unreachable());
+    await pass(0.2);
+    end?.();
+    await pass(1);
+    expect(gateway.watches).toEqual([]);
+  });
+});
+
+describe('leaving the queue', () => {
+  test.each([
+    ['compares the entry, because another ticket may have its key', false, '/kv/txn'],
+    ['needs no comparison if no other ticket ever has its key', true, '/kv/deleterange'],
+  ])('%s', async (_, isSingleUse, path) => {
+    const { gateway, ticket, enter, asked } = setUp({ isSingleUse });
+    await enter();
+    asked();
+    await ticket.leave();
+    expect(asked()).toEqual([path]);
+    expect(gateway.own).toBeUndefined();
+  });
+
+  test('compares the entry even then, once it may have expired', async () => {
+    const { ticket, enter, asked } = setUp({ isSingleUse: true });
+    await enter();
+    asked();
+    await pass(TTL);
+    await ticket.leave();
+    expect(asked()[0]).toBe('/kv/txn');
+  });
+});
