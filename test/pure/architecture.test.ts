@@ -1,15 +1,16 @@
-// ARCHITECTURE.md agrees with the source.
+// The pages for those who change the package agree with the source.
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { exists, packageJson, pageOf, read, rowsOf } from './support/readme.ts';
+import { exists, packageJson, pageOf, read, rowsOf } from '../support/readme.ts';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const src = join(root, 'src');
 const MAP = pageOf('ARCHITECTURE.md');
+const GUIDE = pageOf('CONTRIBUTING.md');
 
-describe.each([MAP])('in $file', ({ links }) => {
+describe.each([MAP, GUIDE, pageOf('SECURITY.md')])('in $file', ({ links }) => {
   test.each(links)('the link $text to $target leads to a file that has what it names', ({ text, file, anchor }) => {
     expect(exists(file)).toBe(true);
     if (anchor !== undefined) expect(pageOf(file).anchors).toContain(anchor);
@@ -23,7 +24,7 @@ describe.each([MAP])('in $file', ({ links }) => {
 
 const entries = readdirSync(src, { withFileTypes: true });
 
-test('its table of rooms has exactly the folders of src', () => {
+test('the table of rooms has exactly the folders of src', () => {
   const [, table = ''] = /^(\| room [\s\S]*?)\n\n/m.exec(MAP.text) ?? [];
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => `\`${name}/\``);
   expect(
@@ -56,7 +57,7 @@ function arrowsOfDiagram(): string[] {
   );
 }
 
-test('its diagram has exactly the arrows of the imports, types included', () => {
+test('the diagram has exactly the arrows of the imports, types included', () => {
   const isDrawn = (arrow: string): boolean => {
     const [from, to = ''] = arrow.split(' --> ');
     return from !== to && !['base', 'errors'].includes(to);
@@ -72,4 +73,10 @@ test('the latest release in CHANGELOG.md has a date, and the version of package.
   expect(latest.split(' ')[0]).toBe(packageJson.version);
   const { version, packages } = JSON.parse(read('package-lock.json'));
   expect([version, packages[''].version]).toEqual([packageJson.version, packageJson.version]);
+});
+
+test('CONTRIBUTING.md names exactly the scripts of package.json, without those that npm runs by itself', () => {
+  const named = [...GUIDE.text.matchAll(/`npm (?:run ([\w:-]+)|test\b)/g)].map(([, script = 'test']) => script);
+  const scripts = Object.keys(packageJson.scripts).filter((script) => script !== 'prepack');
+  expect([...new Set(named)].sort()).toEqual(scripts.sort());
 });
