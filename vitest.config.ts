@@ -132,7 +132,7 @@ const onEtcd = (
 const faults = (
   faultsApi: 'v2' | 'v3',
   files: { include: string[]; exclude?: string[] },
-  name: string = faultsApi,
+  { name = faultsApi as string, schedule = AFTER_THE_OTHERS as object } = {},
 ): TestProjectConfiguration => ({
   extends: true,
   test: {
@@ -140,7 +140,7 @@ const faults = (
     ...files,
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
-    ...AFTER_THE_OTHERS,
+    ...schedule,
   },
 });
 
@@ -150,8 +150,14 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // These files need no clean process: importing everything anew for each would take longer than the tests.
-        test: { name: 'pure', include: [PURE], isolate: false, maxWorkers: 2 },
+        test: {
+          name: 'pure',
+          include: [PURE],
+          // These files need no clean process: importing everything anew for each would take longer than the tests.
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: -1 },
+        },
       },
       onEtcd('etcd', { include: ['test/**/*.test.ts', 'compat/**/*.test.ts'], exclude: [PURE, ...LONG] }),
       onEtcd('long', { include: LONG }),
@@ -201,9 +207,11 @@ export default defineConfig({
       ...onVersion('3.5'),
       ...onVersion('3.6'),
       faults('v2', { include: ALL, exclude: NOT_NAMED }),
-      faults('v3', chosen ? { include: [...ALL, ...SHORT], exclude: [...ONLY_V2, ...NOT_NAMED] } : { include: SHORT }),
-      faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, 'bridge'),
-      faults('v3', { include: chosen ? MOVING : SHORT_MOVING, exclude: UPGRADE }, 'moving'),
+      chosen
+        ? faults('v3', { include: [...ALL, ...SHORT], exclude: [...ONLY_V2, ...NOT_NAMED] })
+        : faults('v3', { include: SHORT }, { schedule: {} }),
+      faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, { name: 'bridge' }),
+      faults('v3', { include: chosen ? MOVING : SHORT_MOVING, exclude: UPGRADE }, { name: 'moving' }),
       {
         extends: true,
         test: {

@@ -30,47 +30,42 @@ import { v2StoreClient } from './stores/v2-store-client.ts';
 
 type Part = (test: ManagerTest) => void;
 
-const ON_ANY_STORE: readonly Part[] = [
-  requests,
-  available,
-  waiting,
-  requeueing,
-  loss,
-  holdTimes,
-  acquire,
-  modes,
-  limit,
-  localQueue,
-  identities,
-  labels,
-  holders,
-  reentrance,
-  query,
-  release,
-  several,
-  election,
-  withLock,
-  tracing,
-  outcomes,
-  asyncContext,
-];
+/** The parts in three groups that take about as long, for files that run side by side. */
+const GROUPS = {
+  waits: [requests, available, waiting, requeueing, loss, holdTimes],
+  kinds: [acquire, modes, limit, localQueue, identities, labels, holders],
+  others: [reentrance, query, release, several, election, withLock, tracing, outcomes, asyncContext],
+} satisfies Readonly<Record<string, readonly Part[]>>;
+type Group = keyof typeof GROUPS;
 
-export const ON_V3: readonly Part[] = [...ON_ANY_STORE, costs(() => true)];
+/** What only these stores guarantee. */
+const ON_V2: readonly Part[] = [costs((event) => event !== undefined), onV2];
+const ON_V3: readonly Part[] = [costs(() => true)];
 
-const ON_V2: readonly Part[] = [...ON_ANY_STORE, costs((event) => event !== undefined), onV2];
+const partsOf = (group: Group, special: readonly Part[]): readonly Part[] =>
+  group === 'others' ? [...GROUPS.others, ...special] : GROUPS[group];
 
 /**
  * Tests what `LockManager` guarantees on any store.
  * @param open opens another client of the same store; the store may have other users
  */
-export function managerContract(name: string, open: OpenClient, parts = ON_ANY_STORE): void {
+export function managerContract(
+  name: string,
+  open: OpenClient,
+  parts: readonly Part[] = Object.values(GROUPS).flat(),
+): void {
   const test = managerTest(open);
   describe(`LockManager on ${name}:`, () => {
     for (const part of parts) part(test);
   });
 }
 
-/** Tests the same on a store behind a `KeysApi`, and what only etcd v2 guarantees. */
-export function managerContractOnV2(name: string, open: OpenKeys): void {
-  managerContract(name, async () => v2StoreClient(await open()), ON_V2);
+/** Tests a group of the parts on a store behind a `KeysApi`, and what only etcd v2 guarantees. */
+export function managerContractOnV2(name: string, group: Group, open: OpenKeys): void {
+  managerContract(name, async () => v2StoreClient(await open()), partsOf(group, ON_V2));
+}
+
+/** Tests a group of the parts on etcd v3, and what only that guarantees. */
+export function managerContractOnV3(name: string, group: Group, open: OpenClient): void {
+  managerContract(name, open, partsOf(group, ON_V3));
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { Pacer } from '../../bench/setting/pacer.mjs';
-import { until } from '../support/until.ts';
+import { Pacer } from '../../../bench/setting/pacer.mjs';
+import { until } from '../../support/until.ts';
 
 test('pass() runs the actions in order, none before its delay', async () => {
   const pacer = new Pacer(5);

@@ -2,11 +2,11 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { freshName, queueOn, type RawEntry, raw } from '../support/locks.ts';
-import { isThere } from '../support/processes.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
-import { run, startRun } from './running.ts';
-import { witness } from './witness.ts';
+import { freshName, queueOn, type RawEntry, raw } from '../../support/locks.ts';
+import { isThere } from '../../support/processes.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+import { run, startRun } from '../running.ts';
+import { witness } from '../witness.ts';
 
 /** Seconds; longer than a test on a busy machine. */
 const LEAST = 300;
