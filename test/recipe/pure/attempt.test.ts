@@ -68,11 +68,16 @@ describe('the pause before a request is sent again ends at once', () => {
     const caller = new AbortController();
     const { attempt, closing } = attemptFor(0.02, { signal: caller.signal });
     const call = vi.fn(() => Promise.reject(new EtcdConnectionFailed('no answer')));
-    const ended = attempt.retry(call).catch((error: unknown) => error);
+    let ended: unknown;
+    attempt.retry(call).catch((error: unknown) => {
+      ended = error;
+    });
     // The pause takes at least 50 ms.
     await vi.advanceTimersByTimeAsync(1);
+    expect(ended).toBeUndefined();
     await end({ caller, closing });
-    expect(await ended).toBe(attempt.signal.reason);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ended).toBe(attempt.signal.reason);
     expect(call).toHaveBeenCalledTimes(1);
     attempt.dispose();
   });
