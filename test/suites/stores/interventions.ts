@@ -13,6 +13,21 @@ export function requestsOf(client: StoreClient): () => readonly RequestKind[] {
   return () => kinds;
 }
 
+/** Returns a function that counts the client's reads that are unanswered, of those that it sends after this call. */
+export function openReads(client: StoreClient): () => number {
+  let open = 0;
+  client.intercept(async ({ kind, send }) => {
+    if (kind !== 'read') return send();
+    open += 1;
+    try {
+      return await send();
+    } finally {
+      open -= 1;
+    }
+  });
+  return () => open;
+}
+
 /** Holds back all renewals of the client: none is sent or answered. Returns the growing list of their signals. */
 export function hangRenewals(client: StoreClient): readonly Source[] {
   const signals: Source[] = [];
