@@ -37,8 +37,8 @@ const ONLY_V2 = [
 /** The campaign has no named faults, and a command of its own. */
 const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 
-/** For the fault tests. They mostly wait, so that more of them fit than there are processors. */
-const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 }, maxWorkers: 8 };
+/** For the fault tests, which load the machine more than others: each file has a cluster, and processes that contend for locks. */
+const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 }, maxWorkers: 6 };
 
 /** Runs the files of `contract/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come first. */
 class LongFilesFirst extends BaseSequencer {

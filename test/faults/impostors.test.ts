@@ -39,20 +39,19 @@ describe.for(Object.entries(IMPOSTORS))('the first endpoint is %s', ([, start]) 
 });
 
 describe('a member refuses its clients, and their next endpoint is no etcd member', () => {
-  test('holders renew and waiters acquire through the third endpoint, whatever the second is', async (context) => {
+  // One kind at a time: with 44 clients in one process, a busy machine could not renew for a whole TTL.
+  test.for(OURS)('%s renews and acquires through the third endpoint, whatever the second is', async (kind, context) => {
     const { follower, other } = await roles(cluster());
     const turns: { what: string; contest: Contest; holder: Taken; waiting: Promise<Taken> }[] = [];
     for (const [what, start] of Object.entries(IMPOSTORS)) {
       const by = [follower, { ...follower, url: await start() }, other];
-      for (const kind of OURS) {
-        const contest = new Contest(cluster());
-        const holder = await contest.take(kind, { by, ttl: LONG_TTL });
-        const waiting = contest.take(kind, { by, ttl: LONG_TTL });
-        await contest.untilQueued(2);
-        // On a busy machine a client may fail over from a slow first member before the fault.
-        await contest.untilAsked([follower, other], isPoll);
-        turns.push({ what, contest, holder, waiting });
-      }
+      const contest = new Contest(cluster());
+      const holder = await contest.take(kind, { by, ttl: LONG_TTL });
+      const waiting = contest.take(kind, { by, ttl: LONG_TTL });
+      await contest.untilQueued(2);
+      // On a busy machine a client may fail over from a slow first member before the fault.
+      await contest.untilAsked([follower, other], isPoll);
+      turns.push({ what, contest, holder, waiting });
     }
     follower.proxy.refuse();
     follower.proxy.cut();

@@ -81,11 +81,14 @@ test('the package has no source maps, and is smaller than 1,400 kB', () => {
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_400_000);
 });
 
+/** For the older compiler: each takes ten seconds of processor time. `nodenext` compiles both kinds of modules. */
+const FEW = Object.entries(TYPESCRIPT).filter(([module]) => ['commonjs', 'nodenext'].includes(module));
+
 describe.each([
-  ['5.9', () => join(installed.dir, 'node_modules/typescript/bin/tsc')],
-  ['7', () => resolve('node_modules/typescript/bin/tsc')],
-])('with TypeScript %s', (version, compiler) => {
-  test.concurrent.each(Object.entries(TYPESCRIPT))(
+  ['5.9', FEW, () => join(installed.dir, 'node_modules/typescript/bin/tsc')],
+  ['7', Object.entries(TYPESCRIPT), () => resolve('node_modules/typescript/bin/tsc')],
+] as const)('with TypeScript %s', (version, modules, compiler) => {
+  test.concurrent.each(modules)(
     'a program compiles with `module: %s` in strict mode without skipLibCheck, and runs',
     async (module, { files, programs }) => {
       const cwd = makeProject(installed.dir, `${module}-${version}`, files);

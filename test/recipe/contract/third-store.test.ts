@@ -1,5 +1,4 @@
 import { lockContract } from '../../suites/lock.ts';
-import { managerContract } from '../../suites/manager.ts';
 import { onceContract } from '../../suites/once.ts';
 import { SharedMemory } from '../../suites/stores/memory-client.ts';
 import { memoryStoreClient } from '../../suites/stores/memory-store-client.ts';
@@ -8,5 +7,4 @@ const memory = new SharedMemory();
 const open = () => memoryStoreClient(memory);
 
 lockContract('a third store', open);
-managerContract('a third store', open);
 onceContract('a third store', open);

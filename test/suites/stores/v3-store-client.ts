@@ -19,6 +19,7 @@ export function v3StoreClient(etcd: string, client = new V3Client({ endpoints: e
       read: 'read',
       get: 'read',
       neighbours: 'read',
+      first: 'read',
       append: 'append',
       move: 'renew',
       write: 'overwrite',
