@@ -1,7 +1,7 @@
 // The package as a user gets it, from a tarball, on every supported line of Node.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readdirSync, statSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
@@ -69,8 +69,10 @@ test('publint reports no problems', async () => {
 });
 
 test('attw reports no problems with the types of the entry points', async () => {
-  const { stdout } = await check('attw', installed.tarball, '--format', 'json');
-  const { analysis } = JSON.parse(stdout) as { analysis: { entrypoints: Record<string, unknown> } };
+  // Into a file: attw exits without waiting for a pipe, which takes 64 kB at a time.
+  const file = join(installed.dir, 'attw.json');
+  await execute('sh', ['-c', 'exec node_modules/.bin/attw "$1" --format json > "$2"', 'sh', installed.tarball, file]);
+  const { analysis } = JSON.parse(readFileSync(file, 'utf8')) as { analysis: { entrypoints: Record<string, unknown> } };
   expect(Object.keys(analysis.entrypoints)).toEqual(expect.arrayContaining(['.', '../server']));
 });
 
@@ -81,8 +83,8 @@ test('the package has no source maps, and is smaller than 1,400 kB', () => {
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_400_000);
 });
 
-/** For the older compiler: each takes ten seconds of processor time. `nodenext` compiles both kinds of modules. */
-const FEW = Object.entries(TYPESCRIPT).filter(([module]) => ['commonjs', 'nodenext'].includes(module));
+/** For the older compiler, which takes ten seconds of processor time for each. It resolves `node16` like `nodenext`. */
+const FEW = Object.entries(TYPESCRIPT).filter(([module]) => module !== 'node16');
 
 describe.each([
   ['5.9', FEW, () => join(installed.dir, 'node_modules/typescript/bin/tsc')],
