@@ -10,7 +10,10 @@ const NO_ETCD = Object.fromEntries(
     .map((name) => [name, '']),
 );
 
-/** Commands that start processes, handle signals, or run until they are stopped. */
+/** Commands that start no process, handle no signal, and end by themselves. */
+const IN_PROCESS = ['ls', 'inspect', 'release', 'prune', 'doctor', 'completion', 'help'];
+
+/** Commands that do not. Any of these words, even as a value, makes a process start. */
 const OWN_PROCESS = ['run', 'elect', 'watch', 'serve', 'bridge'];
 
 /** Variables that the CLI itself reads. Node reads others when it starts. */
@@ -20,15 +23,17 @@ const OF_THE_CLI = /^(?:ETCD|COLUMNS$)/;
 export const startCli = (args: readonly string[], env: Environment = {}): RunningScript =>
   startNode(['dist/cli/main.js', ...args], { ...NO_ETCD, ...env });
 
-/** Runs the CLI, without a terminal and without stdin: in its own process only if the command or a variable needs one. */
+/** Runs the CLI, without a terminal and without stdin: in this process if that makes no difference. */
 export const runCli = (args: readonly string[], env: Environment = {}): Promise<ScriptResult> =>
-  args.some((arg) => OWN_PROCESS.includes(arg)) || !Object.keys(env).every((name) => OF_THE_CLI.test(name))
-    ? startCli(args, env).result
-    : inTurn(() => runHere(args, env));
+  args.some((arg) => IN_PROCESS.includes(arg)) &&
+  !args.some((arg) => OWN_PROCESS.includes(arg)) &&
+  Object.keys(env).every((name) => OF_THE_CLI.test(name))
+    ? inTurn(() => runHere(args, env))
+    : startCli(args, env).result;
 
 let turn: Promise<unknown> = Promise.resolve();
 
-/** Calls in this process run one after another: they share the environment, the streams and the exit code. */
+/** Calls in this process run one after another: they share the arguments, the environment, the streams and the exit code. */
 function inTurn<T>(call: () => Promise<T>): Promise<T> {
   const result = turn.then(call);
   turn = result.catch(ignore);
@@ -36,26 +41,32 @@ function inTurn<T>(call: () => Promise<T>): Promise<T> {
 }
 
 async function runHere(args: readonly string[], env: Environment): Promise<ScriptResult> {
-  const { env: ownEnv, exitCode: ownExitCode } = process;
+  const { argv: ownArgv, env: ownEnv, exitCode: ownExitCode } = process;
   const output = { stdout: '', stderr: '' };
   const restore = (['stdout', 'stderr'] as const).map((name) => {
     const stream = process[name];
     const write = stream.write;
-    stream.write = (chunk: string | Uint8Array) => {
+    stream.write = (chunk: string | Uint8Array, ...rest: unknown[]) => {
       output[name] += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+      const written = rest.at(-1);
+      if (typeof written === 'function') setImmediate(() => written());
       return true;
     };
     return () => {
       stream.write = write;
     };
   });
+  process.argv = [process.execPath, 'etcd-v2-lock', ...args];
   process.env = { ...ownEnv, ...NO_ETCD, ...env };
   process.exitCode = undefined;
   try {
     const { main } = await import('../../src/cli/program.ts');
-    await main([process.execPath, 'etcd-v2-lock', ...args]);
+    await main(process.argv);
+    // What the command left to print or to set right after its end.
+    await new Promise(setImmediate);
     return { code: Number(process.exitCode ?? 0), signal: null, ...output };
   } finally {
+    process.argv = ownArgv;
     process.env = ownEnv;
     process.exitCode = ownExitCode;
     for (const end of restore) end();
