@@ -10,7 +10,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * `contract/` has the suites that each store must pass. `test/faults/` is long, but for `test/faults/short/`.
  */
 const PURE = 'test/**/pure/**/*.test.ts';
-const LONG = ['test/**/long/**/*.test.ts', 'compat/long/**/*.test.ts'];
+const LONG = 'test/**/long/**/*.test.ts';
 
 /** What runs of the fault tests: `npm run faults` and `npm run soak` set it. Otherwise only few run on etcd v3. */
 const chosen = process.env['FAULTS'];
@@ -38,7 +38,7 @@ const ONLY_V2 = [
 const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 
 /** For the fault tests, which load the machine more than others: each file has a cluster, and processes that contend for locks. */
-const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 }, maxWorkers: 6 };
+const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 } };
 
 /** Runs the files of `contract/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come first. */
 class LongFilesFirst extends BaseSequencer {
@@ -156,12 +156,12 @@ export default defineConfig({
           // These files need no clean process: importing everything anew for each would take longer than the tests.
           isolate: false,
           maxWorkers: 2,
-          // Vitest runs no file of a group with a negative number, and says nothing.
+          // Of its own, because of its number of workers. Vitest runs no file of a group with a negative number, and says nothing.
           sequence: { groupOrder: 2 },
         },
       },
-      onEtcd('etcd', { include: ['test/**/*.test.ts', 'compat/**/*.test.ts'], exclude: [PURE, ...LONG] }),
-      onEtcd('long', { include: LONG }),
+      onEtcd('etcd', { include: ['test/**/*.test.ts', 'compat/**/*.test.ts'], exclude: [PURE, LONG] }),
+      onEtcd('long', { include: [LONG] }),
       {
         extends: true,
         test: {
@@ -169,20 +169,15 @@ export default defineConfig({
           include: ['test/{recipe,manager,python,v2/locks}/**/*.test.ts', 'compat/**/*.test.ts'],
           exclude: [
             PURE,
+            LONG,
             // These bring their own store or server,
             'test/recipe/contract/**',
             'test/recipe/{after-timeout,due,fence,limits,refused-servers}.test.ts',
-            'test/recipe/long/{blocked-holder,passwords,tls}.test.ts',
             'test/manager/{local-queue,options,several}.test.ts',
             'test/manager/once/schedule.test.ts',
-            'test/manager/once/long/bound.test.ts',
             'test/v2/locks/{change-wait,odd-proxies}.test.ts',
-            'test/v2/locks/long/{odd-stores,stale-member,version-question}.test.ts',
-            // these measure what very many requests of one client use, whatever the server,
-            'test/manager/long/{leaks,limit,load,scale}.test.ts',
             // these start both servers, or need many events that others would not survive,
             'compat/{client,cleared-history,record}.test.ts',
-            'test/v2/locks/long/lost-wakeup.test.ts',
             // and these need what `npm run peers` builds.
             'compat/peers/**',
           ],

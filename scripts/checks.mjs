@@ -1,4 +1,4 @@
-// What the commands that test have in common: checks are counted, and a check that cannot run is a failure, never silently skipped.
+// Shared by the commands that run tests: checks are counted, and a check that cannot run is a failure, never silently skipped.
 // A count is the number of checks that passed, and the names of those that failed.
 import { readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -79,9 +79,9 @@ function readResults(file) {
   }
 }
 
-/** Prints where the time went. A file that several projects run stands there several times. */
+/** Prints where the time went, without imports and `beforeAll`. A file is listed once per project. */
 function printSlowest(files) {
   const slowest = files.toSorted((one, other) => other.took - one.took).slice(0, MOST_SHOWN);
-  console.log(`the ${slowest.length} slowest test files, in seconds:`);
+  console.log(`the ${slowest.length} slowest test files, in seconds from the first test to the last:`);
   for (const { path, took } of slowest) console.log(`${took.toFixed(1).padStart(7)}  ${path}`);
 }

@@ -1,4 +1,4 @@
-// `npm run quick`: lint, types, and all tests that need no server, no process and no time.
+// `npm run quick`: lint, types, and the tests in `pure/`, which need no server, no process and no time.
 import { attempt, checkSource, conclude, vitest } from './checks.mjs';
 import { ensurePackages } from './packages.mjs';
 

@@ -30,7 +30,7 @@ export function ensureSystem() {
   }
 }
 
-/** The same for the shells that the CLI completes commands in, and man. */
+/** The same for the shells with completion scripts, and man. */
 export function ensureShells() {
   ensure(SHELLS);
 }

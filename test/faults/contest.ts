@@ -38,7 +38,7 @@ export interface Take {
   readonly leave?: AbortSignal;
 }
 
-/** A contender that waits for the lock: the promise stands in an object because `await` would wait for it. */
+/** A contender that waits for the lock. The promise is wrapped in an object because `await` would wait for it. */
 export interface Waiter {
   readonly taken: Promise<Taken>;
 }

@@ -6,7 +6,7 @@ import { freshName, queueOn, useClient, useProxy } from '../../support/locks.ts'
 import type { EtcdProxy, ProxiedRequest } from '../../support/proxy.ts';
 import { runScript } from '../../support/script.ts';
 
-const WAITERS = 10_000;
+const WAITERS = 3000;
 /** Maximum heap in bytes of one waiting request with a timeout and a signal. */
 const ROOM = 4096;
 /** Maximum number of sockets: one for calls, one for reads. */

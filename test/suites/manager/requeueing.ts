@@ -102,7 +102,7 @@ export function requeueing(test: ManagerTest): void {
       queue,
       a,
     }) => {
-      // Else a timeout that begins again when the request queues up anew would only be late.
+      // Otherwise a timeout that begins again when the request queues up anew would only be late.
       useStillClock();
       const requeues = requeuesOf(lockName);
       const holder = await queue.put('holder');

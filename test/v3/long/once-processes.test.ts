@@ -4,7 +4,7 @@ import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { expectOncePerTick, runOnHosts } from '../../support/once-hosts.ts';
 import { until } from '../../support/until.ts';
 
-const TICKS = 200;
+const TICKS = 100;
 const AHEAD = [0, 20, -20, 7, -13];
 
 test(`${TICKS} ticks on five hosts, whose clocks differ and which are killed: each runs at most once, and only the marker is left`, async () => {

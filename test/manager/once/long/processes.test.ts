@@ -3,7 +3,7 @@ import { escaped, freshName, queueOn, raw } from '../../../support/locks.ts';
 import { expectOncePerTick, runOnHosts } from '../../../support/once-hosts.ts';
 import { until } from '../../../support/until.ts';
 
-const TICKS = 200;
+const TICKS = 100;
 
 test(`${TICKS} ticks on five hosts, whose clocks differ and which are killed: each runs at most once`, async () => {
   const name = freshName();
