@@ -132,7 +132,7 @@ const onEtcd = (
 const faults = (
   faultsApi: 'v2' | 'v3',
   files: { include: string[]; exclude?: string[] },
-  { name = faultsApi as string, schedule = AFTER_THE_OTHERS as object } = {},
+  name: string = faultsApi,
 ): TestProjectConfiguration => ({
   extends: true,
   test: {
@@ -140,7 +140,7 @@ const faults = (
     ...files,
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
-    ...schedule,
+    ...AFTER_THE_OTHERS,
   },
 });
 
@@ -205,9 +205,9 @@ export default defineConfig({
       faults('v2', { include: ALL, exclude: NOT_NAMED }),
       chosen
         ? faults('v3', { include: [...ALL, ...SHORT], exclude: [...ONLY_V2, ...NOT_NAMED] })
-        : faults('v3', { include: SHORT }, { schedule: {} }),
-      faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, { name: 'bridge' }),
-      faults('v3', { include: chosen ? MOVING : SHORT_MOVING, exclude: UPGRADE }, { name: 'moving' }),
+        : faults('v3', { include: SHORT }),
+      faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, 'bridge'),
+      faults('v3', { include: chosen ? MOVING : SHORT_MOVING, exclude: UPGRADE }, 'moving'),
       {
         extends: true,
         test: {

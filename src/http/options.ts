@@ -19,7 +19,7 @@ export interface HttpOptions {
    */
   readonly randomizeEndpoints?: boolean;
   /**
-   * Instead of `endpoints`: finds the members by DNS. Uses the SRV records of the first of these names that has any:
+   * Instead of `endpoints`: finds the members by DNS. Uses the SRV records of the first of these names with records:
    * 1. `_etcd-client-ssl._tcp.<srvDomain>`, with https
    * 2. `_etcd-client._tcp.<srvDomain>`, with http; not if a TLS option is given
    * 3. `_etcd._tcp.<srvDomain>`, as python-etcd, with https if a TLS option is given, else with http

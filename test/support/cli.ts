@@ -13,9 +13,6 @@ const NO_ETCD = Object.fromEntries(
 /** Commands that start no process, handle no signal, and end by themselves. */
 const IN_PROCESS = ['ls', 'inspect', 'release', 'prune', 'doctor', 'completion', 'help'];
 
-/** Commands that do not. Any of these words, even as a value, makes a process start. */
-const OWN_PROCESS = ['run', 'elect', 'watch', 'serve', 'bridge'];
-
 /** Variables that the CLI itself reads. Node reads others when it starts. */
 const OF_THE_CLI = /^(?:ETCD|COLUMNS$)/;
 
@@ -25,9 +22,7 @@ export const startCli = (args: readonly string[], env: Environment = {}): Runnin
 
 /** Runs the CLI, without a terminal and without stdin: in this process if that makes no difference. */
 export const runCli = (args: readonly string[], env: Environment = {}): Promise<ScriptResult> =>
-  args.some((arg) => IN_PROCESS.includes(arg)) &&
-  !args.some((arg) => OWN_PROCESS.includes(arg)) &&
-  Object.keys(env).every((name) => OF_THE_CLI.test(name))
+  IN_PROCESS.includes(args[0] ?? '') && Object.keys(env).every((name) => OF_THE_CLI.test(name))
     ? inTurn(() => runHere(args, env))
     : startCli(args, env).result;
 

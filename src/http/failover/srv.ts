@@ -26,7 +26,7 @@ function recordNames({ srvDomain, srvName, tls }: SrvSettings): readonly (readon
 }
 
 /**
- * Looks up the members in DNS. Returns their origins: the records of the first name that has any, in the order of their priorities.
+ * Looks up the members in DNS. Returns their origins: the records of the first name with records, in the order of their priorities.
  * Records of one priority are in random order, heavier ones more often first.
  * @throws {EtcdConnectionFailed} if a lookup fails, or no name has records
  */

@@ -98,7 +98,7 @@ export const DIFFERENCES: readonly Difference[] = [
     },
   },
   {
-    etcd: 'A name has any length.',
+    etcd: 'A name may be of every length.',
     bridge:
       'The name of a lock has at most 750 bytes, as with the clients of this package. Listings leave out entries with longer names.',
   },

@@ -109,19 +109,29 @@ export function requeueing(test: ManagerTest): void {
       const waiting = nextWait(a.client);
       const reads = openReads(a.client);
       let isOver = false;
+      const begin = performance.now();
       const ended = rejection(a.locks.request(lockName, { ttl: TTL, timeout: 4 }, unreachable), EtcdWatchTimedOut);
       void ended.then(() => (isOver = true));
       expect(await waiting).toBe(holder.key);
       // On etcd v3, the holder may be read while the request already waits.
       await until(reads, (open) => open === 0);
       const endOutage = beginOutage(a.client);
-      await vi.advanceTimersByTimeAsync(3990);
+      const calls = requestsOf(a.client);
+      await vi.advanceTimersByTimeAsync(1000 * TTL);
+      // On etcd v3, a lease is created before, by a request that is really sent: the clock waits for its answer.
+      await until(
+        async () => {
+          await vi.advanceTimersByTimeAsync(1);
+          return appendsIn(calls());
+        },
+        (appends) => appends > 0,
+      );
+      await vi.advanceTimersByTimeAsync(begin + 3990 - performance.now());
       expect([requeues.length, isOver]).toEqual([1, false]);
       await vi.advanceTimersByTimeAsync(20);
       expect(isOver).toBe(true);
       const error = await ended;
-      // On etcd v3, a lease is created before, by a request that is really sent, on a clock that runs faster than etcd.
-      expect(error.message).toMatch(/etcd is down|no answer/);
+      expect(error.message).toContain('etcd is down');
       expect(error.holder?.key).toBe(holder.key);
       endOutage();
       await until(
