@@ -7,13 +7,13 @@
  *
  * After `pending.closing` has aborted, new calls reject with `EtcdClientClosed`, except `leave`: keys must still be removed.
  */
+import type { Source } from '../base/cancellation.ts';
 import type { PendingWork } from '../base/pending-work.ts';
 import type { Deadline } from '../base/time.ts';
 import type { Entry } from './entries/entry.ts';
-import type { StoreCall } from './store-call.ts';
 import type { QueueSurveyor } from './survey.ts';
 
-export type { Entry, StoreCall };
+export type { Entry };
 
 /** An entry of this process, as of its last write. */
 export interface OwnEntry extends Omit<Entry, 'ttl'> {
@@ -65,6 +65,12 @@ export interface FencingTokens {
   readonly v2?: bigint;
   /** The revision of etcd v3 when the lock was acquired. */
   readonly v3?: bigint;
+}
+
+/** Options of any call to a store. */
+export interface StoreCall {
+  /** Aborts the call, which then rejects with the signal's reason. */
+  readonly signal?: Source | undefined;
 }
 
 export interface StandingOptions extends StoreCall {

@@ -2,7 +2,6 @@
 import type { Source } from '../base/cancellation.ts';
 import type { Entry } from './entries/entry.ts';
 import { type EntryValue, parseValue } from './entries/entry-value.ts';
-import type { StoreCall } from './store-call.ts';
 
 /** An entry with the name of its lock and the parts of its value. */
 export interface ParsedEntry extends Entry, EntryValue {
@@ -68,7 +67,9 @@ export interface PruneOptions {
 }
 
 /** Options of a read of a queue. */
-export interface SurveyOptions extends StoreCall {
+export interface SurveyOptions {
+  /** Aborts the read, which then rejects with the signal's reason. */
+  readonly signal?: Source | undefined;
   /** Whether the TTLs of the entries are needed. On etcd v3 these take further requests, which need the leader. Default true. */
   readonly ttls?: boolean | undefined;
 }
