@@ -7,10 +7,15 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * - `long/` needs much time or processor time, or rare programs: `npm run test:all`.
  * - All others: `npm test`.
  *
- * `contract/` has the suites that each store must pass. `test/faults/` is long, but for `test/faults/short/`.
+ * `alone/` needs a process of its own, because it counts what keeps the process alive or replaces modules. `contract/` has the suites that
+ * each store must pass. `test/faults/` is long, but for `test/faults/short/`.
  */
 const PURE = 'test/**/pure/**/*.test.ts';
 const LONG = 'test/**/long/**/*.test.ts';
+const ALONE = 'test/**/alone/**/*.test.ts';
+
+/** For files that need no process of their own: importing everything anew for each takes longer than many of the tests. */
+const ONE_PROCESS = { isolate: false } as const;
 
 /** What runs of the fault tests: `npm run faults` and `npm run soak` set it. Otherwise only few run on etcd v3. */
 const chosen = process.env['FAULTS'];
@@ -117,12 +122,13 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
 /** Tests that find an etcd with both APIs under `inject('etcd')`. */
 const onEtcd = (
   name: string,
-  { include, exclude = [] }: { include: string[]; exclude?: string[] },
+  { include, exclude = [], ...rest }: { include: string[]; exclude?: string[]; isolate?: false },
 ): TestProjectConfiguration => ({
   extends: true,
   test: {
     name,
     include,
+    ...rest,
     exclude: [...exclude, 'test/faults/**', 'compat/peers/**'],
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
   },
@@ -153,23 +159,29 @@ export default defineConfig({
         test: {
           name: 'pure',
           include: [PURE],
-          // These files need no clean process: importing everything anew for each would take longer than the tests.
-          isolate: false,
+          ...ONE_PROCESS,
           maxWorkers: 2,
           // Of its own, because of its number of workers. Vitest runs no file of a group with a negative number, and says nothing.
           sequence: { groupOrder: 2 },
         },
       },
-      onEtcd('etcd', { include: ['test/**/*.test.ts', 'compat/**/*.test.ts'], exclude: [PURE, LONG] }),
+      onEtcd('etcd', {
+        include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
+        exclude: [PURE, LONG, ALONE],
+        ...ONE_PROCESS,
+      }),
+      onEtcd('alone', { include: [ALONE] }),
       onEtcd('long', { include: [LONG] }),
       {
         extends: true,
         test: {
           name: 'embedded',
+          ...ONE_PROCESS,
           include: ['test/{recipe,manager,python,v2/locks}/**/*.test.ts', 'compat/**/*.test.ts'],
           exclude: [
             PURE,
             LONG,
+            ALONE,
             // These bring their own store or server,
             'test/recipe/contract/**',
             'test/recipe/{after-timeout,due,fence,limits,refused-servers}.test.ts',

@@ -6,9 +6,9 @@ import { run } from './run.mjs';
 import { ensureShells, ensureSystem } from './system.mjs';
 
 /** All files outside of `long/`, and one short round of faults. */
-const SHORT = ['etcd', 'faults-v3'];
+const SHORT = ['etcd', 'alone', 'faults-v3'];
 /** All but those that need what `npm run peers` builds. Vitest joins several patterns by "or", so two with "!" would match all. */
-const ALL = ['etcd', 'embedded', 'long', 'bridge', 'faults-*'];
+const ALL = ['etcd', 'alone', 'embedded', 'long', 'bridge', 'faults-*'];
 
 const { all } = parseArgs({ options: { all: { type: 'boolean', default: false } } }).values;
 

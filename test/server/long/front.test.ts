@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll } from 'vitest';
-import { Front } from '../../src/server/front/front.ts';
-import { createHttpServer } from '../../src/server/front/http-server.ts';
-import { forEveryone } from '../../src/server/served-keys.ts';
-import { V2Client } from '../../src/v2/client.ts';
-import { keysApiContract } from '../suites/keys-api.ts';
-import { type EtcdMember, startEtcd } from '../support/etcd.ts';
+import { Front } from '../../../src/server/front/front.ts';
+import { createHttpServer } from '../../../src/server/front/http-server.ts';
+import { forEveryone } from '../../../src/server/served-keys.ts';
+import { V2Client } from '../../../src/v2/client.ts';
+import { keysApiContract } from '../../suites/keys-api.ts';
+import { type EtcdMember, startEtcd } from '../../support/etcd.ts';
 
 /** A store for the front: a client of a real etcd. The contract uses no streams. */
 class RemoteStore extends V2Client {

@@ -1,10 +1,10 @@
 // `getActiveResourcesInfo` counts exactly the handles, requests and timers that keep a process alive.
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { EtcdClientClosed } from '../../src/errors.ts';
-import { connect, rejection, serve, serveSilence } from '../support/clients.ts';
-import { answer } from '../support/tcp-server.ts';
-import { until } from '../support/until.ts';
-import { got, rawAnswer } from '../support/v2-answers.ts';
+import { EtcdClientClosed } from '../../../src/errors.ts';
+import { connect, rejection, serve, serveSilence } from '../../support/clients.ts';
+import { answer } from '../../support/tcp-server.ts';
+import { until } from '../../support/until.ts';
+import { got, rawAnswer } from '../../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
 const HEAD = 'HTTP/1.1 200 OK\r\nx-etcd-index: 7\r\ntransfer-encoding: chunked\r\n\r\n';

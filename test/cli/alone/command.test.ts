@@ -1,8 +1,8 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { checkCommand } from '../../src/cli/job/command.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
+import { checkCommand } from '../../../src/cli/job/command.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
 
 // Root, who may run the tests, may search every directory.
 vi.mock(import('node:fs'), async (original) => {
