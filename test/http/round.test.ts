@@ -11,9 +11,12 @@ import { rejection } from '../support/clients.ts';
 const MEMBERS = 3;
 
 /** Makes one call to three members, with a function that asks a member. */
-function call(ask: () => Promise<unknown>, { repeat = 'safe' as Repeat, limit = Deadline.never, hedgeAfter = 5 } = {}) {
+function call(
+  ask: () => Promise<unknown>,
+  { repeat = 'safe' as Repeat, limit = Deadline.never, hedgeAfter = 5, wasStale = (): boolean => false } = {},
+) {
   const rateLimit = new RateLimit();
-  const list = Array.from({ length: MEMBERS }, (_, at) => ({ url: `http://m${at}`, wasStale: () => false }));
+  const list = Array.from({ length: MEMBERS }, (_, at) => ({ url: `http://m${at}`, wasStale }));
   const members = new Members(list as unknown as Endpoint[], rateLimit);
   const options = { repeat, ending: new Scope(), timeout: 5, hedgeAfter, limit, ref: true };
   return { rateLimit, run: () => new Round(members, rateLimit, options, ask).run() };
@@ -32,6 +35,17 @@ test('a call whose time is not over asks each member once', async () => {
   const ask = vi.fn(unreachable);
   await rejection(call(ask).run(), EtcdConnectionFailed);
   expect(ask).toHaveBeenCalledTimes(MEMBERS);
+});
+
+test('a request that is sent again because its connection was stale counts twice against the rate limit', async () => {
+  const ask = vi
+    .fn(unreachable)
+    .mockImplementationOnce(unreachable)
+    .mockResolvedValueOnce('answer' as never);
+  const { rateLimit, run } = call(ask, { wasStale: () => true });
+  const count = vi.spyOn(rateLimit, 'count');
+  expect(await run()).toBe('answer');
+  expect(count).toHaveBeenCalledTimes(2);
 });
 
 test.each([

@@ -28,7 +28,10 @@ export function recordOutages(): readonly number[] {
 }
 
 /** Returns the highest count within one second. */
-export function mostInASecond(times: readonly number[]): number {
+export const mostInASecond = (times: readonly number[]): number => mostWithin(1, times);
+
+/** Returns the highest count within this number of seconds. */
+export function mostWithin(seconds: number, times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b);
-  return Math.max(0, ...sorted.map((from) => sorted.filter((at) => at >= from && at < from + 1000).length));
+  return Math.max(0, ...sorted.map((from) => sorted.filter((at) => at >= from && at < from + seconds * 1000).length));
 }
