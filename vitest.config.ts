@@ -11,7 +11,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * each store must pass. `test/faults/` is long, but for `test/faults/short/`.
  */
 const PURE = 'test/**/pure/**/*.test.ts';
-const LONG = 'test/**/long/**/*.test.ts';
+const LONG = '{test,compat}/**/long/**/*.test.ts';
 const ALONE = 'test/**/alone/**/*.test.ts';
 
 /** For files that need no process of their own: importing everything anew for each takes longer than many of the tests. */
@@ -188,8 +188,8 @@ export default defineConfig({
             'test/manager/{local-queue,options,several}.test.ts',
             'test/manager/once/schedule.test.ts',
             'test/v2/locks/{change-wait,odd-proxies}.test.ts',
-            // these start both servers, or need many events that others would not survive,
-            'compat/{client,cleared-history,record}.test.ts',
+            // this starts both servers,
+            'compat/client.test.ts',
             // and these need what `npm run peers` builds.
             'compat/peers/**',
           ],

@@ -1,8 +1,7 @@
 // `npm test`: what a newcomer runs to trust a clone. `npm test -- --all`, that is `npm run test:all`, runs all tests but the peers.
 import { parseArgs } from 'node:util';
-import { attempt, check, checkSource, conclude, vitest } from './checks.mjs';
+import { attempt, checkSource, conclude, vitest } from './checks.mjs';
 import { ensurePackages } from './packages.mjs';
-import { run } from './run.mjs';
 import { ensureShells, ensureSystem } from './system.mjs';
 
 /** All files outside of `long/`, and one short round of faults. */
@@ -17,7 +16,6 @@ conclude([
   attempt('system', ensureSystem),
   ...(all ? [attempt('shells', ensureShells)] : []),
   ...checkSource(),
-  check('build', () => run(process.execPath, ['scripts/build.mjs'])),
   // A run of its own: so it is noticed if no file belongs to this project.
   vitest('pure'),
   vitest(...(all ? ALL : SHORT)),

@@ -6,7 +6,7 @@ import { memoryStoreClient } from '../suites/stores/memory-store-client.ts';
 
 const NAMES = ['a', 'b', 'c', 'd', 'e'];
 const CONTENDERS = 8;
-const SCHEDULES = 500;
+const SCHEDULES = 150;
 
 /** What one process asks for, and how many turns of the event loop each of its requests to the store takes, over and over. */
 const contender = fc.record({

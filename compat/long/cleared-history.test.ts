@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { Lock } from '../src/index.ts';
-import { useBridge, usePython } from '../test/server/bridge/use-bridge.ts';
-import { startEtcd } from '../test/support/etcd.ts';
-import { base64, gateway } from '../test/support/gateway.ts';
-import { freshName, raw, untilQueued, useClient } from '../test/support/locks.ts';
+import { Lock } from '../../src/index.ts';
+import { useBridge, usePython } from '../../test/server/bridge/use-bridge.ts';
+import { startEtcd } from '../../test/support/etcd.ts';
+import { base64, gateway } from '../../test/support/gateway.ts';
+import { freshName, raw, untilQueued, useClient } from '../../test/support/locks.ts';
 
 /** More events than etcd v2 remembers. */
 const EVENTS = 1100;

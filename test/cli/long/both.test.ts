@@ -1,8 +1,8 @@
 import { expect, inject, test } from 'vitest';
-import { keysOf } from '../support/both.ts';
-import { runCli } from '../support/cli.ts';
-import { freshName } from '../support/locks.ts';
-import { ask } from '../support/queues.ts';
+import { keysOf } from '../../support/both.ts';
+import { runCli } from '../../support/cli.ts';
+import { freshName } from '../../support/locks.ts';
+import { ask } from '../../support/queues.ts';
 
 const COMMAND = ['sh', '-c', 'echo $ETCD_LOCK_TOKEN $ETCD_LOCK_TOKEN_V2 $ETCD_LOCK_TOKEN_V3'];
 

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { temporaryDirectory } from '../test/support/temporary.ts';
-import { type Exchange, type Scenario, scenarios, scenariosIn } from './transcript.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { type Exchange, type Scenario, scenarios, scenariosIn } from '../transcript.ts';
 
-const script = fileURLToPath(new URL('../scripts/record.mjs', import.meta.url));
+const script = fileURLToPath(new URL('../../scripts/record.mjs', import.meta.url));
 
 test('recording again gives the same requests of python-etcd and the same answers of etcd', () => {
   const file = join(temporaryDirectory(), 'again.json');
