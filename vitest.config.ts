@@ -45,11 +45,14 @@ const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 /** For the fault tests, which load the machine more than others: each file has a cluster, and processes that contend for locks. */
 const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 } };
 
-/** Runs the files of `contract/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come first. */
+/**
+ * Runs the files of `contract/`, `short/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come
+ * first.
+ */
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rankOf = ({ moduleId }: TestSpecification): number => {
-      if (moduleId.includes('/contract/')) return 0;
+      if (/\/(contract|short)\//.test(moduleId)) return 0;
       return moduleId.includes('/long/') ? 1 : 2;
     };
     return (await super.sort(files)).sort((one, other) => rankOf(one) - rankOf(other));
@@ -146,7 +149,8 @@ const faults = (
     ...files,
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
-    ...AFTER_THE_OTHERS,
+    // The short round is one file.
+    ...(files.include === SHORT ? {} : AFTER_THE_OTHERS),
   },
 });
 
@@ -235,6 +239,6 @@ export default defineConfig({
     hookTimeout: 240_000,
     sequence: { sequencer: LongFilesFirst },
     // More than there are processors: most of the time the tests wait.
-    maxWorkers: 6,
+    maxWorkers: 9,
   },
 });

@@ -10,21 +10,24 @@ export const HUNG = 60_000;
 export interface UntilOptions {
   /** Milliseconds. @default HUNG */
   readonly timeout?: number;
-  /** Milliseconds between two reads. @default 10 */
+  /** Milliseconds between two reads. @default 10, growing to 50: each read takes processor time, here and in etcd */
   readonly every?: number;
 }
+
+const growing = (waited: number): number => Math.max(10, Math.min(waited / 20, 50));
 
 /** Repeats `read` until `accept` accepts the value, and returns the value. Throws what `read` throws. */
 export async function until<T>(
   read: () => T | Promise<T>,
   accept: (value: T) => boolean,
-  { timeout = HUNG, every = 10 }: UntilOptions = {},
+  { timeout = HUNG, every }: UntilOptions = {},
 ): Promise<T> {
-  const end = performance.now() + timeout;
+  const begin = performance.now();
   for (;;) {
     const value = await read();
     if (accept(value)) return value;
-    if (performance.now() >= end) throw new Error(`not accepted within ${timeout} ms, last value: ${inspect(value)}`);
-    await sleep(every);
+    const waited = performance.now() - begin;
+    if (waited >= timeout) throw new Error(`not accepted within ${timeout} ms, last value: ${inspect(value)}`);
+    await sleep(every ?? growing(waited));
   }
 }
