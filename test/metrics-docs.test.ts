@@ -5,6 +5,7 @@ import { EtcdLockLost, LockManager, type RequestTrace } from '../src/index.ts';
 import { freshName, raw, rejection, untilQueued, useClient } from './support/locks.ts';
 import { between, page, quotedIn, rowsOf } from './support/readme.ts';
 import { runScript } from './support/script.ts';
+import { until } from './support/until.ts';
 
 const recipes = page('docs/metrics.md').blocks;
 
@@ -156,7 +157,10 @@ test('holds, a loss and a lost entry publish messages on the listed channels, wi
   await other.release();
   await waiting;
   const lost = locks.request(name, { ttl: 3 }, async ({ key, signal }) => {
-    await new Promise((resolve) => subscribe('tracing:etcd-v2-lock:request:renewed', resolve));
+    await until(
+      () => heard.has('renewed'),
+      (isRenewed) => isRenewed,
+    );
     await raw('DELETE', key);
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
   });

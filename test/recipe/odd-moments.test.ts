@@ -1,7 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { runInNewContext } from 'node:vm';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { EtcdLockLost, LockManager } from '../../src/index.ts';
+import { EtcdLockLost, LockManager, type RequestTrace } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { debugOutput } from '../support/debug-output.ts';
 import { freshName, queueOn, raw, rejection, useClient, useProxy } from '../support/locks.ts';
@@ -40,12 +40,16 @@ test('an abort reason that JSON cannot show ends a wait while DEBUG is set, and 
 test('a trace subscriber gets the same object as the caller of acquire', async () => {
   const results: unknown[] = [];
   const channel = tracingChannel('etcd-v2-lock:request');
-  const onEnd = (trace: unknown) => results.push((trace as { result: unknown }).result);
+  const name = freshName();
+  const onEnd = (message: unknown) => {
+    const trace = message as RequestTrace;
+    if (trace.name === name) results.push(trace.result);
+  };
   channel.asyncEnd.subscribe(onEnd);
   onTestFinished(() => {
     channel.asyncEnd.unsubscribe(onEnd);
   });
-  const held = await new LockManager(useClient()).acquire(freshName());
+  const held = await new LockManager(useClient()).acquire(name);
   expect(results).toEqual([held]);
   expect(results[0]).toBe(held);
   await held.release();
