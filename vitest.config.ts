@@ -239,6 +239,6 @@ export default defineConfig({
     hookTimeout: 240_000,
     sequence: { sequencer: LongFilesFirst },
     // More than there are processors: most of the time the tests wait.
-    maxWorkers: 9,
+    maxWorkers: 6,
   },
 });
