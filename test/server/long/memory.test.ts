@@ -128,6 +128,8 @@ test('forms behind a poll use the budget: their connection is cut off, and anoth
   await until(
     () => etcd.budget.used,
     (used) => used > MIB,
+    // Only until the connection is cut off.
+    { every: 1 },
   );
   const stranger = await RawConnection.open(etcd.url);
   stranger.send(put('/other', 'x'.repeat(MIB / 8)));
