@@ -15,6 +15,18 @@ export function recordRequests(urls: readonly string[]): readonly number[] {
   return times;
 }
 
+/** Records when a client of this process counts a request, which it may send somewhat later on a busy machine. */
+export function recordCounts(): readonly number[] {
+  const times: number[] = [];
+  const { count } = RateLimit.prototype;
+  const spy = vi.spyOn(RateLimit.prototype, 'count').mockImplementation(function (this: RateLimit) {
+    times.push(now());
+    count.call(this);
+  });
+  onTestFinished(() => void spy.mockRestore());
+  return times;
+}
+
 /** Records when a client of this process notices an outage: from then on it limits its requests. */
 export function recordOutages(): readonly number[] {
   const times: number[] = [];
@@ -28,10 +40,7 @@ export function recordOutages(): readonly number[] {
 }
 
 /** Returns the highest count within one second. */
-export const mostInASecond = (times: readonly number[]): number => mostWithin(1, times);
-
-/** Returns the highest count within this number of seconds. */
-export function mostWithin(seconds: number, times: readonly number[]): number {
+export function mostInASecond(times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b);
-  return Math.max(0, ...sorted.map((from) => sorted.filter((at) => at >= from && at < from + seconds * 1000).length));
+  return Math.max(0, ...sorted.map((from) => sorted.filter((at) => at >= from && at < from + 1000).length));
 }
