@@ -44,6 +44,8 @@ const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 
 /** For the fault tests, which load the machine more than others: each file has a cluster, and processes that contend for locks. */
 const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 } };
+/** For a single file of them. */
+const BESIDE_THE_OTHERS = { sequence: { groupOrder: 0 } };
 
 /**
  * Runs the files of `contract/`, `short/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come
@@ -140,17 +142,16 @@ const onEtcd = (
 /** The fault tests on one API of etcd. */
 const faults = (
   faultsApi: 'v2' | 'v3',
-  files: { include: string[]; exclude?: string[] },
+  files: { include: string[]; exclude?: string[]; sequence?: { groupOrder: number } },
   name: string = faultsApi,
 ): TestProjectConfiguration => ({
   extends: true,
   test: {
     name: `faults-${name}`,
+    ...AFTER_THE_OTHERS,
     ...files,
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
-    // The short round is one file.
-    ...(files.include === SHORT ? {} : AFTER_THE_OTHERS),
   },
 });
 
@@ -221,7 +222,7 @@ export default defineConfig({
       faults('v2', { include: ALL, exclude: NOT_NAMED }),
       chosen
         ? faults('v3', { include: [...ALL, ...SHORT], exclude: [...ONLY_V2, ...NOT_NAMED] })
-        : faults('v3', { include: SHORT }),
+        : faults('v3', { include: SHORT, ...BESIDE_THE_OTHERS }),
       faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, 'bridge'),
       faults('v3', { include: chosen ? MOVING : SHORT_MOVING, exclude: UPGRADE }, 'moving'),
       {
