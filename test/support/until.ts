@@ -14,6 +14,7 @@ export interface UntilOptions {
   readonly every?: number;
 }
 
+/** Milliseconds until the next read after a wait of so many. */
 const growing = (waited: number): number => Math.max(10, Math.min(waited / 20, 50));
 
 /** Repeats `read` until `accept` accepts the value, and returns the value. Throws what `read` throws. */
