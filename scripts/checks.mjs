@@ -32,14 +32,13 @@ export const checkSource = () => [
   check('types', () => runPackage('tsc', ['-p', 'tsconfig.json'])),
 ];
 
-/** Runs Vitest on these of its projects, with further options of Vitest, counts the tests, and prints the slowest files. */
-export function vitest(projects, ...options) {
+/** Runs Vitest on these of its projects, counts the tests, and prints the slowest files. */
+export function vitest(...projects) {
   const file = join(root, results);
   // Never count the results of an earlier run.
   rmSync(file, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${results}`];
-  const chosen = projects.map((project) => `--project=${project}`);
-  const code = runPackage('vitest', ['run', ...chosen, ...options, ...reporters]);
+  const code = runPackage('vitest', ['run', ...projects.map((project) => `--project=${project}`), ...reporters]);
   const { passed, failed, seconds } = readResults(file);
   printSlowest(seconds);
   rmSync(file, { force: true });

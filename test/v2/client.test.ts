@@ -1,9 +1,10 @@
 import { inspect } from 'node:util';
 import nock from 'nock';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as errors from '../../src/errors.ts';
 import { connect, rejection } from '../support/clients.ts';
 import { debugOutput } from '../support/debug-output.ts';
+import { useNock } from '../support/nock.ts';
 import { ANSWER_HEADERS, CLUSTER, failed, file, got } from '../support/v2-answers.ts';
 
 const ORIGIN = 'http://etcd.test:2379';
@@ -11,18 +12,7 @@ const KEY = '/_locks/x/00000000000000000004';
 const NOT_FOUND = '404 page not found\n';
 const PLAIN = { 'content-type': 'text/plain; charset=utf-8' };
 
-beforeAll(() => {
-  nock.disableNetConnect();
-});
-
-afterEach(() => {
-  nock.cleanAll();
-});
-
-afterAll(() => {
-  nock.enableNetConnect();
-  nock.restore();
-});
+useNock();
 
 /** Sets etcd's answer to the next read of the key. */
 const answers = (status: number, body: string | object, headers: Record<string, string> = ANSWER_HEADERS) =>

@@ -1,8 +1,9 @@
 import nock from 'nock';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import * as errors from '../../src/errors.ts';
 import { useBeatClock } from '../support/beat-clock.ts';
 import { connect, rejection } from '../support/clients.ts';
+import { useNock } from '../support/nock.ts';
 import { ANSWER_HEADERS, failed, file, versionBody } from '../support/v2-answers.ts';
 
 const A = 'http://a.test:2379';
@@ -15,18 +16,7 @@ const options = { prevValue: 'u1', prevIndex: 4, ttl: 60 };
 // A renewal waits half a second for the version.
 useBeatClock();
 
-beforeAll(() => {
-  nock.disableNetConnect();
-});
-
-afterEach(() => {
-  nock.cleanAll();
-});
-
-afterAll(() => {
-  nock.enableNetConnect();
-  nock.restore();
-});
+useNock();
 
 const reportsVersion = (origin: string, version: string | object, status = 200) =>
   nock(origin).get('/version').reply(status, version);

@@ -1,5 +1,7 @@
-// Imported, because a test may replace the global timers.
+// Imported and bound, because a test may replace the global timers and clocks.
 import { setTimeout } from 'node:timers';
+
+const nanoseconds = process.hrtime.bigint.bind(process.hrtime);
 
 /** Milliseconds between two beats. */
 const EVERY = 20;
@@ -7,7 +9,7 @@ const EVERY = 20;
 const USUAL = 2;
 
 /** Milliseconds on the machine's monotonic clock, which all processes share. */
-export const now = () => Number(process.hrtime.bigint()) / 1e6;
+export const now = () => Number(nanoseconds()) / 1e6;
 
 /**
  * Counts the milliseconds since `begun` in which timers of this thread were on time, until the process exits.
