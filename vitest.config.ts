@@ -42,10 +42,16 @@ const ONLY_V2 = [
 /** The campaign has no named faults, and a command of its own. */
 const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 
-/** For the fault tests, which load the machine more than others: each file has a cluster, and processes that contend for locks. */
-const AFTER_THE_OTHERS = { sequence: { groupOrder: 1 } };
-/** For a single file of them. */
-const BESIDE_THE_OTHERS = { sequence: { groupOrder: 0 } };
+// Groups run one after another, each with its number of workers.
+/** For what `npm test` runs: more workers than there are processors, because most of the time these tests wait. */
+const SHORT_TESTS = { maxWorkers: 9, sequence: { groupOrder: 0 } };
+const LONG_TESTS = { maxWorkers: 6, sequence: { groupOrder: 1 } };
+/** These load the machine more than others: each file has a cluster, and processes that contend for locks. */
+const FAULT_TESTS = { maxWorkers: 6, sequence: { groupOrder: 2 } };
+/** Vitest runs no file of a group with a negative number, and says nothing. */
+const PURE_TESTS = { maxWorkers: 2, sequence: { groupOrder: 3 } };
+
+type Group = typeof SHORT_TESTS;
 
 /**
  * Runs the files of `contract/`, `short/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come
@@ -118,7 +124,7 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
         ],
         provide: { etcdVersion: version, faultsApi: 'v3' },
         ...setup,
-        ...AFTER_THE_OTHERS,
+        ...FAULT_TESTS,
       },
     },
   ];
@@ -127,7 +133,7 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
 /** Tests that find an etcd with both APIs under `inject('etcd')`. */
 const onEtcd = (
   name: string,
-  { include, exclude = [], ...rest }: { include: string[]; exclude?: string[]; isolate?: false },
+  { include, exclude = [], ...rest }: Group & { include: string[]; exclude?: string[]; isolate?: false },
 ): TestProjectConfiguration => ({
   extends: true,
   test: {
@@ -142,13 +148,13 @@ const onEtcd = (
 /** The fault tests on one API of etcd. */
 const faults = (
   faultsApi: 'v2' | 'v3',
-  files: { include: string[]; exclude?: string[]; sequence?: { groupOrder: number } },
+  files: { include: string[]; exclude?: string[] } & Partial<Group>,
   name: string = faultsApi,
 ): TestProjectConfiguration => ({
   extends: true,
   test: {
     name: `faults-${name}`,
-    ...AFTER_THE_OTHERS,
+    ...FAULT_TESTS,
     ...files,
     provide: { faultsApi },
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
@@ -165,23 +171,23 @@ export default defineConfig({
           name: 'pure',
           include: [PURE],
           ...ONE_PROCESS,
-          maxWorkers: 2,
-          // Of its own, because of its number of workers. Vitest runs no file of a group with a negative number, and says nothing.
-          sequence: { groupOrder: 2 },
+          ...PURE_TESTS,
         },
       },
       onEtcd('etcd', {
         include: ['test/**/*.test.ts', 'compat/**/*.test.ts'],
         exclude: [PURE, LONG, ALONE],
         ...ONE_PROCESS,
+        ...SHORT_TESTS,
       }),
-      onEtcd('alone', { include: [ALONE] }),
-      onEtcd('long', { include: [LONG] }),
+      onEtcd('alone', { include: [ALONE], ...SHORT_TESTS }),
+      onEtcd('long', { include: [LONG], ...LONG_TESTS }),
       {
         extends: true,
         test: {
           name: 'embedded',
           ...ONE_PROCESS,
+          ...LONG_TESTS,
           include: ['test/{recipe,manager,python,v2/locks}/**/*.test.ts', 'compat/**/*.test.ts'],
           exclude: [
             PURE,
@@ -209,6 +215,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'bridge',
+          ...LONG_TESTS,
           include: THROUGH_A_BRIDGE,
           globalSetup: [
             'test/support/global-build.ts',
@@ -222,7 +229,7 @@ export default defineConfig({
       faults('v2', { include: ALL, exclude: NOT_NAMED }),
       chosen
         ? faults('v3', { include: [...ALL, ...SHORT], exclude: [...ONLY_V2, ...NOT_NAMED] })
-        : faults('v3', { include: SHORT, ...BESIDE_THE_OTHERS }),
+        : faults('v3', { include: SHORT, ...SHORT_TESTS }),
       faults('v3', { include: chosen ? BRIDGE : SHORT_BRIDGE }, 'bridge'),
       faults('v3', { include: chosen ? MOVING : SHORT_MOVING, exclude: UPGRADE }, 'moving'),
       {
@@ -239,7 +246,6 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 240_000,
     sequence: { sequencer: LongFilesFirst },
-    // More than there are processors: most of the time the tests wait.
     maxWorkers: 6,
   },
 });

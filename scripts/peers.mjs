@@ -16,5 +16,5 @@ const prepared = [
   counts.push(count);
   return count.failed.length === 0;
 });
-if (prepared) counts.push(vitest(['peers*']));
+if (prepared) counts.push(vitest('peers*'));
 conclude(counts);

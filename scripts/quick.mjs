@@ -2,4 +2,4 @@
 import { attempt, checkSource, conclude, vitest } from './checks.mjs';
 import { ensurePackages } from './packages.mjs';
 
-conclude([attempt('packages', ensurePackages), ...checkSource(), vitest(['pure'])]);
+conclude([attempt('packages', ensurePackages), ...checkSource(), vitest('pure')]);

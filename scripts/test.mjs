@@ -17,7 +17,6 @@ conclude([
   ...(all ? [attempt('shells', ensureShells)] : []),
   ...checkSource(),
   // A run of its own: so it is noticed if no file belongs to this project.
-  vitest(['pure']),
-  // The short ones wait most of the time, so more of them run at once.
-  all ? vitest(ALL) : vitest(SHORT, '--maxWorkers=9'),
+  vitest('pure'),
+  vitest(...(all ? ALL : SHORT)),
 ]);
