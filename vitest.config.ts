@@ -195,10 +195,9 @@ export default defineConfig({
             ALONE,
             // These bring their own store or server,
             'test/recipe/contract/**',
-            'test/recipe/{after-timeout,due,fence,limits,refused-servers}.test.ts',
-            'test/manager/{local-queue,options,several}.test.ts',
-            'test/manager/once/schedule.test.ts',
-            'test/v2/locks/{change-wait,odd-proxies}.test.ts',
+            'test/recipe/{due,refused-servers}.test.ts',
+            'test/manager/several.test.ts',
+            'test/v2/locks/odd-proxies.test.ts',
             // this starts both servers,
             'compat/client.test.ts',
             // and these need what `npm run peers` builds.

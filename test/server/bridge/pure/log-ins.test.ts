@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../../src/errors.ts';
-import { LogIns } from '../../../src/server/bridge/users/log-ins.ts';
-import { Overloaded } from '../../../src/server/served-keys.ts';
-import { gate } from '../../support/gate.ts';
-import { rejection } from '../../support/locks.ts';
+import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../../../src/errors.ts';
+import { LogIns } from '../../../../src/server/bridge/users/log-ins.ts';
+import { Overloaded } from '../../../../src/server/served-keys.ts';
+import { gate } from '../../../support/gate.ts';
+import { rejection } from '../../../support/locks.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { StoreEvent } from '../../src/server/store/history.ts';
-import { MemoryStore } from '../../src/server/store/memory.ts';
-import { Store } from '../../src/server/store/store.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import type { StoreEvent } from '../../../src/server/store/history.ts';
+import { MemoryStore } from '../../../src/server/store/memory.ts';
+import { Store } from '../../../src/server/store/store.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 
 const YEAR = 365 * 24 * 3600;
 

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { addAbortListener, Scope } from '../../src/base/cancellation.ts';
-import { Deadline } from '../../src/base/time.ts';
-import { EtcdWatchTimedOut } from '../../src/errors.ts';
-import { acquire } from '../../src/recipe/acquire.ts';
-import { Attempt, deadlineUnlessZero } from '../../src/recipe/attempt.ts';
-import { giveUp } from '../../src/recipe/give-up.ts';
-import type { Leaving } from '../../src/recipe/leaving.ts';
-import type { LockStore, QueueStore, StoreCall, Ticket } from '../../src/recipe/store.ts';
-import { rejection } from '../support/clients.ts';
+import { addAbortListener, Scope } from '../../../src/base/cancellation.ts';
+import { Deadline } from '../../../src/base/time.ts';
+import { EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { acquire } from '../../../src/recipe/acquire.ts';
+import { Attempt, deadlineUnlessZero } from '../../../src/recipe/attempt.ts';
+import { giveUp } from '../../../src/recipe/give-up.ts';
+import type { Leaving } from '../../../src/recipe/leaving.ts';
+import type { LockStore, QueueStore, StoreCall, Ticket } from '../../../src/recipe/store.ts';
+import { rejection } from '../../support/clients.ts';
 
 const untilAborted = ({ signal }: StoreCall = {}): Promise<never> =>
   new Promise((_, reject) => signal && addAbortListener(signal, reject));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { scheduleOf } from '../../../src/manager/once/schedule.ts';
+import { scheduleOf } from '../../../../src/manager/once/schedule.ts';
 
 const at = (text: string): number => Date.parse(text);
 const shown = (time: number): string => new Date(time).toISOString();

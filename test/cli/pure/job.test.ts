@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { CliError } from '../../src/cli/exit-codes.ts';
-import { startJob } from '../../src/cli/job/job.ts';
-import type { Starter, StartOptions } from '../../src/cli/job/starter.ts';
-import { EtcdLockLost } from '../../src/errors.ts';
-import type { Held } from '../../src/manager/held.ts';
-import { rejection } from '../support/clients.ts';
+import { CliError } from '../../../src/cli/exit-codes.ts';
+import { startJob } from '../../../src/cli/job/job.ts';
+import type { Starter, StartOptions } from '../../../src/cli/job/starter.ts';
+import { EtcdLockLost } from '../../../src/errors.ts';
+import type { Held } from '../../../src/manager/held.ts';
+import { rejection } from '../../support/clients.ts';
 
 test('a command is not started if the lock is already lost, for example because "run" was stopped in between', async () => {
   const assertHeld = (): void => {

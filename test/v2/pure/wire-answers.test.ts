@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { EtcdUnusableAnswer } from '../../src/errors.ts';
-import * as wire from '../../src/v2/wire.ts';
-import { ANSWER_HEADERS, CLUSTER, failed, file, got, versionBody, wireAnswer } from '../support/v2-answers.ts';
+import { EtcdUnusableAnswer } from '../../../src/errors.ts';
+import * as wire from '../../../src/v2/wire.ts';
+import { ANSWER_HEADERS, CLUSTER, failed, file, got, versionBody, wireAnswer } from '../../support/v2-answers.ts';
 
 const KEY = '/_locks/x/00000000000000000004';
 const EXPIRATION = '2026-01-01T00:00:00.000000001Z';

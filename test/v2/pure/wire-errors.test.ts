@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import * as errors from '../../src/errors.ts';
-import { decodeChange, decodeSnapshot } from '../../src/v2/wire.ts';
-import { failed, wireAnswer } from '../support/v2-answers.ts';
+import * as errors from '../../../src/errors.ts';
+import { decodeChange, decodeSnapshot } from '../../../src/v2/wire.ts';
+import { failed, wireAnswer } from '../../support/v2-answers.ts';
 
 const valueErrors = [200, 201, 202, 203, 204, 205, 206, 207, 208, 209, 210, 211, 212];
 

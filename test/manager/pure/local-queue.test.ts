@@ -1,13 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Deadline } from '../../src/base/time.ts';
-import { LocalQueue, localQueue, type Turn } from '../../src/manager/local-queue.ts';
-import type { AttemptLimits } from '../../src/recipe/attempt.ts';
-import { type Claim, isAlone } from '../../src/recipe/entries/entry-value.ts';
-import { holderOf } from '../../src/recipe/entries/holder.ts';
-import { MemoryStore } from '../../src/server/store/memory.ts';
-import { listenersOf } from '../support/leaks.ts';
+import { Deadline } from '../../../src/base/time.ts';
+import { LocalQueue, localQueue, type Turn } from '../../../src/manager/local-queue.ts';
+import type { AttemptLimits } from '../../../src/recipe/attempt.ts';
+import { type Claim, isAlone } from '../../../src/recipe/entries/entry-value.ts';
+import { holderOf } from '../../../src/recipe/entries/holder.ts';
+import { MemoryStore } from '../../../src/server/store/memory.ts';
+import { listenersOf } from '../../support/leaks.ts';
 
 /** Limits of a wait that only its signal ends. */
 const limits = (signal?: AbortSignal, blocking = true): AttemptLimits => ({

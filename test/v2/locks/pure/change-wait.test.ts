@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { addAbortListener, Scope } from '../../../src/base/cancellation.ts';
-import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../../src/errors.ts';
-import type { KeyEvent, Node, WatchOptions } from '../../../src/v2/keys-api.ts';
-import { ChangeWait } from '../../../src/v2/locks/change-wait.ts';
-import { rejection } from '../../support/locks.ts';
+import { addAbortListener, Scope } from '../../../../src/base/cancellation.ts';
+import { EtcdConnectionFailed, EtcdInsufficientPermissions } from '../../../../src/errors.ts';
+import type { KeyEvent, Node, WatchOptions } from '../../../../src/v2/keys-api.ts';
+import { ChangeWait } from '../../../../src/v2/locks/change-wait.ts';
+import { rejection } from '../../../support/locks.ts';
 
 /** Seconds: a poll then lasts 10 s. */
 const TTL = 30;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { EtcdStaleToken, Fence } from '../../src/index.ts';
-import { rejection } from '../support/clients.ts';
+import { EtcdStaleToken, Fence } from '../../../src/index.ts';
+import { rejection } from '../../support/clients.ts';
 
 const tokens = fc.array(fc.bigInt({ min: 0n, max: 30n }), { minLength: 1, maxLength: 50 });
 

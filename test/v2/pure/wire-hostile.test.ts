@@ -1,9 +1,9 @@
 // Answers of a broken or hostile member. The decoders either accept an answer or throw an EtcdException.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { EtcdException, EtcdUnusableAnswer } from '../../src/errors.ts';
-import * as wire from '../../src/v2/wire.ts';
-import { failed, file, got, wireAnswer } from '../support/v2-answers.ts';
+import { EtcdException, EtcdUnusableAnswer } from '../../../src/errors.ts';
+import * as wire from '../../../src/v2/wire.ts';
+import { failed, file, got, wireAnswer } from '../../support/v2-answers.ts';
 
 const DIR = '/_locks/x';
 const KEY = `${DIR}/00000000000000000004`;

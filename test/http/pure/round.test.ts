@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ignore, Scope } from '../../src/base/cancellation.ts';
-import { Deadline } from '../../src/base/time.ts';
-import { EtcdConnectionFailed } from '../../src/errors.ts';
-import type { Endpoint } from '../../src/http/endpoint.ts';
-import { Members } from '../../src/http/failover/members.ts';
-import { RateLimit } from '../../src/http/failover/rate-limit.ts';
-import { type Repeat, Round } from '../../src/http/failover/round.ts';
-import { rejection } from '../support/clients.ts';
+import { ignore, Scope } from '../../../src/base/cancellation.ts';
+import { Deadline } from '../../../src/base/time.ts';
+import { EtcdConnectionFailed } from '../../../src/errors.ts';
+import type { Endpoint } from '../../../src/http/endpoint.ts';
+import { Members } from '../../../src/http/failover/members.ts';
+import { RateLimit } from '../../../src/http/failover/rate-limit.ts';
+import { type Repeat, Round } from '../../../src/http/failover/round.ts';
+import { rejection } from '../../support/clients.ts';
 
 const MEMBERS = 3;
 

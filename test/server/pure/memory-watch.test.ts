@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { MemoryStore } from '../../src/server/store/memory.ts';
-import { Store } from '../../src/server/store/store.ts';
-import { rejection } from '../support/clients.ts';
+import { MemoryStore } from '../../../src/server/store/memory.ts';
+import { Store } from '../../../src/server/store/store.ts';
+import { rejection } from '../../support/clients.ts';
 
 test('a watch that is aborted as it starts leaves no watcher behind', async () => {
   const store = new Store();

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
-import { LockManager, type LockManagerOptions, type RequestOptions } from '../../src/index.ts';
-import { MemoryStore } from '../../src/server/store/memory.ts';
-import { rejection } from '../support/locks.ts';
+import { LockManager, type LockManagerOptions, type RequestOptions } from '../../../src/index.ts';
+import { MemoryStore } from '../../../src/server/store/memory.ts';
+import { rejection } from '../../support/locks.ts';
 
 const METHODS = ['get', 'set', 'createInOrder', 'renew', 'delete', 'watch'] as const;
 
