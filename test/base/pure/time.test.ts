@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { pause, sleep } from '../../../src/base/cancellation.ts';
+import { ignore, pause, sleep } from '../../../src/base/cancellation.ts';
 import { atDeadline, Backoff, Deadline, now } from '../../../src/base/time.ts';
 import { watchedSignal } from '../../support/signals.ts';
+import { refsOfTimers } from '../../support/timers.ts';
 
 const day = 24 * 3600;
 
@@ -108,11 +109,11 @@ describe('atDeadline', () => {
     [{ ref: true }, true],
     [{ ref: false }, false],
   ])('with %o keeps the process alive: %s, with each of its timers', (options, kept) => {
-    const timers = vi.spyOn(globalThis, 'setTimeout');
-    const cancel = atDeadline(Deadline.after(60 * day), () => {}, options);
-    vi.advanceTimersByTime(30 * day * 1000);
-    const refs = timers.mock.results.map(({ value }) => value.hasRef());
-    timers.mockRestore();
+    let cancel = ignore;
+    const refs = refsOfTimers(() => {
+      cancel = atDeadline(Deadline.after(60 * day), () => {}, options);
+      vi.advanceTimersByTime(30 * day * 1000);
+    });
     cancel();
     expect(refs).toEqual([kept, kept]);
   });
@@ -153,11 +154,13 @@ describe('sleep', () => {
 
 describe('pause', () => {
   test('resolves after its time without keeping the process alive', async () => {
-    const timers = vi.spyOn(globalThis, 'setTimeout');
     const watched = watchedSignal();
-    const paused = pause(1000, watched.signal);
-    expect(timers.mock.results.map(({ value }) => value.hasRef())).toEqual([false]);
-    timers.mockRestore();
+    let paused = Promise.resolve();
+    expect(
+      refsOfTimers(() => {
+        paused = pause(1000, watched.signal);
+      }),
+    ).toEqual([false]);
     await vi.advanceTimersByTimeAsync(1000);
     await paused;
     expect(watched.listeners).toBe(0);

@@ -1,23 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ignore, Scope } from '../../../src/base/cancellation.ts';
 import { RateLimit } from '../../../src/http/failover/rate-limit.ts';
+import { refsOfTimers } from '../../support/timers.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
-afterEach(() => {
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
+afterEach(() => void vi.useRealTimers());
 
 /** A rate limit in an outage, and a function that makes a request wait. It returns which of its timers keep the process alive. */
 function setUp() {
   const rateLimit = new RateLimit();
   rateLimit.count();
   rateLimit.startOutage(1);
-  const wait = (ref: boolean, ending = new Scope()): boolean[] => {
-    const timers = vi.spyOn(globalThis, 'setTimeout').mockClear();
-    void rateLimit.admit(ending, ref).catch(ignore);
-    return timers.mock.results.map(({ value }) => value.hasRef());
-  };
+  const wait = (ref: boolean, ending = new Scope()): boolean[] =>
+    refsOfTimers(() => void rateLimit.admit(ending, ref).catch(ignore));
   return { rateLimit, wait };
 }
 
