@@ -42,16 +42,16 @@ const ONLY_V2 = [
 /** The campaign has no named faults, and a command of its own. */
 const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
 
-// Groups run one after another, each with its number of workers.
+// Groups run one after another, each with a number of workers: that at the end of this file, unless it has its own.
 /** For what `npm test` runs: more workers than there are processors, because most of the time these tests wait. */
 const SHORT_TESTS = { maxWorkers: 9, sequence: { groupOrder: 0 } };
-const LONG_TESTS = { maxWorkers: 6, sequence: { groupOrder: 1 } };
+const LONG_TESTS = { sequence: { groupOrder: 1 } };
 /** These load the machine more than others: each file has a cluster, and processes that contend for locks. */
-const FAULT_TESTS = { maxWorkers: 6, sequence: { groupOrder: 2 } };
+const FAULT_TESTS = { sequence: { groupOrder: 2 } };
 /** Vitest runs no file of a group with a negative number, and says nothing. */
 const PURE_TESTS = { maxWorkers: 2, sequence: { groupOrder: 3 } };
 
-type Group = typeof SHORT_TESTS;
+type Group = Partial<typeof SHORT_TESTS>;
 
 /**
  * Runs the files of `contract/`, `short/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come
@@ -148,7 +148,7 @@ const onEtcd = (
 /** The fault tests on one API of etcd. */
 const faults = (
   faultsApi: 'v2' | 'v3',
-  files: { include: string[]; exclude?: string[] } & Partial<Group>,
+  files: { include: string[]; exclude?: string[] } & Group,
   name: string = faultsApi,
 ): TestProjectConfiguration => ({
   extends: true,
