@@ -44,7 +44,10 @@ export interface GrantOptions extends CallOptions {
 }
 
 /** Result of creating a lease. */
-export interface Granted extends Pick<Stamp, 'clusterId'>, Pick<LeaseRenewal, 'granted' | 'sentAt'> {}
+export interface Granted extends Pick<Stamp, 'clusterId'>, Pick<LeaseRenewal, 'granted' | 'sentAt'> {
+  /** Whether the request was sent more than once: a member may still carry out another copy. */
+  readonly isRepeated: boolean;
+}
 
 export interface ChangeOptions extends CallOptions {
   /** The watch reports changes from this revision on. */
@@ -321,24 +324,25 @@ export class LockRequests {
     });
   }
 
-  /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once. */
-  grant(id: string, ttl: number, { repeat = 'hedged', ...options }: GrantOptions): Promise<Granted> {
+  /** Creates a lease. Resolves to the TTL that the store has set, which may be longer. May be sent more than once, also by a proxy. */
+  async grant(id: string, ttl: number, { repeat = 'hedged', ...options }: GrantOptions): Promise<Granted> {
     let sent = 0;
-    return this.#client.call(repeat, options, async (member) => {
+    const granted = await this.#client.call(repeat, options, async (member) => {
       sent += 1;
       try {
         const answer = await member.ask('/lease/grant', { ID: id, TTL: String(ttl) });
         if (String(answer.fields.integer('ID')) !== id) throw answer.unusable(`is not about lease ${id}`);
         return grantedIn(answer, answer.fields.positive('TTL'));
       } catch (error) {
-        // An earlier request of this call has created the lease.
-        if (!(error instanceof FailedPrecondition) || sent === 1) throw error;
+        // An earlier copy of the request has created the lease: one of this call, or one that a proxy has repeated. A lease of others has keys.
+        if (!(error instanceof FailedPrecondition) || (sent === 1 && (await hasKeys(member, id)))) throw error;
         const alive = await member.ask('/lease/keepalive', { ID: id });
         const ttl = alive.fields.integer('TTL');
         if (ttl <= 0n) throw new NotFound(`lease ${id} does not exist`);
         return grantedIn(alive, ttl);
       }
     });
+    return { ...granted, isRepeated: sent > 1 };
   }
 
   /** Revokes a lease, which removes its entries. Also resolves if the lease is gone. */
@@ -422,7 +426,7 @@ export class LockRequests {
   }
 }
 
-const grantedIn = ({ header: { clusterId }, sentAt }: Answer, ttl: bigint): Granted => ({
+const grantedIn = ({ header: { clusterId }, sentAt }: Answer, ttl: bigint): Omit<Granted, 'isRepeated'> => ({
   clusterId,
   granted: Number(ttl),
   sentAt,
@@ -441,4 +445,9 @@ async function timeToLive(member: Member, lease: string | undefined): Promise<nu
   if (lease === undefined) return undefined;
   const { fields } = await member.ask('/kv/lease/timetolive', { ID: lease });
   return Math.max(0, Number(fields.integer('TTL')));
+}
+
+async function hasKeys(member: Member, lease: string): Promise<boolean> {
+  const { fields } = await member.ask('/kv/lease/timetolive', { ID: lease, keys: true });
+  return fields.texts('keys').length > 0;
 }

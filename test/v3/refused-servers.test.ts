@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/base/time.ts';
 import { EtcdClient } from '../../src/client.ts';
 import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../../src/errors.ts';
 import { LockManager } from '../../src/manager/manager.ts';
@@ -69,7 +70,7 @@ describe('a server without the v3 gateway is refused with what to do, and each k
   });
 
   test('a server of etcd’s v2 API alone', async () => {
-    const { url } = await serveOpenly();
+    const { url } = await serveOpenly(systemClock, { gateway: undefined });
     for (const message of await messagesOf(url, EtcdUnusableAnswer)) expect(message).toMatch(whatToDo);
   });
 });

@@ -59,6 +59,8 @@ export class EtcdLease {
   #sentAt = Number.NEGATIVE_INFINITY;
   #granting: Promise<void> | undefined;
   #isOver = false;
+  /** Whether it may exist although it is over: a member may create it again by a late copy of the request, or is wrong about it. */
+  #mayReturn = false;
   #takesNone = false;
   #current: SharedRenewal | undefined;
   /** The renewal that begins when the one under way has ended. */
@@ -74,6 +76,11 @@ export class EtcdLease {
   /** Whether the lease is gone or is being revoked. */
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  /** Whether no entry can be attached to the lease any more. */
+  get isGoneForGood(): boolean {
+    return this.#isOver && !this.#mayReturn;
   }
 
   /** The cluster that created the lease; undefined before that. */
@@ -117,9 +124,10 @@ export class EtcdLease {
     while (this.#sentAt < since) await this.#renewFor(signal);
   }
 
-  /** Call this when etcd reports that the lease does not exist. */
+  /** Call this when a member reports that the lease does not exist. A former leader says so of a lease that it has not heard of. */
   setGone(): void {
     this.#isOver = true;
+    this.#mayReturn = true;
   }
 
   add(tenant: Tenant): void {
@@ -272,7 +280,8 @@ export class EtcdLease {
     const failed = leases.failedGrants;
     const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
     try {
-      const { granted, sentAt, clusterId } = await requests.grant(this.id, this.ttl, call);
+      const { granted, sentAt, clusterId, isRepeated } = await requests.grant(this.id, this.ttl, call);
+      this.#mayReturn = isRepeated;
       leases.failedGrants = 0;
       this.#granted = granted;
       this.#clusterId = clusterId;

@@ -494,9 +494,9 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  /** Whether a late append may still create the key: until the search ends, or until the leases of all such appends are over. */
+  /** Whether a late append may still create the key: until the search ends, or until the leases of all such appends are gone. */
   get #mayComeBack(): boolean {
-    return this.#isSearching && [...this.#unclear].some((lease) => !lease?.isOver);
+    return this.#isSearching && [...this.#unclear].some((lease) => !lease?.isGoneForGood);
   }
 
   get #isSearching(): boolean {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { V3Client } from '../../../src/v3/client.ts';
@@ -121,6 +122,47 @@ test('an append that etcd carries out late does not bring the key back for good'
   await client.close();
   await untilEmpty(name);
   expect(await leasesOf(proxy.requests)).toEqual([]);
+});
+
+test('a late append is removed, also if a late copy of a request has created its lease again', async () => {
+  const [proxy, name] = [await useProxy(), freshName()];
+  const [grant, append] = [gate(), gate()];
+  proxy.intercept(first(1, isGrant, { hold: grant.opened, cut: true }));
+  proxy.intercept(first(1, isAppend, { hold: append.opened, cut: true }));
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const held = await new LockManager(client, { ttl: 60 }).acquire(name);
+  await held.release();
+  await untilNoLease(proxy.requests);
+  const created = proxy.next(isGrant, 'answered');
+  grant.open();
+  await created;
+  const [other] = await leasesOf(proxy.requests);
+  expect(other).toBeDefined();
+  await expectLateRemoved(proxy, name, append);
+  await gateway('/lease/revoke', { ID: other });
+});
+
+test('a late append is removed, also if a member has said that its lease is gone', async () => {
+  const [proxy, name, stuck] = [await useProxy(), freshName(), gate()];
+  const client = new V3Client({ endpoints: proxy.url });
+  onTestFinished(() => client.close().catch(() => {}));
+  const locks = new LockManager(client, { ttl: 15 });
+  const other = await locks.acquire(freshName());
+  const allow = proxy.intercept((request) => (isAppend(request) ? { hold: stuck.opened, cut: true } : undefined));
+  expect(await rejection(locks.acquire(name, { timeout: 1 }))).toBeInstanceOf(EtcdWatchTimedOut);
+  allow();
+  const { header } = await gateway('/kv/range', { key: base64('x') });
+  const gone = { late: new Promise(() => {}), status: 200, body: { result: { header } } };
+  const tell = proxy.intercept((request) => (isKeepAlive(request) ? gone : undefined));
+  await until(
+    () => other.signal.aborted,
+    (isLost) => isLost,
+    { timeout: 20_000 },
+  );
+  tell();
+  await expectLateRemoved(proxy, name, stuck);
+  expect(await leasesOf(proxy.requests)).toHaveLength(1);
 });
 
 test('a late append of a Lock without a TTL is removed, also after release has found no entry', async () => {
