@@ -41,6 +41,8 @@ const ONLY_V2 = [
 
 /** The campaign has no named faults, and a command of its own. */
 const NOT_NAMED = chosen === 'named' ? ['test/faults/campaign.test.ts'] : [];
+/** Two killed members are like two stopped ones, or all of them killed. */
+const ONLY_CHOSEN = chosen ? [] : ['test/faults/two-killed.test.ts'];
 
 // Groups run one after another, each with a number of workers: that at the end of this file, unless it has its own.
 /** For what `npm test` runs: more workers than there are processors, because most of the time these tests wait. */
@@ -51,16 +53,23 @@ const FAULT_TESTS = { sequence: { groupOrder: 2 } };
 /** Vitest runs no file of a group with a negative number, and says nothing. */
 const PURE_TESTS = { maxWorkers: 2, sequence: { groupOrder: 3 } };
 
+/** These use all processors, so nothing that has to be in time runs beside them. */
+const SIMULATION_TESTS = { maxWorkers: 1, sequence: { groupOrder: 4 } };
+
 type Group = Partial<typeof SHORT_TESTS>;
 
+/** Small files whose tests take long. */
+const SLOW =
+  /\/((all|two)-(killed|stopped)|(follower|leader)-(isolated|stopped)|short-outage|request-rate|peers\/(counter|turns))\.test\.ts$/;
+
 /**
- * Runs the files of `contract/`, `short/` and `long/` first, so that none of them is left alone at the end. Otherwise, larger files come
- * first.
+ * Runs the files of `contract/` and `short/`, slow files and those of `long/` first, so that none of them is left alone at the end.
+ * Otherwise, larger files come first.
  */
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rankOf = ({ moduleId }: TestSpecification): number => {
-      if (/\/(contract|short)\//.test(moduleId)) return 0;
+      if (/\/(contract|short)\//.test(moduleId) || SLOW.test(moduleId)) return 0;
       return moduleId.includes('/long/') ? 1 : 2;
     };
     return (await super.sort(files)).sort((one, other) => rankOf(one) - rankOf(other));
@@ -70,7 +79,7 @@ class LongFilesFirst extends BaseSequencer {
 /** Tests of etcd v3 whose outcome does not depend on the version of a real server. */
 const ON_ANY_VERSION = [
   'test/v3/{bad-answers,gateway-3.3,request-rate}.test.ts',
-  'test/v3/long/{blocked-holder,too-many-requests}.test.ts',
+  'test/v3/long/{blocked-holder,once-processes,too-many-requests}.test.ts',
   PURE,
 ];
 
@@ -118,9 +127,9 @@ const onVersion = (version: '3.5' | '3.6'): TestProjectConfiguration[] => {
         name: `peers-faults-${version}`,
         include: [
           ...SHORT,
-          'test/faults/{leader-killed,follower-killed,leader-stopped,two-killed,rolling-restart}.test.ts',
+          'test/faults/{leader-killed,follower-killed,rolling-restart}.test.ts',
           // etcd 3.6 has no v2 to move from.
-          ...(version === '3.5' ? [...SHORT_MOVING, ...UPGRADE] : []),
+          ...(version === '3.5' ? [...SHORT_MOVING, ...UPGRADE] : ['test/faults/{leader-stopped,two-killed}.test.ts']),
         ],
         provide: { etcdVersion: version, faultsApi: 'v3' },
         ...setup,
@@ -140,7 +149,7 @@ const onEtcd = (
     name,
     include,
     ...rest,
-    exclude: [...exclude, 'test/faults/**', 'compat/peers/**'],
+    exclude: [...exclude, 'test/faults/**', 'test/simulation/**', 'compat/peers/**'],
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
   },
 });
@@ -188,10 +197,15 @@ export default defineConfig({
           name: 'embedded',
           ...ONE_PROCESS,
           ...LONG_TESTS,
-          include: ['test/{recipe,manager,python,v2/locks}/**/*.test.ts', 'compat/**/*.test.ts'],
+          include: [
+            'test/{recipe,manager,python,v2/locks}/**/*.test.ts',
+            'test/{v3,both/long}/contract/*.test.ts',
+            'test/server/bridge/{client,keys,service,transcripts}.test.ts',
+            'compat/**/*.test.ts',
+          ],
           exclude: [
             PURE,
-            LONG,
+            '{test,compat}/**/long/*.test.ts',
             ALONE,
             // These bring their own store or server,
             'test/recipe/contract/**',
@@ -223,9 +237,13 @@ export default defineConfig({
           ],
         },
       },
+      {
+        extends: true,
+        test: { name: 'simulation', include: ['test/simulation/*.test.ts'], ...SIMULATION_TESTS },
+      },
       ...onVersion('3.5'),
       ...onVersion('3.6'),
-      faults('v2', { include: ALL, exclude: NOT_NAMED }),
+      faults('v2', { include: ALL, exclude: [...NOT_NAMED, ...ONLY_CHOSEN] }),
       chosen
         ? faults('v3', { include: [...ALL, ...SHORT], exclude: [...ONLY_V2, ...NOT_NAMED] })
         : faults('v3', { include: SHORT, ...SHORT_TESTS }),

@@ -11,6 +11,7 @@ const PYTHON = {
 const NEEDS = [
   { what: 'etcd', from: 'etcd-server', there: () => onPath('etcd').length > 0 },
   { what: 'etcdctl', from: 'etcd-client', there: () => onPath('etcdctl').length > 0 },
+  { what: 'curl', from: 'curl', there: () => onPath('curl').length > 0 },
   PYTHON,
 ];
 /** For the tests of the completion scripts and the manual page. */

@@ -22,24 +22,19 @@ const JETCD = {
   sources: ['java'],
   build: (to) => must('mvn', ['-q', '-B', '-f', `${PEERS}/java/pom.xml`, `-Doutput=${to}`, 'package']),
 };
-const AETCD = {
-  name: 'aetcd',
-  sources: ['aetcd/requirements.txt'],
+const PYTHON = ['aetcd', 'etcd3gw'].map((name) => ({
+  name,
+  sources: [`${name}/requirements.txt`],
   build: (to) => {
     must('python3', ['-m', 'venv', to]);
-    must(join(to, 'bin/pip'), [
-      'install',
-      '-q',
-      '--disable-pip-version-check',
-      '-r',
-      `${PEERS}/aetcd/requirements.txt`,
-    ]);
+    const requirements = `${PEERS}/${name}/requirements.txt`;
+    must(join(to, 'bin/pip'), ['install', '-q', '--disable-pip-version-check', '-r', requirements]);
   },
-};
+}));
 
 /** Builds each peer, unless it is built from the same sources already. @throws {Error} if a build fails */
 export function buildPeers() {
-  for (const peer of [JETCD, AETCD, ...GO]) buildOnce(peer);
+  for (const peer of [JETCD, ...PYTHON, ...GO]) buildOnce(peer);
 }
 
 function buildOnce({ name, sources, build }) {

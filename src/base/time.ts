@@ -34,7 +34,7 @@ export class Deadline {
 
 /** A clock with timers. Tests pass one whose time they control. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds. */
   now(): number;
   /** Calls `fn` once, `ms` milliseconds from now. Returns a function that cancels the call. */
   after(ms: number, fn: () => void): () => void;
@@ -67,6 +67,9 @@ export const systemClock: Clock = {
   now: () => Math.floor(performance.timeOrigin + performance.now()),
   after: (ms, fn) => atDeadline(Deadline.after(ms / 1000), fn, { ref: false }),
 };
+
+/** A clock that never jumps, as {@link now}. Its timers do not keep the process alive. */
+export const monotonicClock: Clock = { now, after: systemClock.after };
 
 /** Delays between retries. They double from `first` to `most` milliseconds. Jitter shortens each delay by up to a half. */
 export class Backoff {

@@ -1,36 +1,79 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { checkInteger, show } from '../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
+import { monotonicClock } from '../base/time.ts';
 import { Front } from './front/front.ts';
 import { createHttpServer, listen, type WebServer } from './front/http-server.ts';
-import { checkListening, urlOf } from './listening.ts';
+import { checkListening, type Listening, urlOf } from './listening.ts';
 import { forEveryone } from './served-keys.ts';
 import { MemoryStore } from './store/memory.ts';
 import { Store } from './store/store.ts';
+import { V3Gateway } from './v3/gateway/gateway.ts';
+import { V3Member } from './v3/member.ts';
+import { type EtcdVersion, RELEASES } from './version.ts';
 
 /** Options of {@link EmbeddedEtcd.start}. */
 export interface EmbeddedEtcdOptions {
   /** TCP port to listen on. Default 0: any free port. */
   readonly port?: number;
   /**
-   * IP address or host name to listen on. Default `127.0.0.1`: only this machine can connect. The server has no passwords.
+   * IP address or host name to listen on. Default `127.0.0.1`: only this machine can connect. The v2 API has no passwords.
    *
    * A request's `Host` header must contain an IP address, `localhost` or this name; otherwise it gets status 403.
    */
   readonly host?: string;
+  /** The version of etcd whose answers the server gives. Default `3.4`, the last one with both APIs by default. */
+  readonly version?: EtcdVersion;
+  /**
+   * The APIs to serve, each with keys of its own, as in etcd. Default `['v2', 'v3']`; with version `3.6`, which has no v2, `['v3']`.
+   */
+  readonly apis?: readonly ('v2' | 'v3')[];
+  /** Number of changes that v3 keeps for watches and reads of the past. Older ones are compacted. Default 10,000. */
+  readonly history?: number;
 }
 
-const OPTIONS = { port: true, host: true } satisfies OptionNames<EmbeddedEtcdOptions>;
+const OPTIONS = {
+  port: true,
+  host: true,
+  version: true,
+  apis: true,
+  history: true,
+} satisfies OptionNames<EmbeddedEtcdOptions>;
+
+/** Options that have been checked, with their defaults. */
+type Settings = Listening & Required<EmbeddedEtcdOptions>;
+
+/** @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value */
+export function checkEmbeddedOptions(options: EmbeddedEtcdOptions): Settings {
+  checkOptionNames(options, OPTIONS);
+  const { port = 0, host = '127.0.0.1', version = '3.4', history = 10_000 } = options;
+  checkListening({ port, host });
+  const versions: readonly unknown[] = Object.keys(RELEASES);
+  if (!versions.includes(version))
+    throw new TypeError(`version must be one of ${versions.join(', ')}, got ${show(version)}`);
+  checkInteger('history', history, 1);
+  const { apis = version === '3.6' ? ['v3'] : ['v2', 'v3'] } = options;
+  if (!Array.isArray(apis) || apis.length === 0)
+    throw new TypeError(
+      `apis must be a list of v2, v3 or both, got ${Array.isArray(apis) ? 'an empty list' : show(apis)}`,
+    );
+  for (const api of apis)
+    if (api !== 'v2' && api !== 'v3') throw new TypeError(`apis may contain v2 and v3, got ${show(api)}`);
+  if (version === '3.6' && apis.includes('v2'))
+    throw new TypeError('apis must be v3 alone with version 3.6: etcd 3.6 has no v2');
+  return { port, host, version, apis, history };
+}
 
 /**
- * An etcd v2 server inside this process, for tests and local trials. It answers requests to the v2 keys API as etcd 3.4
- * does, whether they come from this package, python-etcd or curl.
+ * An etcd server inside this process, for tests and local trials. It answers requests to the v2 keys API and to the JSON gateway of v3
+ * as etcd 3.4 does, whether they come from this package, python-etcd or curl.
  *
  * Keys are only in memory, and there is no replication: all keys are gone when the server stops. Each server is a cluster
  * of its own, with a new cluster id.
  *
- * As in etcd, keys expire up to half a second after their TTL. Unlike in etcd, forms may have at most 1 MiB, request paths
- * must be percent-encoded, and requests from web pages get status 403.
+ * As in etcd, keys and leases expire up to half a second after their TTL. Unlike in etcd, forms may have at most 1 MiB, request paths
+ * must be percent-encoded, and requests from web pages get status 403. docs/testing.md lists what else differs.
  *
  * @example
  * ```ts
@@ -38,7 +81,7 @@ const OPTIONS = { port: true, host: true } satisfies OptionNames<EmbeddedEtcdOpt
  * import { EmbeddedEtcd } from 'etcd-v2-lock/server';
  *
  * const etcd = await EmbeddedEtcd.start();
- * const client = new EtcdClient({ endpoints: etcd.url });
+ * const client = new EtcdClient({ endpoints: etcd.url, api: 'v3' });
  * const token = await new LockManager(client).request('file1', async (held) => held.fencingToken);
  * await client.close();
  * await etcd.stop();
@@ -48,35 +91,51 @@ export class EmbeddedEtcd {
   /** The URL for clients, such as `http://127.0.0.1:34567`. */
   readonly url: string;
   readonly #server: WebServer;
-  readonly #store: Store;
+  readonly #stores: readonly { stop(): void }[];
   #stopped: Promise<void> | undefined;
 
-  private constructor(server: WebServer, store: Store) {
+  private constructor(server: WebServer, settings: Settings) {
     this.#server = server;
-    this.#store = store;
     this.url = urlOf(server);
+    this.#stores = this.#serve(settings);
   }
 
   /**
    * Starts a server. Resolves when the server accepts requests. The server keeps the process alive until it is stopped by
    * {@link EmbeddedEtcd.stop}.
-   * @param options where to listen
+   * @param options where to listen, and what to serve
    * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value
    * @throws the system's error if the server cannot listen on that host and port, such as `EADDRINUSE`
    */
   static async start(options: EmbeddedEtcdOptions = {}): Promise<EmbeddedEtcd> {
-    checkOptionNames(options, OPTIONS);
-    const { port = 0, host = '127.0.0.1' } = options;
-    checkListening({ port, host });
+    const settings = checkEmbeddedOptions(options);
     const server = createHttpServer();
-    await listen(server, port, host);
+    await listen(server, settings.port, settings.host);
+    return new EmbeddedEtcd(server, settings);
+  }
+
+  #serve({ host, version, apis, history }: Settings): readonly { stop(): void }[] {
     const store = new Store();
-    const etcd = new EmbeddedEtcd(server, store);
-    const id = randomBytes(8).toString('hex');
-    const member = { id, name: 'embedded', peerURLs: [], clientURLs: [etcd.url] };
-    const keys = forEveryone(new MemoryStore(store));
-    new Front({ keys, member, hosts: [host] }).serve(server);
-    return etcd;
+    const memberId = randomBytes(8).toString('hex');
+    const name = 'embedded';
+    const clientURLs = [this.url];
+    const member = new V3Member({
+      clusterId: BigInt(`0x${store.clusterId}`),
+      memberId: BigInt(`0x${memberId}`),
+      name,
+      clientURLs,
+      version,
+      clock: monotonicClock,
+      history,
+    });
+    new Front({
+      keys: apis.includes('v2') ? forEveryone(new MemoryStore(store)) : undefined,
+      gateway: apis.includes('v3') ? new V3Gateway(member) : undefined,
+      member: { id: memberId, name, peerURLs: [], clientURLs },
+      version,
+      hosts: [host],
+    }).serve(this.#server);
+    return [store, member.store];
   }
 
   /**
@@ -98,6 +157,6 @@ export class EmbeddedEtcd {
     this.#server.close();
     this.#server.closeAllConnections();
     await closed;
-    this.#store.stop();
+    for (const store of this.#stores) store.stop();
   }
 }

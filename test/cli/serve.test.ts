@@ -114,6 +114,23 @@ test('an address of another machine is reported', async () => {
   expect(stderr).toMatch(/^etcd-v2-lock: cannot listen on 192\.0\.2\.1 port 0: listen EADDRNOTAVAIL/);
 });
 
+test('serve --etcd-version 3.6 has the v3 API alone, and locks work on it', async () => {
+  const { url } = await serve('--port', '0', '--etcd-version', '3.6');
+  expect((await fetch(`${url}/v2/keys/`)).status).toBe(404);
+  const { code, stdout } = await runCli(['run', '--endpoints', url, '--api', 'v3', 'job', '--', 'echo', 'working']);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'working\n' });
+});
+
+test.each([
+  [['--apis', 'v2,v4'], 'apis may contain v2 and v3, got "v4"'],
+  [['--apis', 'v2', '--etcd-version', '3.6'], 'apis must be v3 alone with version 3.6: etcd 3.6 has no v2'],
+  [['--etcd-version', '2.3'], 'Allowed choices are 3.4, 3.5, 3.6.'],
+])('serve %j is bad usage', async (args, message) => {
+  const { code, stderr } = await runCli(['serve', '--port', '0', ...args]);
+  expect(code).toBe(64);
+  expect(stderr).toContain(message);
+});
+
 test('an invalid port is bad usage', async () => {
   const { code, stderr } = await runCli(['serve', '--port', '65536']);
   expect({ code, stderr }).toEqual({ code: 64, stderr: 'etcd-v2-lock: port must be at most 65535, got 65536\n' });

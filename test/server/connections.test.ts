@@ -5,8 +5,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/time.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { type OpenServer, serveOpenly } from '../support/open-server.ts';
-import { get, poll, RawConnection } from '../support/raw-connection.ts';
+import { get, RawConnection } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';
+import { FRONTS } from './fronts.ts';
 
 /** Opens a connection that has got the answer to a request. */
 async function used(etcd: OpenServer): Promise<RawConnection> {
@@ -16,27 +17,30 @@ async function used(etcd: OpenServer): Promise<RawConnection> {
   return client;
 }
 
-test('when all connections are taken, a new one replaces the one that is idle for the longest time', async () => {
-  const etcd = await serveOpenly(systemClock, { maxConnections: 3 });
-  const first = await used(etcd);
-  const second = await used(etcd);
-  const waiter = await RawConnection.open(etcd.url);
-  waiter.send(poll('/k'));
-  await waiter.begun(1);
-  first.send(get('/'));
-  await first.wholeAnswers(2);
-  const third = await used(etcd);
-  await second.closed();
-  await used(etcd);
-  await first.closed();
-  expect([waiter.socket.closed, third.socket.closed]).toEqual([false, false]);
-  expect(await etcd.connections()).toBe(3);
-});
+test.each(FRONTS)(
+  'on %s, when all connections are taken, a new one replaces the one that is idle for the longest time',
+  async (_name, api) => {
+    const etcd = await serveOpenly(systemClock, { maxConnections: 3 });
+    const first = await used(etcd);
+    const second = await used(etcd);
+    const waiter = await RawConnection.open(etcd.url);
+    waiter.send(api.wait('/k'));
+    await waiter.begun(1);
+    first.send(get('/'));
+    await first.wholeAnswers(2);
+    const third = await used(etcd);
+    await second.closed();
+    await used(etcd);
+    await first.closed();
+    expect([waiter.socket.closed, third.socket.closed]).toEqual([false, false]);
+    expect(await etcd.connections()).toBe(3);
+  },
+);
 
-test('a new connection replaces none that is in use or that is new itself', async () => {
+test.each(FRONTS)('on %s, a new connection replaces none that is in use or that is new itself', async (_name, api) => {
   const etcd = await serveOpenly(systemClock, { maxConnections: 2 });
   const waiter = await RawConnection.open(etcd.url);
-  waiter.send(poll('/k'));
+  waiter.send(api.wait('/k'));
   await waiter.begun(1);
   const fresh = await RawConnection.open(etcd.url);
   const refused = await RawConnection.open(etcd.url);
@@ -46,18 +50,25 @@ test('a new connection replaces none that is in use or that is new itself', asyn
   expect(waiter.socket.closed).toBe(false);
 });
 
-test('an idle connection is closed after the limit, but not one with a poll', async () => {
-  const etcd = await serveOpenly(systemClock, { idleTimeout: 0.3 });
-  const waiter = await RawConnection.open(etcd.url);
-  waiter.send(get('/') + poll('/k'));
-  await waiter.begun(2);
-  const client = await used(etcd);
-  await client.closed();
-  expect(waiter.socket.closed).toBe(false);
-  etcd.store.set('/k', 'now', {});
-  expect((await waiter.wholeAnswers(2))[1]?.body).toContain('now');
-  await waiter.closed();
-});
+test.each(FRONTS)(
+  'on %s, an idle connection is closed after the limit, but not one with a wait',
+  async (_name, api) => {
+    const etcd = await serveOpenly(systemClock, { idleTimeout: 0.3 });
+    const waiter = await RawConnection.open(etcd.url);
+    waiter.send(get('/') + api.wait('/k'));
+    await waiter.begun(2);
+    const client = await used(etcd);
+    await client.closed();
+    expect(waiter.socket.closed).toBe(false);
+    api.set(etcd, '/k', 'now');
+    await until(
+      () => waiter.text,
+      (text) => api.hasEvent(text, 'now'),
+    );
+    waiter.halfClose(); // ends a watch; a poll has ended
+    await waiter.closed();
+  },
+);
 
 test('over TLS, idle connections make way, and are closed after the limit', async () => {
   const authority = makeAuthority();

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { hostname, networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { EtcdKeyNotFound } from '../../src/errors.ts';
-import { Lock } from '../../src/index.ts';
+import { EtcdClient, Lock, LockManager } from '../../src/index.ts';
 import { EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../src/server/index.ts';
 import type { V2Client } from '../../src/v2/client.ts';
 import { connect } from '../support/clients.ts';
@@ -112,6 +112,60 @@ describe('the address the server listens on', () => {
   ];
 
   test.each(bad)('cannot be %o', async (options, message) => {
+    await expect(EmbeddedEtcd.start(options as EmbeddedEtcdOptions)).rejects.toThrow(message);
+  });
+});
+
+describe('the APIs of the server', () => {
+  const statuses = async (url: string) => {
+    const ask = async (path: string, method: string) => (await fetch(`${url}${path}`, { method })).status;
+    return { v2: await ask('/v2/keys/', 'GET'), v3: await ask('/v3/maintenance/status', 'POST') };
+  };
+
+  test.each<[EmbeddedEtcdOptions, object]>([
+    [{}, { v2: 200, v3: 200 }],
+    [{ apis: ['v2'] }, { v2: 200, v3: 404 }],
+    [{ apis: ['v3'] }, { v2: 404, v3: 200 }],
+    [{ version: '3.5' }, { v2: 200, v3: 200 }],
+    [{ version: '3.6' }, { v2: 404, v3: 200 }],
+  ])('with %o are %o', async (options, expected) => {
+    expect(await statuses((await start(options)).url)).toEqual(expected);
+  });
+
+  test('have separate keys, and one cluster id', async () => {
+    const { url } = await start();
+    const [v2, v3] = (['v2', 'v3'] as const).map((api) => {
+      const client = new EtcdClient({ endpoints: url, api });
+      onTestFinished(() => client.close());
+      return new LockManager(client);
+    });
+    for (const held of [await v2?.acquire('job'), await v3?.acquire('job')]) await held?.release();
+    const status = await fetch(`${url}/v3/maintenance/status`, { method: 'POST' });
+    const { header } = (await status.json()) as { header: { cluster_id: string } };
+    const { clusterId } = await connect({ endpoints: url }).get('/');
+    expect(BigInt(header.cluster_id)).toBe(BigInt(`0x${clusterId}`));
+  });
+
+  test('keep as many changes as the option `history` says', async () => {
+    const { url } = await start({ history: 10 });
+    const ask = async (path: string, body: object) =>
+      (await fetch(`${url}/v3/kv/${path}`, { method: 'POST', body: JSON.stringify(body) })).json();
+    for (let i = 0; i < 100; i += 1) await ask('put', { key: 'YQ==' });
+    expect(await ask('range', { key: 'YQ==', revision: '95' })).toMatchObject({ count: '1' });
+    expect(await ask('range', { key: 'YQ==', revision: '50' })).toMatchObject({
+      message: 'etcdserver: mvcc: required revision has been compacted',
+    });
+  });
+
+  test.each([
+    [{ apis: [] }, 'apis must be a list of v2, v3 or both, got an empty list'],
+    [{ apis: ['v3', 'v4'] }, 'apis may contain v2 and v3, got "v4"'],
+    [{ apis: 'v3' }, 'apis must be a list of v2, v3 or both, got "v3"'],
+    [{ apis: ['v2', 'v3'], version: '3.6' }, 'apis must be v3 alone with version 3.6: etcd 3.6 has no v2'],
+    [{ version: '2.3' }, 'version must be one of 3.4, 3.5, 3.6, got "2.3"'],
+    [{ version: 3.6 }, 'version must be one of 3.4, 3.5, 3.6, got 3.6'],
+    [{ history: 0 }, 'history must be an integer ≥ 1, got 0'],
+  ])('cannot be chosen by %o', async (options, message) => {
     await expect(EmbeddedEtcd.start(options as EmbeddedEtcdOptions)).rejects.toThrow(message);
   });
 });

@@ -1,19 +1,21 @@
 // Malformed requests. Each gets a clear answer or a clean end, and leaves the server unchanged.
-import { expect, test } from 'vitest';
-import { MALFORMED } from '../support/malformed.ts';
+import { describe, expect, test } from 'vitest';
+import { MALFORMED, malformedWrites } from '../support/malformed.ts';
 import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
-import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
+import { get, RawConnection, request } from '../support/raw-connection.ts';
+import { FRONTS, V2, V3 } from './fronts.ts';
 
-const PUT = `PUT /v2/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n`;
-
-test.each(MALFORMED)('%s gets 400, and the server closes the connection', async (_, text) => {
-  const etcd = await serveOpenly();
-  const client = await RawConnection.open(etcd.url);
-  client.send(text);
-  expect(await client.closed()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-  expect(etcd.store.index).toBe(3);
-  await expectUnharmed(etcd);
-});
+test.each([...MALFORMED, ...malformedWrites(V3.head, V3.body).map(([what, text]) => [`v3: ${what}`, text] as const)])(
+  '%s gets 400, and the server closes the connection',
+  async (_, text) => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    client.send(text);
+    expect(await client.closed()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect([V2, V3].map((api) => api.writes(etcd))).toEqual([0, 0]);
+    await expectUnharmed(etcd);
+  },
+);
 
 test('headers of more than 1 MiB get 431, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
@@ -62,26 +64,6 @@ test('an incomplete HTTP/0.9 request ends when its client closes its half', asyn
   await expectUnharmed(etcd);
 });
 
-test('garbage behind a request closes the connection', async () => {
-  const etcd = await serveOpenly();
-  const client = await RawConnection.open(etcd.url);
-  client.send(`${get('/')}\x00\x01garbage\r\n\r\n`);
-  await client.closed();
-  expect(client.answers.at(-1)?.status).toBe(400);
-  await expectUnharmed(etcd);
-});
-
-test('garbage behind a long poll ends the poll and closes the connection', async () => {
-  const etcd = await serveOpenly();
-  const client = await RawConnection.open(etcd.url);
-  client.send(poll('/k'));
-  await client.begun(1);
-  client.send('\x00\x01garbage\r\n\r\n');
-  await client.closed();
-  expect(client.answers).toMatchObject([{ status: 200, whole: false }]);
-  await expectUnharmed(etcd);
-});
-
 test('an HTTP/1.0 request is answered, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
@@ -101,7 +83,7 @@ test('a long poll in HTTP/1.0 gets its event, and the server closes the connecti
   await expectUnharmed(etcd);
 });
 
-test.each(['/nowhere', '/v2', '/v2/', '/v2/keysx', '/v3/kv/range', '/v2/members/leaderx', '/metrics'])(
+test.each(['/nowhere', '/v2', '/v2/', '/v2/keysx', '/v2/members/leaderx', '/metrics'])(
   '%s gets 404 with every method',
   async (path) => {
     const etcd = await serveOpenly();
@@ -141,20 +123,6 @@ test.each([
   await expectUnharmed(etcd);
 });
 
-test.each(['websocket', 'h2c', 'TLS/1.0'])('an offer to upgrade to %s is ignored', async (protocol) => {
-  const etcd = await serveOpenly();
-  const client = await RawConnection.open(etcd.url);
-  const headers = `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`;
-  client.send(request('PUT', '/v2/keys/k', { headers, form: 'value=1' }));
-  await client.wholeAnswers(1);
-  client.send(get('/k'));
-  const [written, read] = await client.wholeAnswers(2);
-  expect(written).toMatchObject({ status: 201, headers: expect.not.objectContaining({ upgrade: expect.anything() }) });
-  expect(JSON.parse(read?.body ?? '')).toMatchObject({ node: { value: '1' } });
-  client.hangUp();
-  await expectUnharmed(etcd);
-});
-
 test('a CONNECT request gets no answer, and the server closes the connection', async () => {
   const etcd = await serveOpenly();
   const client = await RawConnection.open(etcd.url);
@@ -163,51 +131,91 @@ test('a CONNECT request gets no answer, and the server closes the connection', a
   await expectUnharmed(etcd);
 });
 
-test('a request that expects "100-continue" gets 100, then an answer to its form', async () => {
-  const etcd = await serveOpenly();
-  const client = await RawConnection.open(etcd.url);
-  client.send(`${PUT}Expect: 100-continue\r\nContent-Length: 7\r\n\r\n`);
-  await client.received('HTTP/1.1 100 Continue\r\n\r\n');
-  expect(client.answers).toEqual([]);
-  client.send('value=1');
-  expect((await client.wholeAnswers(1))[0]?.status).toBe(201);
-  client.hangUp();
-  await expectUnharmed(etcd);
-});
+describe.each(FRONTS)('on %s,', (_name, api) => {
+  test('garbage behind a request closes the connection', async () => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    client.send(`${api.get('/')}\x00\x01garbage\r\n\r\n`);
+    await client.closed();
+    expect(client.answers.at(-1)?.status).toBe(400);
+    await expectUnharmed(etcd);
+  });
 
-test('a client that hangs up after "100 Continue" without sending its form writes nothing', async () => {
-  const etcd = await serveOpenly();
-  const client = await RawConnection.open(etcd.url);
-  client.send(`${PUT}Expect: 100-continue\r\nContent-Length: 7\r\n\r\n`);
-  await client.received('HTTP/1.1 100 Continue\r\n\r\n');
-  client.hangUp();
-  await expectUnharmed(etcd);
-  expect(etcd.store.index).toBe(3);
-});
+  test('garbage behind a wait ends the wait and closes the connection', async () => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    client.send(api.wait('/k'));
+    await client.begun(1);
+    client.send('\x00\x01garbage\r\n\r\n');
+    await client.closed();
+    expect(client.answers).toMatchObject([{ status: 200, whole: false }]);
+    await expectUnharmed(etcd);
+  });
 
-test('a request with any other expectation gets 417', async () => {
-  const etcd = await serveOpenly();
-  const client = await RawConnection.open(etcd.url);
-  client.send(request('PUT', '/v2/keys/k', { headers: 'Expect: the-unexpected\r\n' }));
-  expect((await client.wholeAnswers(1))[0]?.status).toBe(417);
-  client.hangUp();
-  await expectUnharmed(etcd);
-  expect(etcd.store.index).toBe(3);
-});
+  test.each(['websocket', 'h2c', 'TLS/1.0'])('an offer to upgrade to %s is ignored', async (protocol) => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    const headers = `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`;
+    client.send(api.put('/k', '1', headers));
+    await client.wholeAnswers(1);
+    client.send(api.get('/k'));
+    const [written, read] = await client.wholeAnswers(2);
+    expect(written).toMatchObject({
+      status: api.created,
+      headers: expect.not.objectContaining({ upgrade: expect.anything() }),
+    });
+    expect(api.valueIn(read)).toBe('1');
+    client.hangUp();
+    await expectUnharmed(etcd);
+  });
 
-test('after many bad clients, a good client still gets its value', async () => {
-  const etcd = await serveOpenly();
-  const good = await RawConnection.open(etcd.url);
-  good.send(put('/k', '1'));
-  await good.wholeAnswers(1);
-  for (let round = 0; round < 5; round += 1) {
-    const bad = await Promise.all(MALFORMED.map(() => RawConnection.open(etcd.url)));
-    for (const [i, client] of bad.entries()) client.send(MALFORMED[i]?.[1] ?? '');
-    await Promise.all(bad.map((client) => client.closed()));
-  }
-  good.send(get('/k'));
-  const [, answer] = await good.wholeAnswers(2);
-  expect(JSON.parse(answer?.body ?? '')).toMatchObject({ node: { value: '1', modifiedIndex: 4 } });
-  good.hangUp();
-  await expectUnharmed(etcd);
+  test('a request that expects "100-continue" gets 100, then an answer to its body', async () => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    client.send(`${api.head}Expect: 100-continue\r\nContent-Length: ${api.body.length}\r\n\r\n`);
+    await client.received('HTTP/1.1 100 Continue\r\n\r\n');
+    expect(client.answers).toEqual([]);
+    client.send(api.body);
+    expect((await client.wholeAnswers(1))[0]?.status).toBe(api.created);
+    client.hangUp();
+    await expectUnharmed(etcd);
+  });
+
+  test('a client that hangs up after "100 Continue" without sending its body writes nothing', async () => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    client.send(`${api.head}Expect: 100-continue\r\nContent-Length: ${api.body.length}\r\n\r\n`);
+    await client.received('HTTP/1.1 100 Continue\r\n\r\n');
+    client.hangUp();
+    await expectUnharmed(etcd);
+    expect(api.writes(etcd)).toBe(0);
+  });
+
+  test('a request with any other expectation gets 417', async () => {
+    const etcd = await serveOpenly();
+    const client = await RawConnection.open(etcd.url);
+    client.send(api.put('/k', '1', 'Expect: the-unexpected\r\n'));
+    expect((await client.wholeAnswers(1))[0]?.status).toBe(417);
+    client.hangUp();
+    await expectUnharmed(etcd);
+    expect(api.writes(etcd)).toBe(0);
+  });
+
+  test('after many bad clients, a good client still gets its value', async () => {
+    const etcd = await serveOpenly();
+    const good = await RawConnection.open(etcd.url);
+    good.send(api.put('/k', '1'));
+    await good.wholeAnswers(1);
+    for (let round = 0; round < 5; round += 1) {
+      const malformed = [...MALFORMED, ...malformedWrites(api.head, api.body)];
+      const bad = await Promise.all(malformed.map(() => RawConnection.open(etcd.url)));
+      for (const [i, client] of bad.entries()) client.send(malformed[i]?.[1] ?? '');
+      await Promise.all(bad.map((client) => client.closed()));
+    }
+    good.send(api.get('/k'));
+    const [, answer] = await good.wholeAnswers(2);
+    expect([api.valueIn(answer), api.writes(etcd)]).toEqual(['1', 1]);
+    good.hangUp();
+    await expectUnharmed(etcd);
+  });
 });

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
 import { connect } from '../support/clients.ts';
+import { gateway } from '../support/gateway.ts';
 import { RawConnection, request } from '../support/raw-connection.ts';
 
 async function start(): Promise<EmbeddedEtcd> {
@@ -55,6 +56,14 @@ test('/v2/members lists one member, and /v2/members/leader is the same member', 
     expect([status, headers]).toEqual([200, expect.objectContaining(JSON_TYPE)]);
     expect(headers['x-etcd-cluster-id']).toMatch(ID);
   }
+});
+
+test('the member list of v3 has one member, whose peer URL is that for clients', async () => {
+  const { url } = await start();
+  const { members } = await gateway('/cluster/member/list', {}, url);
+  expect(members).toEqual([
+    { ID: expect.stringMatching(/^\d+$/), name: 'embedded', peerURLs: [url], clientURLs: [url] },
+  ]);
 });
 
 test('every page with a cluster id and every answer about keys has the same cluster id', async () => {

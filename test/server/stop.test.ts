@@ -5,9 +5,10 @@ import { EtcdConnectionFailed } from '../../src/errors.ts';
 import { EmbeddedEtcd } from '../../src/server/index.ts';
 import { connect, rejection } from '../support/clients.ts';
 import { gate } from '../support/gate.ts';
-import { get, poll, put, RawConnection, request } from '../support/raw-connection.ts';
+import { get, put, RawConnection, request } from '../support/raw-connection.ts';
 import { runScript } from '../support/script.ts';
 import { until } from '../support/until.ts';
+import { FRONTS } from './fronts.ts';
 
 async function start(): Promise<EmbeddedEtcd> {
   const etcd = await EmbeddedEtcd.start();
@@ -41,15 +42,16 @@ test('a server without any connection can be stopped', async () => {
   await expectFree(portOf(etcd));
 });
 
-test('stop cuts off every long poll before the end of its body', async () => {
+test.each(FRONTS)('on %s, stop cuts off every wait before the end of its body', async (_name, api) => {
   const etcd = await start();
   const clients = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(etcd.url)));
-  for (const [i, client] of clients.entries()) client.send(poll(i % 2 === 0 ? '/k' : `/k/${i}`));
+  for (const [i, client] of clients.entries()) client.send(api.wait(i % 2 === 0 ? '/k' : `/k/${i}`));
   await Promise.all(clients.map((client) => client.begun(1)));
   await etcd.stop();
   for (const client of clients) {
     await client.closed();
-    expect(client.answers).toMatchObject([{ status: 200, body: '', whole: false }]);
+    expect(client.answers).toMatchObject([{ status: 200, whole: false }]);
+    expect(client.text).not.toMatch(/event|error/);
   }
 });
 
@@ -63,27 +65,30 @@ test('a watch of this package ends when the server stops', async () => {
   expect((await rejected).message).toContain(etcd.url);
 });
 
-test('stop closes connections that are idle, new, or in the middle of a request', async () => {
-  const etcd = await start();
-  const clients = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(etcd.url)));
-  const [idle, , headers, form] = clients as [RawConnection, RawConnection, RawConnection, RawConnection];
-  idle.send(get('/'));
-  await idle.wholeAnswers(1);
-  headers.send('GET /v2/ke');
-  form.send(put('/k', 'x'.repeat(1000)).slice(0, 500));
-  await Promise.all([headers.flushed(), form.flushed()]);
-  await etcd.stop();
-  for (const client of clients) await client.closed();
-  expect(clients.map(({ answers }) => answers.length)).toEqual([1, 0, 0, 0]);
-});
+test.each(FRONTS)(
+  'on %s, stop closes connections that are idle, new, or in the middle of a request',
+  async (_name, api) => {
+    const etcd = await start();
+    const clients = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(etcd.url)));
+    const [idle, , headers, body] = clients as [RawConnection, RawConnection, RawConnection, RawConnection];
+    idle.send(api.get('/k'));
+    await idle.wholeAnswers(1);
+    headers.send(api.head.slice(0, 10));
+    body.send(api.put('/k', 'x'.repeat(1000)).slice(0, 500));
+    await Promise.all([headers.flushed(), body.flushed()]);
+    await etcd.stop();
+    for (const client of clients) await client.closed();
+    expect(clients.map(({ answers }) => answers.length)).toEqual([1, 0, 0, 0]);
+  },
+);
 
-test('stop closes the connection of a client that does not read', async () => {
+test.each(FRONTS)('on %s, stop closes the connection of a client that does not read', async (_name, api) => {
   const etcd = await start();
   const client = await RawConnection.open(etcd.url);
-  client.send(put('/k', 'x'.repeat(1_000_000)));
+  client.send(api.put('/k', 'x'.repeat(1_000_000)));
   await client.wholeAnswers(1);
   client.socket.pause();
-  client.send(get('/k').repeat(50));
+  client.send(api.get('/k').repeat(50));
   await client.flushed();
   await etcd.stop();
   client.socket.resume();
@@ -91,10 +96,10 @@ test('stop closes the connection of a client that does not read', async () => {
   await expectFree(portOf(etcd));
 });
 
-test('stop ends every request in progress, with or without an answer', async () => {
+test.each(FRONTS)('on %s, stop ends every request in progress, with or without an answer', async (_name, api) => {
   const etcd = await start();
   const clients = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(etcd.url)));
-  for (const client of clients) client.send((put('/k', 'v') + get('/k')).repeat(100));
+  for (const client of clients) client.send((api.put('/k', 'v') + api.get('/k')).repeat(100));
   await until(
     () => clients.some(({ answers }) => answers.length > 0),
     (some) => some,
@@ -143,7 +148,7 @@ test('a server declared with "await using" stops at the end of its block', async
   await expectFree(port);
 });
 
-test('a process ends after its server has stopped, despite a long poll and a key with a TTL', async () => {
+test('a process ends after its server has stopped, despite a long poll, a watch, a lease and a key with a TTL', async () => {
   const result = await runScript(`
     import { connect } from 'node:net';
     import { once } from 'node:events';
@@ -155,7 +160,15 @@ test('a process ends after its server has stopped, despite a long poll and a key
     await fetch(etcd.url + '/v2/keys/k', { method: 'PUT', body });
     socket.write('GET /v2/keys/k?wait=true HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n');
     await once(socket, 'data');
+    const lease = { method: 'POST', body: JSON.stringify({ TTL: '3600' }) };
+    await (await fetch(etcd.url + '/v3/lease/grant', lease)).text();
+    const watch = { method: 'POST', body: JSON.stringify({ create_request: { key: btoa('k') } }) };
+    const { body: events } = await fetch(etcd.url + '/v3/watch', watch);
+    const reader = events.getReader();
+    await reader.read();
+    const cutOff = reader.read().catch(() => {});
     await etcd.stop();
+    await cutOff;
     console.log('stopped');
   `);
   expect(result).toMatchObject({ code: 0, stdout: 'stopped\n', stderr: '' });

@@ -4,19 +4,28 @@ import { refusalOf } from '../../src/server/front/web-pages.ts';
 import { connect } from '../support/clients.ts';
 import { expectUnharmed, serveOpenly } from '../support/open-server.ts';
 import { RawConnection } from '../support/raw-connection.ts';
+import { base64, post, V2, V3 } from './fronts.ts';
 
 const FORM = 'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n';
 
 /** Requests that write, read and remove keys, all with the given headers. */
-const attack = (headers: string): string =>
-  [
-    `POST /v2/keys/queue HTTP/1.1\r\n${headers}${FORM}\r\nvalue=1`,
-    `PUT /v2/keys/k HTTP/1.1\r\n${headers}${FORM}\r\nvalue=1`,
-    `GET /v2/keys/secret HTTP/1.1\r\n${headers}\r\n`,
-    `GET /v2/keys/secret?wait=true&waitIndex=4 HTTP/1.1\r\n${headers}\r\n`,
-    `DELETE /v2/keys/secret HTTP/1.1\r\n${headers}\r\n`,
-    `GET /version HTTP/1.1\r\n${headers}\r\n`,
-  ].join('');
+const attack = (headers: string): readonly string[] => [
+  `POST /v2/keys/queue HTTP/1.1\r\n${headers}${FORM}\r\nvalue=1`,
+  `PUT /v2/keys/k HTTP/1.1\r\n${headers}${FORM}\r\nvalue=1`,
+  `GET /v2/keys/secret HTTP/1.1\r\n${headers}\r\n`,
+  `GET /v2/keys/secret?wait=true&waitIndex=4 HTTP/1.1\r\n${headers}\r\n`,
+  `DELETE /v2/keys/secret HTTP/1.1\r\n${headers}\r\n`,
+  `GET /version HTTP/1.1\r\n${headers}\r\n`,
+  ...[
+    V3.put('/k', '1'),
+    V3.get('/secret'),
+    V3.history('/secret'),
+    post('/kv/deleterange', { key: base64('/secret') }),
+    post('/lease/grant', { TTL: '60' }),
+    post('/lease/keepalive', { ID: '1' }),
+    post('/auth/user/add', { name: 'evil', password: 'evil' }),
+  ].map((text) => text.replace('Host: localhost\r\n', headers)),
+];
 
 test.each([
   ['a form of a page on another site', 'Host: 127.0.0.1:2379\r\nOrigin: https://evil.example\r\n'],
@@ -36,17 +45,19 @@ test.each([
   ['a rebound name in brackets', 'Host: [evil.example]:2379\r\n'],
 ])('%s gets 403, and reads and changes nothing', async (_, headers) => {
   const etcd = await serveOpenly();
-  etcd.store.set('/secret', 'hidden', {});
+  for (const api of [V2, V3]) api.set(etcd, '/secret', 'hidden');
   const client = await RawConnection.open(etcd.url);
-  client.send(attack(headers));
-  const answers = await client.wholeAnswers(6);
-  expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403, 403, 403]);
+  const requests = attack(headers);
+  client.send(requests.join(''));
+  const answers = await client.wholeAnswers(requests.length);
+  expect(answers.map(({ status }) => status)).toEqual(requests.map(() => 403));
   for (const { body, headers: got } of answers) {
     expect(body).toMatch(/^403 Forbidden: /);
     expect(got).not.toHaveProperty('access-control-allow-origin');
   }
-  expect(client.text).not.toContain('hidden');
-  expect(etcd.store.index).toBe(4);
+  for (const secret of ['hidden', base64('hidden')]) expect(client.text).not.toContain(secret);
+  expect([V2, V3].map((api) => api.writes(etcd))).toEqual([1, 1]);
+  expect([etcd.v3.leases.ids, etcd.member.auth.users]).toEqual([[], []]);
   client.hangUp();
   await expectUnharmed(etcd);
 });
@@ -60,7 +71,8 @@ test.each([
   client.send(`PUT /v2/keys/k HTTP/1.1\r\nHost: ${host}\r\n${FORM}\r\nvalue=1`);
   client.send(`GET /v2/keys/k HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n\r\n`);
   client.send(`GET /v2/keys/k HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Mode: cors\r\n\r\n`);
-  expect((await client.wholeAnswers(3)).map(({ status }) => status)).toEqual([201, 200, 200]);
+  client.send(V3.put('/k', '1').replace('localhost', host));
+  expect((await client.wholeAnswers(4)).map(({ status }) => status)).toEqual([201, 200, 200, 200]);
 });
 
 test('a script from the server’s own origin is allowed, and one from another port is not', () => {

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { blocks } from './readme.ts';
 import { strictTsconfig } from './user-project.ts';
 
 /** A directory in a user's project, with its files. */
@@ -15,13 +16,10 @@ const TEST = `test('acquires a lock', async () => {
 });
 `;
 
-/** A project with Jest, and nothing that configures Jest. */
+/** A project with the example for Jest in the documentation, and nothing that configures Jest. */
 export const JEST: Files = {
   'package.json': '{}',
-  'report.test.js': `const { EtcdClient, LockManager } = require('etcd-v2-lock');
-const { EmbeddedEtcd } = require('etcd-v2-lock/server');
-
-${TEST}`,
+  'lock.test.js': blocks.find(({ code }) => code.startsWith('// lock.test.js'))?.code ?? '',
 };
 
 /** A project with ts-jest and its preset. */

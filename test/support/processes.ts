@@ -39,9 +39,17 @@ export async function untilStopped(pids: readonly number[], stopped = true): Pro
   );
 }
 
+/** The processes that a process has started, and that run or are stopped. */
+export const childrenOf = (parent: number): number[] => pidsWhere((stat) => stat.parent === parent);
+
 /** The processes of a group that run or are stopped. */
-export const groupMembers = (group: number): number[] =>
+export const groupMembers = (group: number): number[] => pidsWhere((stat) => stat.group === group);
+
+const pidsWhere = (accept: (stat: ProcessStat) => boolean): number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => statOf(pid)?.group === group && isThere(pid));
+    .filter((pid) => {
+      const stat = statOf(pid);
+      return stat !== undefined && stat.state !== 'Z' && accept(stat);
+    });

@@ -1,6 +1,6 @@
-import { Command } from 'commander';
-import { EmbeddedEtcd } from '../../server/embedded.ts';
-import { checkListening } from '../../server/listening.ts';
+import { Command, Option } from 'commander';
+import { checkEmbeddedOptions, EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../server/embedded.ts';
+import { RELEASES } from '../../server/version.ts';
 import { number } from '../arguments.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { explain } from '../help.ts';
@@ -8,9 +8,9 @@ import { outcome } from '../session.ts';
 import { aborted, untilSignalled } from '../signals.ts';
 import { print, printJson, remark } from '../streams.ts';
 
-interface Flags {
-  readonly port: number;
-  readonly host: string;
+interface Flags extends Required<Pick<EmbeddedEtcdOptions, 'port' | 'host'>> {
+  readonly etcdVersion: NonNullable<EmbeddedEtcdOptions['version']>;
+  readonly apis?: readonly string[];
   readonly json?: boolean;
 }
 
@@ -18,13 +18,19 @@ interface Flags {
 export function serveCommand(): Command {
   const command = new Command('serve')
     .description(
-      'Run an in-memory etcd v2 server for tests and trials. Prints its URL. Stop it with ^C or SIGTERM; all data is lost then.',
+      'Run an in-memory etcd server, with the v2 API and the JSON gateway of v3, for tests and trials. Prints its URL. Stop it with ^C or SIGTERM; all data is lost then.',
     )
     .option('--port <number>', 'TCP port to listen on; 0 for any free port', number, 2379)
     .option(
       '--host <address>',
       'address or name to listen on; requests for host names other than this and localhost get status 403',
       '127.0.0.1',
+    )
+    .option('--apis <list>', 'APIs to serve: v2, v3, or v2,v3 (the default; v3 with --etcd-version 3.6)', list)
+    .addOption(
+      new Option('--etcd-version <version>', 'version of etcd whose answers the server gives')
+        .choices(Object.keys(RELEASES))
+        .default('3.4'),
     )
     .option('--json', 'print JSON: one line with the URL and the process ID')
     .action(async (flags: Flags) => {
@@ -39,9 +45,12 @@ export function serveCommand(): Command {
   });
 }
 
-function serve({ port, host, json }: Flags): Promise<number> {
+const list = (text: string): string[] => text.split(',');
+
+function serve({ port, host, etcdVersion: version, apis, json }: Flags): Promise<number> {
   return untilSignalled(async (signal) => {
-    const server = await listen(port, host);
+    const chosen = apis as EmbeddedEtcdOptions['apis'];
+    const server = await listen({ port, host, version, ...(chosen && { apis: chosen }) });
     if (json) printJson({ url: server.url, pid: process.pid });
     else print(server.url);
     remark(`to stop the server, press ^C or run: kill ${process.pid}`);
@@ -51,10 +60,10 @@ function serve({ port, host, json }: Flags): Promise<number> {
   });
 }
 
-async function listen(port: number, host: string): Promise<EmbeddedEtcd> {
-  checked(() => checkListening({ port, host }));
+async function listen(options: EmbeddedEtcdOptions): Promise<EmbeddedEtcd> {
+  const { host, port } = checked(() => checkEmbeddedOptions(options));
   try {
-    return await EmbeddedEtcd.start({ port, host });
+    return await EmbeddedEtcd.start(options);
   } catch (error) {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
     throw new Error(`cannot listen on ${host} port ${port}: ${error.message}. Try another --port or --host.`);

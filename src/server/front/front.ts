@@ -6,25 +6,27 @@ import { now } from '../../base/time.ts';
 import * as wire from '../../v2/wire.ts';
 import { type Budget, processBudget } from '../budget.ts';
 import { type KeysOfUsers, OutOfMemory, Overloaded } from '../served-keys.ts';
-import { readForm } from './body.ts';
+import type { EtcdVersion } from '../version.ts';
+import { type Reading, readBody, readForm } from './body.ts';
 import { replyOf, untilHangUp } from './calls.ts';
 import { cutOff, isCutOff } from './connection/cut-off.ts';
 import { send } from './connection/outgoing.ts';
 import { Pipeline } from './connection/pipeline.ts';
 import type { Work } from './connection/work.ts';
+import { type Gateway, serveStream } from './gateway.ts';
 import { refusalOfHeaders } from './headers.ts';
 import type { WebServer } from './http-server.ts';
 import { type Page, pagesAbout } from './info.ts';
 import * as replies from './replies.ts';
 import { Tally } from './tally.ts';
-import { clean, parseTarget } from './target.ts';
+import { clean, parseTarget, type Target } from './target.ts';
 import { serveWait, type Wait } from './wait.ts';
 import { Waits } from './waits.ts';
 import { refusalOf } from './web-pages.ts';
 
 const debug = createDebug('server');
 
-/** Memory that a request costs besides its headers and its form, until it is answered and its work has ended. */
+/** Memory that a request costs besides its headers and its body, until it is answered and its work has ended. */
 const REQUEST_COST = 4096;
 
 /** Memory that a header costs besides its text. */
@@ -55,9 +57,14 @@ export interface Served {
 
 /** What a {@link Front} serves, and how. */
 export interface FrontOptions {
-  readonly keys: KeysOfUsers;
+  /** The keys of etcd v2; undefined: the server has no v2 API. */
+  readonly keys?: KeysOfUsers | undefined;
+  /** The API of etcd v3; undefined: the server has none. */
+  readonly gateway?: Gateway | undefined;
   /** This server, as its own pages describe it. */
   readonly member: wire.Member;
+  /** The version of etcd that the server imitates. Default 3.4. */
+  readonly version?: EtcdVersion;
   /** Hosts that a request may have in its `Host` header: the one that the server was started with, and others. */
   readonly hosts: readonly string[];
   /** Further pages by path. They replace the page of etcd with the same path. */
@@ -71,9 +78,10 @@ export interface FrontOptions {
   readonly onServed?: (served: Served) => void;
 }
 
-/** Serves keys over etcd's v2 HTTP API. */
+/** Serves keys over etcd's v2 HTTP API, and etcd v3 over its JSON gateway. */
 export class Front {
   readonly #options: FrontOptions;
+  readonly #version: EtcdVersion;
   readonly #pages: ReadonlyMap<string, Page>;
   readonly #tally = new Tally();
   readonly #waits: Waits;
@@ -81,7 +89,9 @@ export class Front {
 
   constructor(options: FrontOptions) {
     this.#options = options;
-    this.#pages = new Map([...pagesAbout(options.member, () => this.#tally.counts), ...(options.pages ?? [])]);
+    this.#version = options.version ?? '3.4';
+    const pages = [...pagesAbout(options.member, this.#version, () => this.#tally.counts), ...(options.pages ?? [])];
+    this.#pages = new Map(options.keys ? pages : pages.filter(([path]) => !path.startsWith('/v2/')));
     this.#waits = new Waits(options.maxWaits ?? Number.POSITIVE_INFINITY);
   }
 
@@ -113,11 +123,18 @@ export class Front {
     const hasRoom = share.take(costOf(request));
     // A request behind others cannot be refused before they are answered.
     if (!hasRoom && pipeline.isBusy) return void cutOff(socket);
-    const form = hasRoom ? readForm(request, share, pipeline.broken) : Promise.reject(new OutOfMemory());
-    if (!hasRoom) request.resume();
-    form.catch(ignore); // reported when the request's turn comes
-    const work = { request, response, form, pipeline, share, hangUp: new AbortController(), call: undefined };
+    const target = parseTarget(request.url ?? '');
+    const body = hasRoom ? this.#read(request, target, { share, broken: pipeline.broken }) : refuseBody(request);
+    body.catch(ignore); // reported when the request's turn comes
+    const hangUp = new AbortController();
+    const work = { request, response, target, body, pipeline, share, hangUp, call: undefined };
     pipeline.add(work, () => this.#serve(work).catch(() => void response.destroy()));
+  }
+
+  #read(request: IncomingMessage, target: Target | undefined, reading: Reading): Promise<string> {
+    const { gateway } = this.#options;
+    if (target && gateway?.serves(target.path)) return readBody(request, reading, gateway.bodyLimit);
+    return readForm(request, reading);
   }
 
   /** Ends a connection that has an error, or whose client has sent something that is not a request. */
@@ -136,7 +153,10 @@ export class Front {
     const { socket } = request;
     // Not writable: an earlier answer has ended the connection. Node then neither sends nor closes this response.
     if (response.destroyed || !socket.writable) return;
-    const abort = (): void => hangUp.abort();
+    const abort = (): void => {
+      // The end of an answer is no hang-up; to abort makes an error, for each request.
+      if (!response.writableFinished) hangUp.abort();
+    };
     response.once('close', abort);
     socket.once('close', abort);
     response.on('error', ignore); // a write fails after the client has hung up
@@ -173,45 +193,71 @@ export class Front {
   }
 
   async #answer(work: Work): Promise<void> {
-    const { request, form } = work;
+    const { request, target, body } = work;
     const { method = '', url = '' } = request;
+    const { keys, gateway } = this.#options;
     const badHeaders = refusalOfHeaders(request);
     if (badHeaders) return this.#send(work, badHeaders);
     const refusal = refusalOf(request.headers, this.#options.hosts);
     if (refusal !== undefined) return this.#send(work, replies.forbidden(refusal));
-    const target = parseTarget(url);
     if (!target) return this.#send(work, replies.malformed);
-    const path = clean(target.path);
-    if (path !== target.path) return this.#send(work, replies.movedTo({ ...target, path }, method));
+    const path = this.#cleanPath(target);
+    if (path !== target.path) return this.#send(work, this.#movedTo({ ...target, path }, method));
     const page = this.#pages.get(path);
     if (page?.ofCluster) return this.#sendOfCluster(work, await replies.page(page, method));
     if (page) return this.#send(work, await replies.page(page, method));
-    if (path !== KEYS && !path.startsWith(`${KEYS}/`)) return this.#send(work, replies.notFound);
+    if (gateway?.serves(path)) return this.#serveGateway(gateway, path, work);
+    if (!keys || (path !== KEYS && !path.startsWith(`${KEYS}/`))) return this.#send(work, replies.notFound);
     if (!KEYS_METHODS.includes(method)) return this.#send(work, replies.notAllowed(KEYS_METHODS));
-    const fields = wire.parseFields(await form, target.query);
+    const fields = wire.parseFields(await body, target.query);
     const key = path.slice(KEYS.length).replace(/\/$/, '') || '/';
     const { request: asked, noValueOnSuccess } = wire.decodeKeysRequest(method, key, fields);
     debug('%s %s: %s', method, url, asked);
     work.call = asked.call;
     const { authorization } = request.headers;
-    if (asked.call === 'watch') return this.#waitFor(authorization, asked, work);
-    await this.#options.keys.use(authorization, async (keys) => {
+    if (asked.call === 'watch') return this.#waitFor(keys, authorization, asked, work);
+    await keys.use(authorization, async (served) => {
       const reply = await untilHangUp(work, (signal) =>
-        this.#tally.call(asked, () => replyOf(keys, asked, { noValueOnSuccess, signal })),
+        this.#tally.call(asked, () => replyOf(served, asked, { noValueOnSuccess, signal })),
       );
       this.#sendOfCluster(work, reply);
     });
   }
 
-  #waitFor(authorization: string | undefined, asked: Wait, work: Work): Promise<void> {
+  /** Returns the path that etcd redirects to, or the path itself. */
+  #cleanPath(target: Target): string {
+    const path = clean(target.path);
+    return path === this.#options.gateway?.root ? `${path}/` : path;
+  }
+
+  #movedTo(target: Target, method: string): wire.WireReply {
+    // etcd 3.4 is built with an older Go.
+    return replies.movedTo(target, method, this.#version === '3.4' ? 301 : 307);
+  }
+
+  #waitFor(keys: KeysOfUsers, authorization: string | undefined, asked: Wait, work: Work): Promise<void> {
     const { response, pipeline, hangUp } = work;
     const begin = () => this.#nameCluster(response);
     const context = { hangUp: hangUp.signal, unsent: pipeline.unsent, begin };
     return this.#waits.serve(work, (open) =>
-      this.#options.keys.use(authorization, (keys) =>
-        open(() => this.#tally.wait(() => serveWait(keys, asked, response, context))),
+      keys.use(authorization, (served) =>
+        open(() => this.#tally.wait(() => serveWait(served, asked, response, context))),
       ),
     );
+  }
+
+  async #serveGateway(gateway: Gateway, path: string, work: Work): Promise<void> {
+    const { request, response, pipeline, hangUp, body, share } = work;
+    const { method = '', headers } = request;
+    const answer = await gateway.answer({ method, path, headers, body });
+    if ('open' in answer)
+      return this.#waits.serve(work, (open) =>
+        open(() => serveStream(answer, response, { hangUp, unsent: pipeline.unsent, share })),
+      );
+    if (answer.reply && send(work, answer.reply)) return;
+    // A write that was carried out is not refused because of its answer.
+    if (!answer.isWrite) throw new OutOfMemory();
+    cutOff(request.socket);
   }
 
   #fail(work: Work, error: unknown): void {
@@ -222,12 +268,17 @@ export class Front {
     if (isOver || (error instanceof OutOfMemory && isWrite(call))) return void response.destroy();
     let reply: wire.WireReply;
     if (error === pipeline.broken.reason) reply = replies.unreadable(pipeline.broken.reason) ?? replies.malformed;
-    else if (error instanceof Overloaded) reply = replies.overloaded(error.message);
+    else if (error instanceof Overloaded) reply = this.#overloaded(work, error.message);
     else {
       this.#nameCluster(response);
       reply = wire.encodeError(error);
     }
     if (!send(work, reply)) cutOff(request.socket);
+  }
+
+  #overloaded({ target }: Work, why: string): wire.WireReply {
+    const { gateway } = this.#options;
+    return target && gateway?.serves(target.path) ? gateway.overloaded(why) : replies.overloaded(why);
   }
 
   #sendOfCluster(work: Work, reply: wire.WireReply): void {
@@ -241,12 +292,17 @@ export class Front {
   }
 
   #nameCluster(response: ServerResponse): void {
-    const { clusterId } = this.#options.keys;
+    const clusterId = this.#options.keys?.clusterId;
     if (clusterId !== undefined) response.setHeader('X-Etcd-Cluster-Id', clusterId);
   }
 }
 
-/** Returns the memory that a request costs besides its form. */
+function refuseBody(request: IncomingMessage): Promise<never> {
+  request.resume();
+  return Promise.reject(new OutOfMemory());
+}
+
+/** Returns the memory that a request costs besides its body. */
 const costOf = ({ url = '', rawHeaders }: IncomingMessage): number =>
   rawHeaders.reduce((sum, text) => sum + text.length + HEADER_COST / 2, REQUEST_COST + url.length);
 

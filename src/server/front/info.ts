@@ -1,4 +1,5 @@
 import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member, type WireReply } from '../../v2/wire.ts';
+import { type EtcdVersion, RELEASES } from '../version.ts';
 
 /** A page about the server itself. */
 export interface Page {
@@ -8,16 +9,14 @@ export interface Page {
   readonly reply: () => WireReply | Promise<WireReply>;
 }
 
-/** The etcd version whose v2 API this server imitates. */
-const VERSION = { server: '3.4.23', cluster: '3.4.0' };
-
 /**
  * Returns the pages that describe the server itself, by path. The cluster has one member, which is the leader.
  * @param counts returns the counters for `/v2/stats/store`
  */
-export function pagesAbout(member: Member, counts: () => object): ReadonlyMap<string, Page> {
+export function pagesAbout(member: Member, version: EtcdVersion, counts: () => object): ReadonlyMap<string, Page> {
   const startedAt = new Date();
   const { id, name } = member;
+  const release = RELEASES[version];
   const page = (type: string, methods: readonly string[], body: () => string): Page => ({
     methods,
     reply: () => ({ status: 200, headers: { 'Content-Type': type }, body: body() }),
@@ -40,8 +39,8 @@ export function pagesAbout(member: Member, counts: () => object): ReadonlyMap<st
   });
   const members = { ...json(() => encodeMembers([member])), ofCluster: true };
   return new Map([
-    ['/version', json(() => encodeVersion(VERSION))],
-    ['/health', text(['GET'], () => '{"health":"true"}')],
+    ['/version', json(() => encodeVersion(release, version === '3.6' ? release.cluster : undefined))],
+    ['/health', text(['GET'], () => (version === '3.4' ? '{"health":"true"}' : '{"health":"true","reason":""}'))],
     ['/v2/machines', text(['GET', 'HEAD'], () => encodeMachines([member]))],
     ['/v2/members', members],
     ['/v2/members/', members],

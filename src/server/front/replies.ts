@@ -4,7 +4,7 @@ import type { WireReply } from '../../v2/wire.ts';
 import type { Page } from './info.ts';
 import { location, type Target } from './target.ts';
 
-const plain = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireReply => ({
+export const plain = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireReply => ({
   status,
   headers: { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff', ...headers },
   body,
@@ -65,13 +65,13 @@ export const page = async ({ methods, reply }: Page, method: string): Promise<Wi
 const HTML: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
 
 /** Redirects to the clean spelling of a path, as etcd does. Only GET and HEAD get an HTML page. */
-export function movedTo(target: Target, method: string): WireReply {
+export function movedTo(target: Target, method: string, status: 301 | 307): WireReply {
   const to = location(target);
-  if (method !== 'GET' && method !== 'HEAD') return { status: 301, headers: { Location: to }, body: '' };
+  if (method !== 'GET' && method !== 'HEAD') return { status, headers: { Location: to }, body: '' };
   const link = to.replace(/[&<>"']/g, (char) => HTML[char] ?? char);
   return {
-    status: 301,
+    status,
     headers: { 'Content-Type': 'text/html; charset=utf-8', Location: to },
-    body: `<a href="${link}">Moved Permanently</a>.\n\n`,
+    body: `<a href="${link}">${status === 301 ? 'Moved Permanently' : 'Temporary Redirect'}</a>.\n\n`,
   };
 }

@@ -4,7 +4,7 @@ import type { KeyEvent } from '../../v2/keys-api.ts';
 import { encodeEventLine, encodeWaiting, type KeysRequest } from '../../v2/wire.ts';
 import { OutOfMemory, type ServedKeys } from '../served-keys.ts';
 import { Outgoing } from './connection/outgoing.ts';
-import type { Unsent } from './connection/unsent.ts';
+import { SEND_BUFFER, type Unsent } from './connection/unsent.ts';
 import { CLOSED_HALF } from './waits.ts';
 
 export interface WaitContext {
@@ -16,12 +16,6 @@ export interface WaitContext {
 }
 
 export type Wait = Extract<KeysRequest, { call: 'watch' }>;
-
-/**
- * Maximum number of unsent bytes for a slow client; further events stay in the store's queue. etcd writes to the system's
- * send buffer, which Linux lets grow to this size.
- */
-const SEND_BUFFER = 4 * 2 ** 20;
 
 /**
  * Answers a request with `wait=true`: a long poll or a stream. Sends the headers at once, then one line for the event, or for

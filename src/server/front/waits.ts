@@ -81,6 +81,7 @@ export class Waits {
       await wait();
     } finally {
       this.#open.delete(hangUp);
+      share.give(COST); // an answer with 503 needs room
     }
   }
 }

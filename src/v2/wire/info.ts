@@ -40,8 +40,9 @@ export function decodeVersion(answer: WireAnswer): Version {
   };
 }
 
-export const encodeVersion = ({ server, cluster }: Version): string =>
-  etcdJson({ etcdserver: server, etcdcluster: cluster ?? 'not_decided' }).trimEnd();
+/** @param storage version of the storage, which etcd has from 3.6 on */
+export const encodeVersion = ({ server, cluster }: Version, storage?: string): string =>
+  etcdJson({ etcdserver: server, etcdcluster: cluster ?? 'not_decided', storage }).trimEnd();
 
 /**
  * Whether a cluster of this version supports `refresh`; undefined if the cluster has not decided on its version yet. Before 2.3, etcd

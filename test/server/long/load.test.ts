@@ -1,16 +1,18 @@
 // Many requests at the same time. These tests count; bench/embedded.mjs measures the time.
 import { setImmediate as turn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectUnharmed, type OpenServer, serveOpenly, waiting } from '../../support/open-server.ts';
 import { get, poll, put, RawConnection } from '../../support/raw-connection.ts';
 import { runScript } from '../../support/script.ts';
+import { until } from '../../support/until.ts';
+import { FRONTS, type FrontApi, V2 } from '../fronts.ts';
 
 const MANY = 1000;
 
-/** Opens clients, each with a long poll on its key. */
-async function pollers(etcd: OpenServer, keyOf: (i: number) => string): Promise<RawConnection[]> {
+/** Opens clients, each of which waits for a change of its key. */
+async function waiters(etcd: OpenServer, api: FrontApi, keyOf: (i: number) => string): Promise<RawConnection[]> {
   const clients = await Promise.all(Array.from({ length: MANY }, () => RawConnection.open(etcd.url)));
-  for (const [i, client] of clients.entries()) client.send(poll(keyOf(i)));
+  for (const [i, client] of clients.entries()) client.send(api.wait(keyOf(i)));
   await waiting(etcd, MANY);
   expect(await etcd.connections()).toBe(MANY);
   return clients;
@@ -20,9 +22,46 @@ const leaveAll = (clients: readonly RawConnection[]): void => {
   for (const [i, client] of clients.entries()) i % 2 === 0 ? client.hangUp() : client.reset();
 };
 
+describe.each(FRONTS)('on %s,', (_name, api) => {
+  test('a thousand clients that hang up in their waits leave nothing behind, twice in a row', async () => {
+    const etcd = await serveOpenly();
+    for (let round = 0; round < 2; round += 1) {
+      leaveAll(await waiters(etcd, api, (i) => `/q/${i % 10}`));
+      await expectUnharmed(etcd);
+    }
+  });
+
+  test('a thousand waits on one key all get the same event', async () => {
+    const etcd = await serveOpenly();
+    const clients = await waiters(etcd, api, () => '/k');
+    api.set(etcd, '/other', 'no');
+    api.set(etcd, '/k', 'yes');
+    await until(
+      () => clients.filter(({ text }) => api.hasEvent(text, 'yes')).length,
+      (count) => count === MANY,
+    );
+    for (const { text } of clients) expect(api.hasEvent(text, 'no')).toBe(false);
+    leaveAll(clients);
+    await expectUnharmed(etcd);
+  });
+
+  test('a thousand waits on different keys each get the event of their key', async () => {
+    const etcd = await serveOpenly();
+    const clients = await waiters(etcd, api, (i) => `/q/${i}`);
+    const writer = await RawConnection.open(etcd.url);
+    for (let i = 0; i < MANY; i += 1) writer.send(api.put(`/q/${i}`, `v${i}`));
+    await until(
+      () => clients.filter(({ text }, i) => api.hasEvent(text, `v${i}`)).length,
+      (count) => count === MANY,
+    );
+    leaveAll([...clients, writer]);
+    await expectUnharmed(etcd);
+  });
+});
+
 test('a thousand long polls on one key all get the same event', async () => {
   const etcd = await serveOpenly();
-  const clients = await pollers(etcd, () => '/k');
+  const clients = await waiters(etcd, V2, () => '/k');
   etcd.store.set('/other', 'no', {});
   etcd.store.set('/k', 'yes', {});
   expect(etcd.store.watchers).toBe(0);
@@ -31,27 +70,6 @@ test('a thousand long polls on one key all get the same event', async () => {
   expect(JSON.parse(answers[0]?.[0]?.body ?? '')).toMatchObject({ action: 'set', node: { key: '/k', value: 'yes' } });
   leaveAll(clients);
   await expectUnharmed(etcd);
-});
-
-test('a thousand long polls on different keys each get the event of their key', async () => {
-  const etcd = await serveOpenly();
-  const clients = await pollers(etcd, (i) => `/q/${i}`);
-  const writer = await RawConnection.open(etcd.url);
-  for (let i = 0; i < MANY; i += 1) writer.send(put(`/q/${i}`, `v${i}`));
-  const answers = await Promise.all(clients.map((client) => client.wholeAnswers(1)));
-  const values = answers.map(([answer]) => JSON.parse(answer?.body ?? '').node.value);
-  expect(values).toEqual(Array.from({ length: MANY }, (_, i) => `v${i}`));
-  expect(etcd.store.watchers).toBe(0);
-  leaveAll([...clients, writer]);
-  await expectUnharmed(etcd);
-});
-
-test('a thousand clients that hang up in their long polls leave nothing behind, twice in a row', async () => {
-  const etcd = await serveOpenly();
-  for (let round = 0; round < 2; round += 1) {
-    leaveAll(await pollers(etcd, (i) => `/q/${i % 10}`));
-    await expectUnharmed(etcd);
-  }
 });
 
 test('the history keeps the last thousand of ten thousand writes while another client polls', async () => {

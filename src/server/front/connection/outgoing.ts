@@ -43,9 +43,13 @@ export class Outgoing {
     this.#unsent = unsent;
   }
 
-  /** Sends the next text of the body. Returns false, and sends nothing, if the budget has no room for it. */
-  write(text: string): boolean {
+  /**
+   * Sends the next text of the body. Returns false, and sends nothing, if the budget has no room for it.
+   * @param begin called before the text is sent
+   */
+  write(text: string, begin?: () => void): boolean {
     if (!this.#unsent.add(Buffer.byteLength(text) + COST)) return false;
+    begin?.();
     this.pass(text);
     return true;
   }

@@ -2,6 +2,12 @@ import type { Socket } from 'node:net';
 import type { Share } from '../../budget.ts';
 import { cutOff } from './cut-off.ts';
 
+/**
+ * Maximum number of unsent bytes of a stream whose client is slow; further events stay in the store. etcd writes to the system's send
+ * buffer, which Linux lets grow to this size.
+ */
+export const SEND_BUFFER = 4 * 2 ** 20;
+
 /** The answers of one connection that the system has not taken: its client does not read them, or reads them slowly. */
 export class Unsent {
   readonly #socket: Socket;
@@ -21,6 +27,10 @@ export class Unsent {
       this.taken(this.#bytes);
       share.end();
     });
+  }
+
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Adds bytes of an answer. Returns false, and adds nothing, if the budget has no room for them. */

@@ -8,9 +8,6 @@ import { waiting } from '../../../suites/manager/waiting.ts';
 import { managerContract } from '../../../suites/manager.ts';
 import { bothStoreClient } from '../../../suites/stores/both-store-client.ts';
 
-for (const group of ['waits', 'kinds', 'others'] as const)
-  managerContract('both APIs, seen on etcd v2', () => bothStoreClient(inject('etcd'), 'v2'), group);
-
 // What another client does on v3 matters to these.
 managerContract('both APIs, seen on etcd v3', () => bothStoreClient(inject('etcd'), 'v3'), [
   available,
