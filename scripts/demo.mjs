@@ -1,4 +1,4 @@
-// `npm run demo` on a fresh clone: installs missing packages, builds, and runs the demo. No dependencies.
+// `npm run demo` on a fresh clone: installs missing packages, builds, and runs `etcd-v2-lock demo`. No dependencies.
 import { ensurePackages } from './packages.mjs';
 import { run } from './run.mjs';
 import { ensurePython } from './system.mjs';
@@ -13,7 +13,8 @@ function demo() {
     return 1;
   }
   tryPython();
-  return run(process.execPath, ['scripts/build.mjs']) || run(process.execPath, ['scripts/demo/main.mjs']);
+  const demo = ['dist/cli/main.js', 'demo', ...process.argv.slice(2)];
+  return run(process.execPath, ['scripts/build.mjs']) || run(process.execPath, demo);
 }
 
 /** Installs python-etcd if possible: the demo also runs without a Python contender. */

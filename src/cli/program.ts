@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { bridgeCommand } from './commands/bridge.ts';
 import { completionCommand } from './commands/completion.ts';
+import { demoCommand } from './commands/demo.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { electCommand } from './commands/elect.ts';
 import { inspectCommand } from './commands/inspect.ts';
@@ -32,6 +33,7 @@ const CONNECTED = [
   pruneCommand,
   doctorCommand,
   bridgeCommand,
+  demoCommand,
 ];
 
 /** Returns the program with all commands. `docs/cli.md` is generated from their help. */

@@ -18,8 +18,17 @@ export const styled = (style: Style, text: string): Styled => ({ style, text });
 
 /** Prints one line on stdout. Unprintable characters in it are escaped. */
 export function print(line: OutputLine): void {
-  const pieces = typeof line === 'string' ? [line] : line;
-  process.stdout.write(`${pieces.map((piece) => rendered(piece, process.stdout)).join('')}\n`);
+  process.stdout.write(`${rendered(line)}\n`);
+}
+
+/**
+ * Replaces the last lines on stdout, which must be a terminal, by other lines. Unprintable characters in them are escaped.
+ * @param count how many lines to replace
+ */
+export function replaceLines(count: number, lines: readonly OutputLine[]): void {
+  const up = count === 0 ? '' : `\r\u001b[${count}A`;
+  const text = lines.map((line) => `${rendered(line)}${CLEAR_REST}\n`).join('');
+  process.stdout.write(`${up}${text}${CLEAR_BELOW}`);
 }
 
 /** Prints one line on stderr, prefixed with the program name. Unprintable characters in it are escaped. */
@@ -32,8 +41,12 @@ export function remark(line: string): void {
   if (process.stderr.isTTY) complain(line);
 }
 
+/** Clears the line from the cursor on. */
+const CLEAR_REST = '\u001b[K';
+/** Clears the screen from the cursor on. */
+const CLEAR_BELOW = '\u001b[J';
 /** Moves the cursor to the start of the line and clears the line. */
-const CLEAR = '\r\u001b[K';
+const CLEAR = `\r${CLEAR_REST}`;
 
 /** Replaces the status line on stderr, which must be a terminal. The line is truncated to the terminal width. */
 export function showStatus(line: string): void {
@@ -65,7 +78,12 @@ export function outputWidth(): number {
   return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
 }
 
-function rendered(piece: string | Styled, stream: NodeJS.WriteStream): string {
+function rendered(line: OutputLine): string {
+  const pieces = typeof line === 'string' ? [line] : line;
+  return pieces.map((piece) => renderedPiece(piece, process.stdout)).join('');
+}
+
+function renderedPiece(piece: string | Styled, stream: NodeJS.WriteStream): string {
   if (typeof piece === 'string') return printable(piece);
   const text = printable(piece.text);
   const isColoured = stream.isTTY && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb';

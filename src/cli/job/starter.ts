@@ -38,7 +38,7 @@ export interface Started {
  * name, such as SIGRTMIN. So a thread starts the command and blocks until the wait status has been read from /proc.
  */
 export class Starter {
-  readonly #wrapper = dyingWithRun();
+  readonly #wrapper = dyingWithThisProcess();
   readonly #cwd = leaveDeletedDirectory();
   readonly #thread = new Worker(join(__dirname, 'starter-main.js'));
 
@@ -92,7 +92,7 @@ function leaveDeletedDirectory(): string | undefined {
 }
 
 /** Returns words to put before a command, so that Linux kills it when this process dies; none without setpriv(1). */
-function dyingWithRun(): readonly string[] {
+export function dyingWithThisProcess(): readonly string[] {
   const setpriv = ['--pdeathsig', 'KILL'];
   const { status } = spawnSync('setpriv', [...setpriv, 'true'], { stdio: 'ignore' });
   return status === 0 ? ['setpriv', ...setpriv, '--'] : [];
