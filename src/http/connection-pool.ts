@@ -46,7 +46,7 @@ export class ConnectionPool {
   }
 
   async destroy(): Promise<void> {
-    await Promise.all(this.#all.map((connection) => connection.client.destroy()));
+    await Promise.all(this.#all.map((connection) => connection.transport.destroy()));
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Client } from 'undici';
+import type { Dispatcher } from 'undici';
 import { now } from '../base/time.ts';
 import type { OptionalFeature } from './optional-feature.ts';
 
@@ -8,7 +8,7 @@ const CLOSED_BY_ANSWER = 1000;
 
 /** One connection to a member. When its socket is closed, undici opens a new socket for the next request. */
 export class Connection {
-  readonly client: Client;
+  readonly transport: Dispatcher;
   readonly #keepAlive: OptionalFeature;
   #socket: Socket | undefined;
   /** Number of complete answers on the current socket. */
@@ -18,11 +18,11 @@ export class Connection {
 
   /**
    * @param keepAlive records whether the member keeps the connection open after an answer
-   * @param make returns the client, and calls `onSocket` with each socket that the client opens
+   * @param make returns the transport, and calls `onSocket` with each socket that it opens
    */
-  constructor(keepAlive: OptionalFeature, make: (onSocket: (socket: Socket) => void) => Client) {
+  constructor(keepAlive: OptionalFeature, make: (onSocket: (socket: Socket) => void) => Dispatcher) {
     this.#keepAlive = keepAlive;
-    this.client = make(this.#onSocket);
+    this.transport = make(this.#onSocket);
   }
 
   /** Whether the current socket has carried an answer. The server may close such a socket while the next request is sent. */

@@ -1,6 +1,5 @@
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
-import { buildConnector, Client } from 'undici';
 import { detached } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
@@ -12,6 +11,7 @@ import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
 import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls.ts';
+import { type Connector, connectorOf, openTransport } from './transport.ts';
 
 /**
  * Kinds of requests that never wait for each other:
@@ -179,7 +179,7 @@ export class Endpoint {
     const hooks = { onStart, onAnswer, onDone: loan.endExchange };
     const exchange = new Exchange(limits, convertError, hooks);
     loan.startExchange();
-    connection.client.dispatch(
+    connection.transport.dispatch(
       {
         method,
         path: query === '' ? path : `${path}?${query}`,
@@ -229,25 +229,19 @@ export class Endpoint {
   #poolFor(lane: Lane, pipelining: number): ConnectionPool {
     return new ConnectionPool(
       () =>
-        new Connection(
-          this.#keepAlive,
-          (onSocket) => new Client(this.url, { ...this.#clientOptions(lane, onSocket), pipelining }),
+        new Connection(this.#keepAlive, (onSocket) =>
+          openTransport(this.url, this.#connector(lane, onSocket), pipelining),
         ),
     );
   }
 
-  /** Turns undici's timeouts off: every attempt has its own, and the body of a long poll comes long after the headers. */
-  #clientOptions(lane: Lane, onSocket: (socket: Socket) => void) {
-    return { headersTimeout: 0, bodyTimeout: 0, connect: this.#connector(lane, onSocket) };
-  }
-
-  #connector(lane: Lane, onSocket: (socket: Socket) => void): buildConnector.connector {
+  #connector(lane: Lane, onSocket: (socket: Socket) => void): Connector {
     // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
     const tls = { ...this.#settings.tls, rejectUnauthorized: true };
     const lookup = this.#lookup && { lookup: this.#lookup };
-    const connect = buildConnector({ timeout: CONNECT_TIMEOUT, ...tls, ...lookup } as buildConnector.BuildOptions);
+    const connect = connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...lookup } as Parameters<typeof connectorOf>[0]);
     return (options, callback) => {
-      const onConnect: buildConnector.Callback = (...args) => {
+      const onConnect: typeof callback = (...args) => {
         const [error] = args;
         if (error) this.#connectErrors.add(error);
         if (error && isDistrusted(socket)) this.#distrusted.add(error);

@@ -1,0 +1,18 @@
+import type { Held, Lock } from '../../../src/index.ts';
+import type { Claim } from '../claim.ts';
+
+/** Returns what a program reports of a hold of a manager. */
+export const claimOf = ({ name: lock, mode, fencingTokens, key }: Held): Claim => ({
+  lock,
+  mode,
+  tokens: { ...fencingTokens },
+  key,
+});
+
+/** Returns what a program reports of a Lock that is held. */
+export const claimOfLock = ({ name: lock, fencingTokens, lockKey: key }: Lock): Claim => ({
+  lock,
+  mode: 'exclusive',
+  tokens: { ...fencingTokens },
+  key,
+});

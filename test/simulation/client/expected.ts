@@ -1,0 +1,34 @@
+import {
+  EtcdClientClosed,
+  EtcdConnectionFailed,
+  EtcdException,
+  EtcdLockExpired,
+  EtcdLockLimitDiffers,
+  EtcdLockLost,
+  EtcdLockReleased,
+  EtcdWatchTimedOut,
+} from '../../../src/index.ts';
+
+const ERRORS = [
+  EtcdLockLimitDiffers,
+  EtcdWatchTimedOut,
+  EtcdLockLost,
+  EtcdLockExpired,
+  EtcdLockReleased,
+  EtcdConnectionFailed,
+  EtcdClientClosed,
+];
+
+/** Whether a fault of the world explains an error. */
+export const expected = (error: unknown): boolean =>
+  ERRORS.some((ErrorClass) => error instanceof ErrorClass) ||
+  (error instanceof EtcdException && /Raft Internal Error|etcdserver: (?!lease already exists)/.test(error.message)) ||
+  (error instanceof Error && error.message === 'enough of it');
+
+/** Whether the error of a timeout contradicts itself: who waits in vain must learn who holds the lock, or why etcd does not answer. */
+export function wrongReason(error: unknown, isPlain: boolean): boolean {
+  if (!(error instanceof EtcdWatchTimedOut)) return false;
+  const { reason, holder, failures } = error;
+  if (isPlain) return reason !== 'held' || !holder;
+  return reason === 'held' && !holder && failures.length > 0;
+}

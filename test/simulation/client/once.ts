@@ -1,0 +1,20 @@
+import type { LockManager, OnceJob } from '../../../src/index.ts';
+import type { Report } from '../report.ts';
+import { claimOf } from './claim-of.ts';
+
+/** Starts jobs that run once per tick, on all hosts that do so: an interval, and a cron expression. */
+export function startJobs(
+  manager: LockManager,
+  report: Report,
+  sleep: (ms: number) => Promise<void>,
+): readonly OnceJob[] {
+  return ['7s', '* * * * *'].map((every, i) =>
+    manager.once(`job${i}`, { every, report: () => {} }, async (held, tick) => {
+      report.tick(`job${i}`, tick.at);
+      const hold = report.hold(claimOf(held));
+      held.signal.addEventListener('abort', () => hold.lost());
+      await sleep(2000 * Math.random());
+      hold.ended();
+    }),
+  );
+}

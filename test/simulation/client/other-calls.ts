@@ -1,0 +1,178 @@
+import { type EtcdClient, EtcdLockHeld, EtcdValueError, type Held, type Lock } from '../../../src/index.ts';
+import type { Api, CallKind, OtherCallKind } from '../plan.ts';
+import type { Report } from '../report.ts';
+import type { Call } from './call.ts';
+import { claimOf, claimOfLock } from './claim-of.ts';
+
+/** What the calls of a program work with. */
+export interface Surroundings {
+  readonly client: { readonly client: EtcdClient; readonly api: Api };
+  readonly report: Report;
+  /** Settles a call when `work` has its answer, or is over. */
+  readonly settle: (
+    what: string,
+    timeout: number,
+    work: (call: Call) => Promise<unknown>,
+    isForSeveral?: boolean,
+  ) => Promise<void>;
+  /** Works under a lock until it is lost, or for some time. */
+  readonly work: (held: Held) => Promise<void>;
+  readonly newLock: (name: string, uuid?: string) => Lock;
+  readonly sleep: (ms: number) => Promise<void>;
+  readonly ttl: number;
+}
+
+/** An error of the user's own code. */
+const own = (): Error => new Error('enough of it');
+
+/** Those that use a Lock. */
+export const USE_LOCKS: readonly CallKind[] = ['adopt', 'acquireAgain', 'setUuid'];
+
+/** Calls that are less common, by kind. */
+export const OTHER_CALLS: Readonly<
+  Record<OtherCallKind, (around: Surroundings, lock: string, timeout: number) => Promise<void>>
+> = {
+  identity: ({ settle, work }, lock, timeout) =>
+    settle(`request ${lock} with an identity`, timeout, ({ settled, identified }) =>
+      identified().request(lock, { timeout }, async (held) => {
+        settled('held');
+        await work(held);
+      }),
+    ),
+  throws: ({ settle, work }, lock, timeout) =>
+    settle(`request ${lock}, whose callback throws`, timeout, ({ settled, manager }) =>
+      manager.request(lock, { timeout }, async (held) => {
+        settled('held');
+        await work(held);
+        throw own();
+      }),
+    ),
+  otherLimit: ({ settle }, lock, timeout) =>
+    settle(`request ${lock}-limited with another limit`, timeout, ({ settled, manager }) =>
+      manager.request(`${lock}-limited`, { limit: 3, timeout }, async () => settled('held')),
+    ),
+  query: ({ settle }, lock) =>
+    settle('query', 0, ({ manager }) => manager.query(Math.random() < 0.5 ? lock : undefined)),
+  observe: ({ settle, sleep }, lock) => {
+    const stop = new AbortController();
+    const ending = sleep(3000 * Math.random()).then(() => stop.abort(own()));
+    return settle(`observe ${lock}-election`, 0, async ({ manager }) => {
+      for await (const _ of manager.elect(`${lock}-election`).observe({ signal: stop.signal })) await sleep(1);
+    }).then(() => ending);
+  },
+  acquireSeveral: async ({ settle, sleep, report }, lock, timeout) => {
+    const names = [lock, 'lock1'].filter((name, i, all) => all.indexOf(name) === i);
+    await settle(
+      `acquire ${names}`,
+      timeout,
+      async ({ settled, manager }) => {
+        const held = await manager.acquire(names, { timeout });
+        if (!held || !('get' in held)) return;
+        settled('held');
+        const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
+        report.takesInOrder(claims);
+        const holds = claims.map((claim) => report.hold(claim));
+        held.signal.addEventListener('abort', () => {
+          for (const hold of holds) hold.lost();
+        });
+        await sleep(500 * Math.random());
+        for (const hold of holds) hold.ended();
+        await settle(`release ${names}`, 0, () => held.release());
+      },
+      true,
+    );
+  },
+  adopt: async (around, lock, timeout) => {
+    // As after a restart: the first object is never used again.
+    const { newLock, settle, ttl } = around;
+    const first = newLock(lock);
+    let isQueued = false;
+    await settle(`Lock.acquire ${lock}, to be adopted`, 5, async () => {
+      await first.acquire({ blocking: false, lockTtl: ttl, timeout: 5 });
+      isQueued = true;
+    });
+    if (isQueued) await hold(around, newLock(lock, first.uuid), timeout);
+  },
+  acquireAgain: async (around, lock, timeout) => {
+    const { newLock, settle, ttl } = around;
+    const held = newLock(lock);
+    await settle(`Lock.acquire ${lock} without blocking`, 5, async () => {
+      await held.acquire({ blocking: false, lockTtl: ttl, timeout: 5 });
+    });
+    await hold(around, held, timeout, ttl + 3);
+  },
+  setUuid: async (around, lock, timeout) => {
+    const { newLock, settle, ttl } = around;
+    const first = newLock(lock);
+    const second = newLock(lock);
+    await settle(`Lock.acquire ${lock}, for another uuid`, 5, async () => {
+      await first.acquire({ blocking: false, lockTtl: ttl, timeout: 5 });
+      await second.setUuid(first.uuid).catch(ignoreExpired);
+    });
+    await hold(around, second, timeout);
+    await settle(`Lock.release ${lock}`, 0, () => first[Symbol.asyncDispose]());
+  },
+  survey: ({ settle, client, sleep }, lock) => {
+    if (client.api === 'both') return Promise.resolve();
+    const { surveyor } = client.client;
+    const stop = new AbortController();
+    const ending = sleep(2000 * Math.random()).then(() => stop.abort(own()));
+    return settle(`survey ${lock}`, 0, async () => {
+      for await (const _ of surveyor.prune('', { dryRun: true })) await sleep(1);
+      await surveyor.locks('');
+      const survey = await surveyor.lock(lock);
+      await surveyor.next(survey, { signal: stop.signal });
+      await surveyor.nextChanges(undefined, survey, { signal: stop.signal });
+    }).then(() => ending);
+  },
+  release: async ({ settle, report }, lock) => {
+    // The waiter may have become the holder when its entry is removed.
+    const end = report.evicts(lock);
+    await settle(`release the last entry of ${lock}`, 0, async ({ manager }) => {
+      const { pending } = await manager.query(lock);
+      const last = pending.at(-1);
+      if (last) await manager.release(lock, { key: last.key }).catch(ignoreHeld);
+    });
+    end();
+  },
+  forceRelease: async ({ settle, report }, lock) => {
+    const end = report.evicts(lock);
+    await settle(`release ${lock} by force`, 0, ({ manager }) => manager.release(lock, { force: true }));
+    end();
+  },
+};
+
+/** The entry may have expired in between. */
+function ignoreExpired(error: unknown): void {
+  if (!(error instanceof EtcdValueError)) throw error;
+}
+
+/** It may have become the holder in between. */
+function ignoreHeld(error: unknown): void {
+  if (!(error instanceof EtcdLockHeld)) throw error;
+}
+
+/** Waits for a lock, holds it for some time, and releases it. */
+async function hold(
+  { settle, sleep, report, ttl }: Surroundings,
+  lock: Lock,
+  timeout: number,
+  lockTtl = ttl,
+): Promise<void> {
+  const { name } = lock;
+  let hasEntry = false;
+  await settle(`Lock.acquire ${name}`, timeout, async ({ settled }) => {
+    await lock.acquire({ lockTtl, keepAlive: true, timeout });
+    settled('held');
+    hasEntry = true;
+    const held = report.hold(claimOfLock(lock));
+    lock.signal.addEventListener('abort', () => held.lost());
+    try {
+      await sleep(500 * Math.random());
+      await lock.isAcquired();
+    } finally {
+      held.ended();
+    }
+  });
+  if (hasEntry) await settle(`Lock.release ${name}`, 0, () => lock.release());
+}

@@ -1,0 +1,282 @@
+import { type EtcdClient, type Held, Lock, LockManager, type OpenHeld } from '../../../src/index.ts';
+import type { Claim } from '../claim.ts';
+import type { CallKind, ClientPlan } from '../plan.ts';
+import type { HoldReport, Report } from '../report.ts';
+import type { Call } from './call.ts';
+import { between, chance, pick, sleep, sleepUntil } from './chance.ts';
+import { claimOf } from './claim-of.ts';
+import { expected, wrongReason } from './expected.ts';
+import { type LockSurroundings, useLock } from './lock-calls.ts';
+import { looking } from './looking.ts';
+import { OTHER_CALLS, type Surroundings, USE_LOCKS } from './other-calls.ts';
+
+export interface ProgramOptions {
+  readonly client: ClientPlan;
+  readonly api: 'v2' | 'v3' | 'both';
+  readonly endpoints: readonly string[];
+  readonly locks: readonly string[];
+  /** What it logs in with. */
+  readonly user: { readonly username?: string; readonly password?: string };
+  /** Whether the storm is over. */
+  readonly isCalm: () => boolean;
+  /** Whether it is to end at once, because it starts again with another API. */
+  readonly isMoving: () => boolean;
+  /** A number that no other process of the world has. */
+  readonly generation: number;
+}
+
+/** Limits of the semaphores: those of one lock must have the same. */
+const LIMIT = 2;
+
+/** Seconds; 0: none. */
+const TIMEOUTS = [0, 0, 1, 4, 15];
+
+/** Milliseconds. */
+const LONG_HOLD = [4000, 14_000] as const;
+
+/** What a process does with one client. */
+export class Program {
+  readonly #client: EtcdClient;
+  readonly #options: ProgramOptions & { readonly label: string };
+  readonly #report: Report;
+  /** Those of its Locks. */
+  readonly uuids = new Set<string>();
+  /** Number of Locks in use. */
+  #locks = 0;
+  /** Number of calls so far. */
+  #calls = 0;
+  #isClosed = false;
+
+  constructor(client: EtcdClient, options: ProgramOptions & { readonly label: string }, report: Report) {
+    this.#client = client;
+    this.#options = options;
+    this.#report = report;
+  }
+
+  /** Whether its client is closed, or about to be closed. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Begins no more calls, and waits for those that use a Lock: closing the client does not release it. */
+  async endLocks(): Promise<void> {
+    this.#isClosed = true;
+    while (this.#locks > 0) await sleep(50);
+  }
+
+  choose(): CallKind {
+    const weights = Object.entries(this.#options.client.calls) as [CallKind, number][];
+    let at = Math.random() * weights.reduce((sum, [, weight]) => sum + weight, 0);
+    for (const [kind, weight] of weights) {
+      at -= weight;
+      if (at < 0) return kind;
+    }
+    return 'request';
+  }
+
+  async call(kind: CallKind): Promise<void> {
+    const lock = pick(this.#options.locks);
+    const timeout = pick(TIMEOUTS);
+    const { ttl } = this.#options.client;
+    switch (kind) {
+      case 'request':
+        return this.request(lock, { timeout });
+      case 'acquire':
+        return this.#acquire(lock, { timeout });
+      case 'ifAvailable':
+        return this.request(lock, { ifAvailable: true, timeout: 5 });
+      case 'shared':
+        return this.request(lock, { mode: 'shared', timeout });
+      case 'limited':
+        return this.request(`${lock}-limited`, { limit: LIMIT, timeout });
+      case 'several':
+        return this.#several(timeout);
+      case 'lock':
+        return this.#lock(lock, timeout, true);
+      case 'lockNonBlocking':
+        return this.#lock(lock, 5, false);
+      case 'elect':
+        return this.#elect(`${lock}-election`);
+      case 'holdAtLeast':
+        return this.request(lock, { holdAtLeast: between(0.5, Math.min(ttl, 5)), timeout });
+      case 'maxHold':
+        return this.request(lock, { maxHold: between(0.1, 2), timeout });
+      case 'abort':
+        return this.#abort(lock);
+      case 'reentrant':
+        return this.#reentrant(lock, timeout);
+      default: {
+        const work = () => OTHER_CALLS[kind](this.#surroundings(), lock, timeout);
+        return USE_LOCKS.includes(kind) ? this.#withLock(work) : work();
+      }
+    }
+  }
+
+  /** Settles the call when `work` has the lock, or is over. */
+  async #settle(
+    what: string,
+    timeout: number,
+    work: (call: Call) => Promise<unknown>,
+    isForSeveral = false,
+  ): Promise<void> {
+    this.#calls += 1;
+    const label = `${this.#options.label}${this.#calls}`;
+    const call = this.#report.call(what, timeout, { isForSeveral, label });
+    const { ttl, name: identity } = this.#options.client;
+    const manager = new LockManager(this.#client, { ttl, label });
+    try {
+      await work({ ...call, manager, identified: () => new LockManager(this.#client, { ttl, label, identity }) });
+      call.settled('ended');
+    } catch (error) {
+      call.settled(error instanceof Error ? error.name : String(error));
+      if (!expected(error) || wrongReason(error, this.#report.isPlain)) this.#report.unexpected(what, error);
+    } finally {
+      call.ended();
+    }
+  }
+
+  /** Works under a lock until it is lost, or for some time. */
+  async #work(held: Held, terms: Partial<Claim> = {}): Promise<void> {
+    const { ttl } = this.#options.client;
+    const hold = this.#report.hold({ ...claimOf(held), ttl, ...terms });
+    await looking(
+      () => hold.isValidFor(held.expiresIn()),
+      () => this.#until(held.signal, hold),
+    );
+  }
+
+  async #until(signal: AbortSignal, hold: HoldReport): Promise<void> {
+    if (signal.aborted) return hold.lost();
+    const lost = new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => {
+        hold.lost();
+        resolve();
+      });
+    });
+    const { hold: most, longHolds } = this.#options.client;
+    const { promise, cancel } = sleepUntil(chance(longHolds) ? between(...LONG_HOLD) : between(0, most));
+    await Promise.race([lost, promise]);
+    cancel();
+    hold.ended();
+  }
+
+  async request(
+    lock: string,
+    options: Parameters<LockManager['request']>[1] & object,
+    what = 'request',
+  ): Promise<void> {
+    const { timeout = 0, limit, maxHold, holdAtLeast } = options as Partial<Record<string, number>>;
+    await this.#settle(`${what} ${lock} ${JSON.stringify(options)}`, timeout, ({ since, settled, manager }) =>
+      manager.request(lock, options, async (held) => {
+        settled(held ? 'held' : 'not available');
+        if (held) await this.#work(held, { since, limit, maxHold, holdAtLeast });
+      }),
+    );
+  }
+
+  async #acquire(lock: string, options: { timeout: number }): Promise<void> {
+    const work = async ({ since, settled, manager }: Call): Promise<void> => {
+      const held = (await manager.acquire(lock, options)) as OpenHeld;
+      settled('held');
+      await this.#work(held, { since });
+      await this.#settle(`release ${lock}`, 2, () => held.release());
+    };
+    await this.#settle(`acquire ${lock} ${JSON.stringify(options)}`, options.timeout, work);
+  }
+
+  async #several(timeout: number): Promise<void> {
+    const names = this.#options.locks.filter(() => chance(0.7));
+    if (chance(0.5)) names.reverse();
+    if (names.length === 0) return;
+    const work = ({ settled, manager }: Call): Promise<unknown> =>
+      manager.request(names, { timeout }, async (held) => {
+        settled('held');
+        const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
+        this.#report.takesInOrder(claims);
+        const holds = claims.map((claim) => this.#report.hold(claim));
+        const all = {
+          isValidFor: () => {},
+          lost: () => {
+            for (const hold of holds) hold.lost();
+          },
+          ended: () => {
+            for (const hold of holds) hold.ended();
+          },
+        };
+        await this.#until(held.signal, all);
+      });
+    await this.#settle(`request ${names}`, timeout, work, true);
+  }
+
+  /** Calls that use a Lock. */
+  async #withLock(work: () => Promise<void>): Promise<void> {
+    this.#locks += 1;
+    await work().finally(() => {
+      this.#locks -= 1;
+    });
+  }
+
+  #lock(name: string, timeout: number, blocking: boolean): Promise<void> {
+    const around: LockSurroundings = {
+      client: this.#client,
+      report: this.#report,
+      settle: (...args) => this.#settle(...args),
+      until: (...args) => this.#until(...args),
+      lockTtl: this.#options.client.ttl,
+      shortTtl: this.#options.client.shortTtl,
+      isClosed: () => this.isClosed,
+      onLock: (uuid) => this.uuids.add(uuid),
+    };
+    return this.#withLock(() => useLock(around, { name, timeout, blocking }));
+  }
+
+  async #elect(name: string): Promise<void> {
+    const stop = new AbortController();
+    const { cancel } = sleepUntil(between(500, 5000), () => stop.abort(new Error('enough of it')));
+    await this.#settle(`elect ${name}`, 0, async ({ manager, settled }) => {
+      for await (const term of manager.elect(name).campaign({ signal: stop.signal })) {
+        settled('held');
+        const hold = this.#report.hold(claimOf(term));
+        await this.#until(term.signal, hold);
+        await term.resign();
+        await sleep(between(0, this.#options.client.pause));
+      }
+    });
+    cancel();
+  }
+
+  async #abort(lock: string): Promise<void> {
+    const stop = new AbortController();
+    const { cancel } = sleepUntil(between(0, 1500), () => stop.abort(new Error('enough of it')));
+    await this.request(lock, { signal: stop.signal });
+    cancel();
+  }
+
+  async #reentrant(lock: string, timeout: number): Promise<void> {
+    await this.#settle(`request ${lock} reentrant`, timeout, ({ since, settled, manager }) =>
+      manager.request(lock, { timeout, reentrant: true }, async (outer) => {
+        settled('held');
+        const hold = this.#report.hold({ ...claimOf(outer), since });
+        outer.signal.addEventListener('abort', () => hold.lost());
+        try {
+          await manager.request(lock, { reentrant: true }, async () => sleep(between(0, 200)));
+        } finally {
+          hold.ended();
+        }
+      }),
+    );
+  }
+
+  #surroundings(): Surroundings {
+    const { client, api } = this.#options;
+    return {
+      client: { client: this.#client, api },
+      report: this.#report,
+      settle: (...args) => this.#settle(...args),
+      work: (held) => this.#work(held),
+      newLock: (lock, uuid) => new Lock(this.#client, lock, uuid === undefined ? {} : { uuid }),
+      sleep,
+      ttl: client.ttl,
+    };
+  }
+}
