@@ -74,11 +74,11 @@ test('attw reports no problems with the types of the entry points', async () => 
   expect(Object.keys(analysis.entrypoints)).toEqual(expect.arrayContaining(['.', './server']));
 });
 
-test('the package has no source maps, and is smaller than 1,400 kB', () => {
+test('the package has no source maps, and is smaller than 1,500 kB', () => {
   expect(installed.files.filter((file) => file.endsWith('.map'))).toEqual([]);
   const root = join(installed.dir, 'node_modules/etcd-v2-lock');
   const sizes = installed.files.map((file) => statSync(join(root, file)).size);
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_400_000);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_500_000);
 });
 
 /** For the older compiler, which takes ten seconds of processor time for each. It resolves `node16` like `nodenext`. */

@@ -95,11 +95,18 @@ describe('in the README and docs/', () => {
     });
   });
 
+  test('the example with fake timers passes unchanged', async () => {
+    const [code = ''] = js.filter((snippet) => nameOf(snippet) === 'lost.test.js');
+    const run = await runInUserProject({ 'lost.test.js': code }, [['node_modules/vitest/vitest.mjs', 'run']]);
+    expect(run).toMatchObject({ code: 0, output: expect.stringMatching(/1 passed\b/) });
+  });
+
   const shell = blocksIn('sh');
   const serving = shell.filter(({ code }) => code.includes('etcd-v2-lock serve'));
   const bridging = shell.filter(({ code }) => / bridge /.test(code));
   const moving = shell.filter((block) => block.file === 'docs/moving.md' && !bridging.includes(block));
-  const others = shell.filter((block) => ![...serving, ...bridging, ...moving].includes(block));
+  const showing = shell.filter(({ code }) => code.includes('etcd-v2-lock demo'));
+  const others = shell.filter((block) => ![...serving, ...bridging, ...moving, ...showing].includes(block));
   const commands = others.filter(({ code }) => /^(?:npx )?etcd-v2-lock /.test(code));
 
   test.each(numbered(commands))(
@@ -168,15 +175,30 @@ describe('in the README and docs/', () => {
     expect(await result).toMatchObject({ code: 143, stderr: '' });
   });
 
-  test('the command that starts an etcd in memory starts one', async () => {
-    expect(serving.map(({ code }) => code)).toEqual(['npx etcd-v2-lock serve\n']);
-    const { process, result } = startNode(['dist/cli/main.js', 'serve', '--port', '0']);
-    onTestFinished(() => void process.kill('SIGKILL'));
-    const [url] = await once(process.stdout, 'data');
-    const answer = await fetch(`${String(url).trim()}/v2/keys/`);
-    expect(await answer.json()).toEqual({ action: 'get', node: { dir: true } });
-    process.kill('SIGTERM');
-    expect(await result).toMatchObject({ code: 143, stderr: '' });
+  test.each([['v2'], ['v3']])(
+    'the first example of the README runs on %s, on the etcd in memory that its command starts',
+    async (api) => {
+      expect(serving.map(({ code }) => code)).toEqual(['npx etcd-v2-lock serve\n']);
+      const { process, result } = startNode(['dist/cli/main.js', 'serve', '--port', '0']);
+      onTestFinished(() => void process.kill('SIGKILL'));
+      const [url] = await once(process.stdout, 'data');
+      const [example] = snippets.filter(({ file }) => file === 'README.md');
+      const endpoints = "endpoints: ['http://127.0.0.1:2379']";
+      const code = example?.code.replace(endpoints, `endpoints: ['${String(url).trim()}'], api: '${api}'`) ?? '';
+      expect(await runScript(code)).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/^held, with token \d+n\n$/),
+        stderr: '',
+      });
+      process.kill('SIGTERM');
+      expect(await result).toMatchObject({ code: 143, stderr: '' });
+    },
+  );
+
+  test.each(numbered(showing))('the demo of shell snippet $n (in $file) shows locks that work', async ({ code }) => {
+    const { stdout, stderr } = await runInShell(code, { ETCD_ENDPOINTS: '' });
+    expect(stderr).toBe('');
+    expect(stdout.match(/^✔ .*, 0 overlaps, /gm)).toHaveLength(2);
   });
 
   test.each(numbered(blocksIn('crontab')))(
@@ -215,8 +237,17 @@ describe('in the README and docs/', () => {
 
   test('the npm commands install this package, and run scripts that it has', () => {
     const found = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm) ?? []);
-    expect(found).toEqual([`npm install ${packageJson.name}`, 'npm run demo', 'npm test', 'npm run peers']);
+    expect(found).toEqual([
+      `npm install ${packageJson.name}`,
+      'npm run demo',
+      'npm test',
+      'npm run peers',
+      // Run by test/simulation/simulate.test.ts.
+      'npm run simulate -- --worlds 300',
+      'npm run simulate -- --worlds 1 --seed 1234 --trace',
+    ]);
     expect(packageJson.scripts).toMatchObject({
+      simulate: expect.any(String),
       demo: expect.any(String),
       test: expect.any(String),
       peers: expect.any(String),

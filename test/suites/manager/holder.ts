@@ -170,7 +170,7 @@ export function holders(test: ManagerTest): void {
     });
   });
 
-  describe('a request inside the callback that holds its lock', () => {
+  describe.concurrent('a request inside the callback that holds its lock', () => {
     const DEADLOCK = 'the request was made inside the callback that holds this lock';
 
     test.for(['request', 'acquire'] as const)('says so when %s() times out', async (method, { lockName, a }) => {

@@ -43,7 +43,9 @@ export function query(test: ManagerTest): void {
         { ...of('shared'), key: third.key, uuid: third.uuid, identity: 'pod-1' },
         { ...of('exclusive'), key: python.key, uuid: 'python', label: undefined },
       ]);
-      expect(await b.locks.query(lockName)).toEqual({ held: seen.pending.slice(0, 2), pending: seen.pending.slice(2) });
+      // Later, less of each TTL may be left.
+      const entries = seen.pending.map((entry) => ({ ...entry, ttl }));
+      expect(await b.locks.query(lockName)).toEqual({ held: entries.slice(0, 2), pending: entries.slice(2) });
       for (const reads of [second, third]) await reads.release();
       expect((await b.locks.query(lockName)).held).toMatchObject([{ key: python.key }]);
     });

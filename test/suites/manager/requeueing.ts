@@ -14,6 +14,9 @@ import type { ManagerTest } from './managers.ts';
 /** Seconds; an outage in these tests lasts longer. */
 const TTL = 2;
 
+/** Seconds: on etcd v3, a waiter whose entry was removed notices that by a renewal, after a third of it. */
+const SHORT_TTL = 6;
+
 const unreachable = () => expect.unreachable();
 
 /** Records the `requeued` messages of requests for this lock. Calls `listener` with each. */
@@ -49,7 +52,7 @@ export function requeueing(test: ManagerTest): void {
       async (mode, { lockName, queue, a }) => {
         const requeues = requeuesOf(lockName);
         const holder = await queue.put('holder');
-        const waiting = a.locks.request(lockName, { mode }, ({ key, uuid, fencingToken }) => ({
+        const waiting = a.locks.request(lockName, { mode, ttl: SHORT_TTL }, ({ key, uuid, fencingToken }) => ({
           key,
           uuid,
           fencingToken,
@@ -154,7 +157,7 @@ export function requeueing(test: ManagerTest): void {
         return send();
       });
       const holder = await queue.put('holder');
-      const waiting = a.locks.acquire(lockName);
+      const waiting = a.locks.acquire(lockName, { ttl: SHORT_TTL });
       for (let round = 0; round < 5; round += 1) {
         const [, own] = await queue.untilLength(2);
         await queue.remove(own?.key ?? '');
@@ -176,7 +179,8 @@ export function requeueing(test: ManagerTest): void {
       requeuesOf(lockName, () => abort.abort(reason));
       const holder = await queue.put('holder');
       const calls = requestsOf(a.client);
-      const ended = expect(a.locks.request(lockName, { signal: abort.signal }, unreachable)).rejects.toBe(reason);
+      const options = { ttl: SHORT_TTL, signal: abort.signal };
+      const ended = expect(a.locks.request(lockName, options, unreachable)).rejects.toBe(reason);
       const [, own] = await queue.untilLength(2);
       await queue.remove(own?.key ?? '');
       await queue.overwrite(holder.key, 'holder');
@@ -206,7 +210,10 @@ export function requeueing(test: ManagerTest): void {
         closed = client.close();
       });
       const holder = await queue.put('holder');
-      const ended = rejection(new LockManager(client).request(lockName, unreachable), EtcdClientClosed);
+      const ended = rejection(
+        new LockManager(client, { ttl: SHORT_TTL }).request(lockName, unreachable),
+        EtcdClientClosed,
+      );
       const [, own] = await queue.untilLength(2);
       await queue.remove(own?.key ?? '');
       await queue.overwrite(holder.key, 'holder');
@@ -218,7 +225,9 @@ export function requeueing(test: ManagerTest): void {
     test('keeps its turn before later requests of its process', async ({ lockName, queue, a }) => {
       const order: string[] = [];
       const holder = await queue.put('holder');
-      const both = ['first', 'second'].map((who) => a.locks.request(lockName, () => void order.push(who)));
+      const both = ['first', 'second'].map((who) =>
+        a.locks.request(lockName, { ttl: SHORT_TTL }, () => void order.push(who)),
+      );
       const [, own] = await queue.untilLength(2);
       await queue.remove(own?.key ?? '');
       await queue.overwrite(holder.key, 'holder');

@@ -5,7 +5,7 @@ import { type EtcdCluster, type EtcdMember, startCluster } from '../../../suppor
 import { freshName, nextWatch, queueOn } from '../../../support/locks.ts';
 import { until } from '../../../support/until.ts';
 
-const ROUNDS = 20;
+const ROUNDS = 6;
 
 describe('a waiter whose member is stopped for longer than its TTL', () => {
   let cluster: EtcdCluster;
