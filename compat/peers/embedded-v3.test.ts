@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { fuzz, fuzzAuth } from '../../test/server/v3/differential/fuzz.ts';
+import { SEEDS } from '../../test/server/v3/differential/seeds.ts';
 import { built } from './built.ts';
 
-const SEEDS = [20_261_127, 20_261_128, 20_261_129, Date.now() % 2 ** 31];
 const SEQUENCES = 110;
 const REQUESTS = 20_000;
 

@@ -1,5 +1,6 @@
 import { EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../../../src/server/index.ts';
 import { startEtcd } from '../../../support/etcd.ts';
+import { until } from '../../../support/until.ts';
 import { Client } from './client.ts';
 
 export type Version = NonNullable<EmbeddedEtcdOptions['version']>;
@@ -20,9 +21,20 @@ export interface PairOptions {
   readonly args?: readonly string[];
 }
 
+interface Versions {
+  readonly etcdcluster: string;
+  /** Only etcd 3.6 tells it. */
+  readonly storage?: string;
+}
+
 export async function openPair({ version, program, args = [] }: PairOptions): Promise<Pair> {
   const [etcd, server] = await Promise.all([startEtcd({ program, args }), EmbeddedEtcd.start({ version })]);
   const [real, embedded] = [new Client(etcd.url), new Client(server.url)];
+  // A new etcd 3.6 has the storage of 3.5 for some seconds.
+  await until(
+    async () => JSON.parse((await real.ask({ method: 'GET', path: '/version' })).body) as Versions,
+    ({ etcdcluster, storage = etcdcluster }) => storage === etcdcluster,
+  );
   const close = async () => {
     await Promise.all([real.close(), embedded.close()]);
     await Promise.all([etcd.stop(), server.stop()]);
