@@ -118,7 +118,7 @@ export class Auth {
   addUser({ name, password, options }: api.UserAddRequest): void {
     if (name === '') throw errors.emptyUser();
     if (this.#users.has(name)) throw errors.userExists();
-    const hidden = options?.no_password ? undefined : this.#digest(password);
+    const hidden = options?.no_password ? undefined : digest(password);
     this.#users.set(name, { name, password: hidden, roles: new Set() });
     this.#changed();
   }
@@ -133,8 +133,9 @@ export class Auth {
 
   changePassword({ name, password }: api.NameAndPassword): void {
     const user = this.#user(name);
-    // One without a password stays so.
-    if (user.password) user.password = this.#digest(password);
+    // One without a password stays so. From etcd 3.5 on, nobody can log in after a change to an empty password.
+    const isKept = password !== '' || this.#version === '3.4';
+    if (user.password) user.password = isKept ? digest(password) : NEVER;
     this.#tokens.revoke(name);
     this.#changed();
   }
@@ -198,11 +199,6 @@ export class Auth {
     if (others.length === permissions.length) throw errors.permissionNotGranted();
     this.#roles.set(role, others);
     this.#changed();
-  }
-
-  /** From etcd 3.5 on, nobody can log in with an empty password. */
-  #digest(password: string): Buffer {
-    return password === '' && this.#version !== '3.4' ? NEVER : digest(password);
   }
 
   #user(name: string): User {

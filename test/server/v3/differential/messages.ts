@@ -100,7 +100,17 @@ function transaction(depth: number): fc.Arbitrary<Tree> {
   );
 }
 
-export const txn = transaction(2);
+/**
+ * Without `ignore_value` and `ignore_lease` if there is a range up to the byte 0. etcd does not see that such a removal and a put are
+ * of one key, and ends if the put wants to keep what is removed.
+ */
+const harmless = (tree: Tree): Tree => {
+  const text = JSON.stringify(tree);
+  if (!text.includes(`"range_end":"${base64('\0')}"`)) return tree;
+  return JSON.parse(text, (name, one) => (name.startsWith('ignore_') ? undefined : one)) as Tree;
+};
+
+export const txn = transaction(2).map(harmless);
 
 /** A transaction of about as many operations as etcd allows. */
 export const longTxn = fc
