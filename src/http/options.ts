@@ -192,13 +192,15 @@ export function checkTls({ ca, cert, key }: TlsSettings): TlsSettings {
     throw new TypeError(`cert and key must be given together, got only ${cert === undefined ? 'key' : 'cert'}`);
   if (ca !== undefined && !isCertificates(ca))
     throw new RangeError(`ca must be certificates as PEM text (not the path of a file), got ${showPem(ca)}`);
-  const own = cert === undefined || key === undefined ? {} : { cert, key };
+  const authority = ca === undefined ? {} : { ca };
+  if (cert === undefined || key === undefined) return authority;
+  const own = { cert, key };
   try {
     createSecureContext(own as SecureContextOptions);
   } catch (error) {
     throw new RangeError(`cert and key must be a pair as PEM text (not the paths of files): ${reasonOf(error)}`);
   }
-  return { ...(ca === undefined ? {} : { ca }), ...own };
+  return { ...authority, ...own };
 }
 
 /** Whether this is one or more certificates in PEM. Node ignores any other text in `ca`, so check here. */

@@ -498,4 +498,23 @@ export const BUGS = [
     scenario: 'bad-network',
     watches: 'a call longer than its timeout',
   },
+  {
+    name: 'campaign-ends-in-an-outage',
+    rule: 9,
+    file: 'src/recipe/attempt.ts',
+    from: '(timeout > 0 || outlastsOutages === true || this.#store.clusterId !== undefined)',
+    to: '(timeout > 0 || this.#store.clusterId !== undefined)',
+    scenario: 'outages',
+    watches: 'a campaign that ends',
+  },
+  {
+    name: 'end-of-a-lease-taken-for-a-clash',
+    rule: 9,
+    file: 'src/v3/locks/loss-reason.ts',
+    from: 'error instanceof EtcdLockExpired && !error.isEndedByStore && lease !== undefined && identityOf(own) !== undefined;',
+    to: 'error instanceof EtcdLockExpired && error.isEndedByStore && lease !== undefined && identityOf(own) !== undefined;',
+    api: 'v3',
+    scenario: 'wrong-revocations',
+    watches: 'a request with an identity that ends',
+  },
 ];

@@ -15,6 +15,8 @@ export interface Observed {
   readonly stored: () => readonly Stored[];
   /** Whether nothing goes wrong, and there is nobody but clients of this package. */
   readonly isPlain: boolean;
+  /** See {@link Report.hasNoEvictions}. */
+  readonly hasNoEvictions: boolean;
   /** Whether writes were carried out that nobody waited for any more: a key that nobody knows of stays until its TTL has passed. */
   readonly hadLateWrites: () => boolean;
   /** Returns since when most members can serve a process, so that it can renew its entries; undefined: not known. */
@@ -74,6 +76,7 @@ export class Checker {
       },
       closes: (owners) => this.#closes(process, [...owners]),
       isPlain: this.#world.isPlain,
+      hasNoEvictions: this.#world.hasNoEvictions,
     };
   }
 

@@ -74,6 +74,7 @@ export class Faults {
         return () => {};
       case 'kill-all': {
         const ends = cluster.members.map((member) => this.#harm('kill-member', member));
+        kill(clients, fault.restarted, (i) => population.startClient(i))?.();
         return () => {
           for (const end of ends) end?.();
         };

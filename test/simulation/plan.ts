@@ -81,7 +81,9 @@ export type Fault =
       readonly member: number | 'leader';
     }
   | { readonly kind: 'forget-tokens'; readonly member: number }
-  | { readonly kind: 'stall-leader' | 'kill-all' | 'replace-cluster' }
+  | { readonly kind: 'stall-leader' | 'replace-cluster' }
+  /** `restarted`: a client that starts again at once, so that it has never seen the cluster. */
+  | { readonly kind: 'kill-all'; readonly restarted: number }
   /** `every`: milliseconds between two floods of writes by others. */
   | { readonly kind: 'flood'; readonly every: number }
   | {
@@ -227,6 +229,7 @@ const FAVORITES = [
   'lock',
   'lock',
   'abort',
+  'elect',
   'identity',
   'adopt',
   'acquireAgain',
@@ -385,8 +388,9 @@ function faultOf(random: Random, kind: FaultKind, { members, clients, bridges }:
       return { kind, member: random.chance(0.5) ? 'leader' : member };
     case 'forget-tokens':
       return { kind, member };
-    case 'stall-leader':
     case 'kill-all':
+      return { kind, restarted: client };
+    case 'stall-leader':
     case 'replace-cluster':
       return { kind };
     case 'flood':

@@ -44,4 +44,6 @@ export interface Report {
   closes(owners: Iterable<string>): () => void;
   /** Whether nothing goes wrong in this world, and there is nobody but clients of this package. */
   readonly isPlain: boolean;
+  /** Whether only etcd itself removes an entry before it could expire, with its lease. */
+  readonly hasNoEvictions: boolean;
 }

@@ -81,6 +81,7 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     trace,
     stored: () => storedIn(cluster),
     isPlain: isPlain(plan),
+    hasNoEvictions: hasNoEvictions(plan),
     servedSince: ({ name }) => {
       const i = plan.clients.findIndex((each) => each.name === name && each.kind === 'node' && !each.isBridged);
       return i < 0 ? undefined : disturbances.servedSince(i, scheduler.now);
@@ -173,6 +174,12 @@ function hurriedIn({ api, members, clients }: Plan): readonly string[] {
 /** Whether nothing goes wrong, and there is nobody but clients of this package. */
 const isPlain = ({ faults, clients, bridges }: Plan): boolean =>
   faults.length === 0 && bridges.length === 0 && clients.every(({ kind }) => kind === 'node');
+
+/** Whether no call removes entries of others, and no other cluster comes. On v2, members whose clocks differ remove entries early. */
+const hasNoEvictions = ({ api, clients, faults }: Plan): boolean =>
+  api === 'v3' &&
+  clients.every(({ calls }) => !calls.release && !calls.forceRelease) &&
+  faults.every(({ kind }) => kind !== 'replace-cluster');
 
 /** Returns how many APIs each client of this package uses at most. */
 const apisOf = ({ api, clients }: Plan): ReadonlyMap<string, number> =>

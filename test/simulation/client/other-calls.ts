@@ -3,6 +3,7 @@ import type { Api, CallKind, OtherCallKind } from '../plan.ts';
 import type { Report } from '../report.ts';
 import type { Call } from './call.ts';
 import { claimOf, claimOfLock } from './claim-of.ts';
+import { isEvicted } from './expected.ts';
 
 /** What the calls of a program work with. */
 export interface Surroundings {
@@ -32,13 +33,20 @@ export const USE_LOCKS: readonly CallKind[] = ['adopt', 'acquireAgain', 'setUuid
 export const OTHER_CALLS: Readonly<
   Record<OtherCallKind, (around: Surroundings, lock: string, timeout: number) => Promise<void>>
 > = {
-  identity: ({ settle, work }, lock, timeout) =>
-    settle(`request ${lock} with an identity`, timeout, ({ settled, identified }) =>
+  identity: ({ settle, work, report }, lock, timeout) => {
+    const what = `request ${lock} with an identity`;
+    const request = ({ settled, identified }: Call): Promise<unknown> =>
       identified().request(lock, { timeout }, async (held) => {
         settled('held');
         await work(held);
+      });
+    return settle(what, timeout, (call) =>
+      request(call).catch((error: unknown) => {
+        if (report.hasNoEvictions && isEvicted(error)) report.unexpected(what, error);
+        throw error;
       }),
-    ),
+    );
+  },
   throws: ({ settle, work }, lock, timeout) =>
     settle(`request ${lock}, whose callback throws`, timeout, ({ settled, manager }) =>
       manager.request(lock, { timeout }, async (held) => {

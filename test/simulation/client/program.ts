@@ -5,7 +5,7 @@ import type { HoldReport, Report } from '../report.ts';
 import type { Call } from './call.ts';
 import { between, chance, pick, sleep, sleepUntil } from './chance.ts';
 import { claimOf } from './claim-of.ts';
-import { expected, wrongReason } from './expected.ts';
+import { endsNoCampaign, expected, wrongReason } from './expected.ts';
 import { type LockSurroundings, useLock } from './lock-calls.ts';
 import { looking } from './looking.ts';
 import { OTHER_CALLS, type Surroundings, USE_LOCKS } from './other-calls.ts';
@@ -233,7 +233,8 @@ export class Program {
   async #elect(name: string): Promise<void> {
     const stop = new AbortController();
     const { cancel } = sleepUntil(between(500, 5000), () => stop.abort(new Error('enough of it')));
-    await this.#settle(`elect ${name}`, 0, async ({ manager, settled }) => {
+    const what = `elect ${name}`;
+    const campaign = async ({ manager, settled }: Call): Promise<void> => {
       for await (const term of manager.elect(name).campaign({ signal: stop.signal })) {
         settled('held');
         const hold = this.#report.hold(claimOf(term));
@@ -241,7 +242,13 @@ export class Program {
         await term.resign();
         await sleep(between(0, this.#options.client.pause));
       }
-    });
+    };
+    await this.#settle(what, 0, (call) =>
+      campaign(call).catch((error: unknown) => {
+        if (endsNoCampaign(error)) this.#report.unexpected(what, error);
+        throw error;
+      }),
+    );
     cancel();
   }
 

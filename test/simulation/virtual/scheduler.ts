@@ -6,11 +6,11 @@ interface Happening {
   run: (() => void) | undefined;
 }
 
-/** Resolves when everything that a step has caused in this turn has run: microtasks, and what waits for the next tick. */
-const settled = (
-  (later) => () =>
-    new Promise<void>((resolve) => void later(resolve))
-)(setImmediate);
+/** Node's own: the worlds have another one. */
+const later = setImmediate;
+
+/** Number of steps in one turn of the event loop: a turn of its own for each would take longer than many of them. */
+const STEPS_A_TURN = 50;
 
 /** Virtual time, in milliseconds: it jumps from one step to the next. */
 export class Scheduler {
@@ -35,16 +35,40 @@ export class Scheduler {
    * Runs all steps until there are no more, or `isOver` returns true, or virtual time has reached `end`. Each step runs when everything
    * that the previous one has caused has run.
    */
-  async run(end: number, isOver: () => boolean): Promise<void> {
-    await settled();
-    for (let next = this.#heap[0]; next && next.at <= end && !isOver(); next = this.#heap[0]) {
-      this.#pop();
-      if (!next.run) continue;
-      this.now = next.at;
-      this.steps += 1;
-      next.run();
-      await settled();
-    }
+  run(end: number, isOver: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let hasEnded = false;
+      // Between two of these callbacks, Node runs what waits for the next tick, and all microtasks.
+      const step = (): void => {
+        if (hasEnded) return;
+        try {
+          hasEnded = !this.#step(end, isOver);
+          if (hasEnded) resolve();
+        } catch (error) {
+          hasEnded = true;
+          reject(error);
+        }
+      };
+      const turn = (): void => {
+        if (hasEnded) return;
+        for (let i = 0; i < STEPS_A_TURN; i += 1) later(step);
+        later(turn);
+      };
+      turn();
+    });
+  }
+
+  /** Runs the next step. Returns whether there was one to run. */
+  #step(end: number, isOver: () => boolean): boolean {
+    let next = this.#heap[0];
+    // Canceled ones.
+    for (; next && !next.run; next = this.#heap[0]) this.#pop();
+    if (!next?.run || next.at > end || isOver()) return false;
+    this.#pop();
+    this.now = next.at;
+    this.steps += 1;
+    next.run();
+    return true;
   }
 
   #push(happening: Happening): void {
