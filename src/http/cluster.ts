@@ -58,7 +58,7 @@ export interface ClusterCall {
 }
 
 /** What one attempt at a call gets: the member to ask, and the limits. */
-export interface AttemptOptions {
+export interface ClusterAttempt {
   readonly endpoint: Endpoint;
   readonly lane: Lane;
   /** Seconds. */
@@ -108,7 +108,7 @@ export class Cluster {
   }
 
   /** Makes one call. While the client is being closed, only background work may start; calls under way continue. */
-  async call<T>(repeat: Repeat, options: ClusterCall, attempt: (attempt: AttemptOptions) => Promise<T>): Promise<T> {
+  async call<T>(repeat: Repeat, options: ClusterCall, attempt: (attempt: ClusterAttempt) => Promise<T>): Promise<T> {
     const { readTimeout } = this.#settings;
     const { signal, attemptTimeout = repeat === 'hedged' ? HEDGE_AFTER : readTimeout, background = false } = options;
     checkSeconds('attemptTimeout', attemptTimeout);
@@ -123,7 +123,7 @@ export class Cluster {
       const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
       return await this.endpoints.call(round, (endpoint, onPiece) => {
         let isAdmitted = true;
-        const onRequest: AttemptOptions['onRequest'] = (waitEnding) => {
+        const onRequest: ClusterAttempt['onRequest'] = (waitEnding) => {
           const isNext = !isAdmitted;
           isAdmitted = false;
           return isNext ? this.endpoints.rateLimit.admitNext(waitEnding, !background) : undefined;

@@ -1,6 +1,6 @@
 import { createDebug } from '../base/debug.ts';
 import type { PendingWork } from '../base/pending-work.ts';
-import { type AttemptOptions, type CloseOptions, Cluster, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
+import { type CloseOptions, Cluster, type ClusterAttempt, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
 import type { Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
@@ -8,13 +8,13 @@ import type { LockClient } from '../recipe/client.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import type {
   Append,
-  CallOptions,
   Change,
   CreateOptions,
   DeleteOptions,
   GetOptions,
   KeyEvent,
   KeysApi,
+  KeysCall,
   Renewed,
   RenewOptions,
   SetOptions,
@@ -33,7 +33,7 @@ const VERSION = wire.encodeInfo('/version');
 
 const debug = createDebug('client');
 
-interface Sending extends AttemptOptions, Pick<SendOptions, 'long'> {
+interface Sending extends ClusterAttempt, Pick<SendOptions, 'long'> {
   readonly onHeaders: (head: wire.WireAnswer) => void;
 }
 
@@ -138,7 +138,7 @@ export class V2Client implements KeysApi, LockClient {
   /**
    * Returns the version of the member in use.
    */
-  async version(options: CallOptions = {}): Promise<wire.Version> {
+  async version(options: KeysCall = {}): Promise<wire.Version> {
     checkCall(options);
     return this.#call('hedged', options, (sending) => this.#version(sending));
   }
@@ -146,7 +146,7 @@ export class V2Client implements KeysApi, LockClient {
   /**
    * Returns the client URLs of all members, as the member in use knows them.
    */
-  async machines(options: CallOptions = {}): Promise<string[]> {
+  async machines(options: KeysCall = {}): Promise<string[]> {
     checkCall(options);
     return this.#ask('hedged', wire.encodeInfo('/machines'), wire.decodeMachines, options);
   }
@@ -154,7 +154,7 @@ export class V2Client implements KeysApi, LockClient {
   /**
    * Returns the members of the cluster, as the member in use knows them.
    */
-  async members(options: CallOptions = {}): Promise<wire.Member[]> {
+  async members(options: KeysCall = {}): Promise<wire.MemberInfo[]> {
     checkCall(options);
     return this.#ask('hedged', wire.encodeInfo('/members'), wire.decodeMembers, options);
   }
@@ -163,7 +163,7 @@ export class V2Client implements KeysApi, LockClient {
     return this.#cluster.close(options);
   }
 
-  #ask<T>(repeat: Repeat, request: wire.WireRequest, decode: (answer: wire.WireAnswer) => T, options: CallOptions) {
+  #ask<T>(repeat: Repeat, request: wire.WireRequest, decode: (answer: wire.WireAnswer) => T, options: KeysCall) {
     return this.#call(repeat, options, async (sending) => decode(await this.#answer(sending, request)));
   }
 

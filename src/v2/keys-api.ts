@@ -61,7 +61,7 @@ export interface KeyEvent extends Change {
   readonly index: number;
 }
 
-export interface CallOptions {
+export interface KeysCall {
   /**
    * Ends the call, which rejects with the signal's reason. The request may have been carried out. An `AbortSignal`, or a scope
    * of this package.
@@ -79,7 +79,7 @@ export interface CallOptions {
   readonly background?: boolean | undefined;
 }
 
-export interface GetOptions extends CallOptions {
+export interface GetOptions extends KeysCall {
   readonly recursive?: boolean;
   readonly sorted?: boolean;
   /** Reads by quorum (through raft), so that the answer is never stale. Default false. */
@@ -92,7 +92,7 @@ export interface Conditions {
   readonly prevIndex?: number | undefined;
 }
 
-export interface SetOptions extends CallOptions, Conditions {
+export interface SetOptions extends KeysCall, Conditions {
   /** Seconds, an integer ≥ 0. null or absent: never expires, also if the key had a TTL. */
   readonly ttl?: number | null | undefined;
   readonly prevExist?: boolean;
@@ -102,7 +102,7 @@ export interface SetOptions extends CallOptions, Conditions {
   readonly dir?: boolean;
 }
 
-export interface CreateOptions extends CallOptions {
+export interface CreateOptions extends KeysCall {
   /** Seconds, an integer ≥ 0. null or absent: never expires. */
   readonly ttl?: number | null | undefined;
   /** Makes a directory. Requires no value. */
@@ -111,7 +111,7 @@ export interface CreateOptions extends CallOptions {
   readonly listing?: boolean;
 }
 
-export interface RenewOptions extends CallOptions {
+export interface RenewOptions extends KeysCall {
   readonly prevValue: string;
   readonly prevIndex: number;
   /** Seconds, an integer ≥ 1. null removes the expiry. */
@@ -123,12 +123,12 @@ export interface RenewOptions extends CallOptions {
   readonly timeout?: number | undefined;
 }
 
-export interface DeleteOptions extends CallOptions, Conditions {
+export interface DeleteOptions extends KeysCall, Conditions {
   readonly dir?: boolean;
   readonly recursive?: boolean;
 }
 
-export interface WatchOptions extends CallOptions {
+export interface WatchOptions extends KeysCall {
   /**
    * Reports only events with a greater index. Pass the `index` of the last snapshot or event. If absent, the watch reports only
    * events after its own start, and misses events between a read and that start.

@@ -3,18 +3,18 @@
 import { checkInteger, checkSeconds, show } from '../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import type {
-  CallOptions,
   Conditions,
   CreateOptions,
   DeleteOptions,
   GetOptions,
+  KeysCall,
   RenewOptions,
   SetOptions,
   WatchOptions,
 } from './keys-api.ts';
 import { checkKey } from './paths.ts';
 
-const CALL = { signal: true, attemptTimeout: true, background: true } satisfies OptionNames<CallOptions>;
+const CALL = { signal: true, attemptTimeout: true, background: true } satisfies OptionNames<KeysCall>;
 const CONDITIONS = { prevValue: true, prevIndex: true } satisfies OptionNames<Conditions>;
 const GET = { ...CALL, recursive: true, sorted: true, quorum: true } satisfies OptionNames<GetOptions>;
 const SET = {
@@ -48,7 +48,7 @@ export const isConditional = ({
   readonly prevIndex?: unknown;
 }): boolean => prevValue !== undefined || prevIndex !== undefined;
 
-export function checkCall(options: CallOptions): void {
+export function checkCall(options: KeysCall): void {
   checkOptionNames(options, CALL);
 }
 

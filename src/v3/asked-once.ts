@@ -1,6 +1,6 @@
 import { detached } from '../base/async-context.ts';
 import { ignore, orAborted, Scope } from '../base/cancellation.ts';
-import type { AttemptOptions } from '../http/cluster.ts';
+import type { ClusterAttempt } from '../http/cluster.ts';
 import type { Endpoint } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import { Timeout } from '../http/timeout.ts';
@@ -23,7 +23,7 @@ export class AskedOnce<T> {
    * @param ask makes the request; called only if none is under way
    * @throws {EtcdConnectionFailed} if no answer comes within the attempt's timeout. A later answer is still cached.
    */
-  async get(one: AttemptOptions, ask: () => Promise<T>): Promise<T> {
+  async get(one: ClusterAttempt, ask: () => Promise<T>): Promise<T> {
     const { endpoint, ending, timeout, lane } = one;
     const answer = this.#underWay.get(endpoint) ?? detached(() => this.#ask(endpoint, ask));
     const scope = new Scope(ending);

@@ -3,7 +3,7 @@ import { createDebug } from '../base/debug.ts';
 import type { PendingWork } from '../base/pending-work.ts';
 import { Deadline } from '../base/time.ts';
 import { EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
-import { type AttemptOptions, type CloseOptions, Cluster, type ClusterCall } from '../http/cluster.ts';
+import { type CloseOptions, Cluster, type ClusterAttempt, type ClusterCall } from '../http/cluster.ts';
 import type { Lane, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
@@ -135,7 +135,7 @@ export class V3Client implements LockClient {
    * Makes one attempt. Caches a token for each member: a member forgets a token that is not used there for some minutes. Logs in
    * again when the token is refused.
    */
-  async #attempt<T>(one: AttemptOptions, attempt: (member: Member) => Promise<T>): Promise<T> {
+  async #attempt<T>(one: ClusterAttempt, attempt: (member: Member) => Promise<T>): Promise<T> {
     const { endpoint } = one;
     const prefix = this.#prefixes.known(endpoint) ?? (await this.#prefixes.get(one, () => this.#findPrefix(one)));
     for (let logIns = 0; ; logIns += 1) {
@@ -152,7 +152,7 @@ export class V3Client implements LockClient {
     }
   }
 
-  #member(one: AttemptOptions, prefix: string, token: Token): Member {
+  #member(one: ClusterAttempt, prefix: string, token: Token): Member {
     const { url } = one.endpoint;
     const member = { member: url, username: this.#settings.username };
     return {
@@ -186,11 +186,11 @@ export class V3Client implements LockClient {
     };
   }
 
-  async #findPrefix(one: AttemptOptions): Promise<string> {
+  async #findPrefix(one: ClusterAttempt): Promise<string> {
     return gatewayPrefix(await this.#send(this.#shared(one), VERSION));
   }
 
-  async #token(one: AttemptOptions, prefix: string): Promise<Token> {
+  async #token(one: ClusterAttempt, prefix: string): Promise<Token> {
     const { username, password } = this.#settings;
     const logIn = async (): Promise<Token> => {
       if (password === undefined) return NO_TOKEN;
@@ -206,12 +206,12 @@ export class V3Client implements LockClient {
   }
 
   /** Returns an attempt at a request that several calls share: the request continues when one of these calls ends. */
-  #shared(one: AttemptOptions): AttemptOptions {
+  #shared(one: ClusterAttempt): ClusterAttempt {
     return { ...one, timeout: Math.min(SHARED_TIMEOUT, this.#settings.readTimeout), ending: this.destroyed };
   }
 
   async #send(
-    { endpoint, ending, lane, timeout, onRequest }: AttemptOptions,
+    { endpoint, ending, lane, timeout, onRequest }: ClusterAttempt,
     request: WireRequest,
     { onData, long }: Pick<SendOptions, 'onData' | 'long'> = {},
   ): Promise<WireAnswer> {

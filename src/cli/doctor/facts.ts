@@ -1,5 +1,5 @@
 import type { StoreApi } from '../../client.ts';
-import type { Member, Version } from '../../v2/wire.ts';
+import type { MemberInfo, Version } from '../../v2/wire.ts';
 
 /** Why a member cannot be reached. */
 export interface Unreachable {
@@ -37,7 +37,7 @@ export interface EndpointFacts {
   readonly id?: string | undefined;
   readonly name?: string | undefined;
   readonly clusterId?: string | undefined;
-  readonly members?: readonly Member[] | undefined;
+  readonly members?: readonly MemberInfo[] | undefined;
   /** The id of the leader; null if the member reports that there is none. */
   readonly leader?: string | null | undefined;
   readonly healthy?: boolean | undefined;

@@ -62,7 +62,7 @@ export interface FrontOptions {
   /** The API of etcd v3; undefined: the server has none. */
   readonly gateway?: Gateway | undefined;
   /** This server, as its own pages describe it. */
-  readonly member: wire.Member;
+  readonly member: wire.MemberInfo;
   /** The version of etcd that the server imitates. Default 3.4. */
   readonly version?: EtcdVersion;
   /** Hosts that a request may have in its `Host` header: the one that the server was started with, and others. */

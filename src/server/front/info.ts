@@ -1,4 +1,11 @@
-import { encodeMachines, encodeMembers, encodeVersion, etcdJson, type Member, type WireReply } from '../../v2/wire.ts';
+import {
+  encodeMachines,
+  encodeMembers,
+  encodeVersion,
+  etcdJson,
+  type MemberInfo,
+  type WireReply,
+} from '../../v2/wire.ts';
 import { type EtcdVersion, RELEASES } from '../version.ts';
 
 /** A page about the server itself. */
@@ -13,7 +20,7 @@ export interface Page {
  * Returns the pages that describe the server itself, by path. The cluster has one member, which is the leader.
  * @param counts returns the counters for `/v2/stats/store`
  */
-export function pagesAbout(member: Member, version: EtcdVersion, counts: () => object): ReadonlyMap<string, Page> {
+export function pagesAbout(member: MemberInfo, version: EtcdVersion, counts: () => object): ReadonlyMap<string, Page> {
   const startedAt = new Date();
   const { id, name } = member;
   const release = RELEASES[version];

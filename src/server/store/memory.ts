@@ -7,13 +7,13 @@ import type { LockClient } from '../../recipe/client.ts';
 import type { LockStore } from '../../recipe/store.ts';
 import type {
   Append,
-  CallOptions,
   Change,
   CreateOptions,
   DeleteOptions,
   GetOptions,
   KeyEvent,
   KeysApi,
+  KeysCall,
   RenewOptions,
   SetOptions,
   Snapshot,
@@ -157,7 +157,7 @@ export class MemoryStore implements KeysApi, ServedKeys, LockClient {
    * Throws if the call is aborted or the store is closed. `attemptTimeout` is checked but has no effect: every operation
    * completes at once.
    */
-  #admit({ signal, attemptTimeout, background = false }: CallOptions): void {
+  #admit({ signal, attemptTimeout, background = false }: KeysCall): void {
     if (attemptTimeout !== undefined) checkSeconds('attemptTimeout', attemptTimeout);
     (background ? this.#closed.signal : this.cleanups.closing).throwIfAborted();
     signal?.throwIfAborted();

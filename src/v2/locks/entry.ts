@@ -9,7 +9,7 @@ import {
 } from '../../errors.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
-import type { CallOptions, KeysApi, Node, Renewed, RenewOptions } from '../keys-api.ts';
+import type { KeysApi, KeysCall, Node, Renewed, RenewOptions } from '../keys-api.ts';
 import { sequenceOf } from '../paths.ts';
 import { listingOf, type V2Entry, V2Queue } from './reading.ts';
 import { HEDGE_REMOVAL_AFTER, HISTORY_TIMEOUT } from './timing.ts';
@@ -60,7 +60,7 @@ const found = new WeakMap<V2OwnEntry, V2OwnEntry | undefined>();
  * Writes an entry again with the same TTL, so that watchers get an event. Never creates an entry.
  * @throws as {@link renew}
  */
-export const announce = (keys: KeysApi, own: V2OwnEntry, options: CallOptions): Promise<V2OwnEntry> =>
+export const announce = (keys: KeysApi, own: V2OwnEntry, options: KeysCall): Promise<V2OwnEntry> =>
   rewrite(keys, own, own.granted, options, (key, write) => keys.set(key, write.prevValue, write));
 
 /**
@@ -73,18 +73,18 @@ export async function renew(
   keys: KeysApi,
   own: V2OwnEntry,
   ttl: number | null,
-  { timeout, ...options }: CallOptions & Pick<RenewOptions, 'timeout'>,
+  { timeout, ...options }: KeysCall & Pick<RenewOptions, 'timeout'>,
 ): Promise<V2OwnEntry> {
   return rewrite(keys, own, ttl, options, (key, write) => keys.renew(key, { ...write, timeout }));
 }
 
-type Rewrite = CallOptions & { readonly prevValue: string; readonly prevIndex: number; readonly ttl: number | null };
+type Rewrite = KeysCall & { readonly prevValue: string; readonly prevIndex: number; readonly ttl: number | null };
 
 async function rewrite(
   keys: KeysApi,
   own: V2OwnEntry,
   ttl: number | null,
-  options: CallOptions,
+  options: KeysCall,
   write: (key: string, options: Rewrite) => Promise<Renewed>,
 ): Promise<V2OwnEntry> {
   let current = found.has(own) ? found.get(own) : own;
@@ -113,7 +113,7 @@ async function rewrite(
 }
 
 /** @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value */
-async function reread(keys: KeysApi, own: V2OwnEntry, options: CallOptions): Promise<V2OwnEntry> {
+async function reread(keys: KeysApi, own: V2OwnEntry, options: KeysCall): Promise<V2OwnEntry> {
   const node = await read(keys, own.key, options);
   if (!node || !(await isUnbroken(keys, own, node, options)))
     throw lost(own, keys.clusterId, 'its key is gone, was re-created, or has another value');
@@ -142,7 +142,7 @@ export const isComparable = (value: string): boolean => value !== '' && !value.i
 export async function remove(
   keys: KeysApi,
   { key, value, modifiedIndex }: Pick<V2Entry, 'key' | 'value' | 'modifiedIndex'>,
-  options: CallOptions,
+  options: KeysCall,
 ): Promise<void> {
   let prevIndex: number | undefined = modifiedIndex;
   while (prevIndex !== undefined) {
@@ -170,7 +170,7 @@ export const adopted = ({ ttl, ...entry }: V2Entry, clusterId: string | undefine
 });
 
 /** Reads a key by quorum; undefined if it does not exist. */
-async function read(keys: KeysApi, key: string, options: CallOptions): Promise<Node | undefined> {
+async function read(keys: KeysApi, key: string, options: KeysCall): Promise<Node | undefined> {
   try {
     return (await keys.get(key, { ...options, quorum: true })).node;
   } catch (error) {
@@ -187,7 +187,7 @@ export async function isUnbroken(
   keys: KeysApi,
   { key, value, createdIndex, modifiedIndex }: V2OwnEntry,
   now: Pick<Node, 'value' | 'createdIndex' | 'modifiedIndex'>,
-  options: CallOptions,
+  options: KeysCall,
 ): Promise<boolean> {
   if (now.value !== value) return false;
   // A stale listing may show the key as it was before the last write of this process.

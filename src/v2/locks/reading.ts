@@ -12,7 +12,7 @@ export interface V2Entry extends Entry {
 }
 
 /** The contents of a directory, as one read showed them. */
-export interface Listing {
+export interface DirectoryListing {
   readonly nodes: readonly Node[];
   /** Index of the store at the time of the read: a watch from this index misses no event. */
   readonly index: number;
@@ -25,7 +25,7 @@ export class V2Queue implements Queue {
   readonly index: number;
   readonly clusterId: string | undefined;
 
-  constructor({ nodes, index, clusterId }: Listing) {
+  constructor({ nodes, index, clusterId }: DirectoryListing) {
     this.entries = entriesAmong(nodes);
     this.index = index;
     this.clusterId = clusterId;
@@ -53,7 +53,7 @@ export const readQueue = async (keys: KeysApi, path: string, options: GetOptions
   new V2Queue(await readDirectory(keys, path, { ...options, recursive: true }));
 
 /** Reads a directory. Returns an empty listing if the directory does not exist. */
-export async function readDirectory(keys: KeysApi, path: string, options: GetOptions): Promise<Listing> {
+export async function readDirectory(keys: KeysApi, path: string, options: GetOptions): Promise<DirectoryListing> {
   try {
     return listingOf(await keys.get(path, options));
   } catch (error) {
@@ -62,7 +62,11 @@ export async function readDirectory(keys: KeysApi, path: string, options: GetOpt
   }
 }
 
-export const listingOf = ({ node: { nodes }, index, clusterId }: Snapshot): Listing => ({ nodes, index, clusterId });
+export const listingOf = ({ node: { nodes }, index, clusterId }: Snapshot): DirectoryListing => ({
+  nodes,
+  index,
+  clusterId,
+});
 
 /** Returns the entries in a lock's directory: the files with a number as name. The lock ignores all other nodes. */
 export function entriesAmong(nodes: readonly Node[]): V2Entry[] {

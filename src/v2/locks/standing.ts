@@ -9,7 +9,7 @@ import { isUnbroken, type V2OwnEntry } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { type Cause, hedgeReadAfter } from './timing.ts';
 
-/** Functions of a ticket that its {@link Standings} call. */
+/** Functions of a ticket that its {@link V2Standings} call. */
 export interface TicketHooks {
   readonly path: string;
   /** Returns the own entry. @throws {EtcdLockExpired} if there is none */
@@ -23,7 +23,7 @@ export interface TicketHooks {
 }
 
 /** Reads where the entry of one ticket stands in its queue. Decides which reads are by quorum, and which answers are stale. */
-export class Standings {
+export class V2Standings {
   readonly #keys: KeysApi;
   readonly #ticket: TicketHooks;
   readonly #wait: ChangeWait;

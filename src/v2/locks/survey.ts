@@ -1,7 +1,7 @@
 /** Reads one queue or all queues for the command line, by quorum. The command line shows more than the recipe needs. */
 import type { LockQueue, ParsedEntry, QueueSurvey, QueuesSurvey, ReadAt } from '../../recipe/survey.ts';
 import { parsed } from '../../recipe/survey.ts';
-import type { CallOptions, KeysApi, Node } from '../keys-api.ts';
+import type { KeysApi, KeysCall, Node } from '../keys-api.ts';
 import { baseName, checkLockName } from '../paths.ts';
 import { entriesAmong, inOrder, readDirectory, type V2Entry, V2Queue } from './reading.ts';
 
@@ -11,7 +11,7 @@ const BY_QUORUM = { recursive: true, sorted: true, quorum: true } as const;
  * Reads the queue of one lock.
  * @throws {TypeError | RangeError} if the name is invalid; thrown before any request
  */
-export async function surveyLock(keys: KeysApi, name: string, options: CallOptions = {}): Promise<QueueSurvey> {
+export async function surveyLock(keys: KeysApi, name: string, options: KeysCall = {}): Promise<QueueSurvey> {
   checkLockName(name);
   const path = `${keys.lockPrefix}/${name}`;
   const { nodes, ...readAt } = await readDirectory(keys, path, { ...options, ...BY_QUORUM });

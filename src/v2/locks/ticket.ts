@@ -16,11 +16,11 @@ import type {
   Ticket,
   TicketOptions,
 } from '../../recipe/store.ts';
-import type { CallOptions, KeysApi } from '../keys-api.ts';
+import type { KeysApi, KeysCall } from '../keys-api.ts';
 import { hasFullWidth } from '../paths.ts';
 import { adopted, announce, append, type RequestLimits, remove, renew, type V2OwnEntry, verify } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
-import { Standings } from './standing.ts';
+import { V2Standings } from './standing.ts';
 import {
   ANNOUNCE_WITHIN,
   enterTimeout,
@@ -68,7 +68,7 @@ export class V2Ticket implements Ticket {
   #entry: V2OwnEntry | undefined;
   #last: V2OwnEntry | undefined;
   #fresh: Promise<V2Queue | undefined> | undefined;
-  #standings: Standings | undefined;
+  #standings: V2Standings | undefined;
   #appending: Running | undefined;
   readonly #unclear = new UnclearAppends();
   /** Whether an earlier append may have created a key before the own entry. */
@@ -120,7 +120,7 @@ export class V2Ticket implements Ticket {
   }
 
   async standing({ signal, latest = false }: StandingOptions): Promise<Standing> {
-    this.#standings ??= new Standings(this.#keys, {
+    this.#standings ??= new V2Standings(this.#keys, {
       path: this.path,
       own: () => this.#own(),
       fresh: () => this.#takeFresh(),
@@ -200,12 +200,12 @@ export class V2Ticket implements Ticket {
   }
 
   /** Removes extra keys with the own value: of appends with an unknown outcome, or of an append that a proxy sent twice. */
-  async #removeExtras({ entries }: V2Queue, options: CallOptions): Promise<void> {
+  async #removeExtras({ entries }: V2Queue, options: KeysCall): Promise<void> {
     for (const entry of entries)
       if (entry.value === this.value && entry.key !== this.#entry?.key) await this.#removeExtra(entry, options);
   }
 
-  async #find(options: CallOptions): Promise<V2OwnEntry | undefined> {
+  async #find(options: KeysCall): Promise<V2OwnEntry | undefined> {
     const queue = await this.#read(options);
     const [first, ...further] = queue.withValue(this.value);
     for (const extra of further) await this.#removeExtra(extra, options);
@@ -222,7 +222,7 @@ export class V2Ticket implements Ticket {
   }
 
   /** Renews the entry. Resolves to undefined if the entry is gone. */
-  async #renewed(own: V2OwnEntry, ttl: number | null, limits: CallOptions): Promise<V2OwnEntry | undefined> {
+  async #renewed(own: V2OwnEntry, ttl: number | null, limits: KeysCall): Promise<V2OwnEntry | undefined> {
     try {
       this.#update(await renew(this.#keys, own, ttl, limits));
     } catch (error) {
@@ -271,7 +271,7 @@ export class V2Ticket implements Ticket {
     this.#appending = undefined;
   }
 
-  async #removeExtra(extra: V2Entry, options: CallOptions): Promise<void> {
+  async #removeExtra(extra: V2Entry, options: KeysCall): Promise<void> {
     debug('%s: removing %s, an extra key with the same value', this.path, extra.key);
     await remove(this.#keys, extra, options);
     if (extra.key !== this.#entry?.key) this.#unclear.seen(extra);
@@ -284,7 +284,7 @@ export class V2Ticket implements Ticket {
   }
 
   /** Sets the TTL of an entry left to expire; removes the entries given up, and keys of appends with an unknown outcome. */
-  async #settle(options: CallOptions): Promise<void> {
+  async #settle(options: KeysCall): Promise<void> {
     if (this.#expiry?.passed) this.#giveUpEntry();
     const until = this.#expiry;
     if (until && this.#entry) await this.#expireAt(until, this.#entry, options);
@@ -301,14 +301,14 @@ export class V2Ticket implements Ticket {
   }
 
   /** Reads the queue by quorum. */
-  async #read(options: CallOptions): Promise<V2Queue> {
+  async #read(options: KeysCall): Promise<V2Queue> {
     const queue = await readQueue(this.#keys, this.path, { ...options, quorum: true });
     this.#unclear.existed(BigInt(queue.index));
     return queue;
   }
 
   /** Sets the TTL of the own entry to the whole seconds left. A lost entry is not created again. */
-  async #expireAt(until: Deadline, own: V2OwnEntry, options: CallOptions): Promise<void> {
+  async #expireAt(until: Deadline, own: V2OwnEntry, options: KeysCall): Promise<void> {
     const ttl = Math.max(1, Math.ceil(until.remaining / 1000));
     try {
       await this.#renewed(own, ttl, { ...options, attemptTimeout: HEDGE_REMOVAL_AFTER });
@@ -383,7 +383,7 @@ export class V2Ticket implements Ticket {
 }
 
 /** Options for a read that searches for the own entry. Hedged early, because others may wait behind that entry. */
-const searchOptions = (ttl: number | null, signal: Source | undefined): CallOptions => ({
+const searchOptions = (ttl: number | null, signal: Source | undefined): KeysCall => ({
   signal,
   attemptTimeout: hedgeReadAfter(ttl, 'failure'),
 });

@@ -54,14 +54,14 @@ export function supportsRefresh({ cluster }: Version): boolean | undefined {
   return major > 2 || (major === 2 && minor >= 3);
 }
 
-export interface Member {
+export interface MemberInfo {
   readonly id: string;
   readonly name: string;
   readonly peerURLs: readonly string[];
   readonly clientURLs: readonly string[];
 }
 
-export function decodeMembers(answer: WireAnswer): Member[] {
+export function decodeMembers(answer: WireAnswer): MemberInfo[] {
   const body = parseObject(answer.body);
   if (answer.status !== 200 || body?.['errorCode'] !== undefined) throw decodeError(answer, body);
   const members = body?.['members'];
@@ -75,7 +75,7 @@ export function decodeMembers(answer: WireAnswer): Member[] {
   });
 }
 
-export const encodeMembers = (members: readonly Member[]): string => etcdJson({ members });
+export const encodeMembers = (members: readonly MemberInfo[]): string => etcdJson({ members });
 
 /** Returns a list of strings, empty if absent; undefined for anything else. */
 function texts(list: unknown): string[] | undefined {
@@ -90,5 +90,5 @@ export function decodeMachines(answer: WireAnswer): string[] {
   return machines;
 }
 
-export const encodeMachines = (members: readonly Member[]): string =>
+export const encodeMachines = (members: readonly MemberInfo[]): string =>
   members.flatMap(({ clientURLs }) => clientURLs).join(', ');

@@ -1,6 +1,6 @@
 import { Deadline } from '../../../base/time.ts';
 import type { ClientSettings } from '../../../v2/options.ts';
-import type { Member, Version } from '../../../v2/wire.ts';
+import type { MemberInfo, Version } from '../../../v2/wire.ts';
 import { READ_TIMEOUT } from '../limits.ts';
 import { MemberClient, unreachable } from '../member.ts';
 import { asError } from '../outcomes.ts';
@@ -16,13 +16,13 @@ export interface Server {
   readonly version: Version | undefined;
   /** Whether it answers without a gateway. False if it does not answer. */
   readonly lacksGateway: boolean;
-  readonly members: readonly Member[];
+  readonly members: readonly MemberInfo[];
 }
 
 /** A server that was asked already, with the members that it knows. */
 export interface Known {
   readonly url: string;
-  readonly members: readonly Member[];
+  readonly members: readonly MemberInfo[];
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Deadline } from '../../../base/time.ts';
 import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../../../errors.ts';
-import type { Member } from '../../../v2/wire.ts';
+import type { MemberInfo } from '../../../v2/wire.ts';
 import { decodeBody } from '../../../v3/errors.ts';
 import { decodeHeader, Fields } from '../../../v3/messages.ts';
 import { gatewayPrefix } from '../../../v3/version.ts';
@@ -51,7 +51,7 @@ function statusIn(status: Fields): Pick<GatewayFacts, 'id' | 'leader' | 'cluster
   };
 }
 
-const membersIn = (list: Fields): Member[] =>
+const membersIn = (list: Fields): MemberInfo[] =>
   list.list('members').map((member) => ({
     id: hex(member.unsigned('ID')),
     name: member.text('name'),
