@@ -1,8 +1,9 @@
 import { ignore, pause, Scope } from '../base/cancellation.ts';
-import { EtcdLockExpired, mayPass } from '../errors.ts';
+import { mayPass } from '../errors.ts';
 import { isTwin } from '../recipe/entries/bridged-value.ts';
 import { claimOf } from '../recipe/entries/entry-value.ts';
 import { checkLimits } from '../recipe/entries/limits.ts';
+import { noEntry } from '../recipe/entries/lost.ts';
 import { positionIn } from '../recipe/rules.ts';
 import type {
   EnterOptions,
@@ -241,7 +242,7 @@ export class BothTicket implements Ticket {
 
   /** Returns the own entries of both queues as one; see {@link combined}. @throws {EtcdLockExpired} if there is none */
   #own(): OwnEntry {
-    if (!this.last) throw new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
+    if (!this.last) throw noEntry(this.path, this.value);
     return combined(this.last, this.#isOnV3 ? this.#v3.last : undefined);
   }
 }

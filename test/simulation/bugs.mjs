@@ -387,7 +387,7 @@ export const BUGS = [
   {
     name: 'poll-without-a-cap',
     rule: 8,
-    file: 'src/v2/locks/timing.ts',
+    file: 'src/recipe/entries/timing.ts',
     from: 'Math.min((ttl ?? Number.POSITIVE_INFINITY) / 3, LONGEST_WAIT);',
     to: 'LONGEST_WAIT + 0 * (ttl ?? 0);',
     api: 'v2',

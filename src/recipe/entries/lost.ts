@@ -21,5 +21,9 @@ export function lost(own: OwnEntry, clusterId: string | undefined, why: string):
 export const leaseEnded = ({ key }: OwnEntry): EtcdLockExpired =>
   new EtcdLockExpired(`${key} is lost: its lease has ended`, { isEndedByStore: true });
 
+/** Returns the error for a ticket that has no own entry. */
+export const noEntry = (path: string, value: string): EtcdLockExpired =>
+  new EtcdLockExpired(`${path} has no entry with the value ${value}`);
+
 /** Returns the identity of the owner, which another process may also have by mistake: the two then evict each other. */
 export const identityOf = ({ value }: Pick<OwnEntry, 'value'>): string | undefined => parseValue(value).identity;

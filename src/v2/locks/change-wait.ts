@@ -2,8 +2,9 @@ import { ignore, Scope, type Source } from '../../base/cancellation.ts';
 import { createDebug } from '../../base/debug.ts';
 import { atDeadline, Deadline } from '../../base/time.ts';
 import { isTransient } from '../../errors.ts';
+import { hedgeReadAfter, longestSilence, pollCap } from '../../recipe/entries/timing.ts';
 import type { KeysApi, WatchOptions } from '../keys-api.ts';
-import { type Cause, hedgeReadAfter, longestSilence, pollCap } from './timing.ts';
+import type { Cause } from './timing.ts';
 
 const debug = createDebug('watch');
 
@@ -68,7 +69,7 @@ export class ChangeWait {
         this.#poll ??= this.#begin(watched, options);
         const woken = await Promise.race([this.#poll.ended, silence]);
         if (woken?.by === 'silence') {
-          this.#slow = Deadline.after(hedgeReadAfter(ttl, 'silence'));
+          this.#slow = Deadline.after(hedgeReadAfter(ttl, true));
           return woken;
         }
         const shown = woken?.by === 'event' && woken.index <= after && this.#poll.after < after;

@@ -8,11 +8,12 @@ import {
   EtcdValueError,
 } from '../../errors.ts';
 import { lost } from '../../recipe/entries/lost.ts';
+import { HEDGE_REMOVAL_AFTER } from '../../recipe/entries/timing.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
 import type { KeysApi, KeysCall, Node, Renewed, RenewOptions } from '../keys-api.ts';
 import { sequenceOf } from '../paths.ts';
 import { listingOf, type V2Entry, V2Queue } from './reading.ts';
-import { HEDGE_REMOVAL_AFTER, HISTORY_TIMEOUT } from './timing.ts';
+import { HISTORY_TIMEOUT } from './timing.ts';
 
 const debug = createDebug('lock');
 

@@ -1,13 +1,14 @@
 import { orAborted, type Source } from '../../base/cancellation.ts';
 import { claimOf } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
+import { hedgeReadAfter } from '../../recipe/entries/timing.ts';
 import { type Before, entriesBefore, type Obstacle, obstacleOf } from '../../recipe/rules.ts';
 import type { Entry, Standing } from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
 import { ChangeWait, type WaitResult } from './change-wait.ts';
 import { isUnbroken, type V2OwnEntry } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
-import { type Cause, hedgeReadAfter } from './timing.ts';
+import type { Cause } from './timing.ts';
 
 /** Functions of a ticket that its {@link V2Standings} call. */
 export interface TicketHooks {
@@ -121,7 +122,7 @@ export class V2Standings {
 
   async #queue(quorum: boolean, signal: Source | undefined): Promise<V2Queue> {
     const fresh = await (signal ? orAborted(this.#ticket.fresh(), signal) : this.#ticket.fresh());
-    const attemptTimeout = hedgeReadAfter(this.#ticket.own().granted, this.#cause);
+    const attemptTimeout = hedgeReadAfter(this.#ticket.own().granted, this.#cause === 'silence');
     const queue = fresh ?? (await readQueue(this.#keys, this.#ticket.path, { quorum, signal, attemptTimeout }));
     await this.#ticket.removeExtras(queue, signal);
     return queue;

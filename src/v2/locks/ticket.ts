@@ -4,6 +4,8 @@ import { createDebug } from '../../base/debug.ts';
 import { failureOf, keepTrying, type Running, STOPPED, stopped } from '../../base/pending-work.ts';
 import { Deadline, now } from '../../base/time.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, mayPass } from '../../errors.ts';
+import { noEntry } from '../../recipe/entries/lost.ts';
+import { HEDGE_REMOVAL_AFTER, hedgeReadAfter, REMOVE_EVERY, SEARCH_APPEND_FOR } from '../../recipe/entries/timing.ts';
 import type {
   EnterOptions,
   Entry,
@@ -21,16 +23,7 @@ import { hasFullWidth } from '../paths.ts';
 import { adopted, announce, append, type RequestLimits, remove, renew, type V2OwnEntry, verify } from './entry.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { V2Standings } from './standing.ts';
-import {
-  ANNOUNCE_WITHIN,
-  enterTimeout,
-  HEDGE_REMOVAL_AFTER,
-  hedgeReadAfter,
-  hedgeRenewalAfter,
-  READ_EVERY,
-  REMOVE_EVERY,
-  SEARCH_APPEND_FOR,
-} from './timing.ts';
+import { ANNOUNCE_WITHIN, enterTimeout, hedgeRenewalAfter, READ_EVERY } from './timing.ts';
 import { UnclearAppends } from './unclear.ts';
 import type { UnusedDirectories } from './unused-directories.ts';
 
@@ -190,7 +183,7 @@ export class V2Ticket implements Ticket {
   }
 
   #noEntry(): EtcdLockExpired {
-    return new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
+    return noEntry(this.path, this.value);
   }
 
   #update(entry: V2OwnEntry): void {
@@ -385,7 +378,7 @@ export class V2Ticket implements Ticket {
 /** Options for a read that searches for the own entry. Hedged early, because others may wait behind that entry. */
 const searchOptions = (ttl: number | null, signal: Source | undefined): KeysCall => ({
   signal,
-  attemptTimeout: hedgeReadAfter(ttl, 'failure'),
+  attemptTimeout: hedgeReadAfter(ttl, false),
 });
 
 /** Whether less than a third of the TTL has passed since the last write, so that the entry need not be renewed yet. */

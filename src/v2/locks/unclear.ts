@@ -1,6 +1,7 @@
 import { now } from '../../base/time.ts';
+import { SEARCH_APPEND_FOR } from '../../recipe/entries/timing.ts';
 import type { Entry } from '../../recipe/store.ts';
-import { READ_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
+import { READ_EVERY } from './timing.ts';
 
 type Key = Pick<Entry, 'key' | 'rank'>;
 

@@ -1,10 +1,10 @@
 import { Scope, type Source } from '../../base/cancellation.ts';
 import { createDebug } from '../../base/debug.ts';
 import { Deadline } from '../../base/time.ts';
+import { longestSilence } from '../../recipe/entries/timing.ts';
 import type { Obstacle } from '../../recipe/rules.ts';
 import type { V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
-import { longestSilence } from './timing.ts';
 
 const debug = createDebug('watch');
 

@@ -1,8 +1,8 @@
 import { createDebug } from '../../base/debug.ts';
 import { keepTrying } from '../../base/pending-work.ts';
 import type { Deadline } from '../../base/time.ts';
+import { REMOVE_EVERY } from '../../recipe/entries/timing.ts';
 import type { V3Client } from '../client.ts';
-import { REMOVE_EVERY } from './timing.ts';
 
 const debug = createDebug('lease');
 

@@ -1,13 +1,14 @@
 import type { Source } from '../../base/cancellation.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
+import { hedgeReadAfter } from '../../recipe/entries/timing.ts';
 import { entriesBefore, type Obstacle, obstacleOf, onlyBehind } from '../../recipe/rules.ts';
 import type { Entry, OwnEntry, Standing, StandingOptions } from '../../recipe/store.ts';
 import type { Appended, Listing, Neighbours, V3Entry } from '../answers.ts';
 import type { CallOptions, V3Client } from '../client.ts';
 import { untilVacated } from './deletion.ts';
 import { inOrder, isDirectly } from './reading.ts';
-import { HOLDER_WITHIN, hedgeReadAfter } from './timing.ts';
+import { HOLDER_WITHIN } from './timing.ts';
 
 /** Returns the error that says why the own entry is lost, if the answer shows that. */
 export function whyLost(

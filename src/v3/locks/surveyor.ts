@@ -1,6 +1,7 @@
 import { Scope, type Source } from '../../base/cancellation.ts';
 import { Deadline } from '../../base/time.ts';
 import { EtcdException } from '../../errors.ts';
+import { longestSilence } from '../../recipe/entries/timing.ts';
 import {
   type KeyChange,
   type LockQueue,
@@ -18,7 +19,6 @@ import type { Listing, V3Entry } from '../answers.ts';
 import type { V3Client } from '../client.ts';
 import type { EntryChange } from '../requests.ts';
 import { inOrder, isDirectly, queuesAmong, startOf } from './reading.ts';
-import { longestSilence } from './timing.ts';
 
 /** Abort reason of a watch that has reported nothing for a long time. */
 const SILENT = new Error('the watch was silent');

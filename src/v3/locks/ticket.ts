@@ -5,7 +5,8 @@ import { failureOf, keepTrying, type Running, stopped } from '../../base/pending
 import { Deadline, now } from '../../base/time.ts';
 import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError, mayPass } from '../../errors.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
-import { leaseEnded, lost } from '../../recipe/entries/lost.ts';
+import { leaseEnded, lost, noEntry } from '../../recipe/entries/lost.ts';
+import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from '../../recipe/entries/timing.ts';
 import type {
   EnterOptions,
   Entry,
@@ -26,7 +27,7 @@ import { NotFound } from '../errors.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
 import { explained, isUnexplained } from './loss-reason.ts';
 import { checkPresent, Standings, whyLost } from './standings.ts';
-import { enterTimeout, HEDGE_REMOVAL_AFTER, REMOVE_EVERY, SEARCH_APPEND_FOR } from './timing.ts';
+import { enterTimeout } from './timing.ts';
 import { Unsettled } from './unsettled.ts';
 
 const debug = createDebug('lock');
@@ -437,7 +438,7 @@ export class V3Ticket implements Ticket, Tenant {
 
   #required(): V3OwnEntry {
     if (this.#own) return this.#own;
-    throw new EtcdLockExpired(`${this.path} has no entry with the value ${this.value}`);
+    throw noEntry(this.path, this.value);
   }
 
   #set(entry: OwnEntry, { modified, lease }: Pick<V3OwnEntry, 'modified' | 'lease'>): V3OwnEntry {

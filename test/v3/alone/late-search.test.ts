@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { LockManager } from '../../../src/manager/manager.ts';
+import { SEARCH_APPEND_FOR } from '../../../src/recipe/entries/timing.ts';
 import { V3Client } from '../../../src/v3/client.ts';
-import { SEARCH_APPEND_FOR } from '../../../src/v3/locks/timing.ts';
 import { gate } from '../../support/gate.ts';
 import { entriesBelow } from '../../support/gateway.ts';
 import { freshName, rejection, useProxy } from '../../support/locks.ts';
@@ -9,7 +9,7 @@ import type { ProxiedRequest } from '../../support/proxy.ts';
 import { until } from '../../support/until.ts';
 
 // The two minutes are too long for a test.
-vi.mock(import('../../../src/v3/locks/timing.ts'), async (original) => ({
+vi.mock(import('../../../src/recipe/entries/timing.ts'), async (original) => ({
   ...(await original()),
   SEARCH_APPEND_FOR: 5,
 }));

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { EtcdInsufficientPermissions } from '../../../../src/errors.ts';
 import { Lock } from '../../../../src/python/lock.ts';
-import { SEARCH_APPEND_FOR } from '../../../../src/v2/locks/timing.ts';
+import { SEARCH_APPEND_FOR } from '../../../../src/recipe/entries/timing.ts';
 import { gate } from '../../../support/gate.ts';
 import { freshName, raw, rejection, untilQueued, useClient, useProxy } from '../../../support/locks.ts';
 import { first } from '../../../support/lost-requests.ts';
@@ -11,7 +11,7 @@ import type { ProxiedRequest } from '../../../support/proxy.ts';
 import { until } from '../../../support/until.ts';
 
 // The two minutes are too long for a test.
-vi.mock(import('../../../../src/v2/locks/timing.ts'), async (original) => ({
+vi.mock(import('../../../../src/recipe/entries/timing.ts'), async (original) => ({
   ...(await original()),
   SEARCH_APPEND_FOR: 5,
 }));

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { READ_EVERY, SEARCH_APPEND_FOR } from '../../../../src/v2/locks/timing.ts';
+import { SEARCH_APPEND_FOR } from '../../../../src/recipe/entries/timing.ts';
+import { READ_EVERY } from '../../../../src/v2/locks/timing.ts';
 import { UnclearAppends } from '../../../../src/v2/locks/unclear.ts';
 
 const key = (n: number) => ({ key: `/_locks/x/${n}`, rank: BigInt(n) });
