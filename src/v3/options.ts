@@ -1,6 +1,7 @@
 import { checkWellFormed, show } from '../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
-import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } from '../http/options.ts';
+import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions } from '../http/options.ts';
+import type { GatewaySettings } from './gateway/gateway.ts';
 
 /** Options of a {@link V3Client}: how to reach the cluster. */
 export interface V3ClientOptions extends HttpOptions {
@@ -10,9 +11,8 @@ export interface V3ClientOptions extends HttpOptions {
 
 export const V3_OPTIONS = { ...HTTP_OPTIONS, lockPrefix: true } satisfies OptionNames<V3ClientOptions>;
 
-export interface V3Settings extends HttpSettings {
+export interface V3Settings extends GatewaySettings {
   readonly lockPrefix: string;
-  readonly password: string | undefined;
 }
 
 /**

@@ -297,7 +297,7 @@ export const BUGS = [
   {
     name: 'unguarded-removal-v3',
     rule: 6,
-    file: 'src/v3/transactions.ts',
+    file: 'src/v3/rpc/entries.ts',
     from: 'compare: [...isSame(key, guard), ...(modified === undefined ? [] : [isUnwritten(key, modified)])],',
     to: 'compare: modified === undefined ? [] : isSame(key, guard).slice(0, 1),',
     api: 'v3',
@@ -327,7 +327,7 @@ export const BUGS = [
   {
     name: 'move-without-comparison',
     rule: 6,
-    file: 'src/v3/transactions.ts',
+    file: 'src/v3/rpc/entries.ts',
     from: 'compare: [...isSame(key, guard), isUnwritten(key, modified)],',
     to: 'compare: [],',
     api: 'v3',
@@ -347,7 +347,7 @@ export const BUGS = [
   {
     name: 'raft-term-not-compared',
     rule: 7,
-    file: 'src/v3/requests.ts',
+    file: 'src/v3/rpc/leases.ts',
     from: 'if (answer.header.raftTerm !== alive.header.raftTerm)',
     to: "if (answer.header.raftTerm === '')",
     api: 'v3',

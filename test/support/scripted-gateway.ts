@@ -1,6 +1,7 @@
 import { orAborted } from '../../src/base/cancellation.ts';
 import { V3Client } from '../../src/v3/client.ts';
-import { decodeHeader, decodeText, Fields, type Json, unusable } from '../../src/v3/messages.ts';
+import type { AskedMember } from '../../src/v3/gateway/gateway.ts';
+import { decodeHeader, decodeText, Fields, type Json, unusable } from '../../src/v3/gateway/messages.ts';
 import { base64 } from './gateway.ts';
 
 export const CLUSTER = 'c1';
@@ -52,7 +53,7 @@ export class ScriptedGateway {
   /** Returns a client whose requests all reach this gateway. */
   client(): V3Client {
     const client = new V3Client({ endpoints: 'http://scripted.test:2379' });
-    const member: Parameters<Parameters<V3Client['call']>[2]>[0] = {
+    const member: AskedMember = {
       url: 'http://scripted.test:2379',
       ask: async (path, message) => {
         this.asked.push({ path, message });
@@ -80,8 +81,8 @@ export class ScriptedGateway {
           });
         }),
     };
-    client.call = (_, { signal }, attempt) => (signal ? orAborted(attempt(member), signal) : attempt(member));
-    Object.defineProperty(client, 'clusterId', { get: () => CLUSTER });
+    client.gateway.call = (_, { signal }, attempt) => (signal ? orAborted(attempt(member), signal) : attempt(member));
+    Object.defineProperty(client.gateway, 'clusterId', { get: () => CLUSTER });
     return client;
   }
 

@@ -115,22 +115,22 @@ test('each request rejects with an EtcdException, or resolves to values of the r
   const name = freshName();
   const held = await new LockManager(client, { ttl: 60 }).acquire(name);
   const path = `/_locks/${name}`;
-  const [own] = (await client.requests.read(path, {})).entries;
+  const [own] = (await client.requests.listings.read(path, {})).entries;
   if (!own?.lease) throw new Error('no entry');
   const { rank, value, lease, modified } = own;
   const { requests } = client;
   const calls: readonly (() => Promise<unknown>)[] = [
-    () => requests.read(path, {}),
-    () => requests.first(path, { count: 1, isEntry: () => true }, {}),
-    () => requests.get(held.key, {}),
-    () => requests.neighbours(held.key, rank, {}),
-    () => requests.renew(lease, [held.key], {}),
-    () => requests.withTtls([own], {}),
-    () => requests.move(held.key, { rank, value, lease, modified }, {}),
-    () => requests.remove(held.key, { rank, value: 'another' }, {}),
-    () => requests.delete(`${held.key}0`, {}),
-    () => requests.append(held.key, { value, lease, whole: true, unanswered: { count: 0 } }),
-    () => requests.grant('7', 5, {}),
+    () => requests.listings.read(path, {}),
+    () => requests.listings.first(path, { among: 1, onlyEntries: false }),
+    () => requests.entries.get(held.key, {}),
+    () => requests.entries.neighbours(held.key, rank, {}),
+    () => requests.leases.renew(lease, [held.key], {}),
+    () => requests.leases.withTtls([own], {}),
+    () => requests.entries.move(held.key, { rank, value, lease, modified }, {}),
+    () => requests.entries.remove(held.key, { rank, value: 'another' }, {}),
+    () => requests.entries.delete(`${held.key}0`, {}),
+    () => requests.entries.append(held.key, { value, lease, whole: true, unanswered: { count: 0 } }),
+    () => requests.leases.grant('7', 5, {}),
   ];
   const wrong = fc.tuple(fc.nat(calls.length - 1), fc.integer({ min: 1, max: 2 }), fc.nat(200), WRONG);
   let rejected = 0;
@@ -150,10 +150,10 @@ test('each request rejects with an EtcdException, or resolves to values of the r
 test('when each lease is gone as soon as it was granted, acquire gives up after three', async () => {
   const client = new V3Client({ endpoints: inject('etcd') });
   onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
-  const { requests } = client;
-  const grant = requests.grant.bind(requests);
+  const { leases } = client.requests;
+  const grant = leases.grant.bind(leases);
   let grants = 0;
-  requests.grant = async (id, ttl, options) => {
+  leases.grant = async (id, ttl, options) => {
     grants += 1;
     const granted = await grant(id, ttl, options);
     await gateway('/lease/revoke', { ID: id });

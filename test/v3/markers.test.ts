@@ -65,10 +65,11 @@ test('the lease of a refused write is never used again: its revocation may be ca
   const { marker, client } = useMarker();
   await marker.advance({ from: undefined, to: 'tick', ttl: 600 }, {});
   const revoked: string[] = [];
-  const { revoke } = client.requests;
-  client.requests.revoke = (id, options) => {
+  const { leases } = client.requests;
+  const revoke = leases.revoke.bind(leases);
+  leases.revoke = (id, options) => {
     revoked.push(id);
-    return revoke.call(client.requests, id, options);
+    return revoke(id, options);
   };
   const other = await marker.advance({ from: undefined, to: 'next tick', ttl: 900 }, {});
   expect(revoked).toHaveLength(1);

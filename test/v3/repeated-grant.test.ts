@@ -19,7 +19,7 @@ async function useLease(): Promise<string> {
 function useRequests() {
   const client = new V3Client({ endpoints: inject('etcd') });
   onTestFinished(() => client.close());
-  return client.requests;
+  return client.requests.leases;
 }
 
 test('a lease that a proxy has created by an earlier copy of the request counts as created', async () => {

@@ -2,6 +2,7 @@ import { ignore, type Source } from '../../base/cancellation.ts';
 import { V2Client } from '../../v2/client.ts';
 import { V3Client } from '../../v3/client.ts';
 import type { V3ClientOptions } from '../../v3/options.ts';
+import { readAlarms } from '../../v3/rpc/alarms.ts';
 import type { ServedKeys } from '../served-keys.ts';
 import { BothKeys } from './both/keys.ts';
 import type { LeaseCounts } from './lease-counts.ts';
@@ -63,10 +64,10 @@ export const BACKENDS: Readonly<Record<BridgeApi, Start>> = {
 const readV2 = (client: V2Client, signal: Source) =>
   client.get(`${client.lockPrefix}/_health`, { quorum: true, signal });
 
-const readV3 = (client: V3Client, signal: Source) => client.requests.get(client.lockPrefix, { signal });
+const readV3 = (client: V3Client, signal: Source) => client.requests.entries.get(client.lockPrefix, { signal });
 
 const hasAlarm = (client: V3Client, signal: Source): Promise<boolean> =>
-  client.requests.alarms({ signal }).then(
+  readAlarms(client.gateway, { signal }).then(
     (alarms) => alarms.length > 0,
     () => false,
   );

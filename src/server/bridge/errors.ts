@@ -1,7 +1,7 @@
 import { errorText } from '../../base/error-text.ts';
 import { EtcdException, EtcdInsufficientPermissions, EtcdLeaderElectionInProgress } from '../../errors.ts';
 import { etcdError } from '../../v2/error-codes.ts';
-import { INVALID_ARGUMENT } from '../../v3/errors.ts';
+import { INVALID_ARGUMENT } from '../../v3/gateway/errors.ts';
 
 /** For each translated error: the error from which it was made. */
 const originals = new WeakMap<object, unknown>();

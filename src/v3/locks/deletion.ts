@@ -3,12 +3,12 @@ import { createDebug } from '../../base/debug.ts';
 import { Deadline } from '../../base/time.ts';
 import { longestSilence } from '../../recipe/entries/timing.ts';
 import type { Obstacle } from '../../recipe/rules.ts';
-import type { V3Entry } from '../answers.ts';
-import type { V3Client } from '../client.ts';
+import type { V3Entry } from '../rpc/entry.ts';
+import type { WatchRequests } from '../rpc/watches.ts';
 
 const debug = createDebug('watch');
 
-export interface WaitOptions {
+export interface DeletionWait {
   /** The revision of the read that showed the entries: later changes are not missed. */
   readonly since: bigint;
   /** TTL of the own entry, in seconds; null: it never expires. */
@@ -26,8 +26,11 @@ export type WaitEnd = 'change' | 'silence' | 'failure';
  * Waits until an entry is gone or may be gone.
  * @throws the reason of the signal
  */
-export const untilDeleted = (client: V3Client, { key }: Pick<V3Entry, 'key'>, options: WaitOptions): Promise<WaitEnd> =>
-  endOf(key, options, (watch) => client.requests.changed(key, watch));
+export const untilDeleted = (
+  watches: WatchRequests,
+  { key }: Pick<V3Entry, 'key'>,
+  options: DeletionWait,
+): Promise<WaitEnd> => endOf(key, options, (watch) => watches.changed(key, watch));
 
 /**
  * Waits until `count` of the obstacle's entries are gone, or may be gone.
@@ -35,19 +38,19 @@ export const untilDeleted = (client: V3Client, { key }: Pick<V3Entry, 'key'>, op
  * @throws the reason of the signal
  */
 export function untilVacated(
-  client: V3Client,
+  watches: WatchRequests,
   path: string,
   { among, count, nearest }: Obstacle<V3Entry>,
-  options: WaitOptions,
+  options: DeletionWait,
 ): Promise<WaitEnd> {
-  if (among.length === 1) return untilDeleted(client, nearest, options);
+  if (among.length === 1) return untilDeleted(watches, nearest, options);
   const keys = among.map(({ key }) => key);
-  return endOf(path, options, (watch) => client.requests.vacated(path, { keys, count, ...watch }));
+  return endOf(path, options, (watch) => watches.vacated(path, { keys, count, ...watch }));
 }
 
 async function endOf(
   watched: string,
-  { since, ttl, signal }: WaitOptions,
+  { since, ttl, signal }: DeletionWait,
   begin: (watch: { from: bigint; signal: Source }) => Promise<void>,
 ): Promise<WaitEnd> {
   const over = new Scope(signal).abortAt(Deadline.after(longestSilence(ttl)), () => SILENT);

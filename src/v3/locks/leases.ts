@@ -4,10 +4,10 @@ import { ignore, orAborted, Scope, type Source } from '../../base/cancellation.t
 import { Deadline, now } from '../../base/time.ts';
 import { EtcdException } from '../../errors.ts';
 import type { RenewalOptions } from '../../recipe/store.ts';
-import type { LeaseRenewal } from '../answers.ts';
-import type { CallOptions, V3Client } from '../client.ts';
-import { NotFound } from '../errors.ts';
-import { endLease } from './lease-end.ts';
+import { NotFound } from '../gateway/errors.ts';
+import type { GatewayCall } from '../gateway/gateway.ts';
+import { type LeaseRenewal, leaseIdOf } from '../rpc/leases.ts';
+import type { LockRequests } from '../rpc/requests.ts';
 import { enterTimeout, hedgeRenewalAfter } from './timing.ts';
 
 /** A user of a lease: the ticket whose entry is attached to the lease, or will be. */
@@ -38,20 +38,16 @@ class SharedRenewal {
 const ifUsable = (shared: SharedRenewal | undefined): SharedRenewal | undefined =>
   shared?.stop.aborted ? undefined : shared;
 
-/**
- * Returns an id for a new lease. It is positive, because members may disagree about a negative one. Unlike in the ids that a bridge
- * chooses, its bit 62 is set.
- */
-const freshId = (): string => String((randomBytes(8).readBigUInt64BE() >> 1n) | (1n << 62n));
-
 /** Creates, renews and revokes a lease of etcd for its tenants. */
 export class EtcdLease {
-  readonly id = freshId();
+  readonly id = leaseIdOf(randomBytes(8));
   /** The requested TTL, in seconds. */
   readonly ttl: number;
   /** Whether the lease may have several tenants. Any of them keeps it alive. */
   readonly isShared: boolean;
-  readonly #client: V3Client;
+  readonly #requests: LockRequests;
+  /** The leases of the client, to which this one belongs. */
+  readonly #all: Leases;
   /** The tenants, each with the time of its last renewal: milliseconds on the monotonic clock. */
   readonly #tenants = new Map<Tenant, number>();
   #granted = 0;
@@ -67,8 +63,9 @@ export class EtcdLease {
   #next: SharedRenewal | undefined;
   #last: { readonly renewal: LeaseRenewal; readonly tenants: Set<Tenant> } | undefined;
 
-  constructor(client: V3Client, ttl: number, isShared: boolean) {
-    this.#client = client;
+  constructor(requests: LockRequests, all: Leases, ttl: number, isShared: boolean) {
+    this.#requests = requests;
+    this.#all = all;
     this.ttl = ttl;
     this.isShared = isShared;
   }
@@ -117,7 +114,7 @@ export class EtcdLease {
    * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed.
    * @param since milliseconds on the monotonic clock; also renews the lease if it was last renewed before this time
    */
-  async prepare({ signal, background }: CallOptions, since = Number.NEGATIVE_INFINITY): Promise<void> {
+  async prepare({ signal, background }: GatewayCall, since = Number.NEGATIVE_INFINITY): Promise<void> {
     const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
     if (this.#granted === 0) await this.#grant({ signal, background });
     else if (now() >= dueAt) await this.#renewFor(signal);
@@ -202,14 +199,14 @@ export class EtcdLease {
     this.#isOver = true;
     if (this.#granted === 0 && !this.#granting) return;
     const ended = detached(() => this.#endOnceGranted());
-    if (matters) this.#client.pending.add(`lease ${this.id}`, ended);
-    else this.#client.leases.ends(ended);
+    if (matters) this.#requests.gateway.pending.add(`lease ${this.id}`, ended);
+    else this.#all.ends(ended);
   }
 
   /** Waits for a grant under way, then revokes the lease. In the other order, the lease could stay until its TTL has passed. */
   async #endOnceGranted(): Promise<void> {
     await this.#granting?.catch(ignore);
-    await endLease(this.#client, this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
+    await this.#requests.leases.revokeUntil(this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
   }
 
   #renewFor(signal: Source | undefined): Promise<LeaseRenewal> {
@@ -246,7 +243,7 @@ export class EtcdLease {
     const keys = [...tenants].map(({ key }) => key);
     const timing = { timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
     try {
-      const renewal = await this.#client.requests.renew(this.id, keys, { signal: shared.stop, ...timing });
+      const renewal = await this.#requests.leases.renew(this.id, keys, { signal: shared.stop, ...timing });
       this.#granted = renewal.granted;
       this.#sentAt = Math.max(this.#sentAt, renewal.sentAt);
       this.#last = { renewal, tenants };
@@ -269,18 +266,18 @@ export class EtcdLease {
     return renewed;
   }
 
-  async #grant({ signal, background }: CallOptions): Promise<void> {
+  async #grant({ signal, background }: GatewayCall): Promise<void> {
     this.#granting ??= detached(() => this.#grantOnce(background));
     await (signal ? orAborted(this.#granting, signal) : this.#granting);
   }
 
   /** Several calls may wait for the same lease, so the signal of one call does not end the request. */
   async #grantOnce(background: boolean | undefined): Promise<void> {
-    const { leases, requests } = this.#client;
+    const leases = this.#all;
     const failed = leases.failedGrants;
     const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
     try {
-      const { granted, sentAt, clusterId, isRepeated } = await requests.grant(this.id, this.ttl, call);
+      const { granted, sentAt, clusterId, isRepeated } = await this.#requests.leases.grant(this.id, this.ttl, call);
       this.#mayReturn = isRepeated;
       leases.failedGrants = 0;
       this.#granted = granted;
@@ -303,13 +300,13 @@ export class EtcdLease {
 export class Leases {
   /** Number of tries since the last success that did not create a lease in time. Each further try gets a longer timeout. */
   failedGrants = 0;
-  readonly #client: V3Client;
+  readonly #requests: LockRequests;
   readonly #shared = new Map<number, EtcdLease>();
   /** Revocations under way of leases without entries. If they fail, the leases expire. */
   readonly #ending = new Set<Promise<void>>();
 
-  constructor(client: V3Client) {
-    this.#client = client;
+  constructor(requests: LockRequests) {
+    this.#requests = requests;
   }
 
   /** Registers a revocation under way, so that {@link settle} waits for it. */
@@ -332,13 +329,13 @@ export class Leases {
     const known = this.#shared.get(ttl);
     if (known?.takesEntries) return known;
     known?.retire();
-    const lease = new EtcdLease(this.#client, ttl, true);
+    const lease = new EtcdLease(this.#requests, this, ttl, true);
     this.#shared.set(ttl, lease);
     return lease;
   }
 
   /** Returns a new lease for one entry. */
   single(ttl: number): EtcdLease {
-    return new EtcdLease(this.#client, ttl, false);
+    return new EtcdLease(this.#requests, this, ttl, false);
   }
 }

@@ -3,12 +3,11 @@ import { createDebug } from '../../base/debug.ts';
 import { atDeadline, Backoff, Deadline, now } from '../../base/time.ts';
 import { EtcdConnectionFailed } from '../../errors.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
-import type { Neighbours } from '../answers.ts';
-import type { V3Client } from '../client.ts';
-import { encodeBytes } from '../messages.ts';
-import { READS_A_TRANSACTION } from '../transactions.ts';
-import { type WatchMessage, watchDeletion } from '../watch.ts';
-import { whyLost } from './standings.ts';
+import type { Neighbours } from '../rpc/entry.ts';
+import type { LockRequests } from '../rpc/requests.ts';
+import { READS_A_TRANSACTION } from '../rpc/single-keys.ts';
+import type { WatchMessage } from '../rpc/watch-stream.ts';
+import { whyLost } from './loss-reason.ts';
 import { WATCH_HOLDS_FOR, WATCHES_BEGIN_WITHIN } from './timing.ts';
 
 const debug = createDebug('watch');
@@ -40,7 +39,7 @@ const bytesOf = ({ own }: HeldEntry): number => BYTES_A_WATCH + Math.ceil(Buffer
 
 /** Watches a limited number of held entries with one stream. A stream cannot get more entries, so a new one replaces it. */
 export class LossStream {
-  readonly #client: V3Client;
+  readonly #requests: LockRequests;
   readonly #holds = new Set<HeldEntry>();
   readonly #backoff = new Backoff({ first: 50, most: 5_000 });
   /** When all watches of the current cycle had begun. */
@@ -51,8 +50,8 @@ export class LossStream {
   /** Ends the current read or watch when it aborts. */
   #cycle: Scope | undefined;
 
-  constructor(client: V3Client) {
-    this.#client = client;
+  constructor(requests: LockRequests) {
+    this.#requests = requests;
   }
 
   hasRoomFor(hold: HeldEntry): boolean {
@@ -79,7 +78,7 @@ export class LossStream {
   }
 
   async #run(): Promise<void> {
-    const { closing } = this.#client.pending;
+    const { closing } = this.#requests.gateway.pending;
     while (this.#holds.size > 0 && !closing.aborted) {
       const cycle = new Scope(closing);
       this.#cycle = cycle;
@@ -100,11 +99,10 @@ export class LossStream {
 
   /** Reads the entries and reports those that are lost, then watches the others. Resolves when one of them may be lost. */
   async #watch(cycle: Scope): Promise<void> {
-    const { requests } = this.#client;
     const call = { lane: 'background', background: true, signal: cycle } as const;
     this.#begunAt = undefined;
     const asked = [...this.#holds];
-    const { entries, clusterId, revision } = await requests.readEach([...keysOf(asked)], call);
+    const { entries, clusterId, revision } = await this.#requests.entries.readEach([...keysOf(asked)], call);
     for (const hold of asked) this.#check(hold, { own: entries.get(hold.own.key), clusterId });
     const keys = keysOf(this.#holds);
     let begun = 0;
@@ -120,10 +118,7 @@ export class LossStream {
       return isCompacted || events.some(({ key, written }) => !written && held.has(key));
     };
     try {
-      await requests.watch(
-        [...keys].map((key) => watchDeletion({ key: encodeBytes(key) }, revision + 1n)),
-        { ...call, until },
-      );
+      await this.#requests.watches.deletions([...keys], { ...call, from: revision + 1n, until });
     } finally {
       cancel();
     }

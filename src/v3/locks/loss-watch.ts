@@ -1,6 +1,6 @@
 import { detached } from '../../base/async-context.ts';
 import { atDeadline, Deadline, now } from '../../base/time.ts';
-import type { V3Client } from '../client.ts';
+import type { LockRequests } from '../rpc/requests.ts';
 import { type HeldEntry, LossStream } from './loss-stream.ts';
 import { WATCH_HOLDS_AFTER } from './timing.ts';
 
@@ -12,14 +12,14 @@ const MAX_STREAMS = 4;
  * the streams have room for. Each key is watched by itself: a watch of the prefix would report the deletions of all clients.
  */
 export class LossWatch {
-  readonly #client: V3Client;
+  readonly #requests: LockRequests;
   readonly #streams: LossStream[] = [];
   /** The holds that no stream watches yet, each with its start time. The oldest comes first. */
   readonly #unwatched = new Map<HeldEntry, number>();
   #isPlanned = false;
 
-  constructor(client: V3Client) {
-    this.#client = client;
+  constructor(requests: LockRequests) {
+    this.#requests = requests;
   }
 
   /** Watches an entry until it is lost, or until the returned function is called. */
@@ -63,7 +63,7 @@ export class LossWatch {
   #streamFor(hold: HeldEntry): LossStream | undefined {
     const present = this.#streams.find((stream) => stream.hasRoomFor(hold));
     if (present || this.#streams.length === MAX_STREAMS) return present;
-    const stream = new LossStream(this.#client);
+    const stream = new LossStream(this.#requests);
     this.#streams.push(stream);
     return stream;
   }

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createDebug } from '../../base/debug.ts';
 import type { AdvanceOptions, Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
-import type { V3Entry } from '../answers.ts';
-import type { V3Client } from '../client.ts';
-import { FailedPrecondition, NotFound } from '../errors.ts';
+import { FailedPrecondition, NotFound } from '../gateway/errors.ts';
+import type { MarkerWrite } from '../rpc/entries.ts';
+import type { V3Entry } from '../rpc/entry.ts';
+import { leaseIdOf } from '../rpc/leases.ts';
+import type { LockRequests } from '../rpc/requests.ts';
 
 const debug = createDebug('lease');
 
@@ -20,15 +22,15 @@ interface V3Marker extends Marker {
  */
 export class V3MarkerStore implements MarkerStore {
   readonly key: string;
-  readonly #client: V3Client;
+  readonly #requests: LockRequests;
 
-  constructor(client: V3Client, key: string) {
-    this.#client = client;
+  constructor(requests: LockRequests, key: string) {
+    this.#requests = requests;
     this.key = key;
   }
 
   async read({ signal }: StoreCall): Promise<V3Marker | undefined> {
-    const { own } = await this.#client.requests.get(this.key, { signal });
+    const { own } = await this.#requests.entries.get(this.key, { signal });
     return markerOf(own);
   }
 
@@ -49,7 +51,7 @@ export class V3MarkerStore implements MarkerStore {
   async #renewed(lease: string | undefined, ttl: number, { signal }: StoreCall): Promise<string | undefined> {
     if (lease === undefined) return undefined;
     try {
-      const { granted } = await this.#client.requests.renew(lease, [this.key], { signal });
+      const { granted } = await this.#requests.leases.renew(lease, [this.key], { signal });
       return granted >= ttl ? lease : undefined;
     } catch (error) {
       if (error instanceof NotFound) return undefined;
@@ -59,18 +61,18 @@ export class V3MarkerStore implements MarkerStore {
 
   async #granted(id: string, ttl: number, { signal }: StoreCall): Promise<string> {
     try {
-      await this.#client.requests.grant(id, ttl, { signal });
+      await this.#requests.leases.grant(id, ttl, { signal });
     } catch (error) {
       // An earlier try of this call has created the lease.
       if (!(error instanceof FailedPrecondition)) throw error;
-      await this.#client.requests.renew(id, [], { signal });
+      await this.#requests.leases.renew(id, [], { signal });
     }
     return id;
   }
 
-  async #write(target: Parameters<V3Client['requests']['write']>[1], call: StoreCall): Promise<V3Marker | undefined> {
+  async #write(target: MarkerWrite, call: StoreCall): Promise<V3Marker | undefined> {
     try {
-      return markerOf(await this.#client.requests.write(this.key, target, call));
+      return markerOf(await this.#requests.entries.write(this.key, target, call));
     } catch (error) {
       // The lease has ended, and with it the marker that was to be replaced.
       if (!(error instanceof NotFound)) throw error;
@@ -80,7 +82,7 @@ export class V3MarkerStore implements MarkerStore {
 
   /** Revokes a lease without a key. If that fails, the lease expires. */
   async #revoke(id: string): Promise<void> {
-    await this.#client.requests.revoke(id, { background: true }).catch((error: unknown) => {
+    await this.#requests.leases.revoke(id, { background: true }).catch((error: unknown) => {
       debug('lease %s of %s not revoked: %s', id, this.key, error);
     });
   }
@@ -88,17 +90,13 @@ export class V3MarkerStore implements MarkerStore {
 
 /**
  * Returns the id of the lease for a change of the marker. A repeated call must not create a second lease. But once a change was
- * refused, the next one must have another lease: a late revocation of the first would remove the marker. Positive, like all ids of
- * this package.
+ * refused, the next one must have another lease: a late revocation of the first would remove the marker.
  */
 const leaseFor = (from: Marker | undefined, to: string): string =>
-  String(
-    (createHash('sha256')
+  leaseIdOf(
+    createHash('sha256')
       .update(`${from?.rank ?? 0n} ${to}`)
-      .digest()
-      .readBigUInt64BE() >>
-      1n) |
-      (1n << 62n),
+      .digest(),
   );
 
 const markerOf = (entry: V3Entry | undefined): V3Marker | undefined =>

@@ -1,12 +1,25 @@
+import { checkName } from '../../recipe/option-checks.ts';
 import type { Entry, Queue } from '../../recipe/store.ts';
-import type { V3Entry } from '../answers.ts';
+import type { V3Entry } from '../rpc/entry.ts';
+import { keyPrefixOf } from '../rpc/keys.ts';
 
-/** Returns the prefix of the keys of all locks. An empty `lockPrefix` is for lock names that other programs chose. */
-export const startOf = (lockPrefix: string): string => (lockPrefix === '' ? '' : `${lockPrefix}/`);
+/** In bytes: as on etcd v2, so that a name is valid on both. */
+const MAX_NAME_LENGTH = 750;
 
-/** Whether a key is an entry of the queue at this path, and not one of a lock whose name begins with this lock's. */
-export const isDirectly = (path: string, key: string): boolean =>
-  key.startsWith(`${path}/`) && !key.includes('/', path.length + 1);
+/**
+ * Names are not normalised: other programs choose them, too.
+ * @throws {TypeError | RangeError} if the name is invalid
+ */
+export const checkLockName = (lock: string): void => checkName('lock name', lock, MAX_NAME_LENGTH);
+
+/**
+ * Returns the path of the queue of a lock: the keys of its entries begin with the path and a "/".
+ * @throws {TypeError | RangeError} if the name is invalid
+ */
+export function queuePath(lockPrefix: string, lock: string): string {
+  checkLockName(lock);
+  return keyPrefixOf(lockPrefix) + lock;
+}
 
 /** Returns the entries in the order in which they are served. */
 export const inOrder = <E extends Entry>(entries: readonly E[]): readonly E[] =>
@@ -17,7 +30,7 @@ export const queueOf = (entries: readonly V3Entry[]): Queue => ({ entries, inOrd
 
 /**
  * Returns the entries of each queue by the name of its lock, in the order of the names.
- * @param start the prefix of all keys; see {@link startOf}
+ * @param start the prefix of all keys; see {@link keyPrefixOf}
  */
 export function queuesAmong(start: string, entries: readonly V3Entry[]): ReadonlyMap<string, readonly V3Entry[]> {
   const queues = new Map<string, V3Entry[]>();

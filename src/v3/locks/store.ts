@@ -1,6 +1,5 @@
 import type { PendingWork } from '../../base/pending-work.ts';
 import { markerKey } from '../../recipe/entries/marker-key.ts';
-import { checkName } from '../../recipe/option-checks.ts';
 import type {
   Entry,
   LockStore,
@@ -12,14 +11,12 @@ import type {
   Ticket,
   TicketOptions,
 } from '../../recipe/store.ts';
-import type { V3Client } from '../client.ts';
+import { isEntryOf, keyPrefixOf } from '../rpc/keys.ts';
 import { V3MarkerStore } from './marker.ts';
-import { isDirectly, queueOf, queuesAmong, startOf } from './reading.ts';
+import { checkLockName, queueOf, queuePath, queuesAmong } from './reading.ts';
+import type { Session } from './session.ts';
 import { V3Surveyor } from './surveyor.ts';
 import { V3Ticket } from './ticket.ts';
-
-/** In bytes: as on etcd v2, so that a name is valid on both. */
-const MAX_NAME_LENGTH = 750;
 
 /**
  * Queues of locks on etcd v3, shared with Go's `concurrency.Mutex` and `etcdctl lock`. The entries of the lock `name` are the keys
@@ -27,65 +24,63 @@ const MAX_NAME_LENGTH = 750;
  */
 export class V3LockStore implements LockStore {
   readonly surveyor: V3Surveyor;
-  readonly #client: V3Client;
+  readonly #session: Session;
+  readonly #lockPrefix: string;
 
-  constructor(client: V3Client) {
-    this.#client = client;
-    this.surveyor = new V3Surveyor(client);
+  constructor(session: Session, lockPrefix: string) {
+    this.#session = session;
+    this.#lockPrefix = lockPrefix;
+    this.surveyor = new V3Surveyor(session.requests, lockPrefix);
   }
 
   get clusterId(): string | undefined {
-    return this.#client.clusterId;
+    return this.#session.clusterId;
   }
 
   get pending(): PendingWork {
-    return this.#client.pending;
+    return this.#session.pending;
   }
 
   queue(lock: string): QueueStore {
-    checkLockName(lock);
-    return new V3QueueStore(this.#client, startOf(this.#client.lockPrefix) + lock);
+    return new V3QueueStore(this.#session, queuePath(this.#lockPrefix, lock));
   }
 
   marker(lock: string): MarkerStore {
     checkLockName(lock);
-    return new V3MarkerStore(this.#client, markerKey(this.#client.lockPrefix, lock));
+    return new V3MarkerStore(this.#session.requests, markerKey(this.#lockPrefix, lock));
   }
 
   async list(): Promise<ReadonlyMap<string, Queue>> {
-    const { requests, lockPrefix } = this.#client;
-    const start = startOf(lockPrefix);
-    const { entries: plain } = await requests.readPrefix(start, {});
-    const queues = queuesAmong(start, await requests.withTtls(plain, {}));
+    const { listings, leases } = this.#session.requests;
+    const start = keyPrefixOf(this.#lockPrefix);
+    const { entries: plain } = await listings.readPrefix(start, {});
+    const queues = queuesAmong(start, await leases.withTtls(plain, {}));
     return new Map([...queues].map(([name, entries]) => [name, queueOf(entries)]));
   }
 }
 
-/** Names are not normalised: other programs choose them, too. */
-const checkLockName = (lock: string): void => checkName('lock name', lock, MAX_NAME_LENGTH);
-
 class V3QueueStore implements QueueStore {
   readonly path: string;
-  readonly #client: V3Client;
+  readonly #session: Session;
 
-  constructor(client: V3Client, path: string) {
-    this.#client = client;
+  constructor(session: Session, path: string) {
+    this.#session = session;
     this.path = path;
   }
 
   ticket(value: string, options?: TicketOptions): Ticket {
-    return new V3Ticket(this.#client, this.path, value, options);
+    return new V3Ticket(this.#session, this.path, value, options);
   }
 
   async read({ signal, ttls }: ReadOptions = {}): Promise<Queue> {
-    const { requests } = this.#client;
-    const { entries: below } = await requests.read(this.path, { signal });
-    const entries = below.filter(({ key }) => isDirectly(this.path, key));
-    return queueOf(ttls ? await requests.withTtls(entries, { signal }) : entries);
+    const { listings, leases } = this.#session.requests;
+    const { entries: below } = await listings.read(this.path, { signal });
+    const entries = below.filter(({ key }) => isEntryOf(this.path, key));
+    return queueOf(ttls ? await leases.withTtls(entries, { signal }) : entries);
   }
 
   /** Also compares the rank: a key that was re-created with the same value stays. */
   async evict({ key, value, rank }: Entry, { signal }: StoreCall): Promise<void> {
-    await this.#client.requests.remove(key, { value, rank }, { signal });
+    await this.#session.requests.entries.remove(key, { value, rank }, { signal });
   }
 }

@@ -15,42 +15,45 @@ import {
   type SurveyOptions,
   type Surveyor,
 } from '../../recipe/survey.ts';
-import type { Listing, V3Entry } from '../answers.ts';
-import type { V3Client } from '../client.ts';
-import type { EntryChange } from '../requests.ts';
-import { inOrder, isDirectly, queuesAmong, startOf } from './reading.ts';
+import type { Stamp, V3Entry } from '../rpc/entry.ts';
+import { isEntryOf, keyPrefixOf } from '../rpc/keys.ts';
+import type { LockRequests } from '../rpc/requests.ts';
+import type { EntryChange } from '../rpc/watch-stream.ts';
+import { checkLockName, inOrder, queuePath, queuesAmong } from './reading.ts';
 
 /** Abort reason of a watch that has reported nothing for a long time. */
 const SILENT = new Error('the watch was silent');
 
 /** The queues of etcd v3, for observers and for the command line. */
 export class V3Surveyor implements Surveyor {
-  readonly #client: V3Client;
+  readonly #requests: LockRequests;
+  readonly #lockPrefix: string;
 
-  constructor(client: V3Client) {
-    this.#client = client;
+  constructor(requests: LockRequests, lockPrefix: string) {
+    this.#requests = requests;
+    this.#lockPrefix = lockPrefix;
   }
 
   checkName(name: string): void {
-    this.#client.store.queue(name);
+    checkLockName(name);
   }
 
   /** Accepts any prefix: on etcd v3, a lock name may begin with any text. */
   checkPrefix(): void {}
 
   async lock(name: string, { ttls = true, signal }: SurveyOptions = {}): Promise<QueueSurvey> {
-    const { path } = this.#client.store.queue(name);
-    const listing = await this.#client.requests.read(path, { signal });
-    const direct = listing.entries.filter(({ key }) => isDirectly(path, key));
-    const entries = ttls ? await this.#client.requests.withTtls(direct, { signal }) : direct;
+    const path = queuePath(this.#lockPrefix, name);
+    const listing = await this.#requests.listings.read(path, { signal });
+    const direct = listing.entries.filter(({ key }) => isEntryOf(path, key));
+    const entries = ttls ? await this.#requests.leases.withTtls(direct, { signal }) : direct;
     return { queue: queueOf(name, path, entries), ...readAt(listing) };
   }
 
   async locks(prefix: string, { ttls = true, signal }: SurveyOptions = {}): Promise<QueuesSurvey> {
-    const { requests, lockPrefix } = this.#client;
-    const start = startOf(lockPrefix);
-    const listing = await requests.readPrefix(start + prefix, { signal });
-    const entries = ttls ? await requests.withTtls(listing.entries, { signal }) : listing.entries;
+    const { listings, leases } = this.#requests;
+    const start = keyPrefixOf(this.#lockPrefix);
+    const listing = await listings.readPrefix(start + prefix, { signal });
+    const entries = ttls ? await leases.withTtls(listing.entries, { signal }) : listing.entries;
     const queues = [...queuesAmong(start, entries)].filter(([name]) => name.startsWith(prefix));
     return { queues: queues.map(([name, of]) => queueOf(name, start + name, of)), ...readAt(listing) };
   }
@@ -63,8 +66,8 @@ export class V3Surveyor implements Surveyor {
     const ending = new Scope(signal).abortAt(Deadline.after(longestSilence(null)), () => SILENT);
     try {
       const from = BigInt(survey.index) + 1n;
-      const events = await this.#client.requests.events(`${path}/`, from, { signal: ending });
-      if (!events || this.#client.clusterId !== survey.clusterId) return undefined;
+      const events = await this.#requests.watches.events(`${path}/`, from, { signal: ending });
+      if (!events || this.#requests.gateway.clusterId !== survey.clusterId) return undefined;
       return await this.#changesBy(events, survey, { ttls, signal });
     } catch (error) {
       if (error === SILENT) return undefined;
@@ -79,11 +82,11 @@ export class V3Surveyor implements Surveyor {
     { index, clusterId }: ReadAt,
     { signal }: { readonly signal: Source },
   ): Promise<readonly KeyChange[] | undefined> {
-    const { requests, lockPrefix } = this.#client;
-    const start = startOf(lockPrefix);
+    const { watches, gateway } = this.#requests;
+    const start = keyPrefixOf(this.#lockPrefix);
     const watched = lock === undefined ? start : `${start}${lock}/`;
-    const events = await requests.events(watched, BigInt(index) + 1n, { signal });
-    if (this.#client.clusterId !== clusterId) return undefined;
+    const events = await watches.events(watched, BigInt(index) + 1n, { signal });
+    if (gateway.clusterId !== clusterId) return undefined;
     return events?.map(({ key, revision, written }): KeyChange => {
       const change = { key, index: Number(revision) };
       if (!written) return { how: 'removed', ...change };
@@ -93,16 +96,16 @@ export class V3Surveyor implements Surveyor {
   }
 
   async remove({ key, value, rank }: ParsedEntry): Promise<Removal> {
-    const { requests } = this.#client;
+    const { entries } = this.#requests;
     try {
-      const { isRemoved, sent } = await requests.remove(key, { value, rank }, {});
+      const { isRemoved, sent } = await entries.remove(key, { value, rank }, {});
       if (isRemoved) return 'removed';
-      const { own } = await requests.get(key, {});
+      const { own } = await entries.get(key, {});
       if (own) return 'changed';
       return sent > 1 ? 'absent' : 'gone';
     } catch (error) {
       if (!(error instanceof EtcdException && error.outcomeUnknown)) throw error;
-      const { own } = await requests.get(key, {});
+      const { own } = await entries.get(key, {});
       if (!own) return 'absent';
       return own.value === value && own.rank === rank ? 'present' : 'changed';
     }
@@ -111,7 +114,7 @@ export class V3Surveyor implements Surveyor {
   /** Removes nothing: etcd v3 has no directories, so unused locks leave nothing behind. Only checks that etcd answers. */
   // biome-ignore lint/correctness/useYield: there is nothing to yield.
   async *prune(): AsyncIterable<string> {
-    await this.#client.requests.get(startOf(this.#client.lockPrefix), {});
+    await this.#requests.entries.get(keyPrefixOf(this.#lockPrefix), {});
   }
 
   /** Returns the queue after each event. An event of another lock, whose name begins with this one's, changes no entries. */
@@ -124,10 +127,10 @@ export class V3Surveyor implements Surveyor {
     let { entries } = survey.queue;
     const changes: QueueChange[] = [];
     for (const { key: changed, revision, written } of events) {
-      if (isDirectly(path, changed)) {
+      if (isEntryOf(path, changed)) {
         const others = entries.filter(({ key }) => key !== changed);
         const changedTo = written ? [written] : [];
-        const added = ttls ? await this.#client.requests.withTtls(changedTo, { signal }) : changedTo;
+        const added = ttls ? await this.#requests.leases.withTtls(changedTo, { signal }) : changedTo;
         entries = inOrder([...others, ...added.map((entry) => parsed(name, entry))]);
       }
       changes.push({ how: written ? 'written' : 'removed', entries, index: Number(revision) });
@@ -136,7 +139,7 @@ export class V3Surveyor implements Surveyor {
   }
 }
 
-const readAt = ({ revision, clusterId }: Listing): Pick<QueueSurvey, 'index' | 'clusterId'> => ({
+const readAt = ({ revision, clusterId }: Stamp): Pick<QueueSurvey, 'index' | 'clusterId'> => ({
   index: Number(revision),
   clusterId,
 });

@@ -20,13 +20,15 @@ import type {
   Ticket,
   TicketOptions,
 } from '../../recipe/store.ts';
-import type { Appended, V3Entry } from '../answers.ts';
-import type { CallOptions, V3Client } from '../client.ts';
-import { idOf } from '../entry-id.ts';
-import { NotFound } from '../errors.ts';
+import { NotFound } from '../gateway/errors.ts';
+import type { GatewayCall } from '../gateway/gateway.ts';
+import type { AppendResult } from '../rpc/append.ts';
+import type { V3Entry } from '../rpc/entry.ts';
+import { idOf } from '../rpc/keys.ts';
 import type { EtcdLease, Tenant } from './leases.ts';
-import { explained, isUnexplained } from './loss-reason.ts';
-import { checkPresent, Standings, whyLost } from './standings.ts';
+import { checkPresent, explained, isUnexplained, whyLost } from './loss-reason.ts';
+import type { Session } from './session.ts';
+import { V3Standings } from './standings.ts';
 import { enterTimeout } from './timing.ts';
 import { Unsettled } from './unsettled.ts';
 
@@ -57,8 +59,8 @@ export class V3Ticket implements Ticket, Tenant {
   readonly path: string;
   readonly value: string;
   readonly key: string;
-  readonly #client: V3Client;
-  readonly #standings: Standings;
+  readonly #session: Session;
+  readonly #standings: V3Standings;
   readonly #isSingleUse: boolean;
   #own: V3OwnEntry | undefined;
   #last: OwnEntry | undefined;
@@ -88,17 +90,17 @@ export class V3Ticket implements Ticket, Tenant {
   /** Rank of an entry that was left to expire: the search for late appends must not remove it. */
   #kept: bigint | undefined;
 
-  constructor(client: V3Client, path: string, value: string, { isSingleUse = false }: TicketOptions = {}) {
-    this.#client = client;
+  constructor(session: Session, path: string, value: string, { isSingleUse = false }: TicketOptions = {}) {
+    this.#session = session;
     this.path = path;
     this.value = value;
     this.key = `${path}/${idOf(value)}`;
     this.#isSingleUse = isSingleUse;
-    this.#standings = new Standings(client, path);
+    this.#standings = new V3Standings(session.requests, path);
   }
 
   get clusterId(): string | undefined {
-    return this.#last?.clusterId ?? this.#client.clusterId;
+    return this.#last?.clusterId ?? this.#session.clusterId;
   }
 
   get last(): OwnEntry | undefined {
@@ -149,11 +151,13 @@ export class V3Ticket implements Ticket, Tenant {
 
   async find({ signal }: StoreCall = {}): Promise<OwnEntry | undefined> {
     await this.#stopSettling();
-    const { own, clusterId } = await this.#client.requests.get(this.key, { signal }).catch((error: unknown) => {
-      // Do not begin background removals only because of a late append: the search for it would remove the own entry.
-      if (this.#isLeft || this.#expiry || !this.#own) this.#settleInBackground();
-      throw error;
-    });
+    const { own, clusterId } = await this.#session.requests.entries
+      .get(this.key, { signal })
+      .catch((error: unknown) => {
+        // Do not begin background removals only because of a late append: the search for it would remove the own entry.
+        if (this.#isLeft || this.#expiry || !this.#own) this.#settleInBackground();
+        throw error;
+      });
     if (own?.value !== this.value) {
       this.#settleInBackground();
       return undefined;
@@ -198,7 +202,7 @@ export class V3Ticket implements Ticket, Tenant {
     } catch (error) {
       if (!(error instanceof NotFound)) throw await this.#explained(own, this.#noted(error));
       // Another cluster also reports that the lease does not exist.
-      const { clusterId } = this.#client;
+      const { clusterId } = this.#session;
       throw this.#noted(clusterId === own.clusterId ? leaseEnded(own) : lost(own, clusterId, ''));
     }
   }
@@ -213,7 +217,7 @@ export class V3Ticket implements Ticket, Tenant {
   async verify(): Promise<Error | undefined> {
     const own = this.#required();
     try {
-      const why = whyLost(own, await this.#client.requests.get(this.key, {}));
+      const why = whyLost(own, await this.#session.requests.entries.get(this.key, {}));
       return why && (await this.#explained(own, this.#noted(why)));
     } catch (error) {
       if (error instanceof EtcdClusterIdChanged) return this.#noted(error);
@@ -232,7 +236,7 @@ export class V3Ticket implements Ticket, Tenant {
       if (isUnexplained(leasedEntry(own), why)) void this.#explained(own, why).then(report);
       else report(why);
     };
-    const stop = this.#client.losses.watch({ own, onLost: onGone });
+    const stop = this.#session.losses.watch({ own, onLost: onGone });
     return () => {
       isWatched = false;
       stop();
@@ -246,7 +250,7 @@ export class V3Ticket implements Ticket, Tenant {
       this.#standings.appended(undefined);
       if (until && !until.passed) this.#expiry = until;
       else this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;
-      await this.#settle({ signal, background: this.#client.pending.closing.aborted });
+      await this.#settle({ signal, background: this.#session.pending.closing.aborted });
     } finally {
       this.#isMoving = false;
       this.#settleInBackground();
@@ -261,7 +265,7 @@ export class V3Ticket implements Ticket, Tenant {
   ): Promise<EtcdLease | undefined> {
     if (ttl === null) return undefined;
     for (;;) {
-      const { leases } = this.#client;
+      const { leases } = this.#session;
       const lease = keepAlive ? leases.shared(ttl) : leases.single(ttl);
       lease.add(this);
       try {
@@ -282,11 +286,11 @@ export class V3Ticket implements Ticket, Tenant {
 
   async #append(
     lease: EtcdLease | undefined,
-    limits: CallOptions,
+    limits: GatewayCall,
     other: Ticket | undefined,
   ): Promise<OwnEntry | undefined> {
     const old = other instanceof V3Ticket && other.isReplaceable ? other : undefined;
-    let appended: Appended;
+    let appended: AppendResult;
     try {
       // The entry may hold the lock together with the entries before it, so the whole queue is needed.
       const whole = !isAlone(claimOf(this.value));
@@ -298,7 +302,7 @@ export class V3Ticket implements Ticket, Tenant {
         leases: new Set([...this.#unclear, lease].map((one) => one?.id)),
         replacing: old ? old.#own : undefined,
       };
-      appended = await this.#client.requests.append(this.key, { ...own, ...limits });
+      appended = await this.#session.requests.entries.append(this.key, { ...own, ...limits });
     } catch (error) {
       if (this.#unanswered.count > 0) this.#unclear.add(lease);
       if (error instanceof NotFound) lease?.setGone();
@@ -337,7 +341,7 @@ export class V3Ticket implements Ticket, Tenant {
   /** Renews the own entry with these terms. Resolves to undefined if it is gone. */
   async #reenter(own: V3OwnEntry, terms: Terms, signal: Source | undefined): Promise<OwnEntry | undefined> {
     // An answer of another cluster came since the last write.
-    if (own.clusterId !== this.#client.clusterId) {
+    if (own.clusterId !== this.#session.clusterId) {
       this.#forget();
       return undefined;
     }
@@ -366,7 +370,7 @@ export class V3Ticket implements Ticket, Tenant {
     try {
       for (let { modified } = own; ; ) {
         const target = { value: this.value, rank: own.rank, modified, lease: lease?.id };
-        const { moved, present, clusterId } = await this.#client.requests.move(this.key, target, { signal });
+        const { moved, present, clusterId } = await this.#session.requests.entries.move(this.key, target, { signal });
         if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
         if (moved !== undefined) {
           if (own.lease !== lease) own.lease?.remove(this);
@@ -429,7 +433,7 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   #explained<E>(own: V3OwnEntry, error: E): Promise<E | EtcdLockExpired> {
-    return explained(this.#client, leasedEntry(own), error);
+    return explained(this.#session.requests, leasedEntry(own), error);
   }
 
   #lost(own: OwnEntry, why: string): Error {
@@ -457,7 +461,7 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   /** Leaves the own entry to expire, or removes it and what late appends have created. */
-  async #settle(options: CallOptions): Promise<void> {
+  async #settle(options: GatewayCall): Promise<void> {
     const own = this.#own;
     if (this.#expiry && own) {
       if (!this.#expiry.passed) return this.#expireAt(this.#expiry, own, options);
@@ -477,21 +481,21 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   /** Removes the key, if it still has the entry of this ticket. */
-  async #removeKey(own: V3OwnEntry | undefined, options: CallOptions): Promise<void> {
-    const { requests } = this.#client;
+  async #removeKey(own: V3OwnEntry | undefined, options: GatewayCall): Promise<void> {
+    const { entries } = this.#session.requests;
     const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
     // No other client ever uses this key, so delete it without a comparison: that saves a sixth of the time of acquire and release.
-    if (this.#isSingleUse && !this.#isDoubtful && own && !mayHaveExpired(own)) return requests.delete(this.key, call);
+    if (this.#isSingleUse && !this.#isDoubtful && own && !mayHaveExpired(own)) return entries.delete(this.key, call);
     // A request that is carried out late must not remove a later entry with the same value, or this one after it was written again.
     const { value } = this;
     let last: Pick<V3OwnEntry, 'rank' | 'modified'> | undefined = own;
     for (let isRemoved = false; !isRemoved; last = undefined) {
       if (!last) {
-        const { own: present } = await requests.get(this.key, call);
+        const { own: present } = await entries.get(this.key, call);
         if (present?.value !== value || (own && present.rank !== own.rank) || present.rank === this.#kept) return;
         last = present;
       }
-      ({ isRemoved } = await requests.remove(this.key, { value, rank: last.rank, modified: last.modified }, call));
+      ({ isRemoved } = await entries.remove(this.key, { value, rank: last.rank, modified: last.modified }, call));
     }
   }
 
@@ -505,8 +509,8 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   /** Attaches the own entry to a lease that nobody renews, so that the entry expires at the deadline or soon after. */
-  async #expireAt(until: Deadline, own: V3OwnEntry, options: CallOptions): Promise<void> {
-    const lease = this.#client.leases.single(Math.max(1, Math.ceil(until.remaining / 1000)));
+  async #expireAt(until: Deadline, own: V3OwnEntry, options: GatewayCall): Promise<void> {
+    const lease = this.#session.leases.single(Math.max(1, Math.ceil(until.remaining / 1000)));
     // Until then, the entry is certainly not attached to this lease. After a failure, the next try uses another one.
     await lease.prepare(options).catch((error: unknown) => {
       lease.retire();
@@ -514,7 +518,7 @@ export class V3Ticket implements Ticket, Tenant {
     });
     const { rank, modified } = own;
     const target = { value: this.value, rank, modified, lease: lease.id };
-    const { moved } = await this.#client.requests.move(this.key, target, options).catch((error: unknown) => {
+    const { moved } = await this.#session.requests.entries.move(this.key, target, options).catch((error: unknown) => {
       if (error instanceof EtcdException && !error.outcomeUnknown) lease.retire();
       throw error;
     });
@@ -568,11 +572,11 @@ export class V3Ticket implements Ticket, Tenant {
     );
     this.#settling = { ended, stop };
     unsettled.add(this);
-    this.#client.pending.add(this.key, ended);
+    this.#session.pending.add(this.key, ended);
   }
 
   async #keepSettling(signal: Scope): Promise<void> {
-    const { closing } = this.#client.pending;
+    const { closing } = this.#session.pending;
     const leases = [...this.#unclear, ...(this.#own ? [this.#own.lease] : [])];
     // Without a lease, or with an unknown one, the entry may stay for ever.
     const expired = leases.includes(undefined) ? Deadline.never : Deadline.after(this.#own?.granted ?? 0);

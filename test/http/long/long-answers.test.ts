@@ -75,7 +75,7 @@ const stores: [string, { raw: string; serving(listing: TcpHandler): TcpHandler; 
       read: async (endpoints) => {
         const client = new V3Client({ endpoints, randomizeEndpoints: false, readTimeout: READ_TIMEOUT });
         onTestFinished(() => client.close({ timeout: 0 }).catch(() => {}));
-        const { entries } = await client.requests.read(DIR, { attemptTimeout: HEDGE_AFTER });
+        const { entries } = await client.requests.listings.read(DIR, { attemptTimeout: HEDGE_AFTER });
         return entries.map(({ key }) => key);
       },
     },

@@ -5,7 +5,7 @@ import { clientTree } from '../../../src/server/bridge/both/nodes.ts';
 import { directoryOf } from '../../../src/server/bridge/v3/tree.ts';
 import type { Node } from '../../../src/v2/keys-api.ts';
 import * as wire from '../../../src/v2/wire.ts';
-import type { V3Entry } from '../../../src/v3/answers.ts';
+import type { V3Entry } from '../../../src/v3/rpc/entry.ts';
 import { startEtcd } from '../../support/etcd.ts';
 import { base64, gateway } from '../../support/gateway.ts';
 import { freshName, raw, rejection, useProxy } from '../../support/locks.ts';

@@ -1,13 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import type { Entry } from '../../../src/recipe/store.ts';
 import { V3Client } from '../../../src/v3/client.ts';
-import type { LockRequests } from '../../../src/v3/requests.ts';
 import { base64, entriesBelow, gateway } from '../../support/gateway.ts';
 import { interceptable } from './interceptable.ts';
 import { QueueView, type StoreClient } from './store-client.ts';
 
 /** Returns a client of etcd v3 for the tests of all stores. */
 export function v3StoreClient(etcd: string, client = new V3Client({ endpoints: etcd })): StoreClient {
+  const { entries, listings, leases, watches } = client.requests;
+  const interceptors = [
+    interceptable(entries, {
+      get: 'read',
+      neighbours: 'read',
+      append: 'append',
+      move: 'renew',
+      write: 'overwrite',
+      delete: 'remove',
+      remove: 'remove',
+    }),
+    interceptable(listings, { read: 'read', first: 'read' }),
+    interceptable(leases, { renew: 'renew' }),
+    interceptable(watches, { changed: 'wait', vacated: 'wait' }),
+  ];
   return {
     get clusterId() {
       return client.clusterId;
@@ -15,20 +29,9 @@ export function v3StoreClient(etcd: string, client = new V3Client({ endpoints: e
     store: client.store,
     close: (options) => client.close(options),
     view: (lock) => new V3QueueView(etcd, client.store.queue(lock).path),
-    intercept: interceptable<LockRequests>(client.requests, {
-      read: 'read',
-      get: 'read',
-      neighbours: 'read',
-      first: 'read',
-      append: 'append',
-      move: 'renew',
-      write: 'overwrite',
-      renew: 'renew',
-      delete: 'remove',
-      remove: 'remove',
-      changed: 'wait',
-      vacated: 'wait',
-    }),
+    intercept: (interceptor) => {
+      for (const intercept of interceptors) intercept(interceptor);
+    },
   };
 }
 

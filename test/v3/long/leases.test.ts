@@ -168,10 +168,10 @@ test('a renewal of 250 entries is one keep-alive and one read, which shows which
   const gone = [keys[0], keys[100], keys[249]];
   for (const key of gone) await gateway('/kv/deleterange', { key: base64(`${key}`) });
   const before = proxy.requests.length;
-  const renewal = await client.requests.renew(lease.id, keys, { timeout: 30 });
+  const renewal = await client.requests.leases.renew(lease.id, keys, { timeout: 30 });
   expect(proxy.requests.slice(before).map(({ path }) => path)).toEqual(['/v3/lease/keepalive', '/v3/kv/txn']);
   expect([...renewal.entries.keys()]).toEqual(keys.filter((key) => !gone.includes(key)));
-  await client.requests.revoke(lease.id, {});
+  await client.requests.leases.revoke(lease.id, {});
 });
 
 test('a lease that is not needed any more while its grant is under way is ended after the grant', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { formatValue } from '../../../src/recipe/entries/entry-value.ts';
-import { idOf } from '../../../src/v3/entry-id.ts';
+import { idOf } from '../../../src/v3/rpc/keys.ts';
 
 const UUID = '0123456789abcdef0123456789abcdef';
 const OTHER = 'fedcba9876543210fedcba9876543210';

@@ -8,8 +8,14 @@ import {
 } from '../../../src/errors.ts';
 import { isMembersFault } from '../../../src/http/failover/failures.ts';
 import type { WireAnswer } from '../../../src/http/message.ts';
-import { decodeToken } from '../../../src/v3/authentication.ts';
-import { decodeBody, decodeCancellation, FailedPrecondition, NotFound, TokenRefused } from '../../../src/v3/errors.ts';
+import { decodeToken } from '../../../src/v3/gateway/authentication.ts';
+import {
+  decodeBody,
+  decodeCancellation,
+  FailedPrecondition,
+  NotFound,
+  TokenRefused,
+} from '../../../src/v3/gateway/errors.ts';
 
 const answer = (status: number, body: unknown): WireAnswer => ({
   status,

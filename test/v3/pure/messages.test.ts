@@ -2,16 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../../../src/errors.ts';
 import type { WireAnswer } from '../../../src/http/message.ts';
-import {
-  decodeHeader,
-  decodeRange,
-  encodeBytes,
-  endOfPrefix,
-  Fields,
-  startOfPrefix,
-} from '../../../src/v3/messages.ts';
-import { gatewayPrefix } from '../../../src/v3/version.ts';
-import { decodeWatchMessage, JsonObjects } from '../../../src/v3/watch.ts';
+import { decodeHeader, encodeBytes, Fields } from '../../../src/v3/gateway/messages.ts';
+import { gatewayPrefix } from '../../../src/v3/gateway/version.ts';
+import { decodeRange } from '../../../src/v3/rpc/entry.ts';
+import { endOfPrefix, startOfPrefix } from '../../../src/v3/rpc/ranges.ts';
+import { decodeWatchMessage, JsonObjects } from '../../../src/v3/rpc/watch-stream.ts';
 
 const answer = (body: unknown, status = 200): WireAnswer => ({
   status,
@@ -105,7 +100,7 @@ test('a key and a value of another client need not be valid UTF-8: their bytes a
   const value = Buffer.from([0xfe, 0x61]).toString('base64');
   const kvs = [{ key, value, create_revision: '3', mod_revision: '4', lease: '7587883213306423043' }];
   const [found] = decodeRange(fieldsOf({ kvs }));
-  expect(found).toMatchObject({ createRevision: 3n, modRevision: 4n, lease: '7587883213306423043' });
+  expect(found).toMatchObject({ rank: 3n, modified: 4n, lease: '7587883213306423043' });
   expect([encodeBytes(found?.key ?? ''), encodeBytes(found?.value ?? '')]).toEqual([key, value]);
 });
 

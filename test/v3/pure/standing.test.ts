@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Standing } from '../../../src/recipe/store.ts';
-import type { Json } from '../../../src/v3/messages.ts';
+import type { Json } from '../../../src/v3/gateway/messages.ts';
 import { base64 } from '../../support/gateway.ts';
 import { ScriptedGateway, type StoredKey } from '../../support/scripted-gateway.ts';
 

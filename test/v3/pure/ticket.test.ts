@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { EtcdLockExpired } from '../../../src/errors.ts';
 import type { TicketOptions } from '../../../src/recipe/store.ts';
-import type { Json } from '../../../src/v3/messages.ts';
+import type { Json } from '../../../src/v3/gateway/messages.ts';
 import { base64 } from '../../support/gateway.ts';
 import { ScriptedGateway } from '../../support/scripted-gateway.ts';
 import { useStillClock } from '../../support/still-clock.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readable, readEach } from '../../../src/v3/transactions.ts';
+import { readable, readEach } from '../../../src/v3/rpc/single-keys.ts';
 
 const sizesOf = (keys: readonly string[]): number[] => [...readable(keys)].map(({ length }) => length);
 

@@ -1,9 +1,9 @@
 import type { Deadline } from '../../../base/time.ts';
 import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../../../errors.ts';
 import type { MemberInfo } from '../../../v2/wire.ts';
-import { decodeBody } from '../../../v3/errors.ts';
-import { decodeHeader, Fields } from '../../../v3/messages.ts';
-import { gatewayPrefix } from '../../../v3/version.ts';
+import { decodeBody } from '../../../v3/gateway/errors.ts';
+import { decodeHeader, Fields } from '../../../v3/gateway/messages.ts';
+import { gatewayPrefix } from '../../../v3/gateway/version.ts';
 import type { EndpointFacts, Presence } from '../facts.ts';
 import type { MemberClient, TimedAnswer } from '../member.ts';
 import { asError } from '../outcomes.ts';

@@ -1,7 +1,8 @@
 import type { Deadline } from '../../../base/time.ts';
-import type { V3Entry } from '../../../v3/answers.ts';
 import type { V3Client } from '../../../v3/client.ts';
-import { queuesAmong, startOf } from '../../../v3/locks/reading.ts';
+import { queuesAmong } from '../../../v3/locks/reading.ts';
+import type { V3Entry } from '../../../v3/rpc/entry.ts';
+import { keyPrefixOf } from '../../../v3/rpc/keys.ts';
 import { limitedBy } from './limited.ts';
 
 /** Maximum number of leases whose TTL is read: each takes a request. */
@@ -20,8 +21,8 @@ export interface QueueFacts {
 /** Lists all locks. */
 export async function readQueues(client: V3Client, deadline: Deadline): Promise<QueueFacts> {
   const { lockPrefix, requests } = client;
-  const start = startOf(lockPrefix);
-  const { entries } = await requests.readPrefix(start, limitedBy(deadline));
+  const start = keyPrefixOf(lockPrefix);
+  const { entries } = await requests.listings.readPrefix(start, limitedBy(deadline));
   const queues = queuesAmong(start, entries);
   return {
     names: [...queues.keys()],
@@ -41,7 +42,7 @@ const withoutLeaseIn = (queue: readonly V3Entry[], lockPrefix: string): string[]
 
 /** Reads the TTLs of the first leases, as they were granted, until the deadline. */
 export const readTtls = (client: V3Client, leases: readonly string[], deadline: Deadline): Promise<number[]> =>
-  client.call('safe', limitedBy(deadline), async (member) => {
+  client.gateway.call('safe', limitedBy(deadline), async (member) => {
     const ttls: number[] = [];
     for (const ID of leases.slice(0, LEASES)) {
       if (deadline.passed) break;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type Deadline, now } from '../../../base/time.ts';
 import type { V3Client } from '../../../v3/client.ts';
-import { startOf } from '../../../v3/locks/reading.ts';
-import { encodeBytes } from '../../../v3/messages.ts';
-import { firstBelow } from '../../../v3/transactions.ts';
+import { encodeBytes } from '../../../v3/gateway/messages.ts';
+import { keyPrefixOf } from '../../../v3/rpc/keys.ts';
+import { firstBelow } from '../../../v3/rpc/ranges.ts';
 import type { EndpointFacts, Outcome } from '../facts.ts';
 import { outcomeOf } from '../outcomes.ts';
 import { measureReads } from '../reads.ts';
@@ -14,7 +14,7 @@ export class Trial {
   readonly #queue: string;
 
   constructor(lockPrefix: string) {
-    this.#queue = startOf(lockPrefix) + randomUUID();
+    this.#queue = keyPrefixOf(lockPrefix) + randomUUID();
   }
 
   /** Measures linearizable reads, each until `deadline` at the latest. */
@@ -35,12 +35,12 @@ export class Trial {
       success: [{ request_put: { key } }],
       failure: [{ request_delete_range: { key } }],
     };
-    return outcomeOf(client.call('safe', limitedBy(deadline), (member) => member.ask('/kv/txn', transaction)));
+    return outcomeOf(client.gateway.call('safe', limitedBy(deadline), (member) => member.ask('/kv/txn', transaction)));
   }
 
   /** Resolves to the duration in milliseconds. */
   #read(client: V3Client, deadline: Deadline): Promise<number> {
-    return client.call('safe', limitedBy(deadline), async (member) => {
+    return client.gateway.call('safe', limitedBy(deadline), async (member) => {
       const { sentAt } = await member.ask('/kv/range', firstBelow(`${this.#queue}/`, 1));
       return now() - sentAt;
     });

@@ -70,7 +70,9 @@ export class BothPolls {
     return untilEvent(
       read,
       async ({ obstacle, revision }) =>
-        obstacle ? untilVacated(this.#v3, path, obstacle, { since: revision, ttl: null, signal }) : 'change',
+        obstacle
+          ? untilVacated(this.#v3.requests.watches, path, obstacle, { since: revision, ttl: null, signal })
+          : 'change',
       options,
     );
   }

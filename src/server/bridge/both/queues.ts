@@ -7,9 +7,10 @@ import { holdersAmong, type Obstacle, obstacleOf } from '../../../recipe/rules.t
 import type { V2Client } from '../../../v2/client.ts';
 import type { GetOptions, Node, Snapshot } from '../../../v2/keys-api.ts';
 import { entriesAmong, inOrder, ttlOf, type V2Entry } from '../../../v2/locks/reading.ts';
-import type { V3Entry } from '../../../v3/answers.ts';
-import type { CallOptions, V3Client } from '../../../v3/client.ts';
-import { isDirectly } from '../../../v3/locks/reading.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import type { GatewayCall } from '../../../v3/gateway/gateway.ts';
+import type { V3Entry } from '../../../v3/rpc/entry.ts';
+import { isEntryOf } from '../../../v3/rpc/keys.ts';
 import type { BridgedEntries } from '../v3/entries.ts';
 
 /**
@@ -64,11 +65,11 @@ export class BothQueues {
    */
   async settled(path: string, signal?: Source): Promise<Settled> {
     let stray: ReadonlySet<bigint> = new Set();
-    for (let call: CallOptions = { signal }; ; call = {}) {
+    for (let call: GatewayCall = { signal }; ; call = {}) {
       const snapshot = await this.read(path, call);
       const onV2 = entriesAmong(snapshot.node.nodes);
-      const { entries, revision } = await this.#v3.requests.readPages(path, call);
-      const onV3 = new Map(entries.filter(({ key }) => isDirectly(path, key)).map((entry) => [entry.key, entry]));
+      const { entries, revision } = await this.#v3.requests.listings.readPages(path, call);
+      const onV3 = new Map(entries.filter(({ key }) => isEntryOf(path, key)).map((entry) => [entry.key, entry]));
       const alone = withoutTwin([...onV3.values()], onV2);
       const gone = alone.filter(({ rank }) => stray.has(rank));
       const heads = headsOf(onV2);
@@ -90,7 +91,7 @@ export class BothQueues {
    */
   async prolong(head: Pick<V2Entry, 'key' | 'ttl'>, atLeast: number): Promise<V3Entry | undefined> {
     for (;;) {
-      const { own } = await this.#v3.requests.get(head.key, {});
+      const { own } = await this.#v3.requests.entries.get(head.key, {});
       if (!own || (await this.#outlives(head, own, atLeast))) return own;
       // Do not read the TTL again: on a slow network, it would be too low each time.
       const renewed = await this.#renew(head, own);
@@ -105,7 +106,7 @@ export class BothQueues {
       const present = await this.#find(key);
       if (!present) return this.removeTwin(key);
       const ttl = ttlOf(present);
-      const { own } = await this.#v3.requests.get(key, {});
+      const { own } = await this.#v3.requests.entries.get(key, {});
       if (!own) return;
       const lacksTtl = own.lease === undefined && ttl !== undefined;
       if (!lacksTtl && (await this.#outlives({ ttl }, own, 0))) return;
@@ -115,7 +116,7 @@ export class BothQueues {
 
   /** Removes the twin of an entry on v2, if there is one. */
   async removeTwin(key: string): Promise<void> {
-    const { own } = await this.#v3.requests.get(key, {});
+    const { own } = await this.#v3.requests.entries.get(key, {});
     if (own && isTwin(own)) await this.#entries.remove(own);
   }
 
@@ -187,7 +188,7 @@ export class BothQueues {
   async #outlives({ ttl }: Pick<V2Entry, 'ttl'>, twin: V3Entry, atLeast: number): Promise<boolean> {
     if (twin.lease === undefined) return true;
     if (ttl === undefined) return false;
-    const [{ ttl: left = 0 } = twin] = await this.#v3.requests.withTtls([twin], {});
+    const [{ ttl: left = 0 } = twin] = await this.#v3.requests.leases.withTtls([twin], {});
     return left >= ttl + atLeast;
   }
 

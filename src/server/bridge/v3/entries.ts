@@ -4,12 +4,13 @@ import { Deadline } from '../../../base/time.ts';
 import { EtcdException } from '../../../errors.ts';
 import { isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
-import type { Listing, Stamp, V3Entry } from '../../../v3/answers.ts';
-import type { CallOptions, V3Client } from '../../../v3/client.ts';
-import { NotFound } from '../../../v3/errors.ts';
-import { endLease } from '../../../v3/locks/lease-end.ts';
-import { isDirectly } from '../../../v3/locks/reading.ts';
+import type { V3Client } from '../../../v3/client.ts';
+import { NotFound } from '../../../v3/gateway/errors.ts';
+import type { GatewayCall } from '../../../v3/gateway/gateway.ts';
 import { enterTimeout } from '../../../v3/locks/timing.ts';
+import type { Stamp, V3Entry } from '../../../v3/rpc/entry.ts';
+import { isEntryOf } from '../../../v3/rpc/keys.ts';
+import type { KeyListing } from '../../../v3/rpc/listings.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { RETRY_FOR, retried } from '../retry.ts';
 import { type EntryKey, nameOf } from '../target.ts';
@@ -44,21 +45,21 @@ export class BridgedEntries {
   constructor(client: V3Client, leases: LeaseCounts) {
     this.#client = client;
     // If there is no next member, wait: python-etcd does not repeat a request that its server has answered with an error.
-    this.#attemptTimeout = client.knowsOneMember ? RETRY_FOR : enterTimeout(0);
+    this.#attemptTimeout = client.gateway.knowsOneMember ? RETRY_FOR : enterTimeout(0);
     this.#leases = leases;
   }
 
   /** Reads an entry. Linearizable. */
-  async read({ path, rank }: EntryKey, options: CallOptions): Promise<Stamp & { readonly own: V3Entry | undefined }> {
-    const { entries, ...stamp } = await this.#client.requests.createdAt(path, rank, options);
-    return { ...stamp, own: entries.find(({ key }) => isDirectly(path, key)) };
+  async read({ path, rank }: EntryKey, options: GatewayCall): Promise<Stamp & { readonly own: V3Entry | undefined }> {
+    const { entries, ...stamp } = await this.#client.requests.listings.createdAt(path, rank, options);
+    return { ...stamp, own: entries.find(({ key }) => isEntryOf(path, key)) };
   }
 
   /**
    * Reads an entry for a client.
    * @throws {EtcdKeyNotFound} if the entry is gone
    */
-  async find(at: EntryKey, options: CallOptions): Promise<Stamp & { readonly own: V3Entry }> {
+  async find(at: EntryKey, options: GatewayCall): Promise<Stamp & { readonly own: V3Entry }> {
     for (;;) {
       const { own, ...stamp } = await this.read(at, options);
       if (!own) throw etcdError(100, `${at.path}/${nameOf(at.rank)}`, Number(stamp.revision));
@@ -67,9 +68,9 @@ export class BridgedEntries {
   }
 
   /** Reads the entries below a path for a client, in the order of their keys. Linearizable. */
-  async list(path: string, options: CallOptions): Promise<Listing> {
+  async list(path: string, options: GatewayCall): Promise<KeyListing> {
     for (;;) {
-      const listing = await this.#client.requests.readPages(path, options);
+      const listing = await this.#client.requests.listings.readPages(path, options);
       if (!(await this.#finish(listing.entries))) return listing;
     }
   }
@@ -142,7 +143,7 @@ export class BridgedEntries {
 
   async #create(key: string, value: string, lease: string): Promise<V3Entry> {
     const own = { value, lease, whole: false, unanswered: { count: 0 }, attemptTimeout: this.#attemptTimeout };
-    return (await this.#with(lease, () => this.#client.requests.append(key, own))).own;
+    return (await this.#with(lease, () => this.#client.requests.entries.append(key, own))).own;
   }
 
   /**
@@ -154,15 +155,15 @@ export class BridgedEntries {
   async renew(own: V3Entry, ttl: number | null, writes: boolean, signal?: Source): Promise<V3Entry | undefined> {
     const { requests } = this.#client;
     const mayStay = isOwnLease(own.lease) && !isFirstLease(own.lease) && ttl !== null;
-    if (mayStay && (await requests.grantedTo(own.lease, { signal })) === ttl) {
+    if (mayStay && (await requests.leases.grantedTo(own.lease, { signal })) === ttl) {
       try {
-        const { entries } = await requests.renew(own.lease, [own.key], { signal });
+        const { entries } = await requests.leases.renew(own.lease, [own.key], { signal });
         const present = entries.get(own.key);
         // The entry may have been moved to another lease since it was read.
         if (present?.rank !== own.rank || present.lease !== own.lease) return undefined;
         if (!writes) return present;
         // After the keep-alive: whoever has read the entry before that write must not shorten its TTL.
-        const { moved } = await requests.move(own.key, own, {});
+        const { moved } = await requests.entries.move(own.key, own, {});
         return moved === undefined ? undefined : { ...present, modified: moved };
       } catch (error) {
         if (error instanceof NotFound) return undefined;
@@ -180,7 +181,7 @@ export class BridgedEntries {
   async #move(own: V3Entry, lease: string | undefined): Promise<V3Entry | undefined> {
     const { value, rank, modified } = own;
     const target = { value, rank, modified, lease };
-    const { moved } = await this.#with(lease, () => this.#client.requests.move(own.key, target, {}));
+    const { moved } = await this.#with(lease, () => this.#client.requests.entries.move(own.key, target, {}));
     this.#end(moved === undefined ? lease : own.lease);
     return moved === undefined ? undefined : { ...own, lease, modified: moved };
   }
@@ -192,7 +193,7 @@ export class BridgedEntries {
 
   async #grant(ttl: number, kind = OWN_LEASES): Promise<string> {
     const lease = freshLease(kind);
-    await this.#client.requests.grant(lease, ttl, {});
+    await this.#client.requests.leases.grant(lease, ttl, {});
     this.#leases.granted += 1;
     return lease;
   }
@@ -206,9 +207,9 @@ export class BridgedEntries {
     unwritten = false,
   ): Promise<Stamp & { readonly isRemoved: boolean }> {
     const { requests } = this.#client;
-    const removal = await requests.remove(key, { value, rank, modified: unwritten ? modified : undefined }, {});
+    const removal = await requests.entries.remove(key, { value, rank, modified: unwritten ? modified : undefined }, {});
     // Not removed: the entry is gone already, perhaps by an earlier attempt of this call, or has changed and needs its lease.
-    const isGone = removal.isRemoved || (await requests.get(key, {})).own?.rank !== rank;
+    const isGone = removal.isRemoved || (await requests.entries.get(key, {})).own?.rank !== rank;
     if (isGone) this.#end(lease);
     return removal;
   }
@@ -228,6 +229,6 @@ export class BridgedEntries {
   #end(lease: string | undefined): void {
     if (!isOwnLease(lease)) return;
     this.#leases.ended += 1;
-    this.#client.leases.ends(endLease(this.#client, lease, Deadline.after(END_LEASES_FOR)));
+    this.#client.leases.ends(this.#client.requests.leases.revokeUntil(lease, Deadline.after(END_LEASES_FOR)));
   }
 }

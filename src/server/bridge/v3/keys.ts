@@ -15,7 +15,7 @@ import type {
 import { isConditional } from '../../../v2/requests.ts';
 import { type Exact, hasBytes } from '../../../v2/wire.ts';
 import type { V3Client } from '../../../v3/client.ts';
-import { idOf } from '../../../v3/entry-id.ts';
+import { idOf } from '../../../v3/rpc/keys.ts';
 import type { ServedKeys } from '../../served-keys.ts';
 import { translated } from '../errors.ts';
 import { eventOf, firstOf, translatedEvents } from '../events.ts';
@@ -52,7 +52,7 @@ export class BridgedKeys implements ServedKeys {
       const at = this.#at(key);
       if (at.kind !== 'entry') return this.#list(at, recursive, { signal });
       const { own, revision } = await this.#entries.find(at, { signal });
-      const [withTtl = own] = await this.#client.requests.withTtls([own], { signal });
+      const [withTtl = own] = await this.#client.requests.leases.withTtls([own], { signal });
       return { ...this.#answer(), node: nodeOf(at.path, withTtl), index: Number(revision) };
     };
     return translated(() => retried(call, signal));
@@ -150,7 +150,7 @@ export class BridgedKeys implements ServedKeys {
   }
 
   async #whyNotDeleted({ path }: BridgedKey, key: string, { dir, recursive }: Exact<DeleteOptions>): Promise<Error> {
-    const { entries, revision } = await this.#client.requests.readPages(path, {});
+    const { entries, revision } = await this.#client.requests.listings.readPages(path, {});
     if (!dir && !recursive) return etcdError(102, key, Number(revision));
     return etcdError(entries.length === 0 ? 100 : 108, key, Number(revision));
   }

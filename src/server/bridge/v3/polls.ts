@@ -4,7 +4,7 @@ import { etcdError } from '../../../v2/error-codes.ts';
 import type { KeyEvent, Node, WatchOptions } from '../../../v2/keys-api.ts';
 import type { V3Client } from '../../../v3/client.ts';
 import { untilDeleted } from '../../../v3/locks/deletion.ts';
-import type { EntryChange } from '../../../v3/requests.ts';
+import type { EntryChange } from '../../../v3/rpc/watch-stream.ts';
 import { type EntryKey, nameOf } from '../target.ts';
 import { untilEvent } from '../until-event.ts';
 import type { BridgedEntries } from './entries.ts';
@@ -41,7 +41,7 @@ export class BridgedPolls {
     return untilEvent(
       read,
       async ({ own, revision }) =>
-        own ? untilDeleted(this.#client, own, { since: revision, ttl: null, signal }) : 'change',
+        own ? untilDeleted(this.#client.requests.watches, own, { since: revision, ttl: null, signal }) : 'change',
       options,
     );
   }
@@ -56,9 +56,9 @@ export class BridgedPolls {
     const { requests } = this.#client;
     // A key that a user who may read the entries may read, too.
     const first = `${path}/`;
-    const { revision } = await requests.get(first, { signal });
+    const { revision } = await requests.entries.get(first, { signal });
     let from = after === undefined ? revision + 1n : BigInt(after) + 1n;
-    if (from <= revision && !(await requests.knowsSince(first, from, { signal })))
+    if (from <= revision && !(await requests.watches.knowsSince(first, from, { signal })))
       throw etcdError(401, `the requested history has been cleared [${from}]`, Number(revision));
     started?.(Number(revision));
     for (;;) {
@@ -84,7 +84,7 @@ export class BridgedPolls {
   ): Promise<readonly EntryChange[] | undefined> {
     const over = new Scope(signal).abortAt(Deadline.after(SILENCE), () => SILENT);
     try {
-      return await this.#client.requests.events(`${path}/`, from, { signal: over });
+      return await this.#client.requests.watches.events(`${path}/`, from, { signal: over });
     } catch (error) {
       if (error !== SILENT) throw error;
       return [];

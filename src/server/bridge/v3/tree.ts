@@ -2,7 +2,7 @@ import type { Source } from '../../../base/cancellation.ts';
 import { Turns } from '../../../base/time.ts';
 import type { Node } from '../../../v2/keys-api.ts';
 import { isBelow } from '../../../v2/paths.ts';
-import type { V3Entry } from '../../../v3/answers.ts';
+import type { V3Entry } from '../../../v3/rpc/entry.ts';
 import { isServed, nameOf } from '../target.ts';
 
 /** Returns an entry as etcd v2 would show it. */

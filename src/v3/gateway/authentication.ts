@@ -1,7 +1,7 @@
 /** The login to etcd's v3 API, and the errors for missing permissions. */
-import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../errors.ts';
-import type { WireAnswer } from '../http/message.ts';
-import { showUser } from '../http/options.ts';
+import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../../errors.ts';
+import type { WireAnswer } from '../../http/message.ts';
+import { showUser } from '../../http/options.ts';
 import { decodeBody, FailedPrecondition } from './errors.ts';
 import { decodeText, Fields, type Json } from './messages.ts';
 

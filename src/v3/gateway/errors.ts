@@ -8,8 +8,8 @@ import {
   EtcdException,
   EtcdInsufficientPermissions,
   EtcdUnusableAnswer,
-} from '../errors.ts';
-import type { WireAnswer } from '../http/message.ts';
+} from '../../errors.ts';
+import type { WireAnswer } from '../../http/message.ts';
 import { type Json, unusable } from './messages.ts';
 
 // The gRPC codes that are distinguished here.

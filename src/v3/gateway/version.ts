@@ -1,6 +1,6 @@
-import { show } from '../base/checks.ts';
-import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../errors.ts';
-import type { WireAnswer, WireRequest } from '../http/message.ts';
+import { show } from '../../base/checks.ts';
+import { EtcdConnectionFailed, EtcdUnusableAnswer } from '../../errors.ts';
+import type { WireAnswer, WireRequest } from '../../http/message.ts';
 import { isTroubleOfProxy } from './errors.ts';
 import { Fields, unusable } from './messages.ts';
 

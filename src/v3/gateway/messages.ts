@@ -1,20 +1,9 @@
 /** Encodes keys and values for etcd's JSON gateway, and decodes and checks the fields of its answers. */
-import { EtcdUnusableAnswer } from '../errors.ts';
-import { textOf, toBytes } from '../http/bytes.ts';
-import type { WireAnswer } from '../http/message.ts';
+import { EtcdUnusableAnswer } from '../../errors.ts';
+import { textOf, toBytes } from '../../http/bytes.ts';
+import type { WireAnswer } from '../../http/message.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
-
-/** A key with its value, as an answer has it. */
-export interface KeyValue {
-  /** Another client's key and value need not be UTF-8: each such byte is a lone surrogate, see {@link textOf}. */
-  readonly key: string;
-  readonly value: string;
-  readonly createRevision: bigint;
-  readonly modRevision: bigint;
-  /** Id of its lease; undefined if it has none. */
-  readonly lease: string | undefined;
-}
 
 /** The header of an answer. */
 export interface Header {
@@ -24,23 +13,8 @@ export interface Header {
   readonly raftTerm: string | undefined;
 }
 
-/** The byte 0 in base64. As both start and end of a range, it selects all keys. */
-const ALL = Buffer.from([0]).toString('base64');
-
-/** Returns the first key that can begin with `prefix`, in base64. */
-export const startOfPrefix = (prefix: string): string => (prefix === '' ? ALL : encodeBytes(prefix));
-
 /** Encodes a key or a value, also one that {@link decodeText} has decoded from bytes that are not UTF-8. */
 export const encodeBytes = (text: string): string => toBytes(text).toString('base64');
-
-/** Returns the first key after all keys that begin with `prefix`, in base64. */
-export function endOfPrefix(prefix: string): string {
-  if (prefix === '') return ALL;
-  const bytes = toBytes(prefix);
-  // No valid UTF-8 ends with the byte 255, so the last byte can be increased.
-  bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) + 1;
-  return bytes.toString('base64');
-}
 
 /** Reads the fields of one message. The gateway omits fields that are zero, false or empty, and never sends null. */
 export class Fields {
@@ -149,26 +123,6 @@ export function decodeHeader(fields: Fields): Header {
     raftTerm: header.has('raft_term') ? String(header.unsigned('raft_term')) : undefined,
   };
 }
-
-export function decodeKeyValue(fields: Fields): KeyValue {
-  const lease = fields.integer('lease');
-  return {
-    key: decodeText(fields.raw('key')),
-    value: decodeText(fields.raw('value')),
-    createRevision: fields.integer('create_revision'),
-    modRevision: fields.integer('mod_revision'),
-    lease: lease === 0n ? undefined : String(lease),
-  };
-}
-
-/** Returns the keys of a range, in the order of the answer. */
-export const decodeRange = (fields: Fields): KeyValue[] =>
-  fields.list('kvs').map((one) => {
-    // Only a deleted key has no create revision, and a range contains no deleted keys.
-    one.positive('create_revision');
-    one.positive('mod_revision');
-    return decodeKeyValue(one);
-  });
 
 /** Returns the error for an answer that cannot be used. */
 export function unusable({ status, body }: WireAnswer, why: string): EtcdUnusableAnswer {

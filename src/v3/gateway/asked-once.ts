@@ -1,9 +1,9 @@
-import { detached } from '../base/async-context.ts';
-import { ignore, orAborted, Scope } from '../base/cancellation.ts';
-import type { ClusterAttempt } from '../http/cluster.ts';
-import type { Endpoint } from '../http/endpoint.ts';
-import { noAnswer } from '../http/failover/failures.ts';
-import { Timeout } from '../http/timeout.ts';
+import { detached } from '../../base/async-context.ts';
+import { ignore, orAborted, Scope } from '../../base/cancellation.ts';
+import type { ClusterAttempt } from '../../http/cluster.ts';
+import type { Endpoint } from '../../http/endpoint.ts';
+import { noAnswer } from '../../http/failover/failures.ts';
+import { Timeout } from '../../http/timeout.ts';
 
 /**
  * Asks each member once and caches the answer, such as a token. Calls that need the answer at the same time share one request, so

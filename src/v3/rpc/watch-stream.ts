@@ -1,7 +1,8 @@
-import { EtcdUnusableAnswer } from '../errors.ts';
-import type { WireAnswer } from '../http/message.ts';
-import { decodeCancellation, decodeError } from './errors.ts';
-import { decodeKeyValue, decodeText, Fields, type Json, type KeyValue } from './messages.ts';
+import { EtcdUnusableAnswer } from '../../errors.ts';
+import type { WireAnswer } from '../../http/message.ts';
+import { decodeCancellation, decodeError } from '../gateway/errors.ts';
+import { decodeText, Fields, type Json } from '../gateway/messages.ts';
+import { decodeEntry, type V3Entry } from './entry.ts';
 
 /** Maximum characters of one message. A message about entries of locks is far shorter. */
 const LONGEST_MESSAGE = 4 * 1024 * 1024;
@@ -53,14 +54,14 @@ export class JsonObjects {
 }
 
 /** A change of a watched key. */
-export interface WatchEvent {
+export interface EntryChange {
   readonly key: string;
   /** The revision of the change. */
   readonly revision: bigint;
-  /** The key after the change; undefined: it was deleted. */
-  readonly written: KeyValue | undefined;
-  /** The key before the change, if the watch asked for it and the key existed. */
-  readonly previous: KeyValue | undefined;
+  /** The entry after the change; undefined: it was deleted. */
+  readonly written: V3Entry | undefined;
+  /** The entry before the change, if the watch asked for it and the entry existed. */
+  readonly previous: V3Entry | undefined;
 }
 
 /** One decoded message of a stream of watches. */
@@ -69,13 +70,8 @@ export interface WatchMessage {
   readonly isCreated: boolean;
   /** Whether etcd no longer has all events since the start revision of a watch: the keys must be read again. */
   readonly isCompacted: boolean;
-  readonly events: readonly WatchEvent[];
+  readonly events: readonly EntryChange[];
 }
-
-/** Returns the request that begins a watch for deletions of a key, or of a range of keys, at revision `from` or later. */
-export const watchDeletion = (keys: Json, from: bigint): Json => ({
-  create_request: { ...keys, start_revision: String(from), filters: ['NOPUT'] },
-});
 
 /**
  * Decodes a message of a watch.
@@ -99,8 +95,8 @@ export function decodeWatchMessage(text: string): WatchMessage {
     return {
       key: decodeText(changed.raw('key')),
       revision: changed.positive('mod_revision'),
-      written: event.text('type') === 'DELETE' ? undefined : decodeKeyValue(changed),
-      previous: previous && decodeKeyValue(previous),
+      written: event.text('type') === 'DELETE' ? undefined : decodeEntry(changed),
+      previous: previous && decodeEntry(previous),
     };
   });
   return { isCreated: result.flag('created'), isCompacted, events };

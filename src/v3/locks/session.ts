@@ -1,0 +1,15 @@
+import type { PendingWork } from '../../base/pending-work.ts';
+import type { LockRequests } from '../rpc/requests.ts';
+import type { Leases } from './leases.ts';
+import type { LossWatch } from './loss-watch.ts';
+
+/** What all tickets of one client share. */
+export interface Session {
+  readonly requests: LockRequests;
+  readonly leases: Leases;
+  readonly losses: LossWatch;
+  /** Id of the cluster that answered last; undefined before the first answer. */
+  readonly clusterId: string | undefined;
+  /** Work that closing the client waits for. */
+  readonly pending: PendingWork;
+}
