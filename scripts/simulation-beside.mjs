@@ -1,9 +1,12 @@
-// The simulation beside other tests, which mostly wait: with the lowest priority, it gets the time that they leave.
+// The simulation beside other tests, which mostly wait: with a low priority, it gets the time that they leave.
 import { spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { constants, setPriority, tmpdir } from 'node:os';
+import { setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from './run.mjs';
+
+/** A lower one would get nothing at all beside programs that always run. */
+const NICE = 5;
 
 /**
  * Starts worlds, always the same ones. Returns a function that waits for their end, prints what they say and counts them as one check.
@@ -18,7 +21,7 @@ export function beginSimulation(worlds) {
   const output = openSync(file, 'w');
   const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', output, output] });
   closeSync(output);
-  if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+  if (child.pid !== undefined) setPriority(child.pid, NICE);
   process.on('exit', () => child.kill());
   const ended = new Promise((resolve) => child.once('error', resolve).once('exit', resolve));
   return async () => {

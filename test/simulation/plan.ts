@@ -191,6 +191,10 @@ const APIS: Readonly<Partial<Record<Scenario, Readonly<Partial<Record<Api, numbe
   'wrong-revocations': { v3: 4, both: 1 },
 };
 
+/** The scenarios that are about this API, or about any. */
+const scenariosOf = (api: Api): [Scenario, ...Scenario[]] =>
+  SCENARIO_NAMES.filter((name) => (APIS[name] ?? { [api]: 1 })[api]) as [Scenario, ...Scenario[]];
+
 const CALLS: Readonly<Record<CallKind, number>> = {
   request: 6,
   acquire: 3,
@@ -253,7 +257,7 @@ const WORKERS = 1.67;
 /** Returns the plan of a world. The first scenario is chosen by the seed, unless one is given. */
 export function planOf(seed: number, { scenario, api }: { scenario?: Scenario; api?: Api } = {}): Plan {
   const random = new Random(`plan ${seed}`);
-  const chosen = scenario ?? random.pick(SCENARIO_NAMES);
+  const chosen = scenario ?? random.pick(api ? scenariosOf(api) : SCENARIO_NAMES);
   const chosenApi = api ?? random.weighted<Api>(APIS[chosen] ?? { v2: 5, v3: 3, both: 1 });
   const count =
     chosen === 'calm' || random.chance(0.2) ? random.pick([1, 3]) : random.weighted({ 3: 4, 5: 1 }) === '3' ? 3 : 5;
