@@ -1,4 +1,4 @@
-import type { Held, Lock } from '../../../src/index.ts';
+import type { Held, HeldLocks, Lock } from '../../../src/index.ts';
 import type { Claim } from '../claim.ts';
 
 /** Returns what a program reports of a hold of a manager. */
@@ -16,3 +16,16 @@ export const claimOfLock = ({ name: lock, fencingTokens, lockKey: key }: Lock): 
   tokens: { ...fencingTokens },
   key,
 });
+
+/**
+ * Reads all that a hold tells.
+ * @throws if it says that it is lost, but its signal does not
+ */
+export function lookAt(held: Held | HeldLocks): void {
+  JSON.stringify(held);
+  try {
+    held.assertHeld();
+  } catch (error) {
+    if (!held.signal.aborted) throw new TypeError('a hold contradicts its signal', { cause: error });
+  }
+}

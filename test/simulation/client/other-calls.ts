@@ -126,17 +126,23 @@ export const OTHER_CALLS: Readonly<
     const stop = new AbortController();
     const ending = sleep(2000 * Math.random()).then(() => stop.abort(own()));
     return settle(`survey ${lock}`, 0, async () => {
-      for await (const _ of surveyor.prune('', { dryRun: true })) await sleep(1);
+      for await (const _ of surveyor.prune('', { dryRun: Math.random() < 0.5 })) await sleep(1);
       await surveyor.locks('');
       const survey = await surveyor.lock(lock);
       await surveyor.next(survey, { signal: stop.signal });
       await surveyor.nextChanges(undefined, survey, { signal: stop.signal });
     }).then(() => ending);
   },
-  release: async ({ settle, report }, lock) => {
+  release: async ({ settle, report, client }, lock) => {
     // The waiter may have become the holder when its entry is removed.
     const end = report.evicts(lock);
     await settle(`release the last entry of ${lock}`, 0, async ({ manager }) => {
+      if (client.api !== 'both' && Math.random() < 0.5) {
+        const { surveyor } = client.client;
+        const last = (await surveyor.lock(lock)).queue.entries.at(-1);
+        if (last) await surveyor.remove(last);
+        return;
+      }
       const { pending } = await manager.query(lock);
       const last = pending.at(-1);
       if (last) await manager.release(lock, { key: last.key }).catch(ignoreHeld);

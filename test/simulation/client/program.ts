@@ -4,8 +4,8 @@ import type { CallKind, ClientPlan } from '../plan.ts';
 import type { HoldReport, Report } from '../report.ts';
 import type { Call } from './call.ts';
 import { between, chance, pick, sleep, sleepUntil } from './chance.ts';
-import { claimOf } from './claim-of.ts';
-import { endsNoCampaign, expected, wrongReason } from './expected.ts';
+import { claimOf, lookAt } from './claim-of.ts';
+import { endsNoCampaign, expected, ignoreExpected, wrongReason } from './expected.ts';
 import { type LockSurroundings, useLock } from './lock-calls.ts';
 import { looking } from './looking.ts';
 import { OTHER_CALLS, type Surroundings, USE_LOCKS } from './other-calls.ts';
@@ -139,6 +139,7 @@ export class Program {
   async #work(held: Held, terms: Partial<Claim> = {}): Promise<void> {
     const { ttl } = this.#options.client;
     const hold = this.#report.hold({ ...claimOf(held), ttl, ...terms });
+    if (chance(0.1)) lookAt(held);
     await looking(
       () => hold.isValidFor(held.expiresIn()),
       () => this.#until(held.signal, hold),
@@ -193,6 +194,7 @@ export class Program {
         settled('held');
         const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
         this.#report.takesInOrder(claims);
+        lookAt(held);
         const holds = claims.map((claim) => this.#report.hold(claim));
         const all = {
           isValidFor: () => {},
@@ -235,9 +237,11 @@ export class Program {
     const { cancel } = sleepUntil(between(500, 5000), () => stop.abort(new Error('enough of it')));
     const what = `elect ${name}`;
     const campaign = async ({ manager, settled }: Call): Promise<void> => {
-      for await (const term of manager.elect(name).campaign({ signal: stop.signal })) {
+      const election = manager.elect(name, chance(0.5) ? { value: this.#options.label } : {});
+      for await (const term of election.campaign({ signal: stop.signal })) {
         settled('held');
         const hold = this.#report.hold(claimOf(term));
+        if (chance(0.2)) await election.leader().catch(ignoreExpected);
         await this.#until(term.signal, hold);
         await term.resign();
         await sleep(between(0, this.#options.client.pause));
