@@ -3,7 +3,8 @@ import { addAbortListener, type Source } from '../../../src/base/cancellation.ts
 import { EtcdConnectionFailed, EtcdWatchTimedOut } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
-import { nextWait } from '../stores/interventions.ts';
+import { until } from '../../support/until.ts';
+import { nextWait, openReads } from '../stores/interventions.ts';
 import type { ManagerTest, Process } from './managers.ts';
 
 const identity = 'pod-1';
@@ -149,8 +150,11 @@ export function holders(test: ManagerTest): void {
     }) => {
       const { key } = await queue.put('holder');
       const waiting = nextWait(a.client);
+      const reads = openReads(a.client);
       const ended = rejection(a.locks.acquire(lockName, { ...WAIT, ttl: 600 }), EtcdWatchTimedOut);
       await waiting;
+      // On v3, the holder is read beside the wait.
+      await until(reads, (count) => count === 0);
       const endOutage = beginOutage(a);
       await queue.overwrite(key, 'holder'); // ends the wait
       await queue.remove(key);
