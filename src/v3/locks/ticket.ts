@@ -210,7 +210,7 @@ export class V3Ticket implements Ticket, Tenant {
   onExpired(lease: EtcdLease): void {
     // The own entry may have another lease: one that only an unanswered append has used does not concern it.
     if (this.#isMoving || this.#own?.lease !== lease || unsettled.has(this)) return;
-    this.#isLeft = true;
+    this.#isLeft ||= this.#expiry === undefined;
     this.#settleInBackground();
   }
 
@@ -248,7 +248,9 @@ export class V3Ticket implements Ticket, Tenant {
     try {
       await this.#stopSettling();
       this.#standings.appended(undefined);
-      if (until && !until.passed) this.#expiry = until;
+      // The last call decides, also after an earlier one that has failed.
+      this.#expiry = this.#own && !until?.passed ? until : undefined;
+      if (this.#expiry) this.#isLeft = false;
       else this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;
       await this.#settle({ signal, background: this.#session.pending.closing.aborted });
     } finally {
@@ -552,6 +554,7 @@ export class V3Ticket implements Ticket, Tenant {
     }
     this.#isContested = true;
     this.#isLeft ||= earlier.#isLeft;
+    if (this.#isLeft) this.#expiry = undefined;
     if (!this.#isSearching) this.#searchUntil = earlier.#searchUntil;
     this.#unanswered.count += earlier.#unanswered.count;
     for (const lease of new Set([earlier.#own?.lease, ...earlier.#unclear])) lease?.replace(earlier, this);

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
-import { EtcdLockExpired } from '../../../src/errors.ts';
+import { Deadline } from '../../../src/base/time.ts';
+import { EtcdConnectionFailed, EtcdLockExpired } from '../../../src/errors.ts';
 import type { TicketOptions } from '../../../src/recipe/store.ts';
 import type { Json } from '../../../src/v3/gateway/messages.ts';
 import { base64 } from '../../support/gateway.ts';
@@ -163,4 +164,44 @@ describe('leaving the queue', () => {
     await ticket.leave();
     expect(asked()[0]).toBe('/kv/txn');
   });
+
+  test('until a deadline keeps the entry until then, even if its removal has failed before', async () => {
+    const { gateway, ticket, enter } = setUp();
+    await enter();
+    gateway.onAsked = refuse;
+    await expect(ticket.leave()).rejects.toThrow('refused');
+    gateway.onAsked = () => {};
+    await ticket.leave({ until: Deadline.after(10) });
+    const { lease } = gateway.own ?? expect.unreachable();
+    await pass(9);
+    expect(gateway.own).toMatchObject({ lease, create_revision: '11' });
+  });
+
+  test('without a deadline removes the entry, even if it was to expire before', async () => {
+    const { gateway, ticket, enter, asked } = setUp();
+    await enter();
+    gateway.onAsked = refuse;
+    await expect(ticket.leave({ until: Deadline.after(10) })).rejects.toThrow('refused');
+    gateway.onAsked = () => {};
+    asked();
+    await ticket.leave();
+    expect(asked()).toEqual(['/kv/txn']);
+    expect(gateway.own).toBeUndefined();
+  });
+
+  test('until a deadline removes what an unanswered append may have created', async () => {
+    const { gateway, ticket, enter, asked } = setUp();
+    gateway.onAsked = ({ path }) => {
+      if (path === '/kv/txn') refuse();
+    };
+    await expect(enter()).rejects.toThrow('refused');
+    gateway.onAsked = () => {};
+    asked();
+    await ticket.leave({ until: Deadline.after(10) });
+    expect(asked()).toEqual(['/kv/range', '/kv/lease/revoke']);
+  });
 });
+
+function refuse(): never {
+  throw new EtcdConnectionFailed('refused', { outcomeUnknown: true });
+}
