@@ -25,7 +25,8 @@ import type { GatewayCall } from '../gateway/gateway.ts';
 import type { AppendResult } from '../rpc/append.ts';
 import type { V3Entry } from '../rpc/entry.ts';
 import { idOf } from '../rpc/keys.ts';
-import type { EtcdLease, Tenant } from './leases.ts';
+import type { EtcdLease } from './lease.ts';
+import type { LeaseUser } from './lease-users.ts';
 import { checkPresent, explained, isUnexplained, whyLost } from './loss-reason.ts';
 import type { Session } from './session.ts';
 import { V3Standings } from './standings.ts';
@@ -55,7 +56,7 @@ const MOST_LEASES = 3;
 const unsettled = new Unsettled<V3Ticket>();
 
 /** A {@link Ticket} on etcd v3. Its value determines its key, so it has at most one entry, even if answers are lost. */
-export class V3Ticket implements Ticket, Tenant {
+export class V3Ticket implements Ticket, LeaseUser {
   readonly path: string;
   readonly value: string;
   readonly key: string;
@@ -81,7 +82,7 @@ export class V3Ticket implements Ticket, Tenant {
   #expiry: Deadline | undefined;
   #settling: Running | undefined;
   /** Whether a call is entering or leaving the queue: it then takes care of an expired entry itself. */
-  #isMoving = false;
+  #isEnteringOrLeaving = false;
   /**
    * Whether an earlier request may still be carried out that would move or remove the own entry, as it was last written. The entry
    * must then be written again before it counts as renewed.
@@ -120,11 +121,11 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   async enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined> {
-    this.#isMoving = true;
+    this.#isEnteringOrLeaving = true;
     try {
       return await this.#enter(ttl, options);
     } finally {
-      this.#isMoving = false;
+      this.#isEnteringOrLeaving = false;
     }
   }
 
@@ -207,9 +208,9 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  onExpired(lease: EtcdLease): void {
+  onExpired(lease: string): void {
     // The own entry may have another lease: one that only an unanswered append has used does not concern it.
-    if (this.#isMoving || this.#own?.lease !== lease || unsettled.has(this)) return;
+    if (this.#isEnteringOrLeaving || this.#own?.lease?.id !== lease || unsettled.has(this)) return;
     this.#isLeft ||= this.#expiry === undefined;
     this.#settleInBackground();
   }
@@ -244,7 +245,7 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
-    this.#isMoving = true;
+    this.#isEnteringOrLeaving = true;
     try {
       await this.#stopSettling();
       this.#standings.appended(undefined);
@@ -254,12 +255,12 @@ export class V3Ticket implements Ticket, Tenant {
       else this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;
       await this.#settle({ signal, background: this.#session.pending.closing.aborted });
     } finally {
-      this.#isMoving = false;
+      this.#isEnteringOrLeaving = false;
       this.#settleInBackground();
     }
   }
 
-  /** Returns a lease that is ready for the own entry. This ticket becomes its tenant at once, so that the lease is not revoked. */
+  /** Returns a lease that is ready for the own entry. This ticket becomes its user at once, so that the lease is not revoked. */
   async #leaseFor(
     { ttl, keepAlive }: Terms,
     signal: Source | undefined,
@@ -281,7 +282,7 @@ export class V3Ticket implements Ticket, Tenant {
     }
   }
 
-  /** Stops being a tenant of the lease, unless the own entry is attached to it or a late append may still create one with it. */
+  /** Stops being a user of the lease, unless the own entry is attached to it or a late append may still create one with it. */
   #quit(lease: EtcdLease | undefined): void {
     if (this.#own?.lease !== lease && !this.#unclear.has(lease)) lease?.remove(this);
   }
@@ -326,13 +327,13 @@ export class V3Ticket implements Ticket, Tenant {
     // Leave its lease only after that.
     if (!appended.existed) this.#standings.appended(appended);
     const entered = appended.existed
-      ? await this.#moveTo(this.#found(own, clusterId), lease, limits.signal)
+      ? await this.#attachTo(this.#found(own, clusterId), lease, limits.signal)
       : this.#enters({ ...ownFields(own), clusterId }, own.modified, lease);
     this.#quitAnswered();
     return entered;
   }
 
-  /** Stops being a tenant of the leases of appends with an unknown outcome, once none of them can be carried out any more. */
+  /** Stops being a user of the leases of appends with an unknown outcome, once none of them can be carried out any more. */
   #quitAnswered(): void {
     if (this.#unanswered.count > 0 || this.#isSearching) return;
     const leases = [...this.#unclear];
@@ -347,13 +348,13 @@ export class V3Ticket implements Ticket, Tenant {
       this.#forget();
       return undefined;
     }
-    // Otherwise a renewal by another tenant would not read this entry if its TTL has just passed.
+    // Otherwise a renewal by another user would not read this entry if its TTL has just passed.
     own.lease?.add(this);
     try {
       const fits = own.lease?.ttl === terms.ttl && (terms.keepAlive || !own.lease.isShared);
       // The caller counts the TTL from now on.
       if (fits && !this.#isContested) return await this.#renew(own, { signal, timeout: Math.max(1, own.granted ?? 1) });
-      const entered = await this.#moveTo(own, await this.#leaseFor(terms, signal, now()), signal);
+      const entered = await this.#attachTo(own, await this.#leaseFor(terms, signal, now()), signal);
       this.#quitAnswered();
       return entered;
     } catch (error) {
@@ -364,7 +365,7 @@ export class V3Ticket implements Ticket, Tenant {
   }
 
   /** Attaches the own entry to another lease. Resolves to undefined if the entry is gone. */
-  async #moveTo(
+  async #attachTo(
     own: V3OwnEntry,
     lease: EtcdLease | undefined,
     signal: Source | undefined,

@@ -85,9 +85,9 @@ test('entries that are newer than the renewal under way all wait for the same on
   const lease = useV3(proxy.url).leases.shared(60);
   const renewals = () => proxy.requests.filter(({ path }) => path === '/v3/lease/keepalive').length;
   const renew = () => {
-    const tenant = { key: `/_locks/${freshName()}/1`, onExpired: () => {} };
-    lease.add(tenant);
-    return lease.renew(tenant, { timeout: 60 });
+    const user = { key: `/_locks/${freshName()}/1`, onExpired: () => {} };
+    lease.add(user);
+    return lease.renew(user, { timeout: 60 });
   };
   await lease.prepare({});
   const answer = gate();
@@ -139,8 +139,8 @@ test('an entry that nobody renews is not read by the renewals of the others', as
 
 test('an entry whose renewals are always answered by those of another entry does not expire', async () => {
   const lease = useV3().leases.shared(4);
-  const tenant = () => ({ key: `/_locks/${freshName()}/1`, onExpired: vi.fn() });
-  const [first, second] = [tenant(), tenant()];
+  const user = () => ({ key: `/_locks/${freshName()}/1`, onExpired: vi.fn() });
+  const [first, second] = [user(), user()];
   lease.add(first);
   lease.add(second);
   await lease.prepare({});

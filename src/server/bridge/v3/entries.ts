@@ -229,6 +229,6 @@ export class BridgedEntries {
   #end(lease: string | undefined): void {
     if (!isOwnLease(lease)) return;
     this.#leases.ended += 1;
-    this.#client.leases.ends(this.#client.requests.leases.revokeUntil(lease, Deadline.after(END_LEASES_FOR)));
+    this.#client.leases.addRevocation(this.#client.requests.leases.revokeUntil(lease, Deadline.after(END_LEASES_FOR)));
   }
 }

@@ -1,0 +1,248 @@
+import { randomBytes } from 'node:crypto';
+import { detached } from '../../base/async-context.ts';
+import { ignore, orAborted, type Source } from '../../base/cancellation.ts';
+import { Deadline, now } from '../../base/time.ts';
+import { EtcdException } from '../../errors.ts';
+import type { RenewalOptions } from '../../recipe/store.ts';
+import { NotFound } from '../gateway/errors.ts';
+import type { GatewayCall } from '../gateway/gateway.ts';
+import { type LeaseRenewal, leaseIdOf } from '../rpc/leases.ts';
+import type { LockRequests } from '../rpc/requests.ts';
+import { type SharedRenewal, SharedRenewals } from './lease-renewals.ts';
+import type { LeasePool, LeaseUser } from './lease-users.ts';
+import { enterTimeout, hedgeRenewalAfter } from './timing.ts';
+
+/** Creates, renews and revokes a lease of etcd for its users. */
+export class EtcdLease {
+  readonly id = leaseIdOf(randomBytes(8));
+  /** The requested TTL, in seconds. */
+  readonly ttl: number;
+  /** Whether the lease may have several users. Any of them keeps it alive. */
+  readonly isShared: boolean;
+  readonly #requests: LockRequests;
+  readonly #pool: LeasePool;
+  readonly #renewals: SharedRenewals;
+  /** The users, each with the time of its last renewal: milliseconds on the monotonic clock. */
+  readonly #users = new Map<LeaseUser, number>();
+  #granted = 0;
+  #clusterId: string | undefined;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #granting: Promise<void> | undefined;
+  #isOver = false;
+  /** Whether it may exist although it is over: a member may create it again by a late copy of the request, or is wrong about it. */
+  #mayReturn = false;
+  #isRetired = false;
+  #last: { readonly renewal: LeaseRenewal; readonly users: Set<LeaseUser> } | undefined;
+
+  constructor(requests: LockRequests, pool: LeasePool, ttl: number, isShared: boolean) {
+    this.#requests = requests;
+    this.#pool = pool;
+    this.#renewals = new SharedRenewals(this.#renewOnce);
+    this.ttl = ttl;
+    this.isShared = isShared;
+  }
+
+  /** Whether the lease is gone or is being revoked. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Whether no entry can be attached to the lease any more. */
+  get isGoneForGood(): boolean {
+    return this.#isOver && !this.#mayReturn;
+  }
+
+  /** The cluster that created the lease; undefined before that. */
+  get clusterId(): string | undefined {
+    return this.#clusterId;
+  }
+
+  /** Seconds for which the store keeps the lease, counted from {@link EtcdLease.sentAt}. */
+  get granted(): number {
+    return this.#granted;
+  }
+
+  /** When the lease was last created or kept alive: milliseconds on the monotonic clock. */
+  get sentAt(): number {
+    return this.#sentAt;
+  }
+
+  /** Whether the store still keeps the entries of the lease: it is not gone, and has not expired. */
+  get isAlive(): boolean {
+    return !this.#isOver && !this.#expiry.passed;
+  }
+
+  /** Whether new entries may be attached to this lease. */
+  get takesEntries(): boolean {
+    return !this.#isOver && !this.#isRetired && (this.#granted === 0 || !this.#expiry.passed);
+  }
+
+  /** When the lease expires at the earliest, unless it is renewed. The store may keep it for some seconds longer. */
+  get #expiry(): Deadline {
+    return new Deadline(this.#sentAt + this.#granted * 1000);
+  }
+
+  /**
+   * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed.
+   * @param since milliseconds on the monotonic clock; also renews the lease if it was last renewed before this time
+   */
+  async prepare({ signal, background }: GatewayCall, since = Number.NEGATIVE_INFINITY): Promise<void> {
+    const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
+    if (this.#granted === 0) await this.#grant({ signal, background });
+    else if (now() >= dueAt) await this.#renewFor(signal);
+    while (this.#sentAt < since) await this.#renewFor(signal);
+  }
+
+  /** Call this when a member reports that the lease does not exist. A former leader says so of a lease that it has not heard of. */
+  setGone(): void {
+    this.#isOver = true;
+    this.#mayReturn = true;
+  }
+
+  add(user: LeaseUser): void {
+    this.#users.set(user, now());
+  }
+
+  /** Call this when the user's entry has been attached to the lease. Renewals that began before have not read this entry. */
+  entered(user: LeaseUser): void {
+    this.add(user);
+    this.#renewals.entered(user);
+    this.#last?.users.delete(user);
+  }
+
+  /**
+   * Call this when a user's entry is gone, or was certainly never attached.
+   * @param unclear whether a late request may still create the entry. The lease then takes no further entries, and is revoked when
+   * it has no users.
+   */
+  remove(user: LeaseUser, unclear = false): void {
+    this.#users.delete(user);
+    if (unclear) this.#isRetired = true;
+    if ((this.#isRetired || !this.isShared) && this.#users.size === 0) this.end(unclear);
+  }
+
+  /** Replaces the user `from` by `to`. Does nothing if `from` is not a user. */
+  replace(from: LeaseUser, to: LeaseUser): void {
+    if (this.#users.delete(from)) this.add(to);
+  }
+
+  /** Makes the lease take no further entries, and revokes it when it has no users. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#users.size === 0) this.end();
+  }
+
+  /**
+   * Renews the lease and reads its entries. Tickets that call this at the same time share one renewal: the timeout of the first of
+   * them applies. Sends no request if the last renewal has read the user's entry and is newer than `since`: resolves to that
+   * renewal.
+   * @param since the `sentAt` of the last renewal that the caller knows. Default: ignore the last renewal
+   * @throws {NotFound} if the lease is gone
+   */
+  async renew(
+    user: LeaseUser | undefined,
+    { signal, timeout }: RenewalOptions,
+    since = Number.POSITIVE_INFINITY,
+  ): Promise<LeaseRenewal> {
+    const last = this.#last;
+    if (!this.#isOver && last && user && last.users.has(user) && last.renewal.sentAt > since) {
+      this.#renews(user);
+      return last.renewal;
+    }
+    const shared = this.#renewals.for(user, timeout);
+    shared.join();
+    try {
+      const renewal = await (signal ? orAborted(shared.renewal, signal) : shared.renewal);
+      if (user) this.#renews(user);
+      return renewal;
+    } finally {
+      shared.leave();
+    }
+  }
+
+  /**
+   * Revokes the lease in the background. Retries until that succeeds, the lease has expired, or the client is closed.
+   * @param matters whether a late request may still create an entry with this lease. Closing the client then waits for this work,
+   * and reports the lease if it was not revoked
+   */
+  end(matters = false): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    if (this.#granted === 0 && !this.#granting) return;
+    const ended = detached(() => this.#endOnceGranted());
+    if (matters) this.#requests.gateway.pending.add(`lease ${this.id}`, ended);
+    else this.#pool.addRevocation(ended);
+  }
+
+  /** Waits for a grant under way, then revokes the lease. In the other order, the lease could stay until its TTL has passed. */
+  async #endOnceGranted(): Promise<void> {
+    await this.#granting?.catch(ignore);
+    await this.#requests.leases.revokeUntil(this.id, Deadline.after(Math.max(this.#granted, this.ttl)));
+  }
+
+  #renewFor(signal: Source | undefined): Promise<LeaseRenewal> {
+    return this.renew(undefined, { signal, timeout: this.#expiry.remaining / 1000 });
+  }
+
+  /** Records that a user has renewed the lease, unless it is no user any more. */
+  #renews(user: LeaseUser): void {
+    if (this.#users.has(user)) this.add(user);
+  }
+
+  readonly #renewOnce = async (shared: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> => {
+    const users = this.#renewals.begin(shared, () => this.#renewed());
+    const keys = [...users].map(({ key }) => key);
+    const timing = { timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
+    try {
+      const renewal = await this.#requests.leases.renew(this.id, keys, { signal: shared.stop, ...timing });
+      this.#granted = renewal.granted;
+      this.#sentAt = Math.max(this.#sentAt, renewal.sentAt);
+      this.#last = { renewal, users };
+      return renewal;
+    } catch (error) {
+      if (error instanceof NotFound) this.setGone();
+      throw error;
+    } finally {
+      this.#renewals.end(shared);
+    }
+  };
+
+  /** Returns the users that were renewed within the last TTL. Calls `onExpired` of the others. */
+  #renewed(): Set<LeaseUser> {
+    const since = now() - this.#granted * 1000;
+    const renewed = new Set<LeaseUser>();
+    for (const [user, renewedAt] of this.#users)
+      if (renewedAt >= since) renewed.add(user);
+      else user.onExpired(this.id);
+    return renewed;
+  }
+
+  async #grant({ signal, background }: GatewayCall): Promise<void> {
+    this.#granting ??= detached(() => this.#grantOnce(background));
+    await (signal ? orAborted(this.#granting, signal) : this.#granting);
+  }
+
+  /** Several calls may wait for the same lease, so the signal of one call does not end the request. */
+  async #grantOnce(background: boolean | undefined): Promise<void> {
+    const pool = this.#pool;
+    const failed = pool.failedGrants;
+    const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
+    try {
+      const { granted, sentAt, clusterId, isRepeated } = await this.#requests.leases.grant(this.id, this.ttl, call);
+      this.#mayReturn = isRepeated;
+      pool.failedGrants = 0;
+      this.#granted = granted;
+      this.#clusterId = clusterId;
+      this.#sentAt = sentAt;
+    } catch (error) {
+      if (error instanceof EtcdException && error.outcomeUnknown) {
+        // Several leases may fail at the same time: that is one try.
+        if (pool.failedGrants === failed) pool.failedGrants += 1;
+        // The lease may have been created, or may be created later: revoke it.
+        this.end();
+      }
+      this.#isOver = true;
+      throw error;
+    }
+  }
+}
