@@ -110,9 +110,9 @@ export const BUGS = [
   {
     name: 'validity-from-the-append',
     rule: 3,
-    file: 'src/v3/locks/ticket.ts',
-    from: 'this.#set({ ...entry, sentAt, granted }, { modified, lease });',
-    to: 'this.#set({ ...entry, sentAt: lease ? now() : sentAt, granted }, { modified, lease });',
+    file: 'src/v3/locks/entry-writer.ts',
+    from: 'const own = { ...written, sentAt, granted, modified, lease };',
+    to: 'const own = { ...written, sentAt: lease ? now() : sentAt, granted, modified, lease };',
     api: 'v3',
     scenario: 'outages',
     watches: 'two holders: the lease of the entry is older than the entry',
@@ -182,9 +182,9 @@ export const BUGS = [
   {
     name: 'lost-reply-leaves-its-key',
     rule: 4,
-    file: 'src/v3/locks/ticket.ts',
-    from: 'this.#isLeft ||= this.#own !== undefined || this.#unanswered.count > 0;',
-    to: 'this.#isLeft ||= this.#own !== undefined;',
+    file: 'src/v3/locks/entry.ts',
+    from: "return own || debts.unanswered > 0 ? { ...state, place: { is: 'leaving', own } } : state;",
+    to: "return own ? { ...state, place: { is: 'leaving', own } } : state;",
     api: 'v3',
     scenario: 'bad-network',
     watches: 'a key of a call that has ended, which other entries keep alive',
@@ -317,9 +317,14 @@ export const BUGS = [
   {
     name: 'lease-shared-with-a-ticket-that-left',
     rule: 6,
-    file: 'src/v3/locks/ticket.ts',
-    from: 'for (const lease of new Set([own?.lease, ...this.#unclear])) lease?.remove(this, this.#unclear.has(lease));',
-    to: 'for (const lease of new Set([own?.lease, ...this.#unclear])) lease?.remove(this);\n    this.#unclear.clear();',
+    file: 'src/v3/locks/ticket-entry.ts',
+    from: 'this.#state = step(before, event);',
+    to: `this.#state = step(before, event);
+    if (event.is === 'removed') {
+      for (const one of new Set([ownIn(before)?.lease, ...before.debts.leases])) one?.remove(this);
+      this.#state = { ...this.#state, debts: { ...this.#state.debts, leases: new Set() } };
+      return;
+    }`,
     api: 'v3',
     scenario: 'stopped-members',
     watches: 'a key of a call that has ended, which other entries keep alive',
@@ -337,9 +342,9 @@ export const BUGS = [
   {
     name: 'replaced-although-an-append-is-unclear',
     rule: 6,
-    file: 'src/v3/locks/ticket.ts',
-    from: 'this.#own !== undefined && !this.#isLeft && !this.#expiry && this.#unanswered.count === 0 && !this.#mayComeBack',
-    to: 'this.#own !== undefined && !this.#isLeft && !this.#expiry',
+    file: 'src/v3/locks/entry.ts',
+    from: "place.is === 'queued' && debts.unanswered === 0 && !mayComeBack(debts);",
+    to: "place.is === 'queued' && debts !== undefined;",
     api: 'v3',
     scenario: 'stopped-members',
     watches: 'a key of a call that has ended: it was replaced while an append was unanswered',

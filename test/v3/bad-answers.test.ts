@@ -129,7 +129,7 @@ test('each request rejects with an EtcdException, or resolves to values of the r
     () => requests.entries.move(held.key, { rank, value, lease, modified }, {}),
     () => requests.entries.remove(held.key, { rank, value: 'another' }, {}),
     () => requests.entries.delete(`${held.key}0`, {}),
-    () => requests.entries.append(held.key, { value, lease, whole: true, unanswered: { count: 0 } }),
+    () => requests.entries.append(held.key, { value, lease, whole: true }),
     () => requests.leases.grant('7', 5, {}),
   ];
   const wrong = fc.tuple(fc.nat(calls.length - 1), fc.integer({ min: 1, max: 2 }), fc.nat(200), WRONG);

@@ -17,8 +17,10 @@ export interface AppendOptions extends GatewayCall {
   readonly lease: string | undefined;
   /** Whether to read the whole queue, and not only the entry before the own one. */
   readonly whole: boolean;
-  /** Counts the requests for this entry that were sent and not answered: each may still be carried out. */
-  readonly unanswered: { count: number };
+  /** Called when a request for this entry is sent. Until it is answered, it may still be carried out. */
+  readonly onSent?: () => void;
+  /** Called when the outcome of one of these requests is known. May also be called for a request of an earlier call. */
+  readonly onAnswered?: () => void;
   /** Ids of the leases that these requests use; undefined: no lease. Default: only `lease`. */
   readonly leases?: ReadonlySet<string | undefined>;
   /** An entry to remove in the same transaction. */
@@ -40,19 +42,19 @@ export interface AppendResult extends Neighbours {
 
 /** See {@link EntryRequests.append}. */
 export function append(gateway: GatewayClient, key: string, options: AppendOptions): Promise<AppendResult> {
-  const { value, lease, whole, unanswered, leases = new Set([lease]), replacing, ...call } = options;
+  const { value, lease, whole, onSent, onAnswered, leases = new Set([lease]), replacing, ...call } = options;
   const plain = encodeAppend(key, value, lease, whole);
   const ask = async (member: AskedMember, transaction: Json, replaces: boolean): Promise<AppendResult | undefined> => {
-    unanswered.count += 1;
+    onSent?.();
     const answer = await member.ask('/kv/txn', transaction).catch((error: unknown) => {
-      if (error instanceof EtcdException && !error.outcomeUnknown) unanswered.count -= 1;
+      if (error instanceof EtcdException && !error.outcomeUnknown) onAnswered?.();
       throw error;
     });
     const result = decodeAppend(answer, key, whole, replaces);
-    unanswered.count -= 1;
+    onAnswered?.();
     // With such a lease, the entry was created by one of the unanswered requests.
     const isOwn = result?.own.lease !== undefined && leases.has(result.own.lease);
-    if (result?.existed && isOwn && unanswered.count > 0) unanswered.count -= 1;
+    if (result?.existed && isOwn) onAnswered?.();
     return result;
   };
   return gateway.call('safe', call, async (member) => {

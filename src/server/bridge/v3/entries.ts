@@ -142,7 +142,7 @@ export class BridgedEntries {
   }
 
   async #create(key: string, value: string, lease: string): Promise<V3Entry> {
-    const own = { value, lease, whole: false, unanswered: { count: 0 }, attemptTimeout: this.#attemptTimeout };
+    const own = { value, lease, whole: false, attemptTimeout: this.#attemptTimeout };
     return (await this.#with(lease, () => this.#client.requests.entries.append(key, own))).own;
   }
 

@@ -1,0 +1,177 @@
+import type { PendingWork } from '../../base/pending-work.ts';
+import { Deadline, now } from '../../base/time.ts';
+import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired } from '../../errors.ts';
+import { noEntry } from '../../recipe/entries/lost.ts';
+import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY } from '../../recipe/entries/timing.ts';
+import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
+import type { GatewayCall } from '../gateway/gateway.ts';
+import { idOf } from '../rpc/keys.ts';
+import { duty, type EntryEvent, type EntryState, INITIAL, ownIn, step, type V3OwnEntry } from './entry.ts';
+import type { EtcdLease } from './lease.ts';
+import type { LeaseUser } from './lease-users.ts';
+import { explained } from './loss-reason.ts';
+import type { Session } from './session.ts';
+
+const atWork = new SettlersAtWork<TicketEntry>();
+
+/** The entry of one ticket, before, while and after it exists: holds its state, and uses leases and does its duty accordingly. */
+export class TicketEntry implements LeaseUser, Unsettled {
+  readonly session: Session;
+  readonly path: string;
+  readonly value: string;
+  readonly key: string;
+  readonly retryEvery = REMOVE_EVERY;
+  readonly settler = new Settler<TicketEntry>(this, atWork);
+  /** Whether a call is entering or leaving the queue: it then takes care of an expired lease itself. */
+  isEnteringOrLeaving = false;
+  /** Whether only this ticket ever has an entry with the key. */
+  readonly #isSingleUse: boolean;
+  #state: EntryState = INITIAL;
+
+  constructor(session: Session, path: string, value: string, isSingleUse: boolean) {
+    this.session = session;
+    this.path = path;
+    this.value = value;
+    this.key = `${path}/${idOf(value)}`;
+    this.#isSingleUse = isSingleUse;
+  }
+
+  get state(): EntryState {
+    return this.#state;
+  }
+
+  get own(): V3OwnEntry | undefined {
+    return ownIn(this.#state);
+  }
+
+  get id(): string {
+    return this.key;
+  }
+
+  get clusterId(): string | undefined {
+    return this.#state.last?.clusterId ?? this.session.clusterId;
+  }
+
+  get pending(): PendingWork {
+    return this.session.pending;
+  }
+
+  /** @throws {EtcdLockExpired} if there is no own entry */
+  required(): V3OwnEntry {
+    if (this.own) return this.own;
+    throw noEntry(this.path, this.value);
+  }
+
+  /** Sets the state after the event. Stops using the leases that the new state does not need. */
+  apply(event: EntryEvent): void {
+    const before = this.#state;
+    this.#state = step(before, event);
+    const lease = ownIn(before)?.lease;
+    if (lease !== this.own?.lease) lease?.remove(this, !this.own && before.debts.leases.has(lease));
+    for (const one of before.debts.leases) if (!this.#state.debts.leases.has(one)) this.stopUsing(one);
+    // No later entry may be kept alive together with what a late append may still create.
+    if (event.is === 'removed' || (event.is === 'leftToExpire' && before.debts.unanswered > 0))
+      for (const one of before.debts.leases) one?.remove(this, true);
+  }
+
+  /** Stops using the lease, unless the own entry is attached to it or a late request may still use it. */
+  stopUsing(lease: EtcdLease | undefined): void {
+    if (this.own?.lease !== lease && !this.#state.debts.leases.has(lease)) lease?.remove(this);
+  }
+
+  /** Returns the error. If it reports a loss, records that the key may now belong to another client. */
+  noted<E>(error: E): E {
+    if (error instanceof EtcdLockExpired || error instanceof EtcdClusterIdChanged) this.apply({ is: 'doubted' });
+    return error;
+  }
+
+  explained<E>(own: V3OwnEntry, error: E): Promise<E | EtcdLockExpired> {
+    return explained(this.session.requests, { own, lease: own.lease?.id }, error);
+  }
+
+  onExpired(lease: string): void {
+    // The own entry may have another lease: one that only an unanswered append has used does not concern it.
+    if (this.isEnteringOrLeaving || this.own?.lease?.id !== lease || this.settler.isAtWork) return;
+    this.apply({ is: 'leaseExpired' });
+    this.settler.start();
+  }
+
+  /** Stops the background removal, and takes over those of earlier tickets for the same key. */
+  stopSettling(): Promise<void> {
+    if (this.settler.isAtWork) this.apply({ is: 'interrupted' });
+    return this.settler.stop((earlier) => this.#inherit(earlier));
+  }
+
+  #inherit(earlier: TicketEntry): void {
+    const { debts } = earlier.#state;
+    for (const lease of new Set([earlier.own?.lease, ...debts.leases])) lease?.replace(earlier, this);
+    this.#state = step(this.#state, { is: 'inherited', from: earlier.#state });
+    earlier.#state = step(earlier.#state, { is: 'takenOver' });
+  }
+
+  hasDuty(isClosing: boolean): boolean {
+    const due = duty(this.#state, now());
+    return due !== undefined && !(due.is === 'search' && isClosing);
+  }
+
+  /** Leaves the own entry to expire, or removes it and what late appends have created. */
+  async settle(options: GatewayCall): Promise<void> {
+    const began = now();
+    const due = duty(this.#state, began);
+    if (!due) return;
+    if (due.is === 'expire') return this.#leaveToExpire(due.own, due.until, options);
+    this.apply({ is: 'removing' });
+    await this.#remove(due.own, options);
+    this.apply({ is: 'removed', began, at: now() });
+  }
+
+  /** Removes the key, if it still has the entry of this ticket. */
+  async #remove(own: V3OwnEntry | undefined, options: GatewayCall): Promise<void> {
+    const { key, value } = this;
+    const { entries } = this.session.requests;
+    const { isDoubtful, debts } = this.#state;
+    const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
+    // No other client ever uses this key, so delete it without a comparison: that saves a sixth of the time of acquire and release.
+    if (this.#isSingleUse && !isDoubtful && own && !mayHaveExpired(own)) return entries.delete(key, call);
+    // A request that is carried out late must not remove a later entry with the same value, or this one after it was written again.
+    let last: Pick<V3OwnEntry, 'rank' | 'modified'> | undefined = own;
+    for (let isRemoved = false; !isRemoved; last = undefined) {
+      if (!last) {
+        const { own: present } = await entries.get(key, call);
+        if (present?.value !== value || (own && present.rank !== own.rank) || present.rank === debts.kept) return;
+        last = present;
+      }
+      ({ isRemoved } = await entries.remove(key, { value, rank: last.rank, modified: last.modified }, call));
+    }
+  }
+
+  /** Attaches the own entry to a lease that nobody renews, so that the entry expires at the deadline or soon after. */
+  async #leaveToExpire({ rank, modified }: V3OwnEntry, until: Deadline, options: GatewayCall): Promise<void> {
+    const { leases, requests } = this.session;
+    const lease = leases.single(Math.max(1, Math.ceil(until.remaining / 1000)));
+    // Until then, the entry is certainly not attached to this lease. After a failure, the next try uses another one.
+    await lease.prepare(options).catch((error: unknown) => {
+      lease.retire();
+      throw error;
+    });
+    const target = { value: this.value, rank, modified, lease: lease.id };
+    const { moved } = await requests.entries.move(this.key, target, options).catch((error: unknown) => {
+      if (error instanceof EtcdException && !error.outcomeUnknown) lease.retire();
+      throw error;
+    });
+    if (moved === undefined) lease.retire();
+    this.apply({ is: 'leftToExpire', at: now() });
+  }
+
+  expiry(): () => boolean {
+    const { own } = this;
+    const leases = [...this.#state.debts.leases, ...(own ? [own.lease] : [])];
+    // Without a lease, or with an unknown one, the entry may stay for ever.
+    const expired = leases.includes(undefined) ? Deadline.never : Deadline.after(own?.granted ?? 0);
+    return () => expired.passed && !leases.some((lease) => lease?.isAlive);
+  }
+}
+
+/** Whether the entry may have expired, so that its key may now belong to another client. */
+const mayHaveExpired = ({ sentAt, granted }: V3OwnEntry): boolean =>
+  granted !== null && new Deadline(sentAt + granted * 1000).passed;
