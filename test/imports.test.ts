@@ -63,6 +63,7 @@ const forbidden: readonly Arrow[] = [
   ['src/v3/probe.ts', "import { Pool } from 'undici';"],
   ['src/v3/locks/probe.ts', "import { pollCap } from '../../v2/locks/timing.ts';"],
   ['src/v3/locks/probe.ts', "import type { V3Client } from '../client.ts';"],
+  ['src/v3/locks/leases/probe.ts', "import type { V3Client } from '../../client.ts';"],
   ['src/v3/rpc/probe.ts', "import type { V3Client } from '../client.ts';"],
   ['src/v3/rpc/probe.ts', "import type { Session } from '../locks/session.ts';"],
   ['src/v3/gateway/probe.ts', "import type { V3Settings } from '../options.ts';"],
@@ -132,7 +133,7 @@ const allowed: readonly Arrow[] = [
   ],
   [
     'src/v3/probe.ts',
-    "import { GatewayClient } from './gateway/gateway.ts';\nimport { Leases } from './locks/leases.ts';",
+    "import { GatewayClient } from './gateway/gateway.ts';\nimport { Leases } from './locks/leases/leases.ts';",
   ],
   [
     'src/both/probe.ts',

@@ -1,9 +1,9 @@
 import { AsyncContext } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { createDebug } from '../base/debug.ts';
+import { sleepUntilDue } from '../base/due.ts';
 import { atDeadline, Backoff, Deadline, now } from '../base/time.ts';
 import { EtcdConnectionFailed, EtcdLockExpired, failuresOf, mayPass } from '../errors.ts';
-import { sleepUntilDue } from './due.ts';
 import { registerOwn } from './entries/own-entries.ts';
 import type { OwnEntry, Ticket } from './store.ts';
 

@@ -9,7 +9,7 @@ import type { GatewayCall } from '../gateway/gateway.ts';
 import type { AppendResult } from '../rpc/append.ts';
 import type { V3Entry } from '../rpc/entry.ts';
 import { isReplaceable, type V3OwnEntry } from './entry.ts';
-import type { EtcdLease } from './lease.ts';
+import type { EtcdLease } from './leases/lease.ts';
 import { checkPresent } from './loss-reason.ts';
 import type { V3Standings } from './standings.ts';
 import type { TicketEntry } from './ticket-entry.ts';

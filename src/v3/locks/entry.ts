@@ -22,7 +22,7 @@ import type { Deadline } from '../../base/time.ts';
 import { SEARCH_APPEND_FOR } from '../../recipe/entries/timing.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
 import type { V3Entry } from '../rpc/entry.ts';
-import type { EtcdLease } from './lease.ts';
+import type { EtcdLease } from './leases/lease.ts';
 
 /** The own entry of a ticket, with its lease. */
 export interface V3OwnEntry extends OwnEntry {

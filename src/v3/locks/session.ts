@@ -1,7 +1,7 @@
 import type { PendingWork } from '../../base/pending-work.ts';
 import type { LockRequests } from '../rpc/requests.ts';
-import type { Leases } from './leases.ts';
-import type { LossWatch } from './loss-watch.ts';
+import type { Leases } from './leases/leases.ts';
+import type { LossWatch } from './losses/loss-watch.ts';
 
 /** What all tickets of one client share. */
 export interface Session {

@@ -7,8 +7,8 @@ import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts
 import type { GatewayCall } from '../gateway/gateway.ts';
 import { idOf } from '../rpc/keys.ts';
 import { duty, type EntryEvent, type EntryState, INITIAL, ownIn, step, type V3OwnEntry } from './entry.ts';
-import type { EtcdLease } from './lease.ts';
-import type { LeaseUser } from './lease-users.ts';
+import type { EtcdLease } from './leases/lease.ts';
+import type { LeaseUser } from './leases/lease-users.ts';
 import { explained } from './loss-reason.ts';
 import type { Session } from './session.ts';
 

@@ -13,7 +13,7 @@ import {
   step,
   type V3OwnEntry,
 } from '../../../src/v3/locks/entry.ts';
-import { EtcdLease } from '../../../src/v3/locks/lease.ts';
+import { EtcdLease } from '../../../src/v3/locks/leases/lease.ts';
 import type { V3Entry } from '../../../src/v3/rpc/entry.ts';
 import type { LockRequests } from '../../../src/v3/rpc/requests.ts';
 

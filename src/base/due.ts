@@ -1,5 +1,5 @@
-import { type Source, sleep } from '../base/cancellation.ts';
-import { now } from '../base/time.ts';
+import { type Source, sleep } from './cancellation.ts';
+import { now } from './time.ts';
 
 /** Number of sleeps into which the time is divided. */
 const CHECKS = 4;

@@ -1,8 +1,8 @@
-import { detached } from '../../base/async-context.ts';
-import { atDeadline, Deadline, now } from '../../base/time.ts';
-import type { LockRequests } from '../rpc/requests.ts';
+import { detached } from '../../../base/async-context.ts';
+import { atDeadline, Deadline, now } from '../../../base/time.ts';
+import type { LockRequests } from '../../rpc/requests.ts';
+import { WATCH_HOLDS_AFTER } from '../timing.ts';
 import { type HeldEntry, LossStream } from './loss-stream.ts';
-import { WATCH_HOLDS_AFTER } from './timing.ts';
 
 /** Maximum number of streams of one client: each takes a socket. Further holds notice a loss only at their next renewal. */
 const MAX_STREAMS = 4;

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { detached } from '../../base/async-context.ts';
-import { ignore, orAborted, type Source } from '../../base/cancellation.ts';
-import { Deadline, now } from '../../base/time.ts';
-import { EtcdException } from '../../errors.ts';
-import type { RenewalOptions } from '../../recipe/store.ts';
-import { NotFound } from '../gateway/errors.ts';
-import type { GatewayCall } from '../gateway/gateway.ts';
-import { type LeaseRenewal, leaseIdOf } from '../rpc/leases.ts';
-import type { LockRequests } from '../rpc/requests.ts';
+import { detached } from '../../../base/async-context.ts';
+import { ignore, orAborted, type Source } from '../../../base/cancellation.ts';
+import { Deadline, now } from '../../../base/time.ts';
+import { EtcdException } from '../../../errors.ts';
+import type { RenewalOptions } from '../../../recipe/store.ts';
+import { NotFound } from '../../gateway/errors.ts';
+import type { GatewayCall } from '../../gateway/gateway.ts';
+import { type LeaseRenewal, leaseIdOf } from '../../rpc/leases.ts';
+import type { LockRequests } from '../../rpc/requests.ts';
+import { enterTimeout, hedgeRenewalAfter } from '../timing.ts';
 import { type SharedRenewal, SharedRenewals } from './lease-renewals.ts';
 import type { LeasePool, LeaseUser } from './lease-users.ts';
-import { enterTimeout, hedgeRenewalAfter } from './timing.ts';
 
 /** Creates, renews and revokes a lease of etcd for its users. */
 export class EtcdLease {

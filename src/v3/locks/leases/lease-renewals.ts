@@ -1,7 +1,7 @@
-import { detached } from '../../base/async-context.ts';
-import { ignore, Scope } from '../../base/cancellation.ts';
-import { Deadline } from '../../base/time.ts';
-import type { LeaseRenewal } from '../rpc/leases.ts';
+import { detached } from '../../../base/async-context.ts';
+import { ignore, Scope } from '../../../base/cancellation.ts';
+import { Deadline } from '../../../base/time.ts';
+import type { LeaseRenewal } from '../../rpc/leases.ts';
 import type { LeaseUser } from './lease-users.ts';
 
 /** A renewal of a lease. Several tickets may wait for it. */

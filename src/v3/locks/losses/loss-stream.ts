@@ -1,14 +1,14 @@
-import { pause, Scope } from '../../base/cancellation.ts';
-import { createDebug } from '../../base/debug.ts';
-import { atDeadline, Backoff, Deadline, now } from '../../base/time.ts';
-import { EtcdConnectionFailed } from '../../errors.ts';
-import type { OwnEntry } from '../../recipe/store.ts';
-import type { Neighbours } from '../rpc/entry.ts';
-import type { LockRequests } from '../rpc/requests.ts';
-import { READS_A_TRANSACTION } from '../rpc/single-keys.ts';
-import type { WatchMessage } from '../rpc/watch-stream.ts';
-import { whyLost } from './loss-reason.ts';
-import { WATCH_HOLDS_FOR, WATCHES_BEGIN_WITHIN } from './timing.ts';
+import { pause, Scope } from '../../../base/cancellation.ts';
+import { createDebug } from '../../../base/debug.ts';
+import { atDeadline, Backoff, Deadline, now } from '../../../base/time.ts';
+import { EtcdConnectionFailed } from '../../../errors.ts';
+import type { OwnEntry } from '../../../recipe/store.ts';
+import type { Neighbours } from '../../rpc/entry.ts';
+import type { LockRequests } from '../../rpc/requests.ts';
+import { READS_A_TRANSACTION } from '../../rpc/single-keys.ts';
+import type { WatchMessage } from '../../rpc/watch-stream.ts';
+import { whyLost } from '../loss-reason.ts';
+import { WATCH_HOLDS_FOR, WATCHES_BEGIN_WITHIN } from '../timing.ts';
 
 const debug = createDebug('watch');
 

@@ -1,6 +1,6 @@
-import { ignore, orAborted, Scope } from '../../base/cancellation.ts';
-import type { Deadline } from '../../base/time.ts';
-import type { LockRequests } from '../rpc/requests.ts';
+import { ignore, orAborted, Scope } from '../../../base/cancellation.ts';
+import type { Deadline } from '../../../base/time.ts';
+import type { LockRequests } from '../../rpc/requests.ts';
 import { EtcdLease } from './lease.ts';
 import type { LeasePool } from './lease-users.ts';
 

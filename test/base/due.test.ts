@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { sleepUntilDue } from '../../src/recipe/due.ts';
+import { sleepUntilDue } from '../../src/base/due.ts';
 import { block } from '../support/managers.ts';
 
 const never = new AbortController().signal;
