@@ -6,6 +6,7 @@ import type { Repeat } from '../../http/failover/round.ts';
 import { REMOVE_EVERY } from '../../recipe/entries/timing.ts';
 import { FailedPrecondition, NotFound } from '../gateway/errors.ts';
 import type { AskedMember, GatewayAnswer, GatewayCall, GatewayClient } from '../gateway/gateway.ts';
+import { decodeText } from '../gateway/messages.ts';
 import { type Stamp, stampOf, type V3Entry } from './entry.ts';
 import { byKey, readable, readEach } from './single-keys.ts';
 
@@ -52,7 +53,8 @@ export class LeaseRequests {
         return grantedIn(answer, answer.fields.positive('TTL'));
       } catch (error) {
         // An earlier copy of the request has created the lease: one of this call, or one that a proxy has repeated. A lease of others has keys.
-        if (!(error instanceof FailedPrecondition) || (sent === 1 && (await hasKeys(member, id)))) throw error;
+        if (!(error instanceof FailedPrecondition) || (sent === 1 && (await readKeys(member, id)).length > 0))
+          throw error;
         const alive = await member.ask('/lease/keepalive', { ID: id });
         const ttl = alive.fields.integer('TTL');
         if (ttl <= 0n) throw new NotFound(`lease ${id} does not exist`);
@@ -122,6 +124,11 @@ export class LeaseRequests {
     });
   }
 
+  /** Reads the keys that are attached to a lease; none if it is gone. */
+  keysOf(lease: string, options: GatewayCall): Promise<readonly string[]> {
+    return this.#gateway.call('hedged', { lane: 'read', ...options }, (member) => readKeys(member, lease));
+  }
+
   /** Resolves to the entries with their remaining TTLs. Sends one request for each of their leases. */
   async withTtls(entries: readonly V3Entry[], options: GatewayCall): Promise<readonly V3Entry[]> {
     const ttls = new Map<string | undefined, number | undefined>([[undefined, undefined]]);
@@ -146,9 +153,9 @@ export async function timeToLive(member: AskedMember, lease: string | undefined)
   return Math.max(0, Number(fields.integer('TTL')));
 }
 
-async function hasKeys(member: AskedMember, lease: string): Promise<boolean> {
+async function readKeys(member: AskedMember, lease: string): Promise<readonly string[]> {
   const { fields } = await member.ask('/kv/lease/timetolive', { ID: lease, keys: true });
-  return fields.texts('keys').length > 0;
+  return fields.texts('keys').map(decodeText);
 }
 
 const grantedIn = ({ header: { clusterId }, sentAt }: GatewayAnswer, ttl: bigint): Omit<Granted, 'isRepeated'> => ({

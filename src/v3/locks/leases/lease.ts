@@ -11,6 +11,7 @@ import type { LockRequests } from '../../rpc/requests.ts';
 import { enterTimeout, hedgeRenewalAfter } from '../timing.ts';
 import { type SharedRenewal, SharedRenewals } from './lease-renewals.ts';
 import type { LeasePool, LeaseUser } from './lease-users.ts';
+import { removeStrays } from './strays.ts';
 
 /** Creates, renews and revokes a lease of etcd for its users. */
 export class EtcdLease {
@@ -198,6 +199,7 @@ export class EtcdLease {
       this.#granted = renewal.granted;
       this.#sentAt = Math.max(this.#sentAt, renewal.sentAt);
       this.#last = { renewal, users };
+      if (this.isShared) void detached(() => removeStrays(this.#requests, this.id, this.#users));
       return renewal;
     } catch (error) {
       if (error instanceof NotFound) this.setGone();
