@@ -11,7 +11,10 @@ import type { Repeat } from './failover/round.ts';
 import type { LongAnswer } from './message.ts';
 import type { HttpSettings } from './options.ts';
 
-/** Seconds until a hedged call also asks another member. etcd normally answers within milliseconds. */
+/**
+ * Seconds until a hedged call also asks another member. etcd normally answers within milliseconds.
+ * @internal
+ */
 export const HEDGE_AFTER = 1;
 
 /** A read ends after this many times the option `readTimeout`, even if pieces of its answer still arrive. */
@@ -28,6 +31,7 @@ const CLOSE_OPTIONS = { timeout: true } satisfies OptionNames<CloseOptions>;
 /**
  * Returns the seconds that closing a client may take.
  * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds ≥ 0
+ * @internal
  */
 export function closeTimeout(options: CloseOptions): number {
   checkOptionNames(options, CLOSE_OPTIONS);
@@ -36,14 +40,20 @@ export function closeTimeout(options: CloseOptions): number {
   return timeout;
 }
 
-/** Returns the error for keys that could not be removed before the client was closed. */
+/**
+ * Returns the error for keys that could not be removed before the client was closed.
+ * @internal
+ */
 export const keysLeft = (timeout: number, keys: readonly string[]): EtcdKeysLeft =>
   new EtcdKeysLeft(
     `closed after ${timeout} s; these keys may stay until their TTL has passed: ${keys.join(', ')}`,
     keys,
   );
 
-/** Options of one call to a cluster. */
+/**
+ * Options of one call to a cluster.
+ * @internal
+ */
 export interface ClusterCall {
   readonly signal?: Source | undefined;
   /** Background work: does not keep the process alive, and may still start while the client is being closed. Default false. */
@@ -57,7 +67,10 @@ export interface ClusterCall {
   readonly timeout?: number | undefined;
 }
 
-/** What one attempt at a call gets: the member to ask, and the limits. */
+/**
+ * What one attempt at a call gets: the member to ask, and the limits.
+ * @internal
+ */
 export interface ClusterAttempt {
   readonly endpoint: Endpoint;
   readonly lane: Lane;
@@ -73,7 +86,10 @@ export interface ClusterAttempt {
   readonly onRequest: (ending: Source) => Promise<void> | undefined;
 }
 
-/** Calls the members of one cluster with failover, checks the cluster id, and ends all work when the client is closed. */
+/**
+ * Calls the members of one cluster with failover, checks the cluster id, and ends all work when the client is closed.
+ * @internal
+ */
 export class Cluster {
   /** What `close` waits for. */
   readonly pending = new PendingWork(() => new EtcdClientClosed('the client was closed'));

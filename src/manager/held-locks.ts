@@ -39,7 +39,10 @@ export interface OpenHeldLocks extends HeldLocks {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The holds of one request for several locks. They end together. */
+/**
+ * The holds of one request for several locks. They end together.
+ * @internal
+ */
 export class HoldOfSeveral {
   readonly #holds: readonly Hold[];
   readonly #held: HeldLocks;
@@ -89,6 +92,7 @@ export class HoldOfSeveral {
 /**
  * Ends all holds at once. Resolves to the first loss and cleanup error in the order of `holds`, if any.
  * @param deadline see {@link Hold.end}
+ * @internal
  */
 export async function endAll(holds: readonly Hold[], deadline?: Deadline): Promise<Ending> {
   // Release no lock while a reentrant request runs under another one. That request may request the released lock again,

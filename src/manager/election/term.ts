@@ -13,5 +13,6 @@ export interface Term extends Held {
   resign(): Promise<boolean>;
 }
 
+/** @internal */
 export const termOf = (hold: Hold, value: string | undefined): Term =>
   Object.assign(hold.held, { value, resign: async () => (await hold.end()).lost === undefined });

@@ -11,9 +11,13 @@ import { BridgedKeys } from './v3/keys.ts';
 /** Store in which the clients of a bridge hold their locks: etcd v3, or both v2 and v3. */
 export type BridgeApi = 'v3' | 'both';
 
+/** @internal */
 export type Credentials = Pick<V3ClientOptions, 'username' | 'password'>;
 
-/** The keys for the requests of one user, and the connections to etcd behind them. */
+/**
+ * The keys for the requests of one user, and the connections to etcd behind them.
+ * @internal
+ */
 export interface Backend {
   readonly keys: ServedKeys;
   /** Reads each store once, for which a majority of its members must work. Returns a promise for each store. */
@@ -35,6 +39,7 @@ export interface Backend {
  */
 type Start = (options: V3ClientOptions, leases: LeaseCounts) => Backend;
 
+/** @internal */
 export const BACKENDS: Readonly<Record<BridgeApi, Start>> = {
   v3(options, leases) {
     const v3 = new V3Client(options);

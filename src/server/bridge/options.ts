@@ -69,7 +69,10 @@ const OPTIONS = {
 
 const TLS_OPTIONS = { cert: true, key: true, ca: true } satisfies OptionNames<BridgeTls>;
 
-/** Checked options of a bridge. */
+/**
+ * Checked options of a bridge.
+ * @internal
+ */
 export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
   readonly api: BridgeApi;
   readonly port: number;
@@ -87,6 +90,7 @@ export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
 /**
  * Checks the options and fills in the defaults. The client of etcd checks the options that say how to reach etcd.
  * @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value, but never a private key
+ * @internal
  */
 export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   checkOptionNames(options, OPTIONS);

@@ -31,7 +31,10 @@ export interface BridgeRecord {
   readonly client?: string;
 }
 
-/** Returns the record of a request. A query may contain the value of a key, so it is left out. */
+/**
+ * Returns the record of a request. A query may contain the value of a key, so it is left out.
+ * @internal
+ */
 export function requestRecord({ method, url, status, error, seconds, client }: Served): BridgeRecord {
   const [path = ''] = url.split('?', 1);
   const code = error instanceof EtcdException ? error.errorCode : undefined;
