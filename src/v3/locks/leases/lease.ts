@@ -11,7 +11,7 @@ import type { LockRequests } from '../../rpc/requests.ts';
 import { enterTimeout, hedgeRenewalAfter } from '../timing.ts';
 import { type SharedRenewal, SharedRenewals } from './lease-renewals.ts';
 import type { LeasePool, LeaseUser } from './lease-users.ts';
-import { removeStrays } from './strays.ts';
+import { Strays } from './strays.ts';
 
 /** Creates, renews and revokes a lease of etcd for its users. */
 export class EtcdLease {
@@ -25,6 +25,7 @@ export class EtcdLease {
   readonly #renewals: SharedRenewals;
   /** The users, each with the time of its last renewal: milliseconds on the monotonic clock. */
   readonly #users = new Map<LeaseUser, number>();
+  readonly #strays = new Strays(this.id, this.#users);
   #granted = 0;
   #clusterId: string | undefined;
   #sentAt = Number.NEGATIVE_INFINITY;
@@ -192,14 +193,14 @@ export class EtcdLease {
 
   readonly #renewOnce = async (shared: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> => {
     const users = this.#renewals.begin(shared, () => this.#renewed());
-    const keys = [...users].map(({ key }) => key);
-    const timing = { timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
+    const keys = Array.from(users, ({ key }) => key);
+    const call = { signal: shared.stop, timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
     try {
-      const renewal = await this.#requests.leases.renew(this.id, keys, { signal: shared.stop, ...timing });
+      const renewal = await this.#requests.leases.renew(this.id, keys, call);
       this.#granted = renewal.granted;
       this.#sentAt = Math.max(this.#sentAt, renewal.sentAt);
       this.#last = { renewal, users };
-      if (this.isShared) void detached(() => removeStrays(this.#requests, this.id, this.#users));
+      this.#strays.renewed(this.#requests, renewal);
       return renewal;
     } catch (error) {
       if (error instanceof NotFound) this.setGone();
@@ -226,20 +227,19 @@ export class EtcdLease {
 
   /** Several calls may wait for the same lease, so the signal of one call does not end the request. */
   async #grantOnce(background: boolean | undefined): Promise<void> {
-    const pool = this.#pool;
-    const failed = pool.failedGrants;
+    const failed = this.#pool.failedGrants;
     const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
     try {
       const { granted, sentAt, clusterId, isRepeated } = await this.#requests.leases.grant(this.id, this.ttl, call);
       this.#mayReturn = isRepeated;
-      pool.failedGrants = 0;
+      this.#pool.failedGrants = 0;
       this.#granted = granted;
       this.#clusterId = clusterId;
       this.#sentAt = sentAt;
     } catch (error) {
       if (error instanceof EtcdException && error.outcomeUnknown) {
         // Several leases may fail at the same time: that is one try.
-        if (pool.failedGrants === failed) pool.failedGrants += 1;
+        if (this.#pool.failedGrants === failed) this.#pool.failedGrants += 1;
         // The lease may have been created, or may be created later: revoke it.
         this.end();
       }

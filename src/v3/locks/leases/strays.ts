@@ -1,4 +1,7 @@
+import { detached } from '../../../base/async-context.ts';
 import { createDebug } from '../../../base/debug.ts';
+import { now } from '../../../base/time.ts';
+import type { LeaseRenewal } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
 import type { LeaseUser } from './lease-users.ts';
 
@@ -6,24 +9,39 @@ const debug = createDebug('lease');
 
 /**
  * Removes the entries of a lease that no ticket has. A proxy may carry out a copy of an append after the removal of its entry. Other
- * entries would keep the lease alive, and with it such an entry, which would block its lock. Never rejects.
- * @param users the tickets whose entries are attached to the lease, or may be
+ * entries would keep the lease alive, and with it such an entry, which would block its lock.
  */
-export async function removeStrays(
-  requests: LockRequests,
-  lease: string,
-  users: { keys(): Iterable<LeaseUser> },
-): Promise<void> {
-  const call = { background: true };
-  const isUsed = (key: string): boolean => Array.from(users.keys()).some((user) => user.key === key);
-  try {
-    for (const key of await requests.leases.keysOf(lease, call)) {
-      if (isUsed(key)) continue;
-      const { own: stray } = await requests.entries.get(key, call);
+export class Strays {
+  readonly #lease: string;
+  readonly #users: { keys(): Iterable<LeaseUser> };
+  #comparedAt = now();
+
+  /** @param users the tickets whose entries are attached to the lease, or may be */
+  constructor(lease: string, users: { keys(): Iterable<LeaseUser> }) {
+    this.#lease = lease;
+    this.#users = users;
+  }
+
+  /** Call this after each renewal. Looks for strays once per TTL, in the background. */
+  renewed(requests: LockRequests, { granted }: LeaseRenewal): void {
+    if (now() < this.#comparedAt + granted * 1000) return;
+    this.#comparedAt = now();
+    void detached(() => this.#remove(requests)).catch((error: unknown) => {
+      debug('lease %s: its entries were not compared: %s', this.#lease, error);
+    });
+  }
+
+  async #remove({ leases, entries }: LockRequests): Promise<void> {
+    const call = { background: true };
+    for (const key of await leases.keysOf(this.#lease, call)) {
+      if (this.#isUsed(key)) continue;
+      const { own: stray } = await entries.get(key, call);
       // If a ticket has appended it since, that ticket uses the lease by now.
-      if (stray?.lease === lease && !isUsed(key)) await requests.entries.remove(key, stray, call);
+      if (stray?.lease === this.#lease && !this.#isUsed(key)) await entries.remove(key, stray, call);
     }
-  } catch (error) {
-    debug('lease %s: its entries were not compared: %s', lease, error);
+  }
+
+  #isUsed(key: string): boolean {
+    return Array.from(this.#users.keys()).some((user) => user.key === key);
   }
 }
