@@ -168,7 +168,9 @@ export class Checker {
       if (!live.delete(hold)) return;
       this.#world.trace(`${process.name}: ${how} ${describe(claim)}`);
       const took = time();
-      this.#waits.end(hold, how === 'LOST' ? undefined : took);
+      // A client that closes ends its holds, and keeps their entries for as long as `holdAtLeast` says.
+      const isLost = how === 'LOST' && !this.#closing.isClosing(process);
+      this.#waits.end(hold, isLost ? undefined : took);
       if (maxHold !== undefined && took > maxHold * 1000 + GRACE)
         this.violate(
           `${process.name} has held ${describe(claim)} for ${Math.round(took)} ms, with a maxHold of ${maxHold} s`,
