@@ -8,9 +8,7 @@ const debug = createDebug('lock');
 
 /** What a {@link Settler} works on: the entry of a ticket. */
 export interface Unsettled {
-  /** Objects of one process with the same id take over each other's work. */
-  readonly id: string;
-  /** Key of the entry, for messages: closing the client names the keys that it had to leave. */
+  /** Key of the entry: tickets of one process with the same key take over each other's work, and closing the client names what is left. */
   readonly key: string;
   /** Id of the cluster of the entry; undefined if it is not known yet. */
   readonly clusterId: string | undefined;
@@ -63,7 +61,7 @@ export class Settler<T extends Unsettled> {
     pending.add(key, ended);
   }
 
-  /** Stops the work, and that of earlier tickets with the same id: calls `takeOver` for each. A request under way may be carried out. */
+  /** Stops the work, and that of earlier tickets with the same key: calls `takeOver` for each. A request under way may be carried out. */
   async stop(takeOver: (earlier: T) => void): Promise<void> {
     await stopped(this.#running);
     this.#atWork.delete(this);
@@ -96,34 +94,34 @@ export class Settler<T extends Unsettled> {
 }
 
 /**
- * The settlers of one process that are at work on one kind of store. A later ticket with the same id takes over their work, also if it
+ * The settlers of one process that are at work on one kind of store. A later ticket with the same key takes over their work, also if it
  * belongs to another client: the entries of both have one key, so the work would remove the later ticket's entry.
  */
 export class SettlersAtWork<T extends Unsettled> {
-  readonly #byId = new Map<string, Set<Settler<T>>>();
+  readonly #byKey = new Map<string, Set<Settler<T>>>();
 
   add(settler: Settler<T>): void {
-    const { id } = settler.owner;
-    const settlers = this.#byId.get(id) ?? new Set();
-    this.#byId.set(id, settlers.add(settler));
+    const { key } = settler.owner;
+    const settlers = this.#byKey.get(key) ?? new Set();
+    this.#byKey.set(key, settlers.add(settler));
   }
 
   delete(settler: Settler<T>): void {
-    const { id } = settler.owner;
-    const settlers = this.#byId.get(id);
+    const { key } = settler.owner;
+    const settlers = this.#byKey.get(key);
     settlers?.delete(settler);
-    if (settlers?.size === 0) this.#byId.delete(id);
+    if (settlers?.size === 0) this.#byKey.delete(key);
   }
 
   has(settler: Settler<T>): boolean {
-    return this.#byId.get(settler.owner.id)?.has(settler) ?? false;
+    return this.#byKey.get(settler.owner.key)?.has(settler) ?? false;
   }
 
-  /** Returns the other settlers with the same id, except those certainly of another cluster: it may have a lock with the same name. */
+  /** Returns the other settlers with the same key, except those certainly of another cluster: it may have a lock with the same name. */
   othersFor(settler: Settler<T>): Settler<T>[] {
-    const { id, clusterId } = settler.owner;
+    const { key, clusterId } = settler.owner;
     const mayBeSame = (other: string | undefined): boolean =>
       other === undefined || clusterId === undefined || other === clusterId;
-    return [...(this.#byId.get(id) ?? [])].filter((other) => other !== settler && mayBeSame(other.owner.clusterId));
+    return [...(this.#byKey.get(key) ?? [])].filter((other) => other !== settler && mayBeSame(other.owner.clusterId));
   }
 }

@@ -44,10 +44,6 @@ export class TicketEntry implements LeaseUser, Unsettled {
     return ownIn(this.#state);
   }
 
-  get id(): string {
-    return this.key;
-  }
-
   get clusterId(): string | undefined {
     return this.#state.last?.clusterId ?? this.session.clusterId;
   }

@@ -8,8 +8,7 @@ const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(
 
 /** An entry that owes something until a try succeeds. */
 class Entry implements Unsettled {
-  readonly id: string;
-  readonly key = '/l/1';
+  readonly key: string;
   clusterId: string | undefined;
   readonly pending = new PendingWork(() => new Error('closed'));
   readonly retryEvery = 2;
@@ -21,8 +20,8 @@ class Entry implements Unsettled {
   outcomes: (Error | undefined)[] = [];
   tries = 0;
 
-  constructor(atWork: SettlersAtWork<Entry>, id = '/l/1') {
-    this.id = id;
+  constructor(atWork: SettlersAtWork<Entry>, key = '/l/1') {
+    this.key = key;
     this.settler = new Settler(this, atWork);
   }
 
@@ -117,13 +116,13 @@ test('closing the client tries once to do work that is not urgent', async () => 
 });
 
 test.each([
-  ['takes over the work of an earlier one with the same id', '/l/1', 'c', 'c', true],
+  ['takes over the work of an earlier one with the same key', '/l/1', 'c', 'c', true],
   ['takes over the work for a cluster that is not known yet', '/l/1', undefined, 'c', true],
-  ['leaves work for another id', '/l/2', 'c', 'c', false],
+  ['leaves work for another key', '/l/2', 'c', 'c', false],
   ['leaves work for another cluster', '/l/1', 'd', 'c', false],
-])('a settler %s', async (_, id, clusterId, ownCluster, isTakenOver) => {
+])('a settler %s', async (_, key, clusterId, ownCluster, isTakenOver) => {
   const { atWork, entry } = setUp();
-  const earlier = new Entry(atWork, id);
+  const earlier = new Entry(atWork, key);
   [earlier.clusterId, entry.clusterId] = [clusterId, ownCluster];
   earlier.settler.start();
   const takeOver = vi.fn();
