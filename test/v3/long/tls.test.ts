@@ -95,12 +95,12 @@ describe('a server whose certificate is not trusted', () => {
       import { V3Client } from './dist/v3/client.js';
       const client = new V3Client(${JSON.stringify(options)});
       const alive = setInterval(() => {}, 1_000);
-      const { requests } = client;
+      const { entries, leases, watches } = client.requests;
       const calls = [
-        requests.read('/x', {}),
-        requests.grant('7', 5, {}),
-        requests.changed('/x/y', { from: 1n }),
-        requests.revoke('7', { background: true }),
+        entries.get('/x', {}),
+        leases.grant('7', 5, {}),
+        watches.changed('/x/y', { from: 1n }),
+        leases.revoke('7', { background: true }),
       ];
       const results = await Promise.allSettled(calls);
       console.log(JSON.stringify(results.map(({ reason }) => reason?.code ?? 'answered')));
