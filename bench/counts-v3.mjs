@@ -12,7 +12,7 @@ import { startEtcdForCounts } from './setting/etcd.mjs';
 const api = v3({ go: false });
 const [etcd, other] = await Promise.all([startEtcdForCounts(), startEtcdForCounts()]);
 // Lasts longest: it waits for renewals.
-const holding = held(other, { ttl: 30, thirds: 2, count: 1000 });
+const holding = held(other, { ttl: 30, thirds: 3, count: 1000 });
 const counts = {
   cycles: await countCycles(api, etcd),
   raftWrites: await countRaftWrites(api, etcd),

@@ -15,7 +15,7 @@ export const FULL_V3 = {
   sizes: [10, 100, 1000],
   drainRounds: 2,
   lengths: [11, 1000],
-  held: { ttl: 30, thirds: 2, count: 1000 },
+  held: { ttl: 30, thirds: 3, count: 1000 },
 };
 export const SHORT_V3 = {
   cycles: { rounds: 4, times: 30 },
@@ -24,7 +24,7 @@ export const SHORT_V3 = {
   sizes: [10, 50],
   drainRounds: 2,
   lengths: [11, 200],
-  held: { ttl: 6, thirds: 2, count: 200 },
+  held: { ttl: 6, thirds: 3, count: 200 },
 };
 
 /**

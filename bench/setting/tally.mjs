@@ -107,6 +107,7 @@ function parser(type, { onBody = () => {}, onEnd }) {
 const GATEWAY = {
   '/v3/kv/range': 'read',
   '/v3/kv/lease/revoke': 'revocation',
+  '/v3/kv/lease/timetolive': 'comparison', // of the keys of a lease with those in use
   '/v3/lease/grant': 'grant',
   '/v3/lease/keepalive': 'renewal',
   '/v3/watch': 'poll',

@@ -33,15 +33,16 @@ export class Strays {
 
   async #remove({ leases, entries }: LockRequests): Promise<void> {
     const call = { background: true };
-    for (const key of await leases.keysOf(this.#lease, call)) {
-      if (this.#isUsed(key)) continue;
+    const keys = await leases.keysOf(this.#lease, call);
+    const used = this.#usedKeys();
+    for (const key of keys.filter((key) => !used.has(key))) {
       const { own: stray } = await entries.get(key, call);
       // If a ticket has appended it since, that ticket uses the lease by now.
-      if (stray?.lease === this.#lease && !this.#isUsed(key)) await entries.remove(key, stray, call);
+      if (stray?.lease === this.#lease && !this.#usedKeys().has(key)) await entries.remove(key, stray, call);
     }
   }
 
-  #isUsed(key: string): boolean {
-    return Array.from(this.#users.keys()).some((user) => user.key === key);
+  #usedKeys(): ReadonlySet<string> {
+    return new Set(Array.from(this.#users.keys(), ({ key }) => key));
   }
 }
