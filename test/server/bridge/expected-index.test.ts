@@ -45,6 +45,16 @@ test('a renewal that is carried out late does not shorten the TTL of a later one
   expect((await keys.get(key)).node.ttl).toBeGreaterThan(5);
 });
 
+test('a renewal succeeds although a former leader does not know the lease of the entry', async () => {
+  const { proxy, slow, keys, key, expected } = await setUp();
+  const { clusterId } = await keys.get(key);
+  const header = { cluster_id: String(BigInt(`0x${clusterId}`)), member_id: '1', revision: '1', raft_term: '1' };
+  const unknown = { late: new Promise(() => {}), status: 200, body: { result: { header, ID: '1' } } };
+  proxy.intercept(first(3, ({ path }) => path.endsWith('/lease/keepalive'), unknown));
+  const { node } = await slow.renew(key, { ...expected, ttl: 60 });
+  expect(node.modifiedIndex).toBeGreaterThan(expected.prevIndex);
+});
+
 test('a removal that is carried out late does not remove an entry that was renewed', async () => {
   const { proxy, slow, keys, key, expected } = await setUp();
   const late = gate();

@@ -84,6 +84,7 @@ export class BridgedKeys implements ServedKeys {
       const at = this.#at(key);
       if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
       const seconds = secondsOf(options.ttl);
+      let last: bigint | undefined;
       for (let tries = 1; ; tries += 1) {
         const { own, revision } = await this.#entries.find(at, { signal });
         compare(own, options, Number(revision));
@@ -93,6 +94,9 @@ export class BridgedKeys implements ServedKeys {
           const node = nodeOf(at.path, { ...renewed, ttl: seconds ?? undefined });
           return { ...this.#answer(), action: actionOf(options), node, prevNode: nodeOf(at.path, own) };
         }
+        // A former leader does not know the lease yet.
+        if (own.modified === last) throw etcdError(300, `the lease of ${key} was not found`, Number(revision));
+        last = own.modified;
         if (tries === MOST_TRIES) throw changedEachTime(key, revision);
       }
     };
