@@ -7,8 +7,9 @@ import { root } from './run.mjs';
 const TRANSPORT = join(root, 'src/http/transport.ts');
 const IN_MEMORY = join(root, 'test/simulation/client/transport.ts');
 
-/** Writes the programs of the simulation to a directory. @param edits bugs to plant in the clients */
-export async function writePrograms(directory, edits = []) {
+/** Writes the programs of the simulation to a directory. @param bugs those to plant in the clients */
+export async function writePrograms(directory, bugs = []) {
+  const edits = bugs.flatMap(({ edits: several, ...one }) => several ?? [one]);
   await Promise.all([
     write(join(directory, 'main.cjs'), 'test/simulation/main.ts'),
     write(join(directory, 'client.cjs'), 'test/simulation/client/entry.ts', { inMemory: true, edits }),
