@@ -22,6 +22,8 @@ export interface LiveHold extends Claim {
   isEvicted: boolean;
   /** Number of the cluster that it is in. */
   readonly cluster: number;
+  /** When it began, in milliseconds of the world. */
+  readonly begunAt: number;
 }
 
 /** etcd has removed entries of a lock that were alive. */
@@ -61,7 +63,7 @@ export class Excuses {
     const { lock, isOneOfSeveral = false } = claim;
     // A call that waits for further locks has this one for longer than its claim, and others have read the queue before theirs.
     const isEvicted = this.#evicting.has(lock) || this.#wasEvicted(lock, isOneOfSeveral ? LONGEST_TTL : LONGEST_READ);
-    return { ...claim, process, isEvicted, cluster: this.#clusters };
+    return { ...claim, process, isEvicted, cluster: this.#clusters, begunAt: this.#now() };
   }
 
   /**
@@ -116,9 +118,9 @@ export class Excuses {
     return this.#now() < (this.#evictedAt.get(lock) ?? Number.NEGATIVE_INFINITY) + within;
   }
 
-  of({ process, lock, tokens, isEvicted, isOverdue }: LiveHold): Excuse | undefined {
+  of({ process, lock, tokens, isEvicted, isOverdue, begunAt }: LiveHold): Excuse | undefined {
     if (isOverdue?.()) return 'overdue';
-    if (process.isBehind) return 'stopped';
+    if (process.isBehindSince(begunAt)) return 'stopped';
     if (isEvicted) return 'evicted';
     if (this.hurried.has(process.name)) return 'clocks';
     const revocations = this.#revocations.get(lock) ?? [];

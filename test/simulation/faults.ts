@@ -1,7 +1,7 @@
 import type { Cluster } from './cluster/cluster.ts';
 import type { Member } from './cluster/member.ts';
 import { CALM, type Network } from './network/network.ts';
-import type { TimedFault } from './plan.ts';
+import type { InHand, TimedFault } from './plan.ts';
 import type { Population } from './population.ts';
 import type { Process } from './virtual/process.ts';
 import type { Scheduler } from './virtual/scheduler.ts';
@@ -85,18 +85,24 @@ export class Faults {
         leader.process.stop();
         return () => cluster.continue(leader, { revokes: true });
       }
-      case 'stop-member':
+      case 'stop-member': {
+        const member = this.#member(fault.member);
+        return member && this.#beginAt(member.process, fault.inHand, () => this.#harm('stop-member', member));
+      }
       case 'kill-member':
       case 'cut-member':
       case 'isolate-member': {
-        const member = fault.member === 'leader' ? cluster.consensus.leader : cluster.members[fault.member];
+        const member = this.#member(fault.member);
         return member && this.#harm(fault.kind, member);
       }
-      case 'stop-client':
+      case 'stop-client': {
+        const client = clients[fault.client];
+        return this.#beginAt(client, fault.inHand, () => stop(client, 'others'));
+      }
       case 'block-client':
-        return stop(clients[fault.client]);
+        return stop(clients[fault.client], 'timers');
       case 'stop-bridge':
-        return stop(bridges[fault.bridge]);
+        return stop(bridges[fault.bridge], 'others');
       case 'kill-client':
         return kill(clients, fault.client, (i) => population.startClient(i));
       case 'kill-bridge':
@@ -114,6 +120,29 @@ export class Faults {
         );
       }
     }
+  }
+
+  #member(which: number | 'leader'): Member | undefined {
+    const { consensus, members } = this.#options.cluster;
+    return which === 'leader' ? consensus.leader : members[which];
+  }
+
+  /** Begins something when the process has this in hand. Returns what ends it. */
+  #beginAt(
+    process: Process | undefined,
+    inHand: InHand,
+    begin: () => (() => void) | undefined,
+  ): (() => void) | undefined {
+    if (!process || inHand === 'anything') return begin();
+    let end: (() => void) | undefined;
+    const cancel = this.#options.network.onceSentTo(process, inHand, () => {
+      this.#options.trace(`${process.name} is stopped, with ${inHand} in hand`);
+      end = begin();
+    });
+    return () => {
+      cancel();
+      end?.();
+    };
   }
 
   #repeat(ms: number, step: () => void): () => void {
@@ -169,10 +198,10 @@ export class Faults {
   }
 }
 
-function stop(process: Process | undefined): (() => void) | undefined {
+function stop(process: Process | undefined, first: 'timers' | 'others'): (() => void) | undefined {
   if (!process || process.isKilled || process.isStopped) return undefined;
   process.stop();
-  return () => process.continue();
+  return () => process.continue(first);
 }
 
 function kill(processes: Process[], i: number, start: (i: number) => Process): (() => void) | undefined {

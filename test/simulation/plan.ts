@@ -75,11 +75,17 @@ export interface ClientPlan {
   readonly jobs: boolean;
 }
 
+/** What a process has in hand when it is stopped. */
+export type InHand = 'anything' | 'a message' | 'a removal';
+
 export type Fault =
   | {
-      readonly kind: 'stop-member' | 'kill-member' | 'cut-member' | 'isolate-member';
+      readonly kind: 'kill-member' | 'cut-member' | 'isolate-member';
       readonly member: number | 'leader';
     }
+  /** `inHand`: begins when such a message is on its way, so that the process has it in hand. */
+  | { readonly kind: 'stop-member'; readonly member: number | 'leader'; readonly inHand: InHand }
+  | { readonly kind: 'stop-client'; readonly client: number; readonly inHand: InHand }
   | { readonly kind: 'forget-tokens'; readonly member: number }
   | { readonly kind: 'stall-leader' | 'replace-cluster' }
   /** `restarted`: a client that starts again at once, so that it has never seen the cluster. */
@@ -94,7 +100,7 @@ export type Fault =
       readonly every: number;
     }
   | { readonly kind: 'stop-bridge' | 'kill-bridge'; readonly bridge: number }
-  | { readonly kind: 'stop-client' | 'block-client' | 'kill-client'; readonly client: number }
+  | { readonly kind: 'block-client' | 'kill-client'; readonly client: number }
   | { readonly kind: 'cut-client' | 'deafen-client'; readonly client: number; readonly member: number }
   | {
       readonly kind: 'weather';
@@ -385,7 +391,10 @@ function faultOf(random: Random, kind: FaultKind, { members, clients, bridges }:
   const member = random.integer(0, members - 1);
   const client = random.integer(0, clients - 1);
   switch (kind) {
-    case 'stop-member':
+    case 'stop-member': {
+      const inHand = random.pick(['anything', 'a message', 'a removal'] as const);
+      return { kind, member: random.chance(0.5) ? 'leader' : member, inHand };
+    }
     case 'kill-member':
     case 'cut-member':
     case 'isolate-member':
@@ -402,6 +411,7 @@ function faultOf(random: Random, kind: FaultKind, { members, clients, bridges }:
     case 'compact':
       return { kind, keep: random.pick([0, 0, 1, 10]), every: random.pick([30, 100, 1000]) };
     case 'stop-client':
+      return { kind, client, inHand: random.pick(['anything', 'a message'] as const) };
     case 'block-client':
     case 'kill-client':
       return { kind, client };

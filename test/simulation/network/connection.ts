@@ -28,11 +28,13 @@ export class Connection {
       onReset: () => this.#toServer(() => this.far.deliverReset()),
     });
     this.far = new ConnectionEnd([client.name, remote[1]], {
-      onMessages: (messages) =>
+      onMessages: (messages) => {
+        network.noteMessages(client);
         this.#toClient(() => {
           network.observer?.received(client);
           this.near.deliver(messages);
-        }),
+        });
+      },
       onEnd: () => this.#toClient(() => this.near.deliverEnd()),
       onReset: () => this.#toClient(() => this.near.deliverReset()),
     });
@@ -83,7 +85,10 @@ export class Connection {
   }
 
   #decide(messages: readonly RequestMessage[]): void {
-    const arrive = (): void => this.#toServer(() => this.far.deliver(messages));
+    const arrive = (): void => {
+      if (this.#server) this.#network.noteMessages(this.#server, messages);
+      this.#toServer(() => this.far.deliver(messages));
+    };
     const fate = this.#network.fate();
     if (fate === undefined) {
       arrive();

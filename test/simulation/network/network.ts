@@ -58,6 +58,7 @@ export class Network {
   readonly #listeners = new Map<string, Listener>();
   /** The links that are cut, as `from>to`, each with what waits for its end. */
   readonly #cuts = new Map<string, (() => void)[]>();
+  readonly #awaited = new Map<Process, { readonly what: 'a message' | 'a removal'; readonly then: () => void }>();
   #ports = 0;
 
   constructor(scheduler: Scheduler, random: Random, trace: (line: string) => void) {
@@ -157,6 +158,23 @@ export class Network {
     });
   }
 
+  /** Calls `then` when such a message is on its way to a process. Returns a function that cancels that. */
+  onceSentTo(process: Process, what: 'a message' | 'a removal', then: () => void): () => void {
+    const awaited = { what, then };
+    this.#awaited.set(process, awaited);
+    return () => {
+      if (this.#awaited.get(process) === awaited) this.#awaited.delete(process);
+    };
+  }
+
+  /** Call this when messages are on their way to a process. @param requests those among them */
+  noteMessages(process: Process, requests: readonly RequestMessage[] = []): void {
+    const awaited = this.#awaited.get(process);
+    if (!awaited || (awaited.what === 'a removal' && !requests.some(isRemoval))) return;
+    this.#awaited.delete(process);
+    awaited.then();
+  }
+
   /** Sends a piece from one process to the other: `arrive` is called when it arrives. */
   send(from: string, to: string, arrive: () => void): void {
     const waiting = this.#cuts.get(`${from}>${to}`);
@@ -208,3 +226,7 @@ export class Network {
     return this.#random.between(...latency) + (isDelayed ? this.#random.between(0, delay) : 0);
   }
 }
+
+/** Whether a request removes an entry. */
+const isRemoval = ({ method, path, body }: RequestMessage): boolean =>
+  method === 'DELETE' || path.endsWith('/kv/deleterange') || body.includes('"request_delete_range"');

@@ -13,17 +13,33 @@ test('a process has a clock of its own, and its timers follow it', async () => {
   expect(seen).toEqual([[50, 100, 1100]]);
 });
 
-test('a stopped process continues with its timers first, then with what has arrived', async () => {
+test.each(['timers', 'others'] as const)('a stopped process continues with its %s first', async (first) => {
   const scheduler = new Scheduler();
   const process = new Process('p', scheduler, 'seed');
   const seen: string[] = [];
   process.after(20, () => seen.push(`timer at ${scheduler.now}`));
   scheduler.after(5, () => process.stop());
   scheduler.after(10, () => process.receive(() => seen.push('arrived')));
-  scheduler.after(50, () => process.continue());
+  scheduler.after(50, () => process.continue(first));
   await scheduler.run(1000, never);
-  expect(seen).toEqual(['timer at 50', 'arrived']);
+  expect(seen.at(0)).toBe(first === 'timers' ? 'timer at 50' : 'arrived');
+  expect(seen).toHaveLength(2);
   expect(process.stoppedFor).toBe(45);
+});
+
+test('what a process has begun before it was stopped may be out of date until it has noticed the time', async () => {
+  const scheduler = new Scheduler();
+  const process = new Process('p', scheduler, 'seed');
+  const seen: boolean[] = [];
+  scheduler.after(5, () => process.stop());
+  scheduler.after(50, () => {
+    seen.push(process.isBehindSince(1));
+    process.continue();
+    seen.push(process.isBehindSince(1), process.isBehindSince(50));
+  });
+  scheduler.after(51, () => seen.push(process.isBehindSince(1)));
+  await scheduler.run(1000, never);
+  expect(seen).toEqual([true, true, false, false]);
 });
 
 test('a killed process does nothing more', async () => {

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { inThisContext } from './context.ts';
 import { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -30,7 +31,7 @@ export class Timer {
 
   constructor(process: Process, fn: () => void, ms: number, repeats = false) {
     this.#process = process;
-    this.#fn = fn;
+    this.#fn = inThisContext(fn);
     this.#ms = ms;
     this.#repeats = repeats;
     this.#start();
@@ -77,7 +78,7 @@ export class Process {
   readonly #scheduler: Scheduler;
   readonly #rate: number;
   readonly #wall: number;
-  /** What happens when it continues; undefined while it runs. Timers come first, as in Node. */
+  /** What happens when it continues; undefined while it runs. */
   #stopped: { readonly timers: (() => void)[]; readonly others: (() => void)[]; readonly since: number } | undefined;
   #isKilled = false;
   #stoppedFor = 0;
@@ -103,6 +104,11 @@ export class Process {
   /** Whether it is stopped, or has just continued, so that it cannot have noticed what time it is. */
   get isBehind(): boolean {
     return this.isStopped || this.#continuedAt === this.#scheduler.now;
+  }
+
+  /** Whether something that it has known since this time may be out of date: it is behind, and was stopped after that. */
+  isBehindSince(time: number): boolean {
+    return this.isStopped || (this.isBehind && time < this.#continuedAt);
   }
 
   /** Milliseconds for which it has been stopped, in all. */
@@ -153,14 +159,20 @@ export class Process {
     if (!this.#isKilled) this.#stopped ??= { timers: [], others: [], since: this.#scheduler.now };
   }
 
-  /** Continues after {@link stop}: everything that has happened to it in between happens now. */
-  continue(): void {
+  /**
+   * Continues after {@link stop}: everything that has happened to it in between happens now.
+   * @param first what comes first. A process that was stopped while it waited reads its sockets first; one whose event loop was blocked by
+   * a timer calls the other timers first.
+   */
+  continue(first: 'timers' | 'others' = 'timers'): void {
     const stopped = this.#stopped;
     if (!stopped) return;
     this.#stopped = undefined;
     this.#stoppedFor += this.#scheduler.now - stopped.since;
     this.#continuedAt = this.#scheduler.now;
-    for (const step of [...stopped.timers, ...stopped.others]) this.#scheduler.after(0, () => this.receive(step));
+    const { timers, others } = stopped;
+    const steps = first === 'timers' ? [...timers, ...others] : [...others, ...timers];
+    for (const step of steps) this.#scheduler.after(0, () => this.receive(step));
   }
 
   kill(): void {

@@ -5,6 +5,7 @@ import * as os from 'node:os';
 import { Script } from 'node:vm';
 import { simulatedDns } from '../network/dns.ts';
 import { simulatedHttp } from '../network/http.ts';
+import { SharedStorage } from './context.ts';
 import { currentProcess } from './process.ts';
 
 const nodeRequire = createRequire(import.meta.url);
@@ -24,16 +25,6 @@ const seededCrypto = {
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
   },
 };
-
-const storage = new asyncHooks.AsyncLocalStorage();
-
-/** One storage for all instances: with each one more, Node needs longer for each promise. Each program has at most one. */
-class SharedStorage {
-  constructor() {
-    // biome-ignore lint/correctness/noConstructorReturn: whoever makes one gets the one that there is
-    return storage;
-  }
-}
 
 /** What a simulated process has in the place of modules of Node. */
 const REPLACED: Readonly<Record<string, unknown>> = {
