@@ -1,6 +1,7 @@
 /**
- * Bugs that the simulation must find. Each replaces one text of the source, which must occur there exactly once. `rule` is the rule of the
- * design that it breaks, `watches` what should tell. `api` and `scenario` name the worlds in which it can show at all.
+ * Bugs that the simulation must find. Each replaces one text of the source, which must occur there exactly once; one that breaks several
+ * lines of defence has several `edits`. `rule` is the rule of the design that it breaks, `watches` what should tell. `api` and `scenario`
+ * name the worlds in which it can show at all.
  */
 export const BUGS = [
   {
@@ -216,8 +217,7 @@ export const BUGS = [
     from: 'void turn.leaving?.settle();',
     to: '',
     api: 'v3',
-    scenario: 'stopped-clients',
-    watches: 'a release that does not end',
+    watches: 'a release that does not end: the request that should replace the entry is aborted at that moment',
   },
   {
     name: 'close-does-not-wait',
@@ -292,7 +292,7 @@ export const BUGS = [
     to: 'attemptTimeout });',
     api: 'v2',
     scenario: 'stopped-members',
-    watches: 'a loss without a reason, or two holders: a removal that arrives late',
+    watches: 'an entry that its own process has removed: it uses it again, and an earlier removal arrives late',
   },
   {
     name: 'unguarded-removal-v3',
@@ -337,14 +337,28 @@ export const BUGS = [
     to: 'compare: [],',
     api: 'v3',
     scenario: 'stopped-members',
-    watches: 'a key of a call that has ended',
+    watches: 'a key of a Lock that nobody uses any more',
   },
   {
     name: 'replaced-although-an-append-is-unclear',
     rule: 6,
-    file: 'src/v3/locks/entry.ts',
-    from: "place.is === 'queued' && debts.unanswered === 0 && !mayComeBack(debts);",
-    to: "place.is === 'queued' && debts !== undefined;",
+    edits: [
+      {
+        file: 'src/v3/locks/entry.ts',
+        from: "place.is === 'queued' && debts.unanswered === 0 && !mayComeBack(debts);",
+        to: "place.is === 'queued' && debts !== undefined;",
+      },
+      {
+        file: 'src/v3/locks/entry-writer.ts',
+        from: "old?.apply({ is: replaced ? 'forgotten' : 'doubted' });",
+        to: "old?.apply({ is: replaced ? 'takenOver' : 'doubted' });",
+      },
+      {
+        file: 'src/v3/locks/ticket-entry.ts',
+        from: 'lease?.remove(this, !this.own && before.debts.leases.has(lease));',
+        to: 'lease?.remove(this);',
+      },
+    ],
     api: 'v3',
     scenario: 'stopped-members',
     watches: 'a key of a call that has ended: it was replaced while an append was unanswered',
@@ -367,7 +381,7 @@ export const BUGS = [
     to: '',
     api: 'v2',
     scenario: 'stopped-clients',
-    watches: 'two holders: a member that was stopped shows an entry that has expired',
+    watches: 'a holder without an entry: its process was stopped, and reads an old answer before it looks at the clock',
   },
   {
     name: 'listing-without-own-entry-believed',
@@ -387,7 +401,7 @@ export const BUGS = [
     to: 'if (isStale && !isGone && !quorum) {',
     api: 'v2',
     scenario: 'stopped-members',
-    watches: 'a waiter that gives up an entry which exists',
+    watches: 'an entry that its own process has removed: a member that lags behind does not show it',
   },
   {
     name: 'poll-without-a-cap',
@@ -521,5 +535,19 @@ export const BUGS = [
     api: 'v3',
     scenario: 'wrong-revocations',
     watches: 'a request with an identity that ends',
+  },
+  {
+    name: 'listener-in-the-context-of-another-call',
+    rule: 10,
+    edits: [
+      { file: 'src/recipe/lease.ts', from: 'this.context.run(() => {', to: '((work: () => void) => work())(() => {' },
+      {
+        file: 'src/v3/locks/losses/loss-watch.ts',
+        from: 'detached(() => atDeadline(Deadline.after(WATCH_HOLDS_AFTER), this.#place, { ref: false }));',
+        to: 'atDeadline(Deadline.after(WATCH_HOLDS_AFTER), this.#place, { ref: false });',
+      },
+    ],
+    api: 'v3',
+    watches: "the async context of a listener: the watch of a hold was begun in that of another hold's call",
   },
 ];

@@ -15,6 +15,8 @@ export interface Observed {
   readonly stored: () => readonly Stored[];
   /** Whether nothing goes wrong, and there is nobody but clients of this package. */
   readonly isPlain: boolean;
+  /** Whether there are calls that remove entries of others. */
+  readonly hasRemovals: boolean;
   /** See {@link Report.hasNoEvictions}. */
   readonly hasNoEvictions: boolean;
   /** Whether writes were carried out that nobody waited for any more: a key that nobody knows of stays until its TTL has passed. */
@@ -54,6 +56,8 @@ export class Checker {
   /** Who has run each tick. */
   readonly #ticks = new Map<string, string>();
   readonly #open = new Set<{ readonly process: Process; readonly what: string }>();
+  /** Keys of v2 that requests have removed. A key is never used twice. */
+  readonly #removed = new Set<string>();
 
   constructor(world: Observed) {
     this.#world = world;
@@ -74,6 +78,8 @@ export class Checker {
         if (!this.excuses.wasReplaced || !isClusterIdChanged(error))
           this.violate(`${process.name}: ${what} failed unexpectedly: ${textOf(error)}`);
       },
+      loses: (why) => this.loses(process, why),
+      drops: () => {},
       closes: (owners) => this.#closes(process, [...owners]),
       isPlain: this.#world.isPlain,
       hasNoEvictions: this.#world.hasNoEvictions,
@@ -94,6 +100,19 @@ export class Checker {
     this.excuses.replaced();
     this.#highest.clear();
     this.#ticks.clear();
+    this.#removed.clear();
+  }
+
+  /** Call this when a request has removed a key of v2. */
+  removed(key: string): void {
+    this.#removed.add(key);
+  }
+
+  /** Call this when a process reports a loss. If nobody removes entries of others, it has not removed that entry itself. */
+  loses(process: Process, why: unknown): void {
+    const [, key] = (why instanceof Error && /(\S+) is lost: its key is gone/.exec(why.message)) || [];
+    if (key !== undefined && this.#removed.has(key) && !this.#world.hasRemovals)
+      this.violate(`${process.name} has lost ${key}, which had not expired: a request has removed it`);
   }
 
   violate(what: string): void {
@@ -185,8 +204,9 @@ export class Checker {
             : `${process.name} has not been told that it has lost ${describe(claim)}`;
         if (wrong !== undefined) this.violate(wrong);
       },
-      lost: () => {
+      lost: (why) => {
         this.losses += 1;
+        this.loses(process, why);
         const isExplained =
           claim.isOneOfSeveral ||
           maxHold !== undefined ||

@@ -15,7 +15,7 @@ const REMOVED_WITHIN = 6000;
 /** Milliseconds, besides a third of its TTL, within which a client notices that nothing is before its entry, if most members can serve it. */
 const NOTICED_WITHIN = 3500;
 
-/** A call of a client, which alone makes entries with this label. */
+/** A call of a client, which alone makes entries with this label; or a Lock that nobody uses any more. */
 interface Owner {
   readonly process: Process;
   /** Number of its client. */
@@ -43,10 +43,11 @@ export interface EntriesOptions {
 
 /**
  * Watches the entries of the calls of managers: that of a call which has ended must go soon, and a call whose entry is the first one must
- * notice that soon.
+ * notice that soon. Watches those of Locks when nobody uses them any more.
  */
 export class Entries {
   readonly #options: EntriesOptions;
+  /** By label, or by uuid. */
   readonly #owners = new Map<string, Owner>();
   /** When each key was first seen, and first seen with nothing before it. */
   readonly #seen = new Map<string, { readonly at: number; firstAt: number | undefined }>();
@@ -70,6 +71,13 @@ export class Entries {
         const { key, holdAtLeast } = claim;
         if (key !== undefined) this.#holds(key, holdAtLeast);
         return report.hold(claim);
+      },
+      drops: (uuid, ttl) => {
+        const { now } = this.#options.scheduler;
+        // A call that fails in an outage may leave the entry of an earlier one to expire.
+        const keptUntil = now + ttl * 1000 + this.#late;
+        const about = { process, client, what: `the use of the Lock ${uuid}`, isWaiting: false, seenAt: undefined };
+        this.#owners.set(uuid, { ...about, endedAt: now, keptUntil });
       },
       closes: (owners) => {
         // What a closed client leaves is judged apart.
@@ -102,10 +110,7 @@ export class Entries {
     const entry = stored().find((one) => one.key === key);
     const owner = entry && this.#ownerOf(entry);
     if (!owner) return;
-    const { members } = this.#options.plan;
-    // Another leader may see it expire later, by its own clock.
-    const late = Math.max(...members) - Math.min(...members);
-    owner.keptUntil = now + holdAtLeast * 1000 + late;
+    owner.keptUntil = now + holdAtLeast * 1000 + this.#late;
     const { process, client, what, seenAt = now, isWaiting } = owner;
     const replacedAt = disturbances.replacedAt(now);
     // Unless it knew of its first entry.
@@ -113,9 +118,16 @@ export class Entries {
     if (isKnown && isWaiting) violate(`${process.name}: ${what} has moved from one cluster to another`);
   }
 
+  /** Milliseconds by which an entry may expire later than its TTL says: another leader sees that by its own clock. */
+  get #late(): number {
+    const { members } = this.#options.plan;
+    return Math.max(...members) - Math.min(...members);
+  }
+
+  /** The value of an entry of a Lock is its uuid. */
   #ownerOf({ value }: Stored): Owner | undefined {
-    const [, label] = value.split('@');
-    return label === undefined ? undefined : this.#owners.get(label);
+    const [uuid = '', label = uuid] = value.split('@');
+    return this.#owners.get(label);
   }
 
   #lookLater(): void {

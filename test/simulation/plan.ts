@@ -39,7 +39,8 @@ export type OtherCallKind =
   | 'setUuid'
   | 'survey'
   | 'release'
-  | 'forceRelease';
+  | 'forceRelease'
+  | 'mistakes';
 
 /** What a process is: one of this package, or the model of a client of others. */
 export type ClientKind = 'node' | 'python' | 'go' | 'etcdctl';
@@ -227,6 +228,7 @@ const CALLS: Readonly<Record<CallKind, number>> = {
   survey: 0.3,
   release: 0.3,
   forceRelease: 0.2,
+  mistakes: 0.2,
 };
 
 /** Those that most calls of a world may be of: they hold a lock, and nothing that they do excuses others. */
@@ -328,7 +330,9 @@ function clientOf(
   const calls = Object.fromEntries(
     Object.entries(CALLS).map(([kind, weight]) => [kind, random.chance(0.4) ? 0 : weight * random.next()]),
   );
-  const ttl = random.pick([2, 3, 5, 5, 10, 10, 20]);
+  const isLong = number === 1 && longHolds > 0;
+  // A hold may last for longer than this, so that renewals matter.
+  const ttl = isLong ? 10 : random.pick([2, 3, 5, 5, 10, 10, 20]);
   const held = random.pick([0.01, 0.2, 0.4, 0.7]);
   return {
     kind: 'node',
@@ -342,7 +346,7 @@ function clientOf(
     calls: { ...calls, request: 1 + random.next(), ...(favorite === undefined ? {} : { [favorite]: FAVORITE }) },
     hold: Math.min(2 * cycle * held, longest),
     pause: 2 * cycle * (1 - held),
-    longHolds: number === 1 ? longHolds : 0,
+    longHolds: isLong ? longHolds : 0,
     ...(beat === undefined ? {} : { beat }),
     finds: random.weighted({ addresses: 6, name: 1, 'SRV records': 1 }),
     jobs: random.chance(0.3),
@@ -391,10 +395,12 @@ function faultOf(random: Random, kind: FaultKind, { members, clients, bridges }:
   const member = random.integer(0, members - 1);
   const client = random.integer(0, clients - 1);
   switch (kind) {
-    case 'stop-member': {
-      const inHand = random.pick(['anything', 'a message', 'a removal'] as const);
-      return { kind, member: random.chance(0.5) ? 'leader' : member, inHand };
-    }
+    case 'stop-member':
+      return {
+        kind,
+        member: random.chance(0.5) ? 'leader' : member,
+        inHand: random.pick(['anything', 'a message', 'a removal']),
+      };
     case 'kill-member':
     case 'cut-member':
     case 'isolate-member':
@@ -411,7 +417,7 @@ function faultOf(random: Random, kind: FaultKind, { members, clients, bridges }:
     case 'compact':
       return { kind, keep: random.pick([0, 0, 1, 10]), every: random.pick([30, 100, 1000]) };
     case 'stop-client':
-      return { kind, client, inHand: random.pick(['anything', 'a message'] as const) };
+      return { kind, client, inHand: random.pick(['anything', 'a message']) };
     case 'block-client':
     case 'kill-client':
       return { kind, client };

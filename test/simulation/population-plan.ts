@@ -26,8 +26,8 @@ const OTHERS: Readonly<Record<Mixture, readonly ClientKind[]>> = {
 /** Calls that a bridge does not serve. */
 const NOT_BRIDGED: readonly CallKind[] = ['survey', 'query', 'observe', 'release', 'forceRelease'];
 
-/** Calls that may remove the entry of a waiter. `etcdctl lock` of 3.4 does not look for its own again: it would hold with any token. */
-const REMOVALS: readonly CallKind[] = ['release', 'forceRelease'];
+/** Calls that may remove the entry of another client. */
+export const REMOVALS = ['release', 'forceRelease'] as const satisfies readonly CallKind[];
 
 /** Decides of which kind and API the clients of a world are, which bridges they use, and when they move. */
 export function populationOf(
@@ -60,8 +60,9 @@ export function populationOf(
     const ttl = kind === 'python' ? random.pick([5, 10, 20]) : client.ttl;
     return { ...client, ...bridged, kind, api: chosen, name: `${kind}${number}`, ttl, calls: {} };
   });
-  const hasEtcdctl = planned.some(({ kind }) => kind === 'etcdctl');
-  const careful = planned.map((client) => ({ ...client, calls: without(client.calls, hasEtcdctl ? REMOVALS : []) }));
+  // `etcdctl lock` of 3.4 does not look for its own entry again: it would hold with any token.
+  const isCareful = planned.some(({ kind }) => kind === 'etcdctl') || random.chance(0.5);
+  const careful = planned.map((client) => ({ ...client, calls: without(client.calls, isCareful ? REMOVALS : []) }));
   return { clients: careful, bridges, moves: mixture === 'move' ? movesOf(planned.length, storm, random) : [] };
 }
 

@@ -228,6 +228,7 @@ const reportOf = ({ isBridged }: ClientPlan, report: Report): Report =>
         call: (what, timeout, { label: _, ...options } = {}) => report.call(what, timeout, options),
         hold: (claim) => report.hold(bridged(claim)),
         takesInOrder: (claims) => report.takesInOrder(claims.map(bridged)),
+        drops: () => {},
         // A bridge may carry out later what it was asked for.
         closes: () => () => {},
       }

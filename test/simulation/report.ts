@@ -4,8 +4,8 @@ import type { Claim } from './claim.ts';
 export interface HoldReport {
   /** @param seconds for which the holder believes to have the lock without a further renewal; 0: no longer */
   isValidFor(seconds: number): void;
-  /** The holder knows that it has lost the lock. */
-  lost(): void;
+  /** The holder knows that it has lost the lock, perhaps for this reason. */
+  lost(why?: unknown): void;
   /** The holder has ended its work, and releases the lock now. */
   ended(): void;
 }
@@ -40,6 +40,10 @@ export interface Report {
   tick(job: string, at: Date): void;
   /** An error that no fault explains. */
   unexpected(what: string, error: unknown): void;
+  /** A call has failed for this reason: perhaps because its entry is lost. */
+  loses(why: unknown): void;
+  /** Nobody uses a Lock with this uuid any more: its keys must be gone when its TTL, in seconds, has passed. */
+  drops(uuid: string, ttl: number): void;
   /** A client begins to close. Returns what to call when it is closed: the keys whose value contains one of `owners` must be gone then. */
   closes(owners: Iterable<string>): () => void;
   /** Whether nothing goes wrong in this world, and there is nobody but clients of this package. */

@@ -1,5 +1,6 @@
 import { ALL, range } from '../server/v3/requests.ts';
 import type { Cluster } from './cluster/cluster.ts';
+import type { Scheduler } from './virtual/scheduler.ts';
 
 /** A key of one of the two stores of a cluster. */
 export interface Stored {
@@ -40,6 +41,17 @@ export function storedIn(cluster: Cluster): Stored[] {
     left: lease === 0n ? Number.POSITIVE_INFINITY : Number((leases.status(lease)?.left ?? -1n) + 1n) * 1000,
   }));
   return [...onV2, ...onV3];
+}
+
+/** Returns a function that returns what {@link storedIn} does, and reads the stores once in each step of the world. */
+export function storedAtEachStep(cluster: () => Cluster, scheduler: Scheduler): () => readonly Stored[] {
+  let step = -1;
+  let stored: readonly Stored[] = [];
+  return () => {
+    if (scheduler.steps !== step) stored = storedIn(cluster());
+    step = scheduler.steps;
+    return stored;
+  };
 }
 
 /**

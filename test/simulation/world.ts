@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { RequestTrace } from '../../src/index.ts';
 import { defaultMargin } from '../../src/recipe/lease.ts';
 import { Checker } from './checker.ts';
 import type * as bridge from './client/bridge.ts';
@@ -12,10 +14,11 @@ import { leftovers } from './leftovers.ts';
 import { CALM, Network } from './network/network.ts';
 import type { Plan } from './plan.ts';
 import { Population } from './population.ts';
-import { storedIn } from './stored.ts';
+import { REMOVALS } from './population-plan.ts';
+import { storedAtEachStep } from './stored.ts';
 import { Traffic } from './traffic.ts';
 import { installGlobals } from './virtual/globals.ts';
-import { EPOCH } from './virtual/process.ts';
+import { currentProcess, EPOCH } from './virtual/process.ts';
 import type { Program } from './virtual/program.ts';
 import { Random } from './virtual/random.ts';
 import { Scheduler } from './virtual/scheduler.ts';
@@ -45,11 +48,14 @@ export interface Outcome {
   readonly trace: readonly string[];
 }
 
+/** Where requests report that they have lost their entry while they waited. */
+const REQUEUED = 'tracing:etcd-v2-lock:request:requeued';
+
 /** Milliseconds after the storm in which every call must end. */
 const CALM_FOR = 120_000;
 
 /** Number of steps after which a world counts as one that never ends: usual ones have some 10,000. */
-const MOST_STEPS = 200_000;
+const MOST_STEPS = 500_000;
 
 /** Milliseconds in which entries of killed processes expire. */
 const SETTLE = 30_000;
@@ -79,8 +85,9 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
   const checker = new Checker({
     now: () => scheduler.now,
     trace,
-    stored: () => storedIn(cluster),
+    stored: storedAtEachStep(() => cluster, scheduler),
     isPlain: isPlain(plan),
+    hasRemovals: hasRemovals(plan),
     hasNoEvictions: hasNoEvictions(plan),
     servedSince: ({ name }) => {
       const i = plan.clients.findIndex((each) => each.name === name && each.kind === 'node' && !each.isBridged);
@@ -106,6 +113,7 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     hasUsers,
     trace,
     onRevoked,
+    onRemoved: (key) => checker.removed(key),
   });
   const population = new Population({
     plan,
@@ -123,6 +131,8 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
   const onUnhandled = (error: unknown): void =>
     checker.violate(`unhandled rejection: ${error instanceof Error ? error.stack : String(error)}`);
   process.on('unhandledRejection', onUnhandled).on('uncaughtException', onUnhandled);
+  const onRequeued = (trace: unknown): void => checker.loses(currentProcess(), (trace as RequestTrace).requeueCause);
+  subscribe(REQUEUED, onRequeued);
   try {
     const isFailed = () => checker.violations.length > 0 || scheduler.steps > MOST_STEPS;
     await scheduler.run(plan.storm, isFailed);
@@ -146,6 +156,7 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     }
   } finally {
     process.off('unhandledRejection', onUnhandled).off('uncaughtException', onUnhandled);
+    unsubscribe(REQUEUED, onRequeued);
   }
   return {
     violations: checker.violations,
@@ -175,11 +186,12 @@ function hurriedIn({ api, members, clients }: Plan): readonly string[] {
 const isPlain = ({ faults, clients, bridges }: Plan): boolean =>
   faults.length === 0 && bridges.length === 0 && clients.every(({ kind }) => kind === 'node');
 
+/** Whether there are calls that remove entries of others. */
+const hasRemovals = ({ clients }: Plan): boolean => clients.some(({ calls }) => REMOVALS.some((kind) => calls[kind]));
+
 /** Whether no call removes entries of others, and no other cluster comes. On v2, members whose clocks differ remove entries early. */
-const hasNoEvictions = ({ api, clients, faults }: Plan): boolean =>
-  api === 'v3' &&
-  clients.every(({ calls }) => !calls.release && !calls.forceRelease) &&
-  faults.every(({ kind }) => kind !== 'replace-cluster');
+const hasNoEvictions = (plan: Plan): boolean =>
+  plan.api === 'v3' && !hasRemovals(plan) && plan.faults.every(({ kind }) => kind !== 'replace-cluster');
 
 /** Returns how many APIs each client of this package uses at most. */
 const apisOf = ({ api, clients }: Plan): ReadonlyMap<string, number> =>

@@ -23,6 +23,7 @@ export const claimOfLock = ({ name: lock, fencingTokens, lockKey: key }: Lock): 
  */
 export function lookAt(held: Held | HeldLocks): void {
   JSON.stringify(held);
+  held.expiresIn();
   try {
     held.assertHeld();
   } catch (error) {

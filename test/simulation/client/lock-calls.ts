@@ -1,5 +1,6 @@
 import { type EtcdClient, Lock } from '../../../src/index.ts';
-import type { CallReport, HoldReport, Report } from '../report.ts';
+import type { HoldReport, Report } from '../report.ts';
+import type { Call } from './call.ts';
 import { between, chance, pick, sleep } from './chance.ts';
 import { claimOfLock } from './claim-of.ts';
 import { looking } from './looking.ts';
@@ -9,9 +10,9 @@ export interface LockSurroundings {
   readonly client: EtcdClient;
   readonly report: Report;
   /** Settles a call when `work` has the lock, or is over. */
-  readonly settle: (what: string, timeout: number, work: (call: CallReport) => Promise<unknown>) => Promise<void>;
+  readonly settle: (what: string, timeout: number, work: (call: Call) => Promise<unknown>) => Promise<void>;
   /** Works under a lock until it is lost, or for some time. */
-  readonly until: (signal: AbortSignal, hold: HoldReport) => Promise<void>;
+  readonly until: (signal: AbortSignal, hold: HoldReport, context: unknown) => Promise<void>;
   readonly lockTtl: number;
   readonly shortTtl: number;
   readonly isClosed: () => boolean;
@@ -19,7 +20,7 @@ export interface LockSurroundings {
   readonly onLock: (uuid: string) => void;
 }
 
-interface Call {
+interface LockCall {
   readonly name: string;
   readonly timeout: number;
   readonly blocking: boolean;
@@ -29,42 +30,48 @@ interface Call {
 const A_MOMENT = 0.001;
 
 /** Acquires a Lock and releases it, perhaps several times. */
-export async function useLock(around: LockSurroundings, call: Call): Promise<void> {
+export async function useLock(around: LockSurroundings, call: LockCall): Promise<void> {
   const { client, isClosed, onLock } = around;
   let lock = new Lock(client, call.name);
   onLock(lock.uuid);
   for (let left = pick([1, 2, 3]); left > 0 && !isClosed(); left -= 1) {
-    await useOnce(around, lock, call);
+    // One that gives up soon tries again at once.
+    await useOnce(around, lock, { ...call, timeout: left > 1 ? pick([call.timeout, 1]) : call.timeout });
     // Perhaps its release is not carried out yet.
     if (chance(0.5)) lock = new Lock(client, call.name, { uuid: lock.uuid });
   }
+  around.report.drops(lock.uuid, around.lockTtl);
 }
 
-async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, blocking }: Call): Promise<void> {
+async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, blocking }: LockCall): Promise<void> {
   const { settle, report, until, lockTtl, shortTtl } = around;
   let hasEntry = false;
   let hold: HoldReport | undefined;
-  await settle(`Lock.acquire ${name} ${JSON.stringify({ timeout, blocking })}`, timeout, async ({ since, settled }) => {
-    const isHeld = await lock.acquire({ timeout, blocking, lockTtl, keepAlive: true });
-    settled(isHeld ? 'held' : 'not available');
-    hasEntry = true;
-    if (!isHeld) return;
-    const { signal } = lock;
-    const held = report.hold({ ...claimOfLock(lock), since });
-    hold = held;
-    const look = () => held.isValidFor(lock.isTaken ? A_MOMENT : 0);
-    await looking(look, async () => {
-      if (chance(0.2)) await shorten(lock, shortTtl, signal, held);
-      await until(signal, held);
-    });
-  });
+  await settle(
+    `Lock.acquire ${name} ${JSON.stringify({ timeout, blocking })}`,
+    timeout,
+    async ({ since, settled, context }) => {
+      const isHeld = await lock.acquire({ timeout, blocking, lockTtl, keepAlive: true });
+      settled(isHeld ? 'held' : 'not available');
+      hasEntry = true;
+      if (!isHeld) return;
+      const { signal } = lock;
+      const held = report.hold({ ...claimOfLock(lock), since });
+      hold = held;
+      const look = () => held.isValidFor(lock.isTaken ? A_MOMENT : 0);
+      await looking(look, async () => {
+        if (chance(0.2)) await shorten(lock, shortTtl, signal, held);
+        await until(signal, held, context);
+      });
+    },
+  );
   hold?.ended();
   if (hasEntry) await settle(`Lock.release ${name}`, 0, () => lock.release());
 }
 
 /** Acquires a Lock that is held once more, with a shorter TTL. */
 async function shorten(lock: Lock, lockTtl: number, signal: AbortSignal, hold: HoldReport): Promise<void> {
-  signal.addEventListener('abort', () => hold.lost());
+  signal.addEventListener('abort', () => hold.lost(signal.reason));
   await sleep(between(0, 300));
   if (!signal.aborted) await lock.acquire({ timeout: 4, lockTtl, keepAlive: true });
 }

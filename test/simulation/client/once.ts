@@ -8,11 +8,12 @@ export function startJobs(
   report: Report,
   sleep: (ms: number) => Promise<void>,
 ): readonly OnceJob[] {
-  return ['7s', '* * * * *'].map((every, i) =>
-    manager.once(`job${i}`, { every, report: () => {} }, async (held, tick) => {
+  const schedules = [{ every: '7s' }, { every: '* * * * *', timeZone: 'UTC' }];
+  return schedules.map((schedule, i) =>
+    manager.once(`job${i}`, { ...schedule, report: () => {} }, async (held, tick) => {
       report.tick(`job${i}`, tick.at);
       const hold = report.hold(claimOf(held));
-      held.signal.addEventListener('abort', () => hold.lost());
+      held.signal.addEventListener('abort', () => hold.lost(held.signal.reason));
       await sleep(2000 * Math.random());
       hold.ended();
     }),

@@ -2,8 +2,10 @@ import { type EtcdClient, EtcdLockHeld, EtcdValueError, type Held, type Lock } f
 import type { Api, CallKind, OtherCallKind } from '../plan.ts';
 import type { Report } from '../report.ts';
 import type { Call } from './call.ts';
+import { chance, pick } from './chance.ts';
 import { claimOf, claimOfLock } from './claim-of.ts';
 import { isEvicted } from './expected.ts';
+import { makeMistakes } from './mistakes.ts';
 
 /** What the calls of a program work with. */
 export interface Surroundings {
@@ -17,7 +19,7 @@ export interface Surroundings {
     isForSeveral?: boolean,
   ) => Promise<void>;
   /** Works under a lock until it is lost, or for some time. */
-  readonly work: (held: Held) => Promise<void>;
+  readonly work: (held: Held, call: Call) => Promise<void>;
   readonly newLock: (name: string, uuid?: string) => Lock;
   readonly sleep: (ms: number) => Promise<void>;
   readonly ttl: number;
@@ -35,10 +37,10 @@ export const OTHER_CALLS: Readonly<
 > = {
   identity: ({ settle, work, report }, lock, timeout) => {
     const what = `request ${lock} with an identity`;
-    const request = ({ settled, identified }: Call): Promise<unknown> =>
-      identified().request(lock, { timeout }, async (held) => {
-        settled('held');
-        await work(held);
+    const request = (call: Call): Promise<unknown> =>
+      call.identified().request(lock, { timeout }, async (held) => {
+        call.settled('held');
+        await work(held, call);
       });
     return settle(what, timeout, (call) =>
       request(call).catch((error: unknown) => {
@@ -48,10 +50,10 @@ export const OTHER_CALLS: Readonly<
     );
   },
   throws: ({ settle, work }, lock, timeout) =>
-    settle(`request ${lock}, whose callback throws`, timeout, ({ settled, manager }) =>
-      manager.request(lock, { timeout }, async (held) => {
-        settled('held');
-        await work(held);
+    settle(`request ${lock}, whose callback throws`, timeout, (call) =>
+      call.manager.request(lock, { timeout }, async (held) => {
+        call.settled('held');
+        await work(held, call);
         throw own();
       }),
     ),
@@ -81,11 +83,11 @@ export const OTHER_CALLS: Readonly<
         report.takesInOrder(claims);
         const holds = claims.map((claim) => report.hold(claim));
         held.signal.addEventListener('abort', () => {
-          for (const hold of holds) hold.lost();
+          for (const hold of holds) hold.lost(held.signal.reason);
         });
         await sleep(500 * Math.random());
         for (const hold of holds) hold.ended();
-        await settle(`release ${names}`, 0, () => held.release());
+        await settle(`release ${names}`, 0, () => (chance(0.5) ? held.release() : held[Symbol.asyncDispose]()));
       },
       true,
     );
@@ -126,11 +128,13 @@ export const OTHER_CALLS: Readonly<
     const stop = new AbortController();
     const ending = sleep(2000 * Math.random()).then(() => stop.abort(own()));
     return settle(`survey ${lock}`, 0, async () => {
+      surveyor.checkName(lock);
+      surveyor.checkPrefix('lock');
       for await (const _ of surveyor.prune('', { dryRun: Math.random() < 0.5 })) await sleep(1);
       await surveyor.locks('');
       const survey = await surveyor.lock(lock);
       await surveyor.next(survey, { signal: stop.signal });
-      await surveyor.nextChanges(undefined, survey, { signal: stop.signal });
+      await surveyor.nextChanges(pick([lock, undefined]), survey, { signal: stop.signal });
     }).then(() => ending);
   },
   release: async ({ settle, report, client }, lock) => {
@@ -149,6 +153,8 @@ export const OTHER_CALLS: Readonly<
     });
     end();
   },
+  mistakes: ({ settle, client: { client } }, lock) =>
+    settle('mistakes', 0, ({ manager }) => makeMistakes(manager, client, lock)),
   forceRelease: async ({ settle, report }, lock) => {
     const end = report.evicts(lock);
     await settle(`release ${lock} by force`, 0, ({ manager }) => manager.release(lock, { force: true }));
@@ -180,7 +186,8 @@ async function hold(
     settled('held');
     hasEntry = true;
     const held = report.hold(claimOfLock(lock));
-    lock.signal.addEventListener('abort', () => held.lost());
+    const { signal } = lock;
+    signal.addEventListener('abort', () => held.lost(signal.reason));
     try {
       await sleep(500 * Math.random());
       await lock.isAcquired();

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type EtcdClient, type Held, Lock, LockManager, type OpenHeld } from '../../../src/index.ts';
 import type { Claim } from '../claim.ts';
 import type { CallKind, ClientPlan } from '../plan.ts';
@@ -34,6 +35,9 @@ const TIMEOUTS = [0, 0, 1, 4, 15];
 /** Milliseconds. */
 const LONG_HOLD = [4000, 14_000] as const;
 
+/** The async context of the running call: the package looks for enclosing holds in it, so it is a list. */
+const contexts = new AsyncLocalStorage<readonly never[]>();
+
 /** What a process does with one client. */
 export class Program {
   readonly #client: EtcdClient;
@@ -46,6 +50,8 @@ export class Program {
   /** Number of calls so far. */
   #calls = 0;
   #isClosed = false;
+  /** Aborts the requests that wait. */
+  #waits = new AbortController();
 
   constructor(client: EtcdClient, options: ProgramOptions & { readonly label: string }, report: Report) {
     this.#client = client;
@@ -106,8 +112,12 @@ export class Program {
       case 'reentrant':
         return this.#reentrant(lock, timeout);
       default: {
-        const work = () => OTHER_CALLS[kind](this.#surroundings(), lock, timeout);
-        return USE_LOCKS.includes(kind) ? this.#withLock(work) : work();
+        const uuids = new Set<string>();
+        const work = () => OTHER_CALLS[kind](this.#surroundings(uuids), lock, timeout);
+        if (!USE_LOCKS.includes(kind)) return work();
+        await this.#withLock(work);
+        for (const uuid of uuids) this.#report.drops(uuid, ttl + 3);
+        return;
       }
     }
   }
@@ -124,11 +134,14 @@ export class Program {
     const call = this.#report.call(what, timeout, { isForSeveral, label });
     const { ttl, name: identity } = this.#options.client;
     const manager = new LockManager(this.#client, { ttl, label });
+    const identified = () => new LockManager(this.#client, { ttl, label, identity });
+    const context: readonly never[] = [];
     try {
-      await work({ ...call, manager, identified: () => new LockManager(this.#client, { ttl, label, identity }) });
+      await contexts.run(context, () => work({ ...call, manager, identified, context }));
       call.settled('ended');
     } catch (error) {
       call.settled(error instanceof Error ? error.name : String(error));
+      this.#report.loses(error);
       if (!expected(error) || wrongReason(error, this.#report.isPlain)) this.#report.unexpected(what, error);
     } finally {
       call.ended();
@@ -136,21 +149,24 @@ export class Program {
   }
 
   /** Works under a lock until it is lost, or for some time. */
-  async #work(held: Held, terms: Partial<Claim> = {}): Promise<void> {
+  async #work(held: Held, { context }: Pick<Call, 'context'>, terms: Partial<Claim> = {}): Promise<void> {
     const { ttl } = this.#options.client;
     const hold = this.#report.hold({ ...claimOf(held), ttl, ...terms });
     if (chance(0.1)) lookAt(held);
     await looking(
       () => hold.isValidFor(held.expiresIn()),
-      () => this.#until(held.signal, hold),
+      () => this.#until(held.signal, hold, context),
     );
   }
 
-  async #until(signal: AbortSignal, hold: HoldReport): Promise<void> {
-    if (signal.aborted) return hold.lost();
+  /** @param context in which the listeners of a loss must run */
+  async #until(signal: AbortSignal, hold: HoldReport, context: unknown): Promise<void> {
+    if (signal.aborted) return hold.lost(signal.reason);
     const lost = new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => {
-        hold.lost();
+        if (contexts.getStore() !== context)
+          this.#report.unexpected('a listener of a loss', new Error('it runs in the async context of another call'));
+        hold.lost(signal.reason);
         resolve();
       });
     });
@@ -167,20 +183,23 @@ export class Program {
     what = 'request',
   ): Promise<void> {
     const { timeout = 0, limit, maxHold, holdAtLeast } = options as Partial<Record<string, number>>;
-    await this.#settle(`${what} ${lock} ${JSON.stringify(options)}`, timeout, ({ since, settled, manager }) =>
-      manager.request(lock, options, async (held) => {
+    await this.#settle(`${what} ${lock} ${JSON.stringify(options)}`, timeout, ({ since, settled, manager, context }) =>
+      manager.request(lock, { signal: this.#waits.signal, ...options }, async (held) => {
         settled(held ? 'held' : 'not available');
-        if (held) await this.#work(held, { since, limit, maxHold, holdAtLeast });
+        if (held) await this.#work(held, { context }, { since, limit, maxHold, holdAtLeast });
       }),
     );
   }
 
   async #acquire(lock: string, options: { timeout: number }): Promise<void> {
-    const work = async ({ since, settled, manager }: Call): Promise<void> => {
+    const work = async ({ since, settled, manager, context }: Call): Promise<void> => {
       const held = (await manager.acquire(lock, options)) as OpenHeld;
       settled('held');
-      await this.#work(held, { since });
-      await this.#settle(`release ${lock}`, 2, () => held.release());
+      await this.#work(held, { context }, { since });
+      const release = () => (chance(0.5) ? held.release() : held[Symbol.asyncDispose]());
+      const released = this.#settle(`release ${lock}`, 2, release);
+      if (chance(0.2)) this.#endWaits();
+      await released;
     };
     await this.#settle(`acquire ${lock} ${JSON.stringify(options)}`, options.timeout, work);
   }
@@ -189,7 +208,7 @@ export class Program {
     const names = this.#options.locks.filter(() => chance(0.7));
     if (chance(0.5)) names.reverse();
     if (names.length === 0) return;
-    const work = ({ settled, manager }: Call): Promise<unknown> =>
+    const work = ({ settled, manager, context }: Call): Promise<unknown> =>
       manager.request(names, { timeout }, async (held) => {
         settled('held');
         const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
@@ -198,14 +217,14 @@ export class Program {
         const holds = claims.map((claim) => this.#report.hold(claim));
         const all = {
           isValidFor: () => {},
-          lost: () => {
-            for (const hold of holds) hold.lost();
+          lost: (why: unknown) => {
+            for (const hold of holds) hold.lost(why);
           },
           ended: () => {
             for (const hold of holds) hold.ended();
           },
         };
-        await this.#until(held.signal, all);
+        await this.#until(held.signal, all, context);
       });
     await this.#settle(`request ${names}`, timeout, work, true);
   }
@@ -216,6 +235,12 @@ export class Program {
     await work().finally(() => {
       this.#locks -= 1;
     });
+  }
+
+  /** Aborts the calls that wait. */
+  #endWaits(): void {
+    this.#waits.abort(new Error('enough of it'));
+    this.#waits = new AbortController();
   }
 
   #lock(name: string, timeout: number, blocking: boolean): Promise<void> {
@@ -236,13 +261,13 @@ export class Program {
     const stop = new AbortController();
     const { cancel } = sleepUntil(between(500, 5000), () => stop.abort(new Error('enough of it')));
     const what = `elect ${name}`;
-    const campaign = async ({ manager, settled }: Call): Promise<void> => {
+    const campaign = async ({ manager, settled, context }: Call): Promise<void> => {
       const election = manager.elect(name, chance(0.5) ? { value: this.#options.label } : {});
       for await (const term of election.campaign({ signal: stop.signal })) {
         settled('held');
         const hold = this.#report.hold(claimOf(term));
         if (chance(0.2)) await election.leader().catch(ignoreExpected);
-        await this.#until(term.signal, hold);
+        await this.#until(term.signal, hold, context);
         await term.resign();
         await sleep(between(0, this.#options.client.pause));
       }
@@ -268,7 +293,7 @@ export class Program {
       manager.request(lock, { timeout, reentrant: true }, async (outer) => {
         settled('held');
         const hold = this.#report.hold({ ...claimOf(outer), since });
-        outer.signal.addEventListener('abort', () => hold.lost());
+        outer.signal.addEventListener('abort', () => hold.lost(outer.signal.reason));
         try {
           await manager.request(lock, { reentrant: true }, async () => sleep(between(0, 200)));
         } finally {
@@ -278,14 +303,19 @@ export class Program {
     );
   }
 
-  #surroundings(): Surroundings {
+  /** @param uuids gets those of the Locks that are made */
+  #surroundings(uuids: Set<string>): Surroundings {
     const { client, api } = this.#options;
     return {
       client: { client: this.#client, api },
       report: this.#report,
       settle: (...args) => this.#settle(...args),
-      work: (held) => this.#work(held),
-      newLock: (lock, uuid) => new Lock(this.#client, lock, uuid === undefined ? {} : { uuid }),
+      work: (held, call) => this.#work(held, call),
+      newLock: (name, uuid) => {
+        const lock = new Lock(this.#client, name, uuid === undefined ? {} : { uuid });
+        uuids.add(lock.uuid);
+        return lock;
+      },
       sleep,
       ttl: client.ttl,
     };

@@ -34,8 +34,7 @@ async function runSession(options: ProgramOptions, session: number, report: Repo
   };
   const jobs = plan.jobs && api !== 'both' ? startJobs(manager, report, sleep) : [];
   const endJobs = async (): Promise<void> => {
-    for (const job of jobs) job.stop();
-    await Promise.all(jobs.map(({ stopped }) => stopped));
+    await Promise.all(jobs.map((job) => job[Symbol.asyncDispose]()));
   };
   const close = async (): Promise<void> => {
     const closed = report.closes([`@${encodeURIComponent(label)}`, ...program.uuids]);

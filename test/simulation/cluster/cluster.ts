@@ -38,6 +38,8 @@ export interface ClusterOptions {
   /** Whether v3 asks for a user. */
   readonly hasUsers: boolean;
   readonly onRevoked: (revoked: Revoked) => void;
+  /** Called with each key of v2 that a request has removed, perhaps several times. */
+  readonly onRemoved: (key: string) => void;
 }
 
 /** A cluster of etcd in memory, with both APIs. */
@@ -188,7 +190,7 @@ export class Cluster {
   }
 
   #serve(member: Member): void {
-    const { network, random, trace } = this.#options;
+    const { network, random, trace, onRemoved } = this.#options;
     const { process } = member;
     process.run(() => {
       const server = this.#etcd.createHttpServer();
@@ -196,7 +198,7 @@ export class Cluster {
       const late = new LateWrites(member, this.#options.scheduler, this.counts);
       new this.#etcd.Front({
         keys: this.#etcd.forEveryone(
-          new KeysOfMember(this.#etcd, member, { consensus: this.consensus, counts: this.counts, late }),
+          new KeysOfMember(this.#etcd, member, { consensus: this.consensus, counts: this.counts, late, onRemoved }),
         ),
         gateway: new GatewayOfMember(member, {
           etcd: this.#etcd,

@@ -14,6 +14,7 @@ interface KeysOfMemberOptions {
   readonly consensus: Consensus<Member>;
   readonly counts: Counts;
   readonly late: LateWrites;
+  readonly onRemoved: (key: string) => void;
 }
 
 /** The keys of etcd v2 at one member: it answers plain reads and waits from what it has applied, and proposes all others. */
@@ -24,13 +25,15 @@ export class KeysOfMember implements ServedKeys {
   readonly #consensus: Consensus<Member>;
   readonly #counts: Counts;
   readonly #late: LateWrites;
+  readonly #onRemoved: (key: string) => void;
 
-  constructor(server: typeof etcd, member: Member, { consensus, counts, late }: KeysOfMemberOptions) {
+  constructor(server: typeof etcd, member: Member, { consensus, counts, late, onRemoved }: KeysOfMemberOptions) {
     this.#etcd = server;
     this.#member = member;
     this.#consensus = consensus;
     this.#counts = counts;
     this.#late = late;
+    this.#onRemoved = onRemoved;
     this.clusterId = member.store.clusterId;
   }
 
@@ -48,7 +51,11 @@ export class KeysOfMember implements ServedKeys {
     this.#write((memory, { signal: _, ...rest }) => memory.createInOrder(dir, value, rest), options);
 
   delete = (key: string, options: Arguments<'delete'>[1] = {}) =>
-    this.#write((memory, { signal: _, ...rest }) => memory.delete(key, rest), options);
+    this.#write(async (memory, { signal: _, ...rest }) => {
+      const removed = await memory.delete(key, rest);
+      this.#onRemoved(key);
+      return removed;
+    }, options);
 
   watch: ServedKeys['watch'] = async (key, options) => {
     try {
