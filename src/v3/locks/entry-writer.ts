@@ -1,13 +1,19 @@
 import type { Source } from '../../base/cancellation.ts';
 import { now } from '../../base/time.ts';
-import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired, EtcdValueError } from '../../errors.ts';
+import {
+  EtcdClusterIdChanged,
+  EtcdConnectionFailed,
+  EtcdException,
+  EtcdLockExpired,
+  EtcdValueError,
+} from '../../errors.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { leaseEnded, lost } from '../../recipe/entries/lost.ts';
 import type { OwnEntry, RenewalOptions } from '../../recipe/store.ts';
 import { NotFound } from '../gateway/errors.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
 import type { AppendResult } from '../rpc/append.ts';
-import type { V3Entry } from '../rpc/entry.ts';
+import type { Stamp, V3Entry } from '../rpc/entry.ts';
 import { isReplaceable, type V3OwnEntry } from './entry.ts';
 import type { EtcdLease } from './leases/lease.ts';
 import { checkPresent } from './loss-reason.ts';
@@ -98,7 +104,7 @@ export class EntryWriter {
     if (!existed) this.#standings.appended(appended);
     const entered = existed
       ? await this.#attachTo(this.#found(own, clusterId), lease, limits.signal)
-      : this.#written({ key, value, rank: own.rank, clusterId }, own.modified, lease);
+      : this.#written({ key, value, rank: own.rank, clusterId }, own.modified, lease, appended);
     entry.apply({ is: 'enterAnswered' });
     return entered;
   }
@@ -161,9 +167,10 @@ export class EntryWriter {
     try {
       for (let { modified } = own; ; ) {
         const target = { value: entry.value, rank: own.rank, modified, lease: lease?.id };
-        const { moved, present, clusterId } = await entry.session.requests.entries.move(entry.key, target, { signal });
+        const answer = await entry.session.requests.entries.move(entry.key, target, { signal });
+        const { moved, present, clusterId } = answer;
         if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
-        if (moved !== undefined) return this.#written(own, moved, lease);
+        if (moved !== undefined) return this.#written(own, moved, lease, answer);
         if (!present || !this.#hasMoved(own, present)) {
           entry.apply({ is: 'forgotten' });
           return undefined;
@@ -194,18 +201,25 @@ export class EntryWriter {
 
   /**
    * Records that the own entry was written, attached to this lease.
+   * @param answer the answer to that write
    * @throws {EtcdClusterIdChanged} if another cluster has created the lease: its renewals would not keep the entry
+   * @throws {EtcdConnectionFailed} if the lease may end early: the next try to enter renews the entry
    */
   #written(
     written: Pick<OwnEntry, 'key' | 'value' | 'rank' | 'clusterId'>,
     modified: bigint,
     lease: EtcdLease | undefined,
+    answer: Stamp,
   ): V3OwnEntry {
     const { sentAt, granted } = lease ?? { sentAt: Number.POSITIVE_INFINITY, granted: null };
     const own = { ...written, sentAt, granted, modified, lease };
     this.#entry.apply({ is: 'written', own });
     lease?.entered(this.#entry);
-    if (!lease || lease.clusterId === own.clusterId) return own;
+    if (!lease) return own;
+    if (lease.clusterId === own.clusterId) {
+      if (lease.isConfirmedBy(answer)) return own;
+      throw new EtcdConnectionFailed(`the leader changed before ${own.key} was written: its lease may end early`);
+    }
     lease.setGone();
     const where = `in cluster ${own.clusterId}, but its lease in cluster ${lease.clusterId}`;
     throw this.#entry.noted(new EtcdClusterIdChanged(`${own.key} was written ${where}`));

@@ -95,8 +95,8 @@ export type EntryEvent =
   | { readonly is: 'leaseExpired' }
   /** A removal begins: if the entry was to expire, its time has passed, and it must now be removed in any case. */
   | { readonly is: 'removing' }
-  /** A removal that began at `began` has succeeded. Times are milliseconds on the monotonic clock. */
-  | { readonly is: 'removed'; readonly began: number; readonly at: number }
+  /** A removal that began at `began` has succeeded; `wasThere`: the entry was still there. Times are milliseconds on the monotonic clock. */
+  | { readonly is: 'removed'; readonly began: number; readonly at: number; readonly wasThere: boolean }
   /** The entry expires at its time, without further requests. */
   | { readonly is: 'leftToExpire'; readonly at: number }
   /** An earlier ticket for the same key has left its entry and its debts to this one. */
@@ -184,6 +184,10 @@ export const isGivenUp = ({ place }: EntryState): boolean => place.is === 'expir
 /** Whether the removal of the own entry is the only work left. */
 export const isReplaceable = ({ place, debts }: EntryState): boolean =>
   place.is === 'queued' && debts.unanswered === 0 && !mayComeBack(debts);
+
+/** Whether the lease of the own entry has no entry any more, and no request of the ticket can attach one again. */
+export const isFreed = ({ debts }: EntryState, event: EntryEvent): boolean =>
+  event.is === 'removed' && event.wasThere && debts.unanswered === 0 && debts.leases.size === 0;
 
 /** Whether a late append may still create the key: until the search ends, or until the leases of all such appends are gone. */
 const mayComeBack = ({ searchUntil, leases }: Debts): boolean =>

@@ -6,7 +6,7 @@ import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY } from '../../recipe/entries/timing.t
 import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
 import { idOf } from '../rpc/keys.ts';
-import { duty, type EntryEvent, type EntryState, INITIAL, ownIn, step, type V3OwnEntry } from './entry.ts';
+import { duty, type EntryEvent, type EntryState, INITIAL, isFreed, ownIn, step, type V3OwnEntry } from './entry.ts';
 import type { EtcdLease } from './leases/lease.ts';
 import type { LeaseUser } from './leases/lease-users.ts';
 import { explained } from './loss-reason.ts';
@@ -63,7 +63,8 @@ export class TicketEntry implements LeaseUser, Unsettled {
     const before = this.#state;
     this.#state = step(before, event);
     const lease = ownIn(before)?.lease;
-    if (lease !== this.own?.lease) lease?.remove(this, !this.own && before.debts.leases.has(lease));
+    if (lease && isFreed(before, event)) this.session.leases.free(lease, this);
+    else if (lease !== this.own?.lease) lease?.remove(this, !this.own && before.debts.leases.has(lease));
     for (const one of before.debts.leases) if (!this.#state.debts.leases.has(one)) this.stopUsing(one);
     // No later entry may be kept alive together with what a late append may still create.
     if (event.is === 'removed' || (event.is === 'leftToExpire' && before.debts.unanswered > 0))
@@ -117,34 +118,38 @@ export class TicketEntry implements LeaseUser, Unsettled {
     if (!due) return;
     if (due.is === 'expire') return this.#leaveToExpire(due.own, due.until, options);
     this.apply({ is: 'removing' });
-    await this.#remove(due.own, options);
-    this.apply({ is: 'removed', began, at: now() });
+    const wasThere = await this.#remove(due.own, options);
+    this.apply({ is: 'removed', began, at: now(), wasThere });
   }
 
-  /** Removes the key, if it still has the entry of this ticket. */
-  async #remove(own: V3OwnEntry | undefined, options: GatewayCall): Promise<void> {
+  /** Removes the key, if it still has the entry of this ticket. Resolves to whether that entry was still there. */
+  async #remove(own: V3OwnEntry | undefined, options: GatewayCall): Promise<boolean> {
     const { key, value } = this;
     const { entries } = this.session.requests;
     const { isDoubtful, debts } = this.#state;
     const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
     // No other client ever uses this key, so delete it without a comparison: that saves a sixth of the time of acquire and release.
-    if (this.#isSingleUse && !isDoubtful && own && !mayHaveExpired(own)) return entries.delete(key, call);
+    if (this.#isSingleUse && !isDoubtful && own && !mayHaveExpired(own)) {
+      await entries.delete(key, call);
+      return true;
+    }
     // A request that is carried out late must not remove a later entry with the same value, or this one after it was written again.
     let last: Pick<V3OwnEntry, 'rank' | 'modified'> | undefined = own;
     for (let isRemoved = false; !isRemoved; last = undefined) {
       if (!last) {
         const { own: present } = await entries.get(key, call);
-        if (present?.value !== value || (own && present.rank !== own.rank) || present.rank === debts.kept) return;
+        if (present?.value !== value || (own && present.rank !== own.rank) || present.rank === debts.kept) return false;
         last = present;
       }
       ({ isRemoved } = await entries.remove(key, { value, rank: last.rank, modified: last.modified }, call));
     }
+    return true;
   }
 
   /** Attaches the own entry to a lease that nobody renews, so that the entry expires at the deadline or soon after. */
   async #leaveToExpire({ rank, modified }: V3OwnEntry, until: Deadline, options: GatewayCall): Promise<void> {
     const { leases, requests } = this.session;
-    const lease = leases.single(Math.max(1, Math.ceil(until.remaining / 1000)));
+    const lease = leases.fresh(Math.max(1, Math.ceil(until.remaining / 1000)));
     // Until then, the entry is certainly not attached to this lease. After a failure, the next try uses another one.
     await lease.prepare(options).catch((error: unknown) => {
       lease.retire();

@@ -11,7 +11,7 @@ export interface V3Entry extends Entry {
   readonly modified: bigint;
 }
 
-/** The cluster that an answer is from, and its revision. */
+/** The cluster that an answer is from, its revision, and the raft term of the member that has answered. */
 export interface Stamp {
   readonly clusterId: string | undefined;
   /**
@@ -19,6 +19,8 @@ export interface Stamp {
    * of every earlier hold that this one excludes.
    */
   readonly revision: bigint;
+  /** Grows with each election. */
+  readonly raftTerm: string | undefined;
 }
 
 /** The own entry, and the key created right before it. */
@@ -29,7 +31,11 @@ export interface Neighbours extends Stamp {
   readonly before: V3Entry | undefined;
 }
 
-export const stampOf = ({ header: { clusterId, revision } }: GatewayAnswer): Stamp => ({ clusterId, revision });
+export const stampOf = ({ header: { clusterId, revision, raftTerm } }: GatewayAnswer): Stamp => ({
+  clusterId,
+  revision,
+  raftTerm,
+});
 
 export function decodeEntry(fields: Fields): V3Entry {
   const lease = fields.integer('lease');

@@ -66,7 +66,7 @@ export class LeaseRequests {
 
   /**
    * Keeps a lease alive, then reads its entries on the same member: a leader that was stopped may confirm a lease that is gone.
-   * @param keys the entries to read
+   * @param keys the entries to read. If there are none, the answer to a later write must confirm the lease, by the same raft term
    * @throws {NotFound} if the lease is gone
    */
   renew(lease: string, keys: readonly string[], options: GatewayCall): Promise<LeaseRenewal> {

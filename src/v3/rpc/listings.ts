@@ -80,11 +80,11 @@ export class ListingRequests {
   async #readPagesOnce(path: string, options: GatewayCall): Promise<KeyListing> {
     const entries: V3Entry[] = [];
     let page = await this.#list(pageBelow(`${path}/`, PAGE), pageIn, options);
-    const { clusterId, revision } = page;
+    const { clusterId, revision, raftTerm } = page;
     for (;;) {
       for (const entry of page.entries) entries.push(entry);
       const last = entries.at(-1);
-      if (!page.more || !last) return { clusterId, revision, entries };
+      if (!page.more || !last) return { clusterId, revision, raftTerm, entries };
       page = await this.#list(pageBelow(`${path}/`, PAGE, { last: last.key, revision }), pageIn, options);
       if (page.clusterId !== clusterId)
         throw new EtcdClusterIdChanged(

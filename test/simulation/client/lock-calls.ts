@@ -45,22 +45,24 @@ export async function useLock(around: LockSurroundings, call: LockCall): Promise
 
 async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, blocking }: LockCall): Promise<void> {
   const { settle, report, until, lockTtl, shortTtl } = around;
+  // As python-etcd: whoever does not renew holds for a TTL at most.
+  const keepAlive = chance(0.6);
   let hasEntry = false;
   let hold: HoldReport | undefined;
   await settle(
     `Lock.acquire ${name} ${JSON.stringify({ timeout, blocking })}`,
     timeout,
     async ({ since, settled, context }) => {
-      const isHeld = await lock.acquire({ timeout, blocking, lockTtl, keepAlive: true });
+      const isHeld = await lock.acquire({ timeout, blocking, lockTtl, keepAlive });
       settled(isHeld ? 'held' : 'not available');
       hasEntry = true;
       if (!isHeld) return;
       const { signal } = lock;
-      const held = report.hold({ ...claimOfLock(lock), since });
+      const held = report.hold({ ...claimOfLock(lock), since, maxHold: keepAlive ? undefined : lockTtl });
       hold = held;
       const look = () => held.isValidFor(lock.isTaken ? A_MOMENT : 0);
       await looking(look, async () => {
-        if (chance(0.2)) await shorten(lock, shortTtl, signal, held);
+        if (keepAlive && chance(0.2)) await shorten(lock, shortTtl, signal, held);
         await until(signal, held, context);
       });
     },

@@ -7,6 +7,7 @@ import {
   type EntryEvent,
   type EntryState,
   INITIAL,
+  isFreed,
   isGivenUp,
   isReplaceable,
   ownIn,
@@ -20,7 +21,8 @@ import type { LockRequests } from '../../../src/v3/rpc/requests.ts';
 /** Milliseconds. */
 const SEARCH = SEARCH_APPEND_FOR * 1000;
 
-const makeLease = () => new EtcdLease({} as LockRequests, { failedGrants: 0, addRevocation: () => {} }, 30, true);
+const makeLease = () =>
+  new EtcdLease({} as LockRequests, { grant: () => Promise.reject(), addRevocation: () => {} }, 30, true);
 const [lease, other, gone] = [makeLease(), makeLease(), makeLease()];
 // It was never created.
 gone.end();
@@ -181,26 +183,31 @@ const transitions: Readonly<Record<string, readonly Case[]>> = {
     ['changes nothing for an entry in the queue: it is a search', queued, { is: 'removing' }, queued],
   ],
   'a removal that succeeds': [
-    ['ends the entry', contested(leaving), { is: 'removed', began: 1, at: 2 }, none],
+    ['ends the entry', contested(leaving), { is: 'removed', wasThere: true, began: 1, at: 2 }, none],
     [
       'begins the search for an unanswered append',
       unanswered(using(leaving, lease)),
-      { is: 'removed', began: 1, at: 2 },
+      { is: 'removed', wasThere: true, began: 1, at: 2 },
       searching(using(none, lease), 2 + SEARCH),
     ],
     [
       'begins the search anew if a further append is unanswered',
       unanswered(searching(leaving, 1)),
-      { is: 'removed', began: 1, at: 2 },
+      { is: 'removed', wasThere: true, began: 1, at: 2 },
       searching(none, 2 + SEARCH),
     ],
     [
       'continues the search if it began before its end',
       searching(none, 9),
-      { is: 'removed', began: 8, at: 10 },
+      { is: 'removed', wasThere: true, began: 8, at: 10 },
       searching(none, 9),
     ],
-    ['ends the search if it began after its end', searching(none, 9), { is: 'removed', began: 9, at: 10 }, none],
+    [
+      'ends the search if it began after its end',
+      searching(none, 9),
+      { is: 'removed', wasThere: true, began: 9, at: 10 },
+      none,
+    ],
   ],
   'an entry that is left to expire': [
     ['is gone for the ticket', expiring, { is: 'leftToExpire', at: 1 }, none],
@@ -309,4 +316,27 @@ test.each<[sentence: string, state: EntryState, is: boolean]>([
 test('a ticket has given up an entry that is to be removed or to expire', () => {
   expect([none, queued, leaving, leavingUnseen, expiring].map(isGivenUp)).toEqual([false, false, true, true, true]);
   expect([none, queued, leaving, leavingUnseen, expiring].map(ownIn)).toEqual([undefined, own, own, undefined, own]);
+});
+
+describe('the lease of an entry', () => {
+  const removed: EntryEvent = { is: 'removed', wasThere: true, began: 1, at: 2 };
+
+  test('is free once the entry is removed', () => {
+    expect(isFreed(leaving, removed)).toBe(true);
+  });
+
+  test.each<[string, EntryState, EntryEvent]>([
+    [
+      'the entry was gone before its removal: something else may have created it again',
+      leaving,
+      { ...removed, wasThere: false },
+    ],
+    ['an append is unanswered', unanswered(leaving), removed],
+    ['a late request may still use it', using(leaving, lease), removed],
+    ['a late request may still use another lease', using(leaving, other), removed],
+    ['the entry is left to expire', expiring, { is: 'leftToExpire', at: 1 }],
+    ['the entry is forgotten', queued, { is: 'forgotten' }],
+  ])('is not free if %s', (_, state, event) => {
+    expect(isFreed(state, event)).toBe(false);
+  });
 });

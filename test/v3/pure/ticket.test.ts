@@ -82,6 +82,88 @@ describe('entering the queue', () => {
   });
 });
 
+describe('a lease of one entry', () => {
+  /** Enters and leaves with an entry that is not renewed. */
+  async function useOnce() {
+    const set = setUp();
+    const enter = (ttl = TTL, value = 'mine') =>
+      set.client.store.queue('job').ticket(value).enter(ttl, { failed: 0, keepAlive: false });
+    await set.enter(TTL, false);
+    const lease = set.gateway.own?.lease ?? expect.unreachable();
+    await set.ticket.leave();
+    set.asked();
+    return { ...set, enter, lease };
+  }
+
+  test('serves the next entry with its TTL, which counts from a keep-alive', async () => {
+    const { gateway, enter, asked, lease } = await useOnce();
+    await pass(5);
+    const sentAt = performance.now();
+    expect(await enter()).toMatchObject({ granted: TTL, sentAt });
+    expect(gateway.own?.lease).toBe(lease);
+    expect(asked()).toEqual(['/lease/keepalive', '/kv/txn']);
+  });
+
+  test('does not serve two entries at once, or one with another TTL', async () => {
+    const { enter, asked } = await useOnce();
+    await enter(60);
+    expect(asked()).toEqual(['/lease/grant', '/kv/txn']);
+    await enter(TTL, 'one');
+    await enter(TTL, 'two');
+    expect(asked()).toEqual(['/lease/keepalive', '/kv/txn', '/lease/grant', '/kv/txn']);
+  });
+
+  test('is created anew if etcd has ended it, or once its TTL has passed', async () => {
+    const { gateway, enter, asked } = await useOnce();
+    gateway.ttl = '0';
+    await enter();
+    expect(asked()).toEqual(['/lease/keepalive', '/lease/grant', '/kv/txn']);
+    const next = await useOnce();
+    await pass(TTL);
+    await next.enter();
+    expect(next.asked()).toEqual(['/lease/grant', '/kv/txn']);
+  });
+
+  test('does not count if the leader changed before the append: the next try renews it', async () => {
+    const { gateway, client, asked } = await useOnce();
+    const ticket = client.store.queue('job').ticket('mine');
+    const enter = () => ticket.enter(TTL, { failed: 0, keepAlive: false });
+    gateway.onAsked = ({ path }) => {
+      if (path === '/kv/txn') gateway.raftTerm = '2';
+    };
+    await expect(enter()).rejects.toThrow('the leader changed');
+    await pass(1);
+    asked();
+    const sentAt = performance.now();
+    expect(await enter()).toMatchObject({ granted: TTL, sentAt });
+    expect(asked()).toEqual(['/lease/keepalive', '/kv/txn']);
+  });
+
+  test('is revoked after an append whose answer was lost', async () => {
+    const { gateway, client, ticket, asked } = setUp();
+    gateway.onAsked = ({ path }) => {
+      if (path === '/kv/txn') refuse();
+    };
+    await expect(ticket.enter(TTL, { failed: 0, keepAlive: false })).rejects.toThrow('refused');
+    gateway.onAsked = () => {};
+    await ticket.leave();
+    expect(asked()).toEqual(['/lease/grant', '/kv/txn', '/kv/range', '/kv/lease/revoke']);
+    await client.store.queue('job').ticket('next').enter(TTL, { failed: 0, keepAlive: false });
+    expect(asked()).toEqual(['/lease/grant', '/kv/txn']);
+  });
+
+  test('is revoked if it is one of more than 64, and when the client is closed', async () => {
+    const { client, asked } = setUp();
+    const tickets = Array.from({ length: 65 }, (_, i) => client.store.queue('job').ticket(`${i}`));
+    for (const ticket of tickets) await ticket.enter(TTL, { failed: 0, keepAlive: false });
+    for (const ticket of tickets) await ticket.leave();
+    const revoked = () => asked().filter((path) => path === '/kv/lease/revoke').length;
+    expect(revoked()).toBe(1);
+    await client.close();
+    expect(revoked()).toBe(64);
+  });
+});
+
 describe('the fencing token', () => {
   test('is the revision of the answer that has shown the hold, and stays during the hold', async () => {
     const { gateway, ticket, enter } = setUp();

@@ -1,6 +1,7 @@
 import { detached } from '../../../base/async-context.ts';
-import { ignore, Scope } from '../../../base/cancellation.ts';
+import { ignore, orAborted, Scope } from '../../../base/cancellation.ts';
 import { Deadline } from '../../../base/time.ts';
+import type { RenewalOptions } from '../../../recipe/store.ts';
 import type { LeaseRenewal } from '../../rpc/leases.ts';
 import type { LeaseUser } from './lease-users.ts';
 
@@ -37,13 +38,27 @@ export class SharedRenewals {
   #current: SharedRenewal | undefined;
   /** The renewal that begins when the one under way has ended. */
   #next: SharedRenewal | undefined;
+  #last: { readonly renewal: LeaseRenewal; readonly users: Set<LeaseUser> } | undefined;
 
   constructor(renewOnce: RenewOnce) {
     this.#renewOnce = renewOnce;
   }
 
+  /** Resolves to a renewal that reads the user's entry: the last one, if it is newer than `since`, one under way, or a new one. */
+  async renew(user: LeaseUser | undefined, { signal, timeout }: RenewalOptions, since: number): Promise<LeaseRenewal> {
+    if (this.#last && user && this.#last.users.has(user) && this.#last.renewal.sentAt > since)
+      return this.#last.renewal;
+    const shared = this.#for(user, timeout);
+    shared.join();
+    try {
+      return await (signal ? orAborted(shared.renewal, signal) : shared.renewal);
+    } finally {
+      shared.leave();
+    }
+  }
+
   /** Returns a renewal that reads the user's entry. Begins one if there is none. Its timeout, in seconds, applies only to a new one. */
-  for(user: LeaseUser | undefined, timeout: number): SharedRenewal {
+  #for(user: LeaseUser | undefined, timeout: number): SharedRenewal {
     const present = ifUsable(this.#current);
     if (present && (!user || present.users?.has(user))) return present;
     const limit = Deadline.after(timeout);
@@ -54,9 +69,10 @@ export class SharedRenewals {
     return this.#next;
   }
 
-  /** Call this when the user's entry has been attached to the lease: the renewal under way has not read this entry. */
+  /** Call this when the user's entry has been attached to the lease: renewals that began before have not read this entry. */
   entered(user: LeaseUser): void {
     this.#current?.users?.delete(user);
+    this.#last?.users.delete(user);
   }
 
   /** Returns the users whose entries the renewal must read: those that `usersOf` returns. */
@@ -66,8 +82,10 @@ export class SharedRenewals {
     return shared.users;
   }
 
-  end(shared: SharedRenewal): void {
+  /** @param renewal undefined: it has failed */
+  end(shared: SharedRenewal, renewal: LeaseRenewal | undefined): void {
     if (this.#current === shared) this.#current = undefined;
+    if (renewal && shared.users) this.#last = { renewal, users: shared.users };
   }
 
   async #renewAfter(earlier: SharedRenewal | undefined, shared: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> {

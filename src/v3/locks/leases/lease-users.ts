@@ -1,4 +1,7 @@
 /** Whom a lease notifies: its users, and the leases of its client. */
+import { now } from '../../../base/time.ts';
+import type { Granted } from '../../rpc/leases.ts';
+
 /** A user of a lease: the ticket whose entry is attached to the lease, or will be. */
 export interface LeaseUser {
   /** Key of that entry. */
@@ -11,10 +14,47 @@ export interface LeaseUser {
   onExpired(lease: string): void;
 }
 
+/** The users of one lease, each with the time of its last renewal: milliseconds on the monotonic clock. */
+export class LeaseUsers {
+  readonly #renewedAt = new Map<LeaseUser, number>();
+
+  get size(): number {
+    return this.#renewedAt.size;
+  }
+
+  get keys(): ReadonlySet<string> {
+    return new Set(Array.from(this.#renewedAt.keys(), ({ key }) => key));
+  }
+
+  /** Adds the user, or records that it has renewed the lease. */
+  add(user: LeaseUser): void {
+    this.#renewedAt.set(user, now());
+  }
+
+  /** Records that a user has renewed the lease, unless it is no user any more. */
+  renewed(user: LeaseUser): void {
+    if (this.#renewedAt.has(user)) this.add(user);
+  }
+
+  /** Returns whether it was a user. */
+  delete(user: LeaseUser): boolean {
+    return this.#renewedAt.delete(user);
+  }
+
+  /** Returns the users that have renewed the lease since this time. Calls `onExpired` of the others. */
+  renewedSince(since: number, lease: string): Set<LeaseUser> {
+    const renewed = new Set<LeaseUser>();
+    for (const [user, renewedAt] of this.#renewedAt)
+      if (renewedAt >= since) renewed.add(user);
+      else user.onExpired(lease);
+    return renewed;
+  }
+}
+
 /** What a lease uses of the {@link Leases} of its client. */
 export interface LeasePool {
-  /** Number of tries since the last success that did not create a lease in time. Each further try gets a longer timeout. */
-  failedGrants: number;
+  /** Creates a lease. Each try after one that was not answered in time gets a longer timeout. */
+  grant(id: string, ttl: number, background: boolean | undefined): Promise<Granted>;
   /** Registers a revocation under way of a lease without entries. If it fails, the lease expires. */
   addRevocation(ended: Promise<void>): void;
 }

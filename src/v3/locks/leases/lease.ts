@@ -6,11 +6,12 @@ import { EtcdException } from '../../../errors.ts';
 import type { RenewalOptions } from '../../../recipe/store.ts';
 import { NotFound } from '../../gateway/errors.ts';
 import type { GatewayCall } from '../../gateway/gateway.ts';
+import type { Stamp } from '../../rpc/entry.ts';
 import { type LeaseRenewal, leaseIdOf } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
-import { enterTimeout, hedgeRenewalAfter } from '../timing.ts';
+import { hedgeRenewalAfter } from '../timing.ts';
 import { type SharedRenewal, SharedRenewals } from './lease-renewals.ts';
-import type { LeasePool, LeaseUser } from './lease-users.ts';
+import { type LeasePool, type LeaseUser, LeaseUsers } from './lease-users.ts';
 import { Strays } from './strays.ts';
 
 /** Creates, renews and revokes a lease of etcd for its users. */
@@ -23,8 +24,7 @@ export class EtcdLease {
   readonly #requests: LockRequests;
   readonly #pool: LeasePool;
   readonly #renewals: SharedRenewals;
-  /** The users, each with the time of its last renewal: milliseconds on the monotonic clock. */
-  readonly #users = new Map<LeaseUser, number>();
+  readonly #users = new LeaseUsers();
   readonly #strays = new Strays(this.id, this.#users);
   #granted = 0;
   #clusterId: string | undefined;
@@ -34,7 +34,8 @@ export class EtcdLease {
   /** Whether it may exist although it is over: a member may create it again by a late copy of the request, or is wrong about it. */
   #mayReturn = false;
   #isRetired = false;
-  #last: { readonly renewal: LeaseRenewal; readonly users: Set<LeaseUser> } | undefined;
+  /** The raft term of the last keep-alive, if no read has followed it. */
+  #keptAliveIn: string | undefined;
 
   constructor(requests: LockRequests, pool: LeasePool, ttl: number, isShared: boolean) {
     this.#requests = requests;
@@ -85,14 +86,23 @@ export class EtcdLease {
   }
 
   /**
-   * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed.
+   * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed. A free lease is always renewed.
    * @param since milliseconds on the monotonic clock; also renews the lease if it was last renewed before this time
    */
   async prepare({ signal, background }: GatewayCall, since = Number.NEGATIVE_INFINITY): Promise<void> {
     const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
     if (this.#granted === 0) await this.#grant({ signal, background });
+    else if (!this.isShared) await this.#keepAlive(signal);
     else if (now() >= dueAt) await this.#renewFor(signal);
     while (this.#sentAt < since) await this.#renewFor(signal);
+  }
+
+  /**
+   * Whether the answer to a write that has attached an entry shows that the lease lasts as long as {@link EtcdLease.granted} says. If
+   * the member has answered the write in a later term than the keep-alive, the leader that kept the lease alive may have been replaced before.
+   */
+  isConfirmedBy({ raftTerm }: Pick<Stamp, 'raftTerm'>): boolean {
+    return this.#keptAliveIn === undefined || this.#keptAliveIn === raftTerm;
   }
 
   /** Call this when a member reports that the lease does not exist. A former leader says so of a lease that it has not heard of. */
@@ -102,14 +112,13 @@ export class EtcdLease {
   }
 
   add(user: LeaseUser): void {
-    this.#users.set(user, now());
+    this.#users.add(user);
   }
 
   /** Call this when the user's entry has been attached to the lease. Renewals that began before have not read this entry. */
   entered(user: LeaseUser): void {
     this.add(user);
     this.#renewals.entered(user);
-    this.#last?.users.delete(user);
   }
 
   /**
@@ -121,6 +130,11 @@ export class EtcdLease {
     this.#users.delete(user);
     if (unclear) this.#isRetired = true;
     if ((this.#isRetired || !this.isShared) && this.#users.size === 0) this.end(unclear);
+  }
+
+  /** Like {@link EtcdLease.remove}, but the lease stays, for another entry. */
+  free(user: LeaseUser): void {
+    this.#users.delete(user);
   }
 
   /** Replaces the user `from` by `to`. Does nothing if `from` is not a user. */
@@ -143,23 +157,12 @@ export class EtcdLease {
    */
   async renew(
     user: LeaseUser | undefined,
-    { signal, timeout }: RenewalOptions,
+    options: RenewalOptions,
     since = Number.POSITIVE_INFINITY,
   ): Promise<LeaseRenewal> {
-    const last = this.#last;
-    if (!this.#isOver && last && user && last.users.has(user) && last.renewal.sentAt > since) {
-      this.#renews(user);
-      return last.renewal;
-    }
-    const shared = this.#renewals.for(user, timeout);
-    shared.join();
-    try {
-      const renewal = await (signal ? orAborted(shared.renewal, signal) : shared.renewal);
-      if (user) this.#renews(user);
-      return renewal;
-    } finally {
-      shared.leave();
-    }
+    const renewal = await this.#renewals.renew(user, options, this.#isOver ? Number.POSITIVE_INFINITY : since);
+    if (user) this.#users.renewed(user);
+    return renewal;
   }
 
   /**
@@ -186,38 +189,40 @@ export class EtcdLease {
     return this.renew(undefined, { signal, timeout: this.#expiry.remaining / 1000 });
   }
 
-  /** Records that a user has renewed the lease, unless it is no user any more. */
-  #renews(user: LeaseUser): void {
-    if (this.#users.has(user)) this.add(user);
-  }
-
   readonly #renewOnce = async (shared: SharedRenewal, limit: Deadline): Promise<LeaseRenewal> => {
-    const users = this.#renewals.begin(shared, () => this.#renewed());
+    const since = now() - this.#granted * 1000;
+    const users = this.#renewals.begin(shared, () => this.#users.renewedSince(since, this.id));
     const keys = Array.from(users, ({ key }) => key);
     const call = { signal: shared.stop, timeout: limit.remaining / 1000, attemptTimeout: hedgeRenewalAfter(this.ttl) };
+    let renewal: LeaseRenewal | undefined;
     try {
-      const renewal = await this.#requests.leases.renew(this.id, keys, call);
+      renewal = await this.#requests.leases.renew(this.id, keys, call);
       this.#granted = renewal.granted;
       this.#sentAt = Math.max(this.#sentAt, renewal.sentAt);
-      this.#last = { renewal, users };
+      this.#keptAliveIn = undefined;
       this.#strays.renewed(this.#requests, renewal);
       return renewal;
     } catch (error) {
       if (error instanceof NotFound) this.setGone();
       throw error;
     } finally {
-      this.#renewals.end(shared);
+      this.#renewals.end(shared, renewal);
     }
   };
 
-  /** Returns the users that were renewed within the last TTL. Calls `onExpired` of the others. */
-  #renewed(): Set<LeaseUser> {
-    const since = now() - this.#granted * 1000;
-    const renewed = new Set<LeaseUser>();
-    for (const [user, renewedAt] of this.#users)
-      if (renewedAt >= since) renewed.add(user);
-      else user.onExpired(this.id);
-    return renewed;
+  /** Keeps a free lease alive. There is no entry to read yet: see {@link EtcdLease.isConfirmedBy}. */
+  async #keepAlive(signal: Source | undefined): Promise<void> {
+    try {
+      const call = { signal, attemptTimeout: hedgeRenewalAfter(this.ttl) };
+      const renewal = await this.#requests.leases.renew(this.id, [], call);
+      this.#granted = renewal.granted;
+      this.#sentAt = renewal.sentAt;
+      this.#keptAliveIn = renewal.raftTerm;
+      this.#strays.renewed(this.#requests, renewal);
+    } catch (error) {
+      if (error instanceof NotFound) this.setGone();
+      throw error;
+    }
   }
 
   async #grant({ signal, background }: GatewayCall): Promise<void> {
@@ -227,22 +232,15 @@ export class EtcdLease {
 
   /** Several calls may wait for the same lease, so the signal of one call does not end the request. */
   async #grantOnce(background: boolean | undefined): Promise<void> {
-    const failed = this.#pool.failedGrants;
-    const call = { repeat: 'safe', background, attemptTimeout: enterTimeout(failed) } as const;
     try {
-      const { granted, sentAt, clusterId, isRepeated } = await this.#requests.leases.grant(this.id, this.ttl, call);
+      const { granted, sentAt, clusterId, isRepeated } = await this.#pool.grant(this.id, this.ttl, background);
       this.#mayReturn = isRepeated;
-      this.#pool.failedGrants = 0;
       this.#granted = granted;
       this.#clusterId = clusterId;
       this.#sentAt = sentAt;
     } catch (error) {
-      if (error instanceof EtcdException && error.outcomeUnknown) {
-        // Several leases may fail at the same time: that is one try.
-        if (this.#pool.failedGrants === failed) this.#pool.failedGrants += 1;
-        // The lease may have been created, or may be created later: revoke it.
-        this.end();
-      }
+      // The lease may have been created, or may be created later: revoke it.
+      if (error instanceof EtcdException && error.outcomeUnknown) this.end();
       this.#isOver = true;
       throw error;
     }

@@ -3,7 +3,7 @@ import { createDebug } from '../../../base/debug.ts';
 import { now } from '../../../base/time.ts';
 import type { LeaseRenewal } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
-import type { LeaseUser } from './lease-users.ts';
+import type { LeaseUsers } from './lease-users.ts';
 
 const debug = createDebug('lease');
 
@@ -13,11 +13,11 @@ const debug = createDebug('lease');
  */
 export class Strays {
   readonly #lease: string;
-  readonly #users: { keys(): Iterable<LeaseUser> };
+  readonly #users: LeaseUsers;
   #comparedAt = now();
 
   /** @param users the tickets whose entries are attached to the lease, or may be */
-  constructor(lease: string, users: { keys(): Iterable<LeaseUser> }) {
+  constructor(lease: string, users: LeaseUsers) {
     this.#lease = lease;
     this.#users = users;
   }
@@ -34,15 +34,11 @@ export class Strays {
   async #remove({ leases, entries }: LockRequests): Promise<void> {
     const call = { background: true };
     const keys = await leases.keysOf(this.#lease, call);
-    const used = this.#usedKeys();
+    const { keys: used } = this.#users;
     for (const key of keys.filter((key) => !used.has(key))) {
       const { own: stray } = await entries.get(key, call);
       // If a ticket has appended it since, that ticket uses the lease by now.
-      if (stray?.lease === this.#lease && !this.#usedKeys().has(key)) await entries.remove(key, stray, call);
+      if (stray?.lease === this.#lease && !this.#users.keys.has(key)) await entries.remove(key, stray, call);
     }
-  }
-
-  #usedKeys(): ReadonlySet<string> {
-    return new Set(Array.from(this.#users.keys(), ({ key }) => key));
   }
 }
