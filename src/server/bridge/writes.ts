@@ -7,7 +7,7 @@ import type { Exact } from '../../v2/wire.ts';
 /** Maximum TTL in seconds. Below etcd's maximum of 9,000,000,000, because a bridge to both stores adds some seconds on v3. */
 const LONGEST_TTL = 8_000_000_000;
 
-/** Maximum number of attempts of a write, if the entry changes each time between the read and the write. */
+/** Maximum number of attempts of a write, if the entry changes each time between the read and the write, or a lease ends. */
 export const MOST_TRIES = 3;
 
 export const actionOf = (options: Exact<SetOptions>): string => {

@@ -17,6 +17,12 @@ export const enterTimeout = (failed: number): Seconds => doubled(1, failed);
 export const hedgeRenewalAfter = (ttl: number): Seconds => Math.min(ttl / 12, 1);
 
 /**
+ * Maximum time that a lease is kept without a use, and between two comparisons of the keys of a lease with those in use. A proxy may have
+ * carried out an append once more, after the removal of its entry: that entry blocks its lock for about this time, or for the TTL.
+ */
+export const STRAY_FOR: Seconds = 60;
+
+/**
  * Time before a held entry is watched, because a watch costs as many requests as a short hold itself. Also the minimum time between
  * two changes of the watched entries. So each hold is watched after at most twice this time, if a stream has room.
  */

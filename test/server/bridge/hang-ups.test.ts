@@ -51,21 +51,24 @@ const isRemoval = ({ path, body }: ProxiedRequest): boolean =>
   path.endsWith('/kv/txn') && body.includes('request_delete_range');
 
 test('a removal is carried out although its client has hung up', async () => {
-  const { proxy, url, dir, key } = await setUp('v3');
+  const { proxy, url, dir } = await setUp('v3');
+  // The bridge must read an entry that it has not created.
+  await gateway('/kv/put', { key: base64(`${dir}/other`), value: base64('other') });
+  const { rank = 0n } = (await entriesBelow(`${dir}/`)).find(({ value }) => value === 'other') ?? {};
   const read = gate();
   const isRead = ({ path }: ProxiedRequest): boolean => path.endsWith('/kv/range');
   const reading = proxy.next(isRead, 'arrived');
   const forget = proxy.intercept((asked) => (isRead(asked) ? { hold: read.opened } : undefined));
   const removed = proxy.next(isRemoval, 'answered');
   const client = await RawConnection.open(url);
-  client.send(request('DELETE', `/v2/keys${key}`));
+  client.send(request('DELETE', `/v2/keys${dir}/${String(rank).padStart(20, '0')}`));
   await reading;
   client.hangUp();
   await client.closed();
   read.open();
   forget();
   await removed;
-  expect(await entriesBelow(`${dir}/`)).toEqual([]);
+  expect((await entriesBelow(`${dir}/`)).filter(({ value }) => value === 'other')).toEqual([]);
 });
 
 test('a renewal whose client has hung up moves no entry to another lease', async () => {

@@ -41,21 +41,78 @@ async function setUp() {
   };
 }
 
-test('an entry is named by its create revision, and has a lease of its own, which ends with it', async () => {
+test('an entry is named by its create revision, and has a lease', async () => {
   const { dir, keys, entries, leases } = await setUp();
   const { action, node } = await keys.createInOrder(dir, VALUE, { ttl: 30 });
   const [entry] = await entries();
   expect(action).toBe('create');
   expect(entry).toMatchObject({ key: `${dir}/${VALUE}`, value: VALUE });
   expect(node).toMatchObject({ key: `${dir}/${String(entry?.rank).padStart(20, '0')}`, value: VALUE, ttl: 30 });
-  const [lease] = await leases();
+  expect(await leases()).toEqual([expect.any(String)]);
   expect((await keys.get(node.key)).node).toMatchObject({ value: VALUE, ttl: expect.any(Number) });
   expect(await keys.delete(node.key)).toMatchObject({ action: 'delete', prevNode: { value: VALUE } });
   expect(await entries()).toEqual([]);
-  await until(
-    () => gateway('/lease/timetolive', { ID: lease }),
-    ({ TTL }) => TTL === '-1',
-  );
+});
+
+/** A queue through a bridge whose requests to etcd are recorded. */
+async function setUpRecorded() {
+  const { dir, leases } = await setUp();
+  const proxy = await useProxy();
+  const keys = useKeys(await useBridge({ endpoints: proxy.url }));
+  const append = async (value: string, ttl = 30) => (await keys.createInOrder(dir, value, { ttl })).node.key;
+  let seen = 0;
+  /** The paths of its requests since the last call. */
+  const asked = () => {
+    const before = seen;
+    seen = proxy.requests.length;
+    return proxy.requests.slice(before).map(({ path }) => path);
+  };
+  return { dir, leases, proxy, keys, append, asked };
+}
+
+test('the lease of a removed entry serves the next entry with its TTL', async () => {
+  const { leases, keys, append, asked } = await setUpRecorded();
+  const key = await append(VALUE);
+  const before = await leases();
+  asked();
+  await keys.delete(key);
+  const next = await append(OTHER);
+  expect(asked()).toEqual(['/v3/kv/txn', '/v3/lease/keepalive', '/v3/kv/txn']);
+  expect(await leases()).toEqual(before);
+  const third = await append(VALUE);
+  expect(asked()).toEqual(['/v3/lease/grant', '/v3/kv/txn']);
+  await keys.delete(third);
+  await keys.delete(next);
+});
+
+test('a bridge does not use the lease of an entry again that another bridge has moved to another lease', async () => {
+  const { leases, keys, append, asked } = await setUpRecorded();
+  const other = useKeys(await useBridge());
+  const key = await append(VALUE);
+  const [before] = await leases();
+  await other.set(key, VALUE, { ttl: 60 });
+  await keys.delete(key);
+  const next = await append(OTHER);
+  expect(asked()).not.toContain('/v3/lease/keepalive');
+  expect(await leases()).not.toContain(before);
+  await keys.delete(next);
+});
+
+test('a bridge that removes an entry too late leaves its lease alone: it may have another entry by then', async () => {
+  const { keys, append, dir } = await setUpRecorded();
+  const proxy = await useProxy();
+  const slow = useKeys(await useBridge({ endpoints: proxy.url }));
+  const key = await append(VALUE);
+  let next: Promise<string> | undefined;
+  proxy.intercept(({ body }) => {
+    if (next || !body.includes('request_delete_range')) return undefined;
+    next = keys.delete(key).then(() => append(OTHER));
+    return { hold: next };
+  });
+  expect(await rejection(slow.delete(key))).toBeInstanceOf(EtcdKeyNotFound);
+  expect(proxy.requests.map(({ path }) => path)).not.toContain('/v3/kv/lease/revoke');
+  expect(await entriesBelow(`${dir}/`)).toMatchObject([{ value: OTHER }]);
+  await keys.delete(`${await next}`);
 });
 
 test('an append that is repeated makes one entry, with one lease', async () => {
@@ -77,12 +134,12 @@ test('an append that arrives late prolongs the entry, and does not put it on its
   await keys.delete(node.key);
 });
 
-test.each([30, null])('an append that is carried out after the removal makes no entry (TTL: %s)', async (ttl) => {
+test('an append that is carried out after the removal of its entry, which never expires, makes no entry', async () => {
   const { dir, entries, leases } = await setUp();
   const proxy = await useProxy();
   const keys = useKeys(await useBridge({ endpoints: proxy.url }));
-  const { node } = await keys.createInOrder(dir, VALUE, { ttl });
-  expect(await leases()).toEqual([ttl === null ? undefined : expect.any(String)]);
+  const { node } = await keys.createInOrder(dir, VALUE);
+  expect(await leases()).toEqual([undefined]);
   await keys.delete(node.key);
   const append = proxy.requests.find(({ body }) => body.includes('"create_revision":"0"'));
   const message = JSON.parse(append?.body ?? '') as { success: [{ request_put: { lease: string } }] };

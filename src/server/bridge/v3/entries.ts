@@ -1,6 +1,4 @@
-import { randomBytes } from 'node:crypto';
 import type { Source } from '../../../base/cancellation.ts';
-import { Deadline } from '../../../base/time.ts';
 import { EtcdException } from '../../../errors.ts';
 import { isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
@@ -14,31 +12,20 @@ import type { KeyListing } from '../../../v3/rpc/listings.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { RETRY_FOR, retried } from '../retry.ts';
 import { type EntryKey, nameOf } from '../target.ts';
+import { MOST_TRIES } from '../writes.ts';
+import { BridgedLeases, isFirstLease, isOwnLease, type ReadyLease } from './leases.ts';
 
-/**
- * The highest bits of the ids of leases that a bridge has created, each for one entry. A bridge revokes only such leases, because
- * other leases may have several entries. This package's own clients never choose such an id.
- */
-const OWN_LEASES = 0x2b715cn;
-/** The highest bits of the ids of temporary leases: an entry that never expires is created with one, and then detached from it. */
-const FIRST_LEASES = 0x2b715dn;
+interface NewEntry {
+  readonly key: string;
+  readonly value: string;
+  /** Seconds; null: the entry never expires. */
+  readonly ttl: number | null;
+}
 
-const freshLease = (kind: bigint): string => String((kind << 40n) | BigInt(`0x${randomBytes(5).toString('hex')}`));
-const isOf = (kind: bigint, lease: string): boolean => BigInt(lease) >> 40n === kind;
-const isOwnLease = (lease: string | undefined): lease is string =>
-  lease !== undefined && (isOf(OWN_LEASES, lease) || isOf(FIRST_LEASES, lease));
-const isFirstLease = (lease: string | undefined): boolean => lease !== undefined && isOf(FIRST_LEASES, lease);
-
-/** TTL in seconds with which an entry that never expires is created. The entry is then detached from its lease. */
-const FIRST_TTL = 60;
-
-/** Seconds for which a bridge tries to revoke a lease. If that fails, the lease expires. */
-const END_LEASES_FOR = 600;
-
-/** Reads and writes the entries of clients of etcd v2 on etcd v3. Each entry with a TTL has a lease of its own. */
+/** Reads and writes the entries of clients of etcd v2 on etcd v3. No two entries have the same lease at the same time. */
 export class BridgedEntries {
   readonly #client: V3Client;
-  readonly #leases: LeaseCounts;
+  readonly #leases: BridgedLeases;
   /** Seconds to wait for the answer to an append before the next member is asked. */
   readonly #attemptTimeout: number;
 
@@ -46,7 +33,7 @@ export class BridgedEntries {
     this.#client = client;
     // If there is no next member, wait: python-etcd does not repeat a request that its server has answered with an error.
     this.#attemptTimeout = client.gateway.knowsOneMember ? RETRY_FOR : enterTimeout(0);
-    this.#leases = leases;
+    this.#leases = new BridgedLeases(client, leases);
   }
 
   /** Reads an entry. Linearizable. */
@@ -92,10 +79,10 @@ export class BridgedEntries {
    *   nobody would remove it.
    */
   async append(key: string, value: string, ttl: number | null, signal?: Source): Promise<V3Entry> {
-    const unclear = new Set<string>();
+    const unclear = new Set<ReadyLease>();
     const own = await retried(() => this.#appendOnce({ key, value, ttl }, unclear, signal), signal);
     // A request that is carried out late must find that its lease is gone.
-    for (const lease of unclear) if (lease !== own.lease) this.#end(lease);
+    for (const ready of unclear) if (ready.lease.id !== own.lease) this.#leases.unused(ready);
     return own;
   }
 
@@ -104,46 +91,73 @@ export class BridgedEntries {
    * @param unclear gets the lease if the outcome of the append is unknown
    */
   async #appendOnce(
-    { key, value, ttl }: { readonly key: string; readonly value: string; readonly ttl: number | null },
-    unclear: Set<string>,
+    { key, value, ttl }: NewEntry,
+    unclear: Set<ReadyLease>,
     signal: Source | undefined,
   ): Promise<V3Entry> {
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
-      const lease = await this.#grantFirst(ttl);
+      const ready = await this.#leases.forNew(key, ttl, { attemptTimeout: this.#attemptTimeout });
       // This process may have been suspended: let the event loop notice that the client has hung up.
       await new Promise(setImmediate);
       if (signal?.aborted) {
-        this.#end(lease);
+        this.#leases.unused(ready);
         throw signal.reason;
       }
-      const own = await this.#create(key, value, lease).catch((error: unknown) => {
-        if (error instanceof EtcdException && error.outcomeUnknown) unclear.add(lease);
+      const created = await this.#create({ key, value, ttl }, ready).catch((error: unknown) => {
+        if (error instanceof EtcdException && error.outcomeUnknown) unclear.add(ready);
+        // The lease has ended since it was kept alive.
+        if (error instanceof NotFound && tries < MOST_TRIES) return undefined;
         throw error;
       });
-      const isNew = own.lease === lease;
-      if (isNew && ttl !== null) return own;
-      if (!isNew) this.#end(lease);
+      if (!created) continue;
+      const { own, isNew, isConfirmed } = created;
+      if (isNew && isConfirmed && ttl !== null) return own;
       if (own.value !== value) throw etcdError(105, `${key} exists with another value`, 0);
       // Do not move an existing entry to this lease: this may be an old request, whose lease was granted long ago.
-      const renewed = await this.#with(isNew ? lease : undefined, () => this.renew(own, ttl, false));
+      const renewed = await this.#with(isNew ? ready : undefined, () => this.renew(own, ttl, false));
       if (renewed) return renewed;
     }
   }
 
   /**
    * Creates an entry with a lease of its own. If it exists, it stays as it is.
-   * @param ttl null: creates it with {@link FIRST_TTL}; call {@link renew} within that time to make it permanent
+   * @param ttl null: creates it with a temporary lease; call {@link renew} at once to make it permanent
    */
   async create(key: string, value: string, ttl: number | null): Promise<void> {
-    const lease = await this.#grantFirst(ttl);
-    const own = await this.#create(key, value, lease);
-    if (own.lease !== lease) this.#end(lease);
+    const ready = await this.#leases.forNew(key, ttl, { attemptTimeout: this.#attemptTimeout });
+    const { own, isConfirmed } = await this.#create({ key, value, ttl }, ready);
+    if (!isConfirmed) await this.renew(own, ttl, false);
   }
 
-  async #create(key: string, value: string, lease: string): Promise<V3Entry> {
-    const own = { value, lease, whole: false, attemptTimeout: this.#attemptTimeout };
-    return (await this.#with(lease, () => this.#client.requests.entries.append(key, own))).own;
+  /**
+   * Creates an entry. Resolves to the entry with its key, and to whether it is the new one. Unless `isConfirmed`, it may expire early: it
+   * must be renewed.
+   */
+  async #create(
+    { key, value, ttl }: NewEntry,
+    ready: ReadyLease,
+  ): Promise<{ readonly own: V3Entry; readonly isNew: boolean; readonly isConfirmed: boolean }> {
+    let unanswered = 0;
+    const appended = await this.#with(ready, () =>
+      this.#client.requests.entries.append(key, {
+        value,
+        lease: ready.lease.id,
+        whole: false,
+        attemptTimeout: this.#attemptTimeout,
+        onSent: () => {
+          unanswered += 1;
+        },
+        onAnswered: () => {
+          unanswered -= 1;
+        },
+      }),
+    );
+    const { own } = appended;
+    const isNew = own.lease === ready.lease.id;
+    if (!isNew) this.#leases.unused(ready);
+    else if (ttl !== null && unanswered === 0) this.#leases.created(own, ready);
+    return { own, isNew, isConfirmed: !isNew || ready.lease.isConfirmedBy(appended) };
   }
 
   /**
@@ -154,8 +168,7 @@ export class BridgedEntries {
    */
   async renew(own: V3Entry, ttl: number | null, writes: boolean, signal?: Source): Promise<V3Entry | undefined> {
     const { requests } = this.#client;
-    const mayStay = isOwnLease(own.lease) && !isFirstLease(own.lease) && ttl !== null;
-    if (mayStay && (await requests.leases.grantedTo(own.lease, { signal })) === ttl) {
+    if (ttl !== null && isOwnLease(own.lease) && (await requests.leases.grantedTo(own.lease, { signal })) === ttl) {
       try {
         const { entries } = await requests.leases.renew(own.lease, [own.key], { signal });
         const present = entries.get(own.key);
@@ -164,71 +177,72 @@ export class BridgedEntries {
         if (!writes) return present;
         // After the keep-alive: whoever has read the entry before that write must not shorten its TTL.
         const { moved } = await requests.entries.move(own.key, own, {});
-        return moved === undefined ? undefined : { ...present, modified: moved };
+        if (moved === undefined) return undefined;
+        const written = { ...present, modified: moved };
+        this.#leases.written(written);
+        return written;
       } catch (error) {
         if (error instanceof NotFound) return undefined;
         throw error;
       }
     }
     signal?.throwIfAborted();
-    return this.#move(own, ttl === null ? undefined : await this.#grant(ttl));
+    return this.#move(own, ttl === null ? undefined : await this.#leases.grant(ttl));
   }
 
   /**
-   * Moves an entry to another lease, or to none. Revokes its previous lease if a bridge created that lease. Resolves to undefined if
-   * the entry is gone or has changed.
+   * Moves an entry to another lease, or to none. Resolves to undefined if the entry is gone or has changed: the lease is then revoked.
    */
   async #move(own: V3Entry, lease: string | undefined): Promise<V3Entry | undefined> {
     const { value, rank, modified } = own;
     const target = { value, rank, modified, lease };
-    const { moved } = await this.#with(lease, () => this.#client.requests.entries.move(own.key, target, {}));
-    this.#end(moved === undefined ? lease : own.lease);
-    return moved === undefined ? undefined : { ...own, lease, modified: moved };
+    const move = this.#client.requests.entries.move(own.key, target, {});
+    const { moved } = await move.catch((error: unknown) => {
+      if (isNotCarriedOut(error)) this.#leases.end(lease);
+      throw error;
+    });
+    if (moved === undefined) {
+      this.#leases.end(lease);
+      return undefined;
+    }
+    this.#leases.detached(own);
+    return { ...own, lease, modified: moved };
   }
 
-  /** @param ttl null: the entry is to have no lease */
-  #grantFirst(ttl: number | null): Promise<string> {
-    return ttl === null ? this.#grant(FIRST_TTL, FIRST_LEASES) : this.#grant(ttl);
-  }
-
-  async #grant(ttl: number, kind = OWN_LEASES): Promise<string> {
-    const lease = freshLease(kind);
-    await this.#client.requests.leases.grant(lease, ttl, {});
-    this.#leases.granted += 1;
-    return lease;
+  /** Returns an entry as this bridge has last written it, if it has created it and remembers that. It may have changed or be gone. */
+  remembered({ path, rank }: EntryKey): V3Entry | undefined {
+    const own = this.#leases.remembered(rank);
+    return own && isEntryOf(path, own.key) ? own : undefined;
   }
 
   /**
-   * Removes an entry unless its value has changed. If the entry is gone, revokes its lease if a bridge created that lease.
+   * Removes an entry unless its value has changed.
    * @param unwritten whether to keep an entry that was written since it was read
    */
-  async remove(
-    { key, value, rank, modified, lease }: V3Entry,
-    unwritten = false,
-  ): Promise<Stamp & { readonly isRemoved: boolean }> {
-    const { requests } = this.#client;
-    const removal = await requests.entries.remove(key, { value, rank, modified: unwritten ? modified : undefined }, {});
-    // Not removed: the entry is gone already, perhaps by an earlier attempt of this call, or has changed and needs its lease.
-    const isGone = removal.isRemoved || (await requests.entries.get(key, {})).own?.rank !== rank;
-    if (isGone) this.#end(lease);
+  async remove(own: V3Entry, unwritten = false): Promise<Stamp & { readonly isRemoved: boolean }> {
+    const { entries } = this.#client.requests;
+    const { key, value, rank, modified } = own;
+    const unchanged = await entries.remove(key, { value, rank, modified }, {});
+    if (unchanged.isRemoved) this.#leases.detached(own);
+    if (unchanged.isRemoved || unwritten) return unchanged;
+    const { own: present } = await entries.get(key, {});
+    // Written since, and perhaps moved to another lease; or gone, perhaps by an earlier attempt of this call.
+    const isGone = present?.rank !== rank;
+    const removal = isGone || present.value !== value ? unchanged : await entries.remove(key, { value, rank }, {});
+    if (isGone || removal.isRemoved) this.#leases.gone(own);
     return removal;
   }
 
-  /** Sends a request that attaches an entry to a lease. Revokes the lease if the request was certainly not carried out. */
-  async #with<T>(lease: string | undefined, request: () => Promise<T>): Promise<T> {
+  /** Sends a request that creates an entry with a lease. Revokes the lease if the request was certainly not carried out. */
+  async #with<T>(ready: ReadyLease | undefined, request: () => Promise<T>): Promise<T> {
     try {
       return await request();
     } catch (error) {
-      // If the outcome is unknown, the lease may have the entry, and the client may repeat the request at another bridge.
-      if (error instanceof EtcdException && !error.outcomeUnknown) this.#end(lease);
+      if (ready && isNotCarriedOut(error)) this.#leases.unused(ready);
       throw error;
     }
   }
-
-  /** Revokes a lease without entries, in the background, if a bridge created it. If that fails, the lease expires. */
-  #end(lease: string | undefined): void {
-    if (!isOwnLease(lease)) return;
-    this.#leases.ended += 1;
-    this.#client.leases.addRevocation(this.#client.requests.leases.revokeUntil(lease, Deadline.after(END_LEASES_FOR)));
-  }
 }
+
+/** If the outcome is unknown, the lease may have the entry, and the client may repeat the request at another bridge. */
+const isNotCarriedOut = (error: unknown): boolean => error instanceof EtcdException && !error.outcomeUnknown;

@@ -15,13 +15,14 @@ import type {
 import { isConditional } from '../../../v2/requests.ts';
 import { type Exact, hasBytes } from '../../../v2/wire.ts';
 import type { V3Client } from '../../../v3/client.ts';
+import type { V3Entry } from '../../../v3/rpc/entry.ts';
 import { idOf } from '../../../v3/rpc/keys.ts';
 import type { ServedKeys } from '../../served-keys.ts';
 import { translated } from '../errors.ts';
 import { eventOf, firstOf, translatedEvents } from '../events.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { retried } from '../retry.ts';
-import { type BridgedKey, bridged, checkLength, refused } from '../target.ts';
+import { type BridgedKey, bridged, checkLength, type EntryKey, refused } from '../target.ts';
 import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
 import { BridgedEntries } from './entries.ts';
 import { BridgedPolls } from './polls.ts';
@@ -108,8 +109,7 @@ export class BridgedKeys implements ServedKeys {
       const at = this.#at(key);
       if (at.kind !== 'entry') throw await this.#whyNotDeleted(at, key, options);
       for (let tries = 1; ; tries += 1) {
-        // Throws if the entry is gone: another client has removed it, or an earlier attempt of this call.
-        const { own, revision: before } = await this.#entries.find(at, {});
+        const { own, before } = await this.#toDelete(at, tries === 1 && options.prevIndex === undefined);
         compare(own, options, Number(before));
         const { isRemoved, revision } = await this.#entries.remove(own, options.prevIndex !== undefined);
         if (isRemoved) {
@@ -121,6 +121,17 @@ export class BridgedKeys implements ServedKeys {
       }
     };
     return translated(() => retried(call));
+  }
+
+  /**
+   * @param mayBeOld whether the entry may have been written or removed since. Its value never changes
+   * @throws {EtcdKeyNotFound} if the entry is gone: another client has removed it, or an earlier attempt of this call
+   */
+  async #toDelete(at: EntryKey, mayBeOld: boolean): Promise<{ readonly own: V3Entry; readonly before: bigint }> {
+    const remembered = mayBeOld ? this.#entries.remembered(at) : undefined;
+    if (remembered) return { own: remembered, before: remembered.modified };
+    const { own, revision } = await this.#entries.find(at, {});
+    return { own, before: revision };
   }
 
   watch(key: string, options: WatchOptions = {}): Promise<KeyEvent | undefined> {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { detached } from '../../../base/async-context.ts';
 import { ignore, orAborted, type Source } from '../../../base/cancellation.ts';
 import { Deadline, now } from '../../../base/time.ts';
@@ -7,25 +6,23 @@ import type { RenewalOptions } from '../../../recipe/store.ts';
 import { NotFound } from '../../gateway/errors.ts';
 import type { GatewayCall } from '../../gateway/gateway.ts';
 import type { Stamp } from '../../rpc/entry.ts';
-import { type LeaseRenewal, leaseIdOf } from '../../rpc/leases.ts';
+import type { LeaseRenewal } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
 import { hedgeRenewalAfter } from '../timing.ts';
 import { type SharedRenewal, SharedRenewals } from './lease-renewals.ts';
-import { type LeasePool, type LeaseUser, LeaseUsers } from './lease-users.ts';
+import { type LeasePool, type LeaseTerms, type LeaseUser, LeaseUsers } from './lease-users.ts';
 import { Strays } from './strays.ts';
 
 /** Creates, renews and revokes a lease of etcd for its users. */
-export class EtcdLease {
-  readonly id = leaseIdOf(randomBytes(8));
-  /** The requested TTL, in seconds. */
+export class EtcdLease implements LeaseTerms {
+  readonly id: string;
   readonly ttl: number;
-  /** Whether the lease may have several users. Any of them keeps it alive. */
   readonly isShared: boolean;
   readonly #requests: LockRequests;
   readonly #pool: LeasePool;
   readonly #renewals: SharedRenewals;
   readonly #users = new LeaseUsers();
-  readonly #strays = new Strays(this.id, this.#users);
+  readonly #strays: Strays;
   #granted = 0;
   #clusterId: string | undefined;
   #sentAt = Number.NEGATIVE_INFINITY;
@@ -37,10 +34,12 @@ export class EtcdLease {
   /** The raft term of the last keep-alive, if no read has followed it. */
   #keptAliveIn: string | undefined;
 
-  constructor(requests: LockRequests, pool: LeasePool, ttl: number, isShared: boolean) {
+  constructor(requests: LockRequests, pool: LeasePool, { id, ttl, isShared }: LeaseTerms) {
     this.#requests = requests;
     this.#pool = pool;
     this.#renewals = new SharedRenewals(this.#renewOnce);
+    this.#strays = new Strays(id, this.#users);
+    this.id = id;
     this.ttl = ttl;
     this.isShared = isShared;
   }
@@ -89,9 +88,10 @@ export class EtcdLease {
    * Makes the lease ready for an entry: creates it, or renews it if a third of its TTL has passed. A free lease is always renewed.
    * @param since milliseconds on the monotonic clock; also renews the lease if it was last renewed before this time
    */
-  async prepare({ signal, background }: GatewayCall, since = Number.NEGATIVE_INFINITY): Promise<void> {
+  async prepare(call: GatewayCall, since = Number.NEGATIVE_INFINITY): Promise<void> {
+    const { signal } = call;
     const dueAt = this.#sentAt + (this.#granted * 1000) / 3;
-    if (this.#granted === 0) await this.#grant({ signal, background });
+    if (this.#granted === 0) await this.#grant(call);
     else if (!this.isShared) await this.#keepAlive(signal);
     else if (now() >= dueAt) await this.#renewFor(signal);
     while (this.#sentAt < since) await this.#renewFor(signal);
@@ -225,15 +225,15 @@ export class EtcdLease {
     }
   }
 
-  async #grant({ signal, background }: GatewayCall): Promise<void> {
-    this.#granting ??= detached(() => this.#grantOnce(background));
+  async #grant({ signal, ...call }: GatewayCall): Promise<void> {
+    this.#granting ??= detached(() => this.#grantOnce(call));
     await (signal ? orAborted(this.#granting, signal) : this.#granting);
   }
 
   /** Several calls may wait for the same lease, so the signal of one call does not end the request. */
-  async #grantOnce(background: boolean | undefined): Promise<void> {
+  async #grantOnce(call: GatewayCall): Promise<void> {
     try {
-      const { granted, sentAt, clusterId, isRepeated } = await this.#pool.grant(this.id, this.ttl, background);
+      const { granted, sentAt, clusterId, isRepeated } = await this.#pool.grant(this.id, this.ttl, call);
       this.#mayReturn = isRepeated;
       this.#granted = granted;
       this.#clusterId = clusterId;

@@ -3,6 +3,7 @@ import { createDebug } from '../../../base/debug.ts';
 import { now } from '../../../base/time.ts';
 import type { LeaseRenewal } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
+import { STRAY_FOR } from '../timing.ts';
 import type { LeaseUsers } from './lease-users.ts';
 
 const debug = createDebug('lease');
@@ -22,9 +23,9 @@ export class Strays {
     this.#users = users;
   }
 
-  /** Call this after each renewal. Looks for strays once per TTL, in the background. */
+  /** Call this after each renewal. Looks for strays once per TTL, or once in {@link STRAY_FOR}, in the background. */
   renewed(requests: LockRequests, { granted }: LeaseRenewal): void {
-    if (now() < this.#comparedAt + granted * 1000) return;
+    if (now() < this.#comparedAt + Math.min(granted, STRAY_FOR) * 1000) return;
     this.#comparedAt = now();
     void detached(() => this.#remove(requests)).catch((error: unknown) => {
       debug('lease %s: its entries were not compared: %s', this.#lease, error);
