@@ -22,6 +22,16 @@ export async function bridgedCycles(etcd, { rounds, times }, processors) {
   }
 }
 
+/** python-etcd through a bridge: the requests that the bridge sends to etcd are counted. */
+export const bridgedPython = {
+  async countedCycles(url) {
+    const bridge = await startBridge({ url });
+    const python = pythonEtcd(bridge.url);
+    const stop = () => Promise.all([python.stop(), bridge.stop()]);
+    return [{ ...python, id: 'bridge', stop }];
+  },
+};
+
 /** Measures the memory of the bridge and of etcd for each open poll, and the milliseconds until the polls of an entry have ended. */
 export async function bridgedPolls(etcd, { entries, polls }, processors) {
   const bridge = await startBridge(etcd, processors);

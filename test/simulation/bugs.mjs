@@ -141,9 +141,13 @@ export const BUGS = [
   {
     name: 'lease-of-an-unclear-append-serves-again',
     rule: 6,
-    file: 'src/v3/locks/entry.ts',
-    from: "event.is === 'removed' && event.wasThere && debts.unanswered === 0 && debts.leases.size === 0;",
-    to: "event.is === 'removed' && debts.unanswered >= 0;",
+    file: 'src/v3/locks/ticket-entry.ts',
+    from: 'if (lease && isFreed(before, event)) this.session.leases.free(lease, this);',
+    to: `if (lease && event.is === 'removed') {
+      this.session.leases.free(lease, this);
+      return;
+    }
+    if (isFreed(before, event)) return;`,
     api: 'v3',
     scenario: 'stopped-members',
     watches: 'a key of a call that has ended, or of a closed client',

@@ -38,9 +38,29 @@ test.each(['manager', 'gateway'])(
   },
 );
 
-test.each(['manager', 'gateway', 'grpc'])('an uncontended cycle of a %s on etcd v3 is two raft writes', (id) => {
-  expect(counts.raftWrites[id]).toBe(2);
+test('an uncontended cycle of a Lock on etcd v3 is three requests in three round trips: its lease is used again', () => {
+  expect(counts.cycles['lock']).toMatchObject({
+    requests: 3,
+    trips: 3,
+    kinds: { renewal: 1, append: 1, removal: 1 },
+    further: 0,
+  });
 });
+
+test('an uncontended cycle of python-etcd through a bridge is five requests to etcd: two for its append, one for each other of its requests', () => {
+  expect(counts.cycles['bridge']).toMatchObject({
+    requests: 5,
+    kinds: { read: 2, renewal: 1, append: 1, removal: 1 },
+    further: 0,
+  });
+});
+
+test.each(['manager', 'lock', 'bridge', 'gateway', 'grpc'])(
+  'an uncontended cycle of a %s on etcd v3 is two raft writes',
+  (id) => {
+    expect(counts.raftWrites[id]).toBe(2);
+  },
+);
 
 test('a hand-over between two clients on etcd v3 is a removal and one read', () => {
   expect(withoutWatchOfHolder(counts.handOver['manager']?.kinds)).toEqual({ removal: 1, read: 1 });
