@@ -27,6 +27,8 @@ interface Owner {
   endedAt: number | undefined;
   /** Until when `holdAtLeast` may keep its entry. */
   keptUntil: number;
+  /** Milliseconds for which a new leader lets that entry live from its election on. */
+  kept: number;
   /** When its first entry was seen. */
   seenAt: number | undefined;
 }
@@ -88,7 +90,7 @@ export class Entries {
   }
 
   #call(call: CallReport, label: string, about: Pick<Owner, 'process' | 'client' | 'what' | 'isWaiting'>): CallReport {
-    const owner: Owner = { ...about, endedAt: undefined, keptUntil: 0, seenAt: undefined };
+    const owner: Owner = { ...about, endedAt: undefined, keptUntil: 0, kept: 0, seenAt: undefined };
     this.#owners.set(encodeURIComponent(label), owner);
     return {
       ...call,
@@ -110,7 +112,8 @@ export class Entries {
     const entry = stored().find((one) => one.key === key);
     const owner = entry && this.#ownerOf(entry);
     if (!owner) return;
-    owner.keptUntil = now + holdAtLeast * 1000 + this.#late;
+    owner.kept = holdAtLeast * 1000;
+    owner.keptUntil = now + owner.kept + this.#late;
     const { process, client, what, seenAt = now, isWaiting } = owner;
     const replacedAt = disturbances.replacedAt(now);
     // Unless it knew of its first entry.
@@ -155,11 +158,15 @@ export class Entries {
     for (const id of this.#seen.keys()) if (!present.has(id)) this.#seen.delete(id);
   }
 
-  #checkGone({ key, store }: Stored, { process, client, what, endedAt = 0, keptUntil }: Owner, seenAt: number): void {
+  #checkGone(
+    { key, store }: Stored,
+    { process, client, what, endedAt = 0, keptUntil, kept }: Owner,
+    seenAt: number,
+  ): void {
     const { scheduler, disturbances, mayLeave, violate } = this.#options;
     const { now } = scheduler;
     const since = Math.max(endedAt, keptUntil, seenAt, disturbances.quietSince(client, now));
-    if (now - since > REMOVED_WITHIN && !mayLeave(process))
+    if (now - since > REMOVED_WITHIN + kept && !mayLeave(process))
       violate(`${process.name}: ${what} has ended, but its key ${key} of ${store} is left`);
   }
 
