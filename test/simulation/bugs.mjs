@@ -119,38 +119,14 @@ export const BUGS = [
     watches: 'two holders: the lease of the entry is older than the entry',
   },
   {
-    name: 'free-lease-counts-from-the-answer',
+    name: 'free-lease-not-kept-alive',
     rule: 3,
     file: 'src/v3/locks/leases/lease.ts',
-    from: 'this.#sentAt = renewal.sentAt;',
-    to: 'this.#sentAt = now();',
+    from: 'else if (!this.isShared) await this.#keepAlive(signal);',
+    to: 'else if (!this.isShared) this.#sentAt = now();',
     api: 'v3',
-    scenario: 'bad-network',
-    watches: 'two holders: the answer to a keep-alive was slow',
-  },
-  {
-    name: 'lease-confirmed-by-no-term',
-    rule: 7,
-    file: 'src/v3/locks/leases/lease.ts',
-    from: 'this.#keptAliveIn === undefined || this.#keptAliveIn === raftTerm',
-    to: "this.#keptAliveIn === undefined || raftTerm !== ''",
-    api: 'v3',
-    scenario: 'stopped-members',
-    watches: 'two holders: a leader that was stopped keeps alive a lease that ends earlier',
-  },
-  {
-    name: 'lease-of-an-unclear-append-serves-again',
-    rule: 6,
-    file: 'src/v3/locks/ticket-entry.ts',
-    from: 'if (lease && isFreed(before, event)) this.session.leases.free(lease, this);',
-    to: `if (lease && event.is === 'removed') {
-      this.session.leases.free(lease, this);
-      return;
-    }
-    if (isFreed(before, event)) return;`,
-    api: 'v3',
-    scenario: 'stopped-members',
-    watches: 'a key of a call that has ended, or of a closed client',
+    scenario: 'calm',
+    watches: 'a hold that says it is valid longer than its entry lives, or two holders',
   },
   {
     name: 'renewal-failure-ignored',

@@ -63,12 +63,19 @@ async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, bl
       const look = () => held.isValidFor(lock.isTaken ? A_MOMENT : 0);
       await looking(look, async () => {
         if (keepAlive && chance(0.2)) await shorten(lock, shortTtl, signal, held);
-        await until(signal, held, context);
+        if (!keepAlive && chance(0.4)) await untilLost(signal, held);
+        else await until(signal, held, context);
       });
     },
   );
   hold?.ended();
   if (hasEntry) await settle(`Lock.release ${name}`, 0, () => lock.release());
+}
+
+/** Holds a Lock that is not renewed for as long as it says that it is held. */
+async function untilLost(signal: AbortSignal, hold: HoldReport): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  hold.lost();
 }
 
 /** Acquires a Lock that is held once more, with a shorter TTL. */
