@@ -77,9 +77,9 @@ export class Entries {
       drops: (uuid, ttl) => {
         const { now } = this.#options.scheduler;
         // A call that fails in an outage may leave the entry of an earlier one to expire.
-        const keptUntil = now + ttl * 1000 + this.#late;
+        const kept = ttl * 1000;
         const about = { process, client, what: `the use of the Lock ${uuid}`, isWaiting: false, seenAt: undefined };
-        this.#owners.set(uuid, { ...about, endedAt: now, keptUntil });
+        this.#owners.set(uuid, { ...about, endedAt: now, keptUntil: now + kept + this.#late, kept });
       },
       closes: (owners) => {
         // What a closed client leaves is judged apart.
