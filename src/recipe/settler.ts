@@ -8,7 +8,9 @@ const debug = createDebug('lock');
 
 /** What a {@link Settler} works on: the entry of a ticket. */
 export interface Unsettled {
-  /** Key of the entry: tickets of one process with the same key take over each other's work, and closing the client names what is left. */
+  /** What the entries of two tickets have in common if one may be taken for the other: such tickets take over each other's work. */
+  readonly id: string;
+  /** The key with which closing the client names what is left. */
   readonly key: string;
   /** Id of the cluster of the entry; undefined if it is not known yet. */
   readonly clusterId: string | undefined;
@@ -61,7 +63,7 @@ export class Settler<T extends Unsettled> {
     pending.add(key, ended);
   }
 
-  /** Stops the work, and that of earlier tickets with the same key: calls `takeOver` for each. A request under way may be carried out. */
+  /** Stops the work, and that of earlier tickets with the same id: calls `takeOver` for each. A request under way may be carried out. */
   async stop(takeOver: (earlier: T) => void): Promise<void> {
     await stopped(this.#running);
     this.#atWork.delete(this);
@@ -94,34 +96,34 @@ export class Settler<T extends Unsettled> {
 }
 
 /**
- * The settlers of one process that are at work on one kind of store. A later ticket with the same key takes over their work, also if it
- * belongs to another client: the entries of both have one key, so the work would remove the later ticket's entry.
+ * The settlers of one process that are at work on one kind of store. A later ticket with the same id takes over their work, also if it
+ * belongs to another client: otherwise the work would remove the later ticket's entry.
  */
 export class SettlersAtWork<T extends Unsettled> {
-  readonly #byKey = new Map<string, Set<Settler<T>>>();
+  readonly #byId = new Map<string, Set<Settler<T>>>();
 
   add(settler: Settler<T>): void {
-    const { key } = settler.owner;
-    const settlers = this.#byKey.get(key) ?? new Set();
-    this.#byKey.set(key, settlers.add(settler));
+    const { id } = settler.owner;
+    const settlers = this.#byId.get(id) ?? new Set();
+    this.#byId.set(id, settlers.add(settler));
   }
 
   delete(settler: Settler<T>): void {
-    const { key } = settler.owner;
-    const settlers = this.#byKey.get(key);
+    const { id } = settler.owner;
+    const settlers = this.#byId.get(id);
     settlers?.delete(settler);
-    if (settlers?.size === 0) this.#byKey.delete(key);
+    if (settlers?.size === 0) this.#byId.delete(id);
   }
 
   has(settler: Settler<T>): boolean {
-    return this.#byKey.get(settler.owner.key)?.has(settler) ?? false;
+    return this.#byId.get(settler.owner.id)?.has(settler) ?? false;
   }
 
-  /** Returns the other settlers with the same key, except those certainly of another cluster: it may have a lock with the same name. */
+  /** Returns the other settlers with the same id, except those certainly of another cluster: it may have a lock with the same name. */
   othersFor(settler: Settler<T>): Settler<T>[] {
-    const { key, clusterId } = settler.owner;
+    const { id, clusterId } = settler.owner;
     const mayBeSame = (other: string | undefined): boolean =>
       other === undefined || clusterId === undefined || other === clusterId;
-    return [...(this.#byKey.get(key) ?? [])].filter((other) => other !== settler && mayBeSame(other.owner.clusterId));
+    return [...(this.#byId.get(id) ?? [])].filter((other) => other !== settler && mayBeSame(other.owner.clusterId));
   }
 }

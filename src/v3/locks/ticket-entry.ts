@@ -44,6 +44,10 @@ export class TicketEntry implements LeaseUser, Unsettled {
     return ownIn(this.#state);
   }
 
+  get id(): string {
+    return this.key;
+  }
+
   get clusterId(): string | undefined {
     return this.#state.last?.clusterId ?? this.session.clusterId;
   }

@@ -8,7 +8,8 @@ const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(
 
 /** An entry that owes something until a try succeeds. */
 class Entry implements Unsettled {
-  readonly key: string;
+  readonly id: string;
+  readonly key = '/l/1';
   clusterId: string | undefined;
   readonly pending = new PendingWork(() => new Error('closed'));
   readonly retryEvery = 2;
@@ -20,8 +21,8 @@ class Entry implements Unsettled {
   outcomes: (Error | undefined)[] = [];
   tries = 0;
 
-  constructor(atWork: SettlersAtWork<Entry>, key = '/l/1') {
-    this.key = key;
+  constructor(atWork: SettlersAtWork<Entry>, id = '1') {
+    this.id = id;
     this.settler = new Settler(this, atWork);
   }
 
@@ -116,13 +117,13 @@ test('closing the client tries once to do work that is not urgent', async () => 
 });
 
 test.each([
-  ['takes over the work of an earlier one with the same key', '/l/1', 'c', 'c', true],
-  ['takes over the work for a cluster that is not known yet', '/l/1', undefined, 'c', true],
-  ['leaves work for another key', '/l/2', 'c', 'c', false],
-  ['leaves work for another cluster', '/l/1', 'd', 'c', false],
-])('a settler %s', async (_, key, clusterId, ownCluster, isTakenOver) => {
+  ['takes over the work of an earlier one with the same id', '1', 'c', 'c', true],
+  ['takes over the work for a cluster that is not known yet', '1', undefined, 'c', true],
+  ['leaves work for another id', '2', 'c', 'c', false],
+  ['leaves work for another cluster', '1', 'd', 'c', false],
+])('a settler %s', async (_, id, clusterId, ownCluster, isTakenOver) => {
   const { atWork, entry } = setUp();
-  const earlier = new Entry(atWork, key);
+  const earlier = new Entry(atWork, id);
   [earlier.clusterId, entry.clusterId] = [clusterId, ownCluster];
   earlier.settler.start();
   const takeOver = vi.fn();
