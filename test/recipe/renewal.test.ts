@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { EtcdConnectionFailed } from '../../src/index.ts';
 import { freshUuid } from '../../src/recipe/entries/uuid.ts';
-import { append, renew, type V2OwnEntry } from '../../src/v2/locks/entry.ts';
 import { freshName, raw, useClient, useProxy } from '../support/locks.ts';
 import type { ProxiedRequest } from '../support/proxy.ts';
 
@@ -9,16 +8,15 @@ import type { ProxiedRequest } from '../support/proxy.ts';
 async function useChangedEntry() {
   const proxy = await useProxy();
   const client = useClient({ endpoints: proxy.url });
-  const { entry } = await append(client, `/_locks/${freshName()}`, freshUuid(), 60, {
-    signal: new AbortController().signal,
-    attemptTimeout: 5,
-  });
+  const ticket = client.store.queue(freshName()).ticket(freshUuid());
+  const entry = await ticket.enter(60, { failed: 0, keepAlive: true });
+  if (!entry) return expect.unreachable();
   await client.version();
   await raw('PUT', entry.key, { value: entry.value, ttl: '60', prevValue: entry.value });
   /** Renews once. Returns the outcome, and the methods of the requests for the entry. */
-  const renewal = async (from: V2OwnEntry): Promise<{ methods: string[]; outcome: unknown }> => {
+  const renewal = async (): Promise<{ methods: string[]; outcome: unknown }> => {
     const start = proxy.requests.length;
-    const outcome = await renew(client, from, 60, {}).catch((error: unknown) => error);
+    const outcome = await ticket.renew({ timeout: 10 }).catch((error: unknown) => error);
     const isOurs = ({ path }: ProxiedRequest): boolean => path.endsWith(entry.key);
     return {
       methods: proxy.requests
@@ -38,11 +36,11 @@ test('if a renewal reads a changed entry but fails to write, the next one writes
     if (method === 'PUT') writes += 1;
     return method === 'PUT' && writes > 1 ? { refuse: true } : undefined;
   });
-  const first = await renewal(entry);
+  const first = await renewal();
   expect(first.outcome).toBeInstanceOf(EtcdConnectionFailed);
   expect(first.methods.slice(0, 3)).toEqual(['PUT', 'GET', 'PUT']);
   restore();
-  const { methods, outcome } = await renewal(entry);
+  const { methods, outcome } = await renewal();
   expect(outcome).toMatchObject({ key: entry.key, value: entry.value });
   expect(methods).toEqual(['PUT']);
 });
@@ -52,11 +50,11 @@ test('if a renewal fails to read a changed entry, the next one reads the entry b
   const restore = proxy.intercept(({ method, path }) =>
     method === 'GET' && path.endsWith(entry.key) ? { refuse: true } : undefined,
   );
-  const first = await renewal(entry);
+  const first = await renewal();
   expect(first.outcome).toBeInstanceOf(EtcdConnectionFailed);
   expect(first.methods[0]).toBe('PUT');
   restore();
-  const { methods, outcome } = await renewal(entry);
+  const { methods, outcome } = await renewal();
   expect(outcome).toMatchObject({ key: entry.key, value: entry.value });
   expect(methods).toEqual(['GET', 'PUT']);
 });

@@ -1,209 +1,197 @@
-import type { Source } from '../../base/cancellation.ts';
-import { createDebug } from '../../base/debug.ts';
-import {
-  EtcdCompareFailed,
-  EtcdConnectionFailed,
-  EtcdEventIndexCleared,
-  EtcdKeyNotFound,
-  EtcdValueError,
-} from '../../errors.ts';
-import { lost } from '../../recipe/entries/lost.ts';
-import { HEDGE_REMOVAL_AFTER } from '../../recipe/entries/timing.ts';
+/**
+ * The life of a ticket's entries on etcd v2 as one immutable value. {@link step} returns the state after an event, {@link duty} returns
+ * what must still be done. Both are pure.
+ *
+ * ```text
+ *            appended, found          givenUp, until
+ *     (none) ───────────────► queued ─────────────────► expiring
+ *        ▲ ◄───────────────── │ │ ▲ ◄────────────────── │  │
+ *        │      forgotten     │ │ │ found, leftToExpire    │
+ *        │                    │ │ │                        │
+ *        │            givenUp │ │ │ found                  │ givenUp, removing
+ *        │                    │ ▼ │                        │
+ *        ╰──────────────────── given up ◄──────────────────╯
+ *               removed
+ * ```
+ *
+ * Each append makes a new key, so a ticket may have several entries: at most one is queued or expiring, the others are given up. Those of
+ * which nobody knows whether they exist are {@link UnclearAppends}. On etcd v3, the value determines the key: hence another machine.
+ */
+import type { Deadline } from '../../base/time.ts';
 import type { OwnEntry } from '../../recipe/store.ts';
-import type { KeysApi, KeysCall, Node, Renewed, RenewOptions } from '../keys-api.ts';
-import { sequenceOf } from '../paths.ts';
-import { listingOf, type V2Entry, V2Queue } from './reading.ts';
-import { HISTORY_TIMEOUT } from './timing.ts';
+import type { V2Entry } from './reading.ts';
+import { answered, joined, lost, NO_APPENDS, searched, seen, sent, type UnclearAppends } from './unclear.ts';
 
-const debug = createDebug('lock');
-
-/** An entry of this process on etcd v2. */
+/** The own entry of a ticket. */
 export interface V2OwnEntry extends OwnEntry {
-  /** Index of the last write. */
+  /** Index of the last known write. */
   readonly modifiedIndex: number;
   /** Changes when the key is re-created, or written without a condition. */
   readonly createdIndex: number;
+  /** Whether the key was written since, so that it must be read before the next write. */
+  readonly isOutdated?: boolean;
 }
 
-/** An own entry right after its append. */
-export interface Appended {
-  readonly entry: V2OwnEntry;
-  /** The queue read right after the append; undefined if there was no such read. */
-  readonly queue: Promise<V2Queue | undefined>;
+/** Where the own entry is. */
+type Place =
+  /** No own entry is known. */
+  | { readonly is: 'none' }
+  /**
+   * The ticket waits or holds, or has left the entry to expire and need not do more. `isFirst`: no earlier append of this ticket can have
+   * created an entry before this one. Without that, search before the entry is used: the earlier one keeps its position.
+   */
+  | { readonly is: 'queued'; readonly own: V2OwnEntry; readonly isFirst: boolean }
+  /** The entry must get a TTL with which it expires at `until`. Once that has passed, it must be removed. */
+  | { readonly is: 'expiring'; readonly own: V2OwnEntry; readonly until: Deadline };
+
+export interface EntryState {
+  readonly place: Place;
+  /** Entries given up that may still be in the queue. */
+  readonly givenUp: readonly V2OwnEntry[];
+  readonly unclear: UnclearAppends;
+  /** The last own entry, also after its removal. */
+  readonly last: V2OwnEntry | undefined;
 }
 
-export interface RequestLimits {
-  readonly signal?: Source | undefined;
-  /** Seconds. */
-  readonly attemptTimeout: number;
-}
+export type EntryEvent =
+  | { readonly is: 'appendSent' | 'appendRefused' | 'appendLost' }
+  /** An append was answered: it has created this entry. */
+  | { readonly is: 'appended'; readonly own: V2OwnEntry }
+  /** A read by quorum has shown the first entry with the ticket's value. */
+  | { readonly is: 'found'; readonly first: V2Entry; readonly clusterId: string | undefined }
+  /** After a read by quorum, with that index and at that time, no entry with the ticket's value is left, except the own one. */
+  | { readonly is: 'searched'; readonly index: number; readonly at: number }
+  /** Another entry with the ticket's value was removed. */
+  | { readonly is: 'extraRemoved'; readonly extra: V2Entry }
+  /** A write or a read has shown more about the own entry. */
+  | { readonly is: 'updated'; readonly own: V2OwnEntry }
+  /** The own entry is gone. */
+  | { readonly is: 'forgotten' }
+  /** The ticket leaves the queue: at once, or at `until`, which has not passed. */
+  | { readonly is: 'givenUp'; readonly until: Deadline | undefined }
+  /** A removal begins: if the own entry was to expire, its time has passed. */
+  | { readonly is: 'removing' }
+  /** An entry given up is gone. */
+  | { readonly is: 'removed'; readonly entry: V2OwnEntry }
+  /** The own entry expires at its time, without further requests. */
+  | { readonly is: 'leftToExpire' }
+  /** An earlier ticket with the same value has left its duties to this one. */
+  | { readonly is: 'inherited'; readonly from: EntryState }
+  /** A later ticket has inherited all duties. */
+  | { readonly is: 'takenOver' };
 
-/** Appends an entry, without retries. If the outcome is unknown, search the queue for the value before another append. */
-export async function append(
-  keys: KeysApi,
-  path: string,
-  value: string,
-  ttl: number | null,
-  limits: RequestLimits,
-): Promise<Appended> {
-  const { node, clusterId, sentAt, listing } = await keys.createInOrder(path, value, { ...limits, ttl, listing: true });
-  debug('%s: queued as %s with ttl %s', path, node.key, ttl);
-  const { key, modifiedIndex, createdIndex } = node;
-  const rank = sequenceOf(key) ?? 0n;
-  const entry = { key, value, rank, modifiedIndex, createdIndex, clusterId, granted: ttl, sentAt };
-  return { entry, queue: listing.then((found) => found && new V2Queue(listingOf(found))) };
-}
+/** What must still be done. `search`: an append with an unknown outcome may have created a key. Urgent until one search has succeeded. */
+export type Duty =
+  | { readonly is: 'expire'; readonly until: Deadline }
+  | { readonly is: 'remove'; readonly entry: V2OwnEntry }
+  | { readonly is: 'search'; readonly isUrgent: boolean };
 
-/** Entries whose renewal failed, each with its latest known state; undefined if the next renewal must read the entry first. */
-const found = new WeakMap<V2OwnEntry, V2OwnEntry | undefined>();
+const NONE: Place = { is: 'none' };
 
-/**
- * Writes an entry again with the same TTL, so that watchers get an event. Never creates an entry.
- * @throws as {@link renew}
- */
-export const announce = (keys: KeysApi, own: V2OwnEntry, options: KeysCall): Promise<V2OwnEntry> =>
-  rewrite(keys, own, own.granted, options, (key, write) => keys.set(key, write.prevValue, write));
+/** The state of a ticket that has made no request. */
+export const INITIAL: EntryState = { place: NONE, givenUp: [], unclear: NO_APPENDS, last: undefined };
 
-/**
- * Renews an entry, without an event if the member supports that. Never creates an entry. Each attempt expects the last known index,
- * so that an attempt that the store carries out late cannot undo a newer one.
- * @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value
- * @throws {EtcdClusterIdChanged} if another cluster answers
- */
-export async function renew(
-  keys: KeysApi,
-  own: V2OwnEntry,
-  ttl: number | null,
-  { timeout, ...options }: KeysCall & Pick<RenewOptions, 'timeout'>,
-): Promise<V2OwnEntry> {
-  return rewrite(keys, own, ttl, options, (key, write) => keys.renew(key, { ...write, timeout }));
-}
-
-type Rewrite = KeysCall & { readonly prevValue: string; readonly prevIndex: number; readonly ttl: number | null };
-
-async function rewrite(
-  keys: KeysApi,
-  own: V2OwnEntry,
-  ttl: number | null,
-  options: KeysCall,
-  write: (key: string, options: Rewrite) => Promise<Renewed>,
-): Promise<V2OwnEntry> {
-  let current = found.has(own) ? found.get(own) : own;
-  let compared: number | undefined;
-  for (;;) {
-    if (!current) {
-      current = await reread(keys, own, options);
-      if (current.modifiedIndex === compared)
-        throw new EtcdValueError(`${own.key} cannot be renewed: its value contains bytes that are not UTF-8`);
-      found.set(own, current);
+/** Returns the state after the event. */
+export function step(state: EntryState, event: EntryEvent): EntryState {
+  const { place, givenUp, unclear } = state;
+  const own = ownIn(state);
+  switch (event.is) {
+    case 'appendSent':
+      return { ...state, unclear: sent(unclear, state.last) };
+    case 'appendRefused':
+      return { ...state, unclear: answered(unclear) };
+    case 'appendLost':
+      return { ...state, unclear: lost(unclear) };
+    case 'appended': {
+      const left = answered(unclear, event.own);
+      const queued: Place = { is: 'queued', own: event.own, isFirst: left.count === 0 };
+      return { ...state, place: queued, unclear: left, last: event.own };
     }
-    try {
-      const { key, value: prevValue, modifiedIndex: prevIndex } = current;
-      const { node, clusterId, sentAt, member } = await write(key, { ...options, prevValue, prevIndex, ttl });
-      if (clusterId !== own.clusterId) throw lost(own, clusterId, '');
-      return { ...current, modifiedIndex: node.modifiedIndex, granted: ttl, sentAt, member };
-    } catch (error) {
-      if (error instanceof EtcdKeyNotFound) throw lost(own, keys.clusterId, 'its key is gone');
-      if (!(error instanceof EtcdCompareFailed)) throw error;
+    case 'found':
+      return found(state, event.first, event.clusterId);
+    case 'searched':
+      return {
+        ...state,
+        place: place.is === 'queued' ? { ...place, isFirst: true } : place,
+        unclear: searched(unclear, event.index, event.at),
+      };
+    case 'extraRemoved':
+      return event.extra.key === own?.key ? state : { ...state, unclear: seen(unclear, event.extra) };
+    case 'updated':
+      if (place.is === 'none' || !isUpdate(place.own, event.own)) return state;
+      return { ...state, place: { ...place, own: event.own }, last: event.own };
+    case 'forgotten':
+      return { ...state, place: NONE };
+    case 'givenUp':
+      if (own && event.until) return { ...state, place: { is: 'expiring', own, until: event.until } };
+      return withoutOwn(state);
+    case 'removing':
+      return place.is === 'expiring' ? withoutOwn(state) : state;
+    case 'removed':
+      return { ...state, givenUp: givenUp.filter(({ key }) => key !== event.entry.key) };
+    case 'leftToExpire':
+      return place.is === 'expiring' ? { ...state, place: { is: 'queued', own: place.own, isFirst: true } } : state;
+    case 'inherited': {
+      const inherited = {
+        ...state,
+        givenUp: [...givenUp, ...event.from.givenUp],
+        unclear: joined(unclear, event.from.unclear),
+      };
+      const expiring = !own && event.from.place.is === 'expiring' ? event.from.place : undefined;
+      return expiring ? { ...inherited, place: expiring, last: expiring.own } : inherited;
     }
-    // The key was written since: by a renewal whose answer was lost, by python-etcd's renewal, or by another writer.
-    compared = current.modifiedIndex;
-    current = undefined;
-    found.set(own, undefined);
+    case 'takenOver':
+      return { ...state, place: place.is === 'expiring' ? NONE : place, givenUp: [], unclear: NO_APPENDS };
   }
 }
 
-/** @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value */
-async function reread(keys: KeysApi, own: V2OwnEntry, options: KeysCall): Promise<V2OwnEntry> {
-  const node = await read(keys, own.key, options);
-  if (!node || !(await isUnbroken(keys, own, node, options)))
-    throw lost(own, keys.clusterId, 'its key is gone, was re-created, or has another value');
-  return { ...own, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
+/** Returns what must still be done at this time, in milliseconds on the monotonic clock. */
+export function duty({ place, givenUp: [entry], unclear }: EntryState, at: number): Duty | undefined {
+  if (place.is === 'expiring')
+    return at < place.until.at ? { is: 'expire', until: place.until } : { is: 'remove', entry: place.own };
+  if (entry) return { is: 'remove', entry };
+  return unclear.count > 0 ? { is: 'search', isUrgent: unclear.readAt === undefined } : undefined;
 }
 
-/** Reads an entry by quorum. Resolves to undefined, or to the error that says why the entry is lost. */
-export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | undefined> {
-  try {
-    const { node, clusterId } = await keys.get(own.key, { quorum: true });
-    if (clusterId === own.clusterId && (await isUnbroken(keys, own, node, {}))) return undefined;
-    return lost(own, clusterId, 'its key was re-created, or has another value');
-  } catch (error) {
-    if (!(error instanceof EtcdKeyNotFound)) throw error;
-    return lost(own, keys.clusterId, 'its key is gone');
-  }
-}
+export const ownIn = ({ place }: EntryState): V2OwnEntry | undefined => (place.is === 'none' ? undefined : place.own);
+
+/** Returns the entries that the ticket has left, but that are not removed or left to expire yet. */
+export const leavingIn = ({ place, givenUp }: EntryState): readonly V2OwnEntry[] =>
+  place.is === 'expiring' ? [...givenUp, place.own] : givenUp;
 
 /**
- * Whether etcd can compare an entry's value with this one, as it was read. etcd treats an empty value as a missing condition, and a value with bytes
- * that are not UTF-8 is read with U+FFFD in their place. Compare the index instead.
+ * Whether an entry with the ticket's value may be in the queue that is not known.
+ * @param mayExist whether the queue may have an entry that this ticket did not append
  */
-export const isComparable = (value: string): boolean => value !== '' && !value.includes('\ufffd');
+export const mustSearch = ({ place, unclear }: EntryState, mayExist: boolean): boolean =>
+  place.is === 'none' ? mayExist || unclear.count > 0 : place.is === 'queued' && !place.isFirst;
 
-/** Removes a key if it has this value. Resolves once it is certain that the key no longer exists with this value. */
-export async function remove(
-  keys: KeysApi,
-  { key, value, modifiedIndex }: Pick<V2Entry, 'key' | 'value' | 'modifiedIndex'>,
-  options: KeysCall,
-): Promise<void> {
-  let prevIndex: number | undefined = modifiedIndex;
-  while (prevIndex !== undefined) {
-    try {
-      const { signal, background, attemptTimeout = HEDGE_REMOVAL_AFTER } = options;
-      const prevValue = isComparable(value) ? value : undefined;
-      await keys.delete(key, { signal, background, attemptTimeout, prevValue, prevIndex });
-      debug('removed %s', key);
-      return;
-    } catch (error) {
-      if (error instanceof EtcdKeyNotFound) return;
-      if (!(error instanceof EtcdCompareFailed)) throw error;
-    }
-    const node = await read(keys, key, options);
-    prevIndex = node?.value === value ? node.modifiedIndex : undefined;
-  }
+function withoutOwn(state: EntryState): EntryState {
+  const own = ownIn(state);
+  return own ? { ...state, place: NONE, givenUp: [...state.givenUp, own] } : state;
 }
 
-/** Takes over an entry found in the queue as the own entry. It must be renewed before the lock can be held with it. */
-export const adopted = ({ ttl, ...entry }: V2Entry, clusterId: string | undefined): V2OwnEntry => ({
+/** Keeps the entry found, even if it was given up before. A removal request under way fails once a renewal changes the index. */
+function found(state: EntryState, first: V2Entry, clusterId: string | undefined): EntryState {
+  const known = ownIn(state);
+  const isKnown = known?.key === first.key;
+  const own = isKnown ? known : adopted(first, clusterId);
+  return {
+    place: { is: 'queued', own, isFirst: true },
+    givenUp: state.givenUp.filter(({ key }) => key !== first.key),
+    unclear: isKnown ? state.unclear : seen(state.unclear, first),
+    last: own,
+  };
+}
+
+/** Returns an entry found in the queue as own entry. It must be renewed before the lock can be held with it. */
+const adopted = ({ ttl, ...entry }: V2Entry, clusterId: string | undefined): V2OwnEntry => ({
   ...entry,
   clusterId,
   granted: ttl ?? null,
   sentAt: Number.NEGATIVE_INFINITY,
 });
 
-/** Reads a key by quorum; undefined if it does not exist. */
-async function read(keys: KeysApi, key: string, options: KeysCall): Promise<Node | undefined> {
-  try {
-    return (await keys.get(key, { ...options, quorum: true })).node;
-  } catch (error) {
-    if (error instanceof EtcdKeyNotFound) return undefined;
-    throw error;
-  }
-}
-
-/**
- * Whether the key has been the own entry without a gap since its last write by this process. Also false if the key was
- * re-created, and the store's event history no longer reaches back to that write.
- */
-export async function isUnbroken(
-  keys: KeysApi,
-  { key, value, createdIndex, modifiedIndex }: V2OwnEntry,
-  now: Pick<Node, 'value' | 'createdIndex' | 'modifiedIndex'>,
-  options: KeysCall,
-): Promise<boolean> {
-  if (now.value !== value) return false;
-  // A stale listing may show the key as it was before the last write of this process.
-  if (now.createdIndex === createdIndex || now.modifiedIndex <= modifiedIndex) return true;
-  // python-etcd renews with a plain write: that changes createdIndex although the key existed all the time.
-  try {
-    for (let after = modifiedIndex; after < now.createdIndex; ) {
-      const event = await keys.watch(key, { ...options, after, timeout: HISTORY_TIMEOUT });
-      if (!event) throw new EtcdConnectionFailed(`no event history of ${key} within ${HISTORY_TIMEOUT} s`);
-      if (event.node.value === undefined || !event.prevNode) return false;
-      after = event.index;
-    }
-    return true;
-  } catch (error) {
-    if (error instanceof EtcdEventIndexCleared) return false;
-    throw error;
-  }
-}
+/** Two calls may write an entry at the same time: the later write counts. */
+const isUpdate = (own: V2OwnEntry, { key, modifiedIndex }: V2OwnEntry): boolean =>
+  key === own.key && modifiedIndex >= own.modifiedIndex;

@@ -1,33 +1,30 @@
-import { orAborted, type Source } from '../../base/cancellation.ts';
+import { orAborted, Scope, type Source } from '../../base/cancellation.ts';
+import { createDebug } from '../../base/debug.ts';
+import { Deadline } from '../../base/time.ts';
+import { mayPass } from '../../errors.ts';
 import { claimOf } from '../../recipe/entries/entry-value.ts';
 import { lost } from '../../recipe/entries/lost.ts';
 import { hedgeReadAfter } from '../../recipe/entries/timing.ts';
 import { type Before, entriesBefore, type Obstacle, obstacleOf } from '../../recipe/rules.ts';
 import type { Entry, Standing } from '../../recipe/store.ts';
-import type { KeysApi } from '../keys-api.ts';
 import { ChangeWait, type WaitResult } from './change-wait.ts';
-import { isUnbroken, type V2OwnEntry } from './entry.ts';
+import type { V2OwnEntry } from './entry.ts';
+import { isUnbroken } from './entry-requests.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
-import type { Cause } from './timing.ts';
+import type { V2TicketEntry } from './ticket-entry.ts';
+import { ANNOUNCE_WITHIN, type Cause } from './timing.ts';
 
-/** Functions of a ticket that its {@link V2Standings} call. */
-export interface TicketHooks {
-  readonly path: string;
-  /** Returns the own entry. @throws {EtcdLockExpired} if there is none */
-  own(): V2OwnEntry;
-  /** Returns the queue read right after the append: only once, and only if the own entry has not changed since. */
-  fresh(): Promise<V2Queue | undefined>;
-  /** Writes the own entry again, so that its watchers get an event. Resolves to undefined after an error that may pass. */
-  announce(signal: Source | undefined): Promise<V2OwnEntry | undefined>;
-  /** Removes extra keys from the queue: all other entries with the own value. */
-  removeExtras(queue: V2Queue, signal: Source | undefined): Promise<void>;
-}
+const debug = createDebug('lock');
+
+/** Abort reason of an announcement that takes too long. */
+const TOO_LATE = new Error('the announcement was not answered in time');
 
 /** Reads where the entry of one ticket stands in its queue. Decides which reads are by quorum, and which answers are stale. */
 export class V2Standings {
-  readonly #keys: KeysApi;
-  readonly #ticket: TicketHooks;
+  readonly #entry: V2TicketEntry;
   readonly #wait: ChangeWait;
+  /** The queue read right after the append of `own`. It is used once, if the own entry has not changed since. */
+  #fresh: { readonly own: V2OwnEntry; readonly queue: Promise<V2Queue | undefined> } | undefined;
   #cause: Cause = 'event';
   /** What the own entry waits for, as of the last listing. */
   #obstacle: Obstacle<V2Entry> | undefined;
@@ -38,10 +35,14 @@ export class V2Standings {
   /** Index of the last event: an older listing comes from a member that lags behind. */
   #eventIndex = 0;
 
-  constructor(keys: KeysApi, ticket: TicketHooks) {
-    this.#keys = keys;
-    this.#ticket = ticket;
-    this.#wait = new ChangeWait(keys);
+  constructor(entry: V2TicketEntry) {
+    this.#entry = entry;
+    this.#wait = new ChangeWait(entry.keys);
+  }
+
+  /** Call this when the own entry was appended. @param queue the queue read right after that; resolves to undefined if there is none */
+  appended(own: V2OwnEntry, queue: Promise<V2Queue | undefined>): void {
+    this.#fresh = { own, queue };
   }
 
   /** See {@link Ticket.standing}. */
@@ -50,11 +51,11 @@ export class V2Standings {
       // An event shows that the member is up to date. After silence or a failed wait it may be stale, so read by quorum.
       const quorum = this.#cause !== 'event';
       const queue = await this.#queue(quorum, signal);
-      const own = this.#ticket.own();
+      const own = this.#entry.required();
       const { entries, index, clusterId } = queue;
       const present = entries.find(({ key }) => key === own.key);
       // Others may have held the lock between the removal and the re-creation of the own key.
-      if (present && clusterId === own.clusterId && !(await isUnbroken(this.#keys, own, present, { signal })))
+      if (present && clusterId === own.clusterId && !(await isUnbroken(this.#entry.keys, own, present, { signal })))
         throw lost(own, clusterId, 'its key was re-created, or has another value');
       const obstacle = present && obstacleIn(entries, present);
       const isGone = !present || clusterId !== own.clusterId;
@@ -90,9 +91,9 @@ export class V2Standings {
     const { among = [], count = 1 } = this.#obstacle ?? {};
     const isFirstWaiter = count === 1 && among.length > 1;
     const watched = isFirstWaiter
-      ? { key: this.#ticket.path, among: new Set(among.map((entry) => entry.key)) }
+      ? { key: this.#entry.path, among: new Set(among.map((entry) => entry.key)) }
       : { key };
-    return this.#wait.changed(watched, { after: this.#index, ttl: this.#ticket.own().granted, signal });
+    return this.#wait.changed(watched, { after: this.#index, ttl: this.#entry.required().granted, signal });
   }
 
   /** Makes all reads before the next wait quorum reads. */
@@ -112,7 +113,16 @@ export class V2Standings {
     if (this.#isAnnounced || claimOf(own.value).limit === undefined) return undefined;
     if (!entries.some(({ value, rank }) => rank > own.rank && claimOf(value).limit !== undefined)) return undefined;
     this.#isAnnounced = true;
-    return this.#ticket.announce(signal);
+    const scope = new Scope(signal).abortAt(Deadline.after(ANNOUNCE_WITHIN), () => TOO_LATE);
+    try {
+      return await this.#entry.announce({ signal: scope });
+    } catch (error) {
+      if (signal?.aborted || !(error === TOO_LATE || mayPass(error))) throw error;
+      debug('%s not announced: %s', own.key, error);
+      return undefined;
+    } finally {
+      scope.dispose();
+    }
   }
 
   /** Ends the poll under way, if any. */
@@ -121,10 +131,15 @@ export class V2Standings {
   }
 
   async #queue(quorum: boolean, signal: Source | undefined): Promise<V2Queue> {
-    const fresh = await (signal ? orAborted(this.#ticket.fresh(), signal) : this.#ticket.fresh());
-    const attemptTimeout = hedgeReadAfter(this.#ticket.own().granted, this.#cause === 'silence');
-    const queue = fresh ?? (await readQueue(this.#keys, this.#ticket.path, { quorum, signal, attemptTimeout }));
-    await this.#ticket.removeExtras(queue, signal);
+    const { keys, path } = this.#entry;
+    const own = this.#entry.required();
+    const fresh = this.#fresh?.own === own ? this.#fresh.queue : undefined;
+    this.#fresh = undefined;
+    const attemptTimeout = hedgeReadAfter(own.granted, this.#cause === 'silence');
+    const queue =
+      (await (fresh && signal ? orAborted(fresh, signal) : fresh)) ??
+      (await readQueue(keys, path, { quorum, signal, attemptTimeout }));
+    await this.#entry.removeExtras(queue, { signal });
     return queue;
   }
 }

@@ -11,7 +11,7 @@ import type {
 } from '../../recipe/store.ts';
 import type { KeysApi } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
-import { remove } from './entry.ts';
+import { remove } from './entry-requests.ts';
 import { V2Marker } from './marker.ts';
 import { readQueue, type V2Entry, type V2Queue } from './reading.ts';
 import { readQueues } from './survey.ts';

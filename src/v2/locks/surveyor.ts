@@ -23,7 +23,7 @@ import type {
 import type { KeyEvent, KeysApi, Node } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
 import { LONGEST_WAIT } from '../requests.ts';
-import { isComparable } from './entry.ts';
+import { isComparable } from './entry-requests.ts';
 import type { V2Entry } from './reading.ts';
 import {
   checkPrefix,

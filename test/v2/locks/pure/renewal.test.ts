@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { EtcdClusterIdChanged, EtcdLockExpired } from '../../../../src/errors.ts';
 import { MemoryStore } from '../../../../src/server/store/memory.ts';
 import { Store } from '../../../../src/server/store/store.ts';
-import { announce } from '../../../../src/v2/locks/entry.ts';
+import { announce } from '../../../../src/v2/locks/entry-requests.ts';
 import { rejection } from '../../../support/clients.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 
@@ -87,7 +87,13 @@ describe('the announcement of a holder with a limit', () => {
     const { key, modifiedIndex, createdIndex } = node;
     const own = { key, value: 'limit:2:mine', rank: 1n, modifiedIndex, createdIndex, clusterId, granted: TTL, sentAt };
     await change(keys, key);
-    return { error: await rejection(announce(keys, own, {}), EtcdLockExpired), values };
+    return {
+      error: await rejection(
+        announce(keys, own, {}, () => {}),
+        EtcdLockExpired,
+      ),
+      values,
+    };
   };
 
   test('reports that the key is gone, and does not create it again', async () => {

@@ -1,164 +1,89 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SEARCH_APPEND_FOR } from '../../../../src/recipe/entries/timing.ts';
 import { READ_EVERY } from '../../../../src/v2/locks/timing.ts';
-import { UnclearAppends } from '../../../../src/v2/locks/unclear.ts';
+import {
+  answered,
+  joined,
+  lost,
+  NO_APPENDS,
+  searched,
+  seen,
+  sent,
+  type UnclearAppends,
+} from '../../../../src/v2/locks/unclear.ts';
 
 const key = (n: number) => ({ key: `/_locks/x/${n}`, rank: BigInt(n) });
 
-test('an append is unclear until it is answered', () => {
-  const appends = new UnclearAppends();
-  expect(appends.any).toBe(false);
-  appends.sent(undefined);
-  expect(appends.any).toBe(true);
-  appends.answered(key(4));
-  expect(appends.any).toBe(false);
+/** One append that was sent after the own entry with this number. */
+const one = (last?: number) => sent(NO_APPENDS, last === undefined ? undefined : key(last));
+const two = sent(one(), undefined);
+
+test.each<[sentence: string, appends: UnclearAppends, count: number]>([
+  ['is unclear until it is answered', one(), 1],
+  ['that is answered is clear', answered(one(), key(4)), 0],
+  ['that is refused is clear', answered(one()), 0],
+  ['whose answer is lost stays unclear', lost(one()), 1],
+  ['is clear when its key is seen', seen(one(4), key(9)), 0],
+  ['did not create a key that existed before', seen(seen(one(4), key(3)), key(4)), 1],
+  ['did not create a key that an earlier one has created', seen(sent(answered(one(), key(8)), key(4)), key(8)), 1],
+  ['did not create a key that was seen before', seen(sent(seen(one(), key(8)), key(4)), key(8)), 1],
+  ['did not create a key that was read before', seen(sent(answered(searched(one(), 8, 0)), key(4)), key(8)), 1],
+  ['may have created a later key than the one read before', seen(sent(searched(NO_APPENDS, 8, 0), key(4)), key(9)), 0],
+  ['of two is clear when its key is seen, however often', seen(seen(two, key(9)), key(9)), 1],
+  ['of two is clear when the second key is seen', seen(seen(two, key(9)), key(10)), 0],
+  ['did not create the key of another one that was answered', seen(answered(two, key(9)), key(9)), 1],
+  ['is clear once answered, even if a new cluster gave it a lower number', answered(one(1000), key(5)), 0],
+  ['that was not sent cannot be seen', seen(NO_APPENDS, key(9)), 0],
+  ['of an earlier ticket is unclear for the later one', joined(NO_APPENDS, one(4)), 1],
+  ['of an earlier ticket did not create a key that existed', seen(joined(NO_APPENDS, one(4)), key(4)), 1],
+  ['of an earlier ticket may have created a later key', seen(joined(NO_APPENDS, one(4)), key(5)), 0],
+  ['of two tickets may have created what the older one may have', seen(joined(one(7), one(4)), key(5)), 1],
+  ['of an earlier ticket did not create a key that was counted', seen(joined(one(), answered(two, key(9))), key(9)), 2],
+  ['is unclear when nothing is inherited', joined(one(4), NO_APPENDS), 1],
+])('an append %s', (_, appends, count) => {
+  expect(appends.count).toBe(count);
 });
 
-test('an unanswered append is unclear until its key is seen', () => {
-  const appends = new UnclearAppends();
-  appends.sent(key(4));
-  appends.seen(key(9));
-  expect(appends.any).toBe(false);
+test('what an earlier ticket knows of the keys that exist also counts for the later one', () => {
+  const later = sent(joined(NO_APPENDS, searched(NO_APPENDS, 8, 0)), key(4));
+  expect(seen(later, key(8)).count).toBe(1);
 });
 
-test('a key that existed before an append is not its result', () => {
-  const appends = new UnclearAppends();
-  appends.sent(key(4));
-  appends.seen(key(3));
-  appends.seen(key(4));
-  expect(appends.any).toBe(true);
-});
-
-test('keys that were made, seen or read before an append are not its result', () => {
-  for (const note of [
-    (appends: UnclearAppends) => appends.answered(key(8)),
-    (appends: UnclearAppends) => appends.seen(key(8)),
-    (appends: UnclearAppends) => appends.existed(8n),
-  ]) {
-    const appends = new UnclearAppends();
-    appends.sent(undefined);
-    note(appends);
-    if (appends.any) appends.answered();
-    appends.sent(key(4));
-    appends.seen(key(8));
-    expect(appends.any).toBe(true);
-    appends.seen(key(9));
-    expect(appends.any).toBe(false);
-  }
-});
-
-test('one key is the result of one append, however often it is listed', () => {
-  const appends = new UnclearAppends();
-  appends.sent(undefined);
-  appends.sent(undefined);
-  appends.seen(key(9));
-  appends.seen(key(9));
-  expect(appends.any).toBe(true);
-  appends.seen(key(10));
-  expect(appends.any).toBe(false);
-});
-
-test('the key of an answered append is not the result of an unanswered one', () => {
-  const appends = new UnclearAppends();
-  appends.sent(undefined);
-  appends.sent(undefined);
-  appends.answered(key(9));
-  appends.seen(key(9));
-  expect(appends.any).toBe(true);
-});
-
-test('an answered append is clear even if a new cluster gave it a lower number', () => {
-  const appends = new UnclearAppends();
-  appends.sent(key(1000));
-  appends.answered(key(5));
-  expect(appends.any).toBe(false);
-});
-
-test('a counter can inherit the unclear appends of an earlier one', () => {
-  const earlier = new UnclearAppends();
-  const later = new UnclearAppends();
-  earlier.sent(key(4));
-  later.inherit(earlier);
-  expect([earlier.any, later.any]).toEqual([false, true]);
-  later.seen(key(4));
-  expect(later.any).toBe(true);
-  later.seen(key(5));
-  expect(later.any).toBe(false);
-});
-
-test('a counter also inherits the keys that the earlier one has counted', () => {
-  const earlier = new UnclearAppends();
-  const later = new UnclearAppends();
-  earlier.sent(undefined);
-  earlier.sent(undefined);
-  earlier.answered(key(9));
-  later.inherit(earlier);
-  later.seen(key(9));
-  expect(later.any).toBe(true);
-});
-
-describe('appends', () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
-  afterEach(() => void vi.useRealTimers());
-
+describe('a search', () => {
   const READS = SEARCH_APPEND_FOR / READ_EVERY;
+  const unanswered = lost(one());
 
-  function lose(appends: UnclearAppends): void {
-    appends.sent(undefined);
-    appends.lost();
-  }
+  /** Reads that often, at intervals of `every` seconds from a second on. */
+  const read = (appends: UnclearAppends, times: number, every = READ_EVERY, from = 0): UnclearAppends =>
+    Array.from({ length: times }).reduce<UnclearAppends>(
+      (searching, _, i) => searched(searching, i, (from + i * every) * 1000),
+      appends,
+    );
 
-  /** Lets the search read this often. */
-  function read(appends: UnclearAppends, times: number): void {
-    for (let i = 0; i < times; i += 1) {
-      vi.advanceTimersByTime(READ_EVERY * 1000);
-      appends.existed(BigInt(i));
-      appends.searched();
-    }
-  }
-
-  test('are forgotten after the search that followed the last of them', () => {
-    const appends = new UnclearAppends();
-    lose(appends);
-    read(appends, READS);
-    lose(appends);
-    read(appends, READS);
-    expect(appends.any).toBe(true);
-    read(appends, 1);
-    expect(appends.any).toBe(false);
+  test('begins with its first read, and ends after two minutes', () => {
+    expect(read(unanswered, READS).count).toBe(1);
+    expect(read(unanswered, READS + 1)).toEqual({ ...NO_APPENDS, highest: BigInt(READS) });
   });
 
-  test('are not forgotten by an outage or a hold in which nothing was read', () => {
-    const appends = new UnclearAppends();
-    lose(appends);
-    for (let i = 0; i < 3; i += 1) {
-      vi.advanceTimersByTime(SEARCH_APPEND_FOR * 1000);
-      read(appends, 1);
-    }
-    expect(appends.any).toBe(true);
+  test('begins anew when the answer to a further append is lost', () => {
+    const again = lost(sent(read(unanswered, READS), undefined));
+    expect(again).toMatchObject({ searched: 0, readAt: undefined });
+    expect(read(again, READS).count).toBe(2);
+    expect(read(again, READS + 1).count).toBe(0);
   });
 
-  test('are kept until what the last read has shown is dealt with', () => {
-    const appends = new UnclearAppends();
-    lose(appends);
-    read(appends, READS);
-    vi.advanceTimersByTime(READ_EVERY * 1000);
-    appends.existed(99n);
-    expect(appends.any).toBe(true);
-    appends.searched();
-    expect(appends.any).toBe(false);
+  test('does not count a pause between two reads, such as an outage or a hold', () => {
+    expect(read(unanswered, 3, SEARCH_APPEND_FOR)).toMatchObject({ count: 1, searched: 2 * READ_EVERY * 1000 });
   });
 
-  test('of two tickets are searched for as long as those of which less is known', () => {
-    const [earlier, later] = [new UnclearAppends(), new UnclearAppends()];
-    for (const appends of [earlier, later]) lose(appends);
-    read(later, READS);
-    read(earlier, 3);
-    later.inherit(earlier);
-    expect(earlier.any).toBe(false);
-    read(later, READS - 3);
-    expect(later.any).toBe(true);
-    read(later, 1);
-    expect(later.any).toBe(false);
+  test('of two tickets is as long as that of which less is known', () => {
+    const both = joined(read(unanswered, READS), read(unanswered, 3));
+    expect(both.searched).toBe(2 * READ_EVERY * 1000);
+    expect(read(both, READS - 2, READ_EVERY, 3 * READ_EVERY).count).toBe(0);
+  });
+
+  test('that is inherited continues', () => {
+    const search = read(unanswered, 3);
+    expect(joined(NO_APPENDS, search)).toEqual(search);
   });
 });
