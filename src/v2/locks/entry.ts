@@ -104,6 +104,8 @@ export function step(state: EntryState, event: EntryEvent): EntryState {
       return { ...state, unclear: lost(unclear) };
     case 'appended': {
       const left = answered(unclear, event.own);
+      // The late answer to an append of an earlier call: the entry is an extra one.
+      if (place.is === 'queued') return { ...state, place: { ...place, isFirst: false }, unclear: left };
       const queued: Place = { is: 'queued', own: event.own, isFirst: left.count === 0 };
       return { ...state, place: queued, unclear: left, last: event.own };
     }
