@@ -1,6 +1,5 @@
 import { ignore, pause, Scope } from '../base/cancellation.ts';
 import { mayPass } from '../errors.ts';
-import { isTwin } from '../recipe/entries/bridged-value.ts';
 import { claimOf } from '../recipe/entries/entry-value.ts';
 import { checkLimits } from '../recipe/entries/limits.ts';
 import { noEntry } from '../recipe/entries/lost.ts';
@@ -11,30 +10,19 @@ import type {
   FencingTokens,
   LeaveOptions,
   OwnEntry,
-  QueueStore,
   RenewalOptions,
   Standing,
   StandingOptions,
   StoreCall,
+  Terms,
   Ticket,
   TicketOptions,
 } from '../recipe/store.ts';
 import { combined } from './own-entry.ts';
+import { PairedEntry, type QueuePair } from './paired-entry.ts';
 
 /** Maximum seconds that the removal on v2 waits for the removal on v3: a release must not take long if v3 does not answer. */
 const V3_FIRST_FOR = 0.25;
-
-/** TTL and renewal of the entries. */
-interface Terms extends Pick<EnterOptions, 'keepAlive'> {
-  /** Seconds; null: they never expire. */
-  readonly ttl: number | null;
-}
-
-/** The two queues of a lock. */
-export interface QueuePair {
-  readonly v2: QueueStore;
-  readonly v3: QueueStore;
-}
 
 /**
  * A {@link Ticket} with an entry in the queue on etcd v2. Once that entry holds the lock there, the ticket also enters
@@ -46,33 +34,21 @@ export interface QueuePair {
 export class BothTicket implements Ticket {
   readonly path: string;
   readonly value: string;
-  readonly #queues: QueuePair;
   readonly #v2: Ticket;
-  readonly #v3: Ticket;
+  readonly #v3: PairedEntry;
   /** Maps the key on v2 to the key on v3, for each ticket with an entry in both queues. */
   readonly #keysOnV3: Map<string, string>;
   #terms: Terms = { ttl: null, keepAlive: false };
   /** Whether the own entry is in the queue on v2. */
   #isOnV2 = false;
-  /** Whether the queue on v3 may have an own entry: a request to create one was sent, and the entry was not removed since. */
-  #mayBeOnV3 = false;
-  /** Whether an earlier process with the same value may have left an entry on v3. */
-  #mayBeLeft: boolean;
-  /** Whether an answer has shown the own entry in the queue on v3. */
-  #isOnV3 = false;
-  /** Number of tries to enter the queue on v3 that have failed since the last success. */
-  #failed = 0;
   /** The ticket of the queue that the last standing was read from. {@link changed} waits there. */
   #waiting: Ticket;
 
   constructor(queues: QueuePair, value: string, keysOnV3: Map<string, string>, options: TicketOptions = {}) {
-    const { mayExist = false } = options;
-    this.#queues = queues;
     this.#v2 = queues.v2.ticket(value, options);
-    this.#v3 = queues.v3.ticket(value, options);
+    this.#v3 = new PairedEntry(queues, value, options);
     this.path = this.#v2.path;
     this.value = value;
-    this.#mayBeLeft = mayExist;
     this.#keysOnV3 = keysOnV3;
     this.#waiting = this.#v2;
   }
@@ -82,16 +58,16 @@ export class BothTicket implements Ticket {
   }
 
   get fencingTokens(): FencingTokens {
-    return { ...this.#v2.fencingTokens, ...this.#v3.fencingTokens };
+    return { ...this.#v2.fencingTokens, ...this.#v3.ticket.fencingTokens };
   }
 
   async enter(ttl: number | null, { replacing: _, ...options }: EnterOptions): Promise<OwnEntry | undefined> {
     this.#terms = { ttl, keepAlive: options.keepAlive };
     // Remove the entry on v3 first: the new entry on v2 may wait for clients that wait for the one on v3.
-    if (!this.#isOnV2 && this.#mayBeOnV3) await this.#leaveV3(options);
+    if (!this.#isOnV2 && this.#v3.mayExist) await this.#leaveV3(options);
     const own = await this.#v2.enter(ttl, options);
     this.#isOnV2 = own !== undefined;
-    if (!own || !this.#mayBeOnV3) return own;
+    if (!own || !this.#v3.mayExist) return own;
     if (await this.#enterV3(options)) return this.#own();
     this.#isOnV2 = false;
     await this.#v2.leave(options);
@@ -102,8 +78,7 @@ export class BothTicket implements Ticket {
     const own = await this.#v2.find(options);
     this.#isOnV2 = own !== undefined;
     if (!own) return undefined;
-    this.#isOnV3 = (await this.#v3.find(options)) !== undefined;
-    this.#mayBeOnV3 ||= this.#isOnV3;
+    await this.#v3.find(options);
     return own;
   }
 
@@ -111,19 +86,19 @@ export class BothTicket implements Ticket {
     // Only a python-etcd that re-creates its expired key can get ahead of an entry that has held the lock on v2. It
     // never waits on v3, so there is no deadlock. A member that lags behind may still show earlier entries, so read by
     // quorum.
-    const latest = options.latest || this.#mayBeOnV3;
+    const latest = options.latest || this.#v3.mayExist;
     const outer = await this.#v2.standing({ ...options, latest });
     this.#waiting = this.#v2;
     if (outer.behind) {
-      await this.#leaveLeftover(options);
-      return this.#mayBeOnV3 ? { ...outer, own: this.#own() } : outer;
+      await this.#v3.removeLeftover(options);
+      return this.#v3.mayExist ? { ...outer, own: this.#own() } : outer;
     }
     const { limit } = claimOf(this.value);
     // Before the own entry is on v3: there, it might be the first one that has a limit.
     if (outer.ahead) checkLimits(this.path, outer.ahead(), limit);
-    while (!this.#isOnV3) await this.#enterV3(options);
-    const inner = await this.#onV3(options);
-    this.#waiting = this.#v3;
+    while (!this.#v3.own) await this.#enterV3(options);
+    const inner = await this.#v3.standing(options);
+    this.#waiting = this.#v3.ticket;
     const own = this.#own();
     const position = positionIn(inner);
     // Here, because ranks of different stores cannot be compared. Without `ahead`, the recipe checks no limits, and reads both queues
@@ -135,45 +110,12 @@ export class BothTicket implements Ticket {
     return { ...outer, own, ahead, position };
   }
 
-  /**
-   * Returns the standing on v3. While another entry holds the lock there, removes twins without an entry on v2: perhaps no bridge is left
-   * to do so, and the clients before the own entry wait for such a twin.
-   */
-  async #onV3(options: StandingOptions): Promise<Standing> {
-    const evicted = new Set<bigint>();
-    for (;;) {
-      const standing = await this.#v3.standing(options);
-      if (!standing.behind) return standing;
-      const twins = (await this.#queues.v3.read(options)).entries.filter(
-        (entry) => isTwin(entry) && !evicted.has(entry.rank),
-      );
-      if (twins.length === 0) return standing;
-      const onV2 = new Set((await this.#queues.v2.read(options)).entries.map(({ key }) => key));
-      const stale = twins.filter(({ key }) => !onV2.has(key));
-      if (stale.length === 0) return standing;
-      for (const twin of stale) {
-        await this.#queues.v3.evict(twin, options);
-        evicted.add(twin.rank);
-      }
-    }
-  }
-
-  /**
-   * Removes the entry that an earlier process with the same value has left on v3 alone. The client that is first on v2 may wait for
-   * that entry, while the own entry waits on v2.
-   */
-  async #leaveLeftover(options: StoreCall): Promise<void> {
-    if (!this.#mayBeLeft || this.#mayBeOnV3) return;
-    if (await this.#v3.find(options)) await this.#leaveV3(options);
-    this.#mayBeLeft = false;
-  }
-
   changed(on: Entry, options: StoreCall): Promise<boolean> {
     return this.#waiting.changed(on, options);
   }
 
   async renew({ signal, timeout }: RenewalOptions): Promise<OwnEntry> {
-    const tickets = this.#isOnV3 ? [this.#v2, this.#v3] : [this.#v2];
+    const tickets = this.#v3.own ? [this.#v2, this.#v3.ticket] : [this.#v2];
     const ending = new Scope(signal);
     const renewals = tickets.map(async (ticket) => {
       try {
@@ -193,12 +135,12 @@ export class BothTicket implements Ticket {
   }
 
   async verify(): Promise<Error | undefined> {
-    const [outer, inner] = await Promise.all([this.#v2.verify(), this.#isOnV3 ? this.#v3.verify() : undefined]);
+    const [outer, inner] = await Promise.all([this.#v2.verify(), this.#v3.own && this.#v3.ticket.verify()]);
     return outer ?? inner;
   }
 
   watch(onLost: (why: Error) => void): () => void {
-    const ends = [this.#v2, this.#v3].map((ticket) => ticket.watch?.(onLost) ?? ignore);
+    const ends = [this.#v2, this.#v3.ticket].map((ticket) => ticket.watch?.(onLost) ?? ignore);
     return () => {
       for (const end of ends) end();
     };
@@ -218,32 +160,21 @@ export class BothTicket implements Ticket {
   }
 
   /** Enters the queue on v3, or renews the entry there. Resolves to false if that entry was found to be gone. */
-  async #enterV3({ signal }: StoreCall): Promise<boolean> {
-    const { ttl, keepAlive } = this.#terms;
-    this.#mayBeOnV3 = true;
-    try {
-      const own = await this.#v3.enter(ttl, { signal, keepAlive, failed: this.#failed });
-      this.#failed = 0;
-      this.#isOnV3 = own !== undefined;
-      if (own && this.last) this.#keysOnV3.set(this.last.key, own.key);
-      return this.#isOnV3;
-    } catch (error) {
-      this.#failed += 1;
-      throw error;
-    }
+  async #enterV3(options: StoreCall): Promise<boolean> {
+    const own = await this.#v3.enter(this.#terms, options);
+    if (own && this.last) this.#keysOnV3.set(this.last.key, own.key);
+    return own !== undefined;
   }
 
-  async #leaveV3(options: LeaveOptions): Promise<void> {
-    this.#isOnV3 = false;
+  #leaveV3(options: LeaveOptions): Promise<void> {
     if (this.last) this.#keysOnV3.delete(this.last.key);
-    await this.#v3.leave(options);
-    this.#mayBeOnV3 = false;
+    return this.#v3.leave(options);
   }
 
   /** Returns the own entries of both queues as one; see {@link combined}. @throws {EtcdLockExpired} if there is none */
   #own(): OwnEntry {
     if (!this.last) throw noEntry(this.path, this.value);
-    return combined(this.last, this.#isOnV3 ? this.#v3.last : undefined);
+    return combined(this.last, this.#v3.own);
   }
 }
 

@@ -78,11 +78,17 @@ export interface StandingOptions extends StoreCall {
   readonly latest?: boolean;
 }
 
-export interface EnterOptions extends StoreCall {
-  /** How many tries to enter have failed so far. A store gives later tries more time. */
-  readonly failed: number;
+/** TTL and renewal of an entry. */
+export interface Terms {
+  /** Seconds; null: it never expires. */
+  readonly ttl: number | null;
   /** Whether the entry will be renewed from then on. If not, nothing may keep it past its TTL. */
   readonly keepAlive: boolean;
+}
+
+export interface EnterOptions extends StoreCall, Pick<Terms, 'keepAlive'> {
+  /** How many tries to enter have failed so far. A store gives later tries more time. */
+  readonly failed: number;
   /**
    * The replaceable ticket of an ended hold in this queue. If possible, its entry is removed in the same step that appends the
    * new one. The caller must call its `leave` in every case.

@@ -58,7 +58,7 @@ export const BUGS = [
     name: 'both-skips-v3',
     rule: 1,
     file: 'src/both/ticket.ts',
-    from: 'while (!this.#isOnV3) await this.#enterV3(options);',
+    from: 'while (!this.#v3.own) await this.#enterV3(options);',
     to: 'if (outer) return outer;',
     api: 'both',
     watches: 'two holders: one of v3, one of both',

@@ -9,7 +9,7 @@ import {
 } from '../../errors.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { leaseEnded, lost } from '../../recipe/entries/lost.ts';
-import type { OwnEntry, RenewalOptions } from '../../recipe/store.ts';
+import type { OwnEntry, RenewalOptions, Terms } from '../../recipe/store.ts';
 import { NotFound } from '../gateway/errors.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
 import type { AppendResult } from '../rpc/append.ts';
@@ -19,13 +19,6 @@ import type { EtcdLease } from './leases/lease.ts';
 import { checkPresent } from './loss-reason.ts';
 import type { V3Standings } from './standings.ts';
 import type { TicketEntry } from './ticket-entry.ts';
-
-/** TTL and renewal of an entry. */
-interface Terms {
-  /** Seconds; null: it never expires. */
-  readonly ttl: number | null;
-  readonly keepAlive: boolean;
-}
 
 /** Creates, renews and moves the entry of one ticket. */
 export class EntryWriter {
