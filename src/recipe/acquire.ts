@@ -48,7 +48,7 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
   const { ticket, ttl, margin, keepAlive, renewals, onEntered } = acquisition;
   let { lease } = acquisition;
   attempt.assertActive();
-  lease?.rest();
+  lease?.stopRenewing();
   // The next write may shorten the TTL, and the store may commit it even if the answer is lost.
   lease?.shortenTo(ttl);
   try {

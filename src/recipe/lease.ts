@@ -115,7 +115,7 @@ export class Lease {
 
   /** Renews the entry every TTL/3 from now on. */
   keepAlive(observer?: RenewalObserver): void {
-    this.rest();
+    this.stopRenewing();
     this.#observer = observer;
     this.#renewals = new Scope();
     void this.#renewUntil(this.#renewals);
@@ -127,7 +127,7 @@ export class Lease {
   }
 
   /** Stops renewing; aborts a renewal under way. */
-  rest(): void {
+  stopRenewing(): void {
     this.#renewals?.abort(STOPPED);
     this.#renewals = undefined;
   }
@@ -135,7 +135,7 @@ export class Lease {
   /** Ends the lease: stops renewing, and no longer reports a loss. */
   stop(): void {
     this.#over = true;
-    this.rest();
+    this.stopRenewing();
     this.#endWatch?.();
     this.#cancelTimer();
   }

@@ -33,7 +33,7 @@ export interface V2OwnEntry extends OwnEntry {
 }
 
 /** Where the own entry is. */
-type Place =
+type V2Place =
   /** No own entry is known. */
   | { readonly is: 'none' }
   /**
@@ -44,8 +44,8 @@ type Place =
   /** The entry must get a TTL with which it expires at `until`. Once that has passed, it must be removed. */
   | { readonly is: 'expiring'; readonly own: V2OwnEntry; readonly until: Deadline };
 
-export interface EntryState {
-  readonly place: Place;
+export interface V2EntryState {
+  readonly place: V2Place;
   /** Entries given up that may still be in the queue. */
   readonly givenUp: readonly V2OwnEntry[];
   readonly unclear: UnclearAppends;
@@ -53,7 +53,7 @@ export interface EntryState {
   readonly last: V2OwnEntry | undefined;
 }
 
-export type EntryEvent =
+export type V2EntryEvent =
   | { readonly is: 'appendSent' | 'appendRefused' | 'appendLost' }
   /** An append was answered: it has created this entry. */
   | { readonly is: 'appended'; readonly own: V2OwnEntry }
@@ -76,23 +76,23 @@ export type EntryEvent =
   /** The own entry expires at its time, without further requests. */
   | { readonly is: 'leftToExpire' }
   /** An earlier ticket with the same value has left its duties to this one. */
-  | { readonly is: 'inherited'; readonly from: EntryState }
+  | { readonly is: 'inherited'; readonly from: V2EntryState }
   /** A later ticket has inherited all duties. */
   | { readonly is: 'takenOver' };
 
 /** What must still be done. `search`: an append with an unknown outcome may have created a key. Urgent until one search has succeeded. */
-export type Duty =
+export type V2Duty =
   | { readonly is: 'expire'; readonly until: Deadline }
   | { readonly is: 'remove'; readonly entry: V2OwnEntry }
   | { readonly is: 'search'; readonly isUrgent: boolean };
 
-const NONE: Place = { is: 'none' };
+const NONE: V2Place = { is: 'none' };
 
 /** The state of a ticket that has made no request. */
-export const INITIAL: EntryState = { place: NONE, givenUp: [], unclear: NO_APPENDS, last: undefined };
+export const INITIAL: V2EntryState = { place: NONE, givenUp: [], unclear: NO_APPENDS, last: undefined };
 
 /** Returns the state after the event. */
-export function step(state: EntryState, event: EntryEvent): EntryState {
+export function step(state: V2EntryState, event: V2EntryEvent): V2EntryState {
   const { place, givenUp, unclear } = state;
   const own = ownIn(state);
   switch (event.is) {
@@ -106,7 +106,7 @@ export function step(state: EntryState, event: EntryEvent): EntryState {
       const left = answered(unclear, event.own);
       // The late answer to an append of an earlier call: the entry is an extra one.
       if (place.is === 'queued') return { ...state, place: { ...place, isFirst: false }, unclear: left };
-      const queued: Place = { is: 'queued', own: event.own, isFirst: left.count === 0 };
+      const queued: V2Place = { is: 'queued', own: event.own, isFirst: left.count === 0 };
       return { ...state, place: queued, unclear: left, last: event.own };
     }
     case 'found':
@@ -148,33 +148,33 @@ export function step(state: EntryState, event: EntryEvent): EntryState {
 }
 
 /** Returns what must still be done at this time, in milliseconds on the monotonic clock. */
-export function duty({ place, givenUp: [entry], unclear }: EntryState, at: number): Duty | undefined {
+export function duty({ place, givenUp: [entry], unclear }: V2EntryState, at: number): V2Duty | undefined {
   if (place.is === 'expiring')
     return at < place.until.at ? { is: 'expire', until: place.until } : { is: 'remove', entry: place.own };
   if (entry) return { is: 'remove', entry };
   return unclear.count > 0 ? { is: 'search', isUrgent: unclear.readAt === undefined } : undefined;
 }
 
-export const ownIn = ({ place }: EntryState): V2OwnEntry | undefined => (place.is === 'none' ? undefined : place.own);
+export const ownIn = ({ place }: V2EntryState): V2OwnEntry | undefined => (place.is === 'none' ? undefined : place.own);
 
 /** Returns the entries that the ticket has left, but that are not removed or left to expire yet. */
-export const leavingIn = ({ place, givenUp }: EntryState): readonly V2OwnEntry[] =>
+export const leavingIn = ({ place, givenUp }: V2EntryState): readonly V2OwnEntry[] =>
   place.is === 'expiring' ? [...givenUp, place.own] : givenUp;
 
 /**
  * Whether an entry with the ticket's value may be in the queue that is not known.
  * @param mayExist whether the queue may have an entry that this ticket did not append
  */
-export const mustSearch = ({ place, unclear }: EntryState, mayExist: boolean): boolean =>
+export const mustSearch = ({ place, unclear }: V2EntryState, mayExist: boolean): boolean =>
   place.is === 'none' ? mayExist || unclear.count > 0 : place.is === 'queued' && !place.isFirst;
 
-function withoutOwn(state: EntryState): EntryState {
+function withoutOwn(state: V2EntryState): V2EntryState {
   const own = ownIn(state);
   return own ? { ...state, place: NONE, givenUp: [...state.givenUp, own] } : state;
 }
 
 /** Keeps the entry found, even if it was given up before. A removal request under way fails once a renewal changes the index. */
-function found(state: EntryState, first: V2Entry, clusterId: string | undefined): EntryState {
+function found(state: V2EntryState, first: V2Entry, clusterId: string | undefined): V2EntryState {
   const known = ownIn(state);
   const isKnown = known?.key === first.key;
   const own = isKnown ? known : adopted(first, clusterId);

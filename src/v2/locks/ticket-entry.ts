@@ -8,14 +8,14 @@ import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts
 import type { KeysApi, KeysCall, RenewOptions } from '../keys-api.ts';
 import { hasFullWidth } from '../paths.ts';
 import {
-  type Duty,
   duty,
-  type EntryEvent,
-  type EntryState,
   INITIAL,
   leavingIn,
   ownIn,
   step,
+  type V2Duty,
+  type V2EntryEvent,
+  type V2EntryState,
   type V2OwnEntry,
 } from './entry.ts';
 import { announce, remove, renew } from './entry-requests.ts';
@@ -34,7 +34,7 @@ export class V2TicketEntry implements Unsettled {
   readonly value: string;
   readonly settler = new Settler<V2TicketEntry>(this, atWork);
   readonly #unused: UnusedDirectories;
-  #state: EntryState = INITIAL;
+  #state: V2EntryState = INITIAL;
 
   constructor(keys: KeysApi, unused: UnusedDirectories, path: string, value: string) {
     this.keys = keys;
@@ -43,7 +43,7 @@ export class V2TicketEntry implements Unsettled {
     this.value = value;
   }
 
-  get state(): EntryState {
+  get state(): V2EntryState {
     return this.#state;
   }
 
@@ -78,7 +78,7 @@ export class V2TicketEntry implements Unsettled {
     throw noEntry(this.path, this.value);
   }
 
-  apply(event: EntryEvent): void {
+  apply(event: V2EntryEvent): void {
     this.#state = step(this.#state, event);
   }
 
@@ -157,7 +157,7 @@ export class V2TicketEntry implements Unsettled {
 
   readonly #onUpdate = (own: V2OwnEntry): void => this.apply({ is: 'updated', own });
 
-  async #do(due: Duty, options: KeysCall): Promise<void> {
+  async #do(due: V2Duty, options: KeysCall): Promise<void> {
     switch (due.is) {
       case 'expire':
         return this.#leaveToExpire(due.until, options);

@@ -23,7 +23,7 @@ export class TicketEntry implements LeaseUser, Unsettled {
   readonly retryEvery = REMOVE_EVERY;
   readonly settler = new Settler<TicketEntry>(this, atWork);
   /** Whether a call is entering or leaving the queue: it then takes care of an expired lease itself. */
-  isEnteringOrLeaving = false;
+  ignoresExpiry = false;
   /** Whether only this ticket ever has an entry with the key. */
   readonly #isSingleUse: boolean;
   #state: EntryState = INITIAL;
@@ -92,7 +92,7 @@ export class TicketEntry implements LeaseUser, Unsettled {
 
   onExpired(lease: string): void {
     // The own entry may have another lease: one that only an unanswered append has used does not concern it.
-    if (this.isEnteringOrLeaving || this.own?.lease?.id !== lease || this.settler.isAtWork) return;
+    if (this.ignoresExpiry || this.own?.lease?.id !== lease || this.settler.isAtWork) return;
     this.apply({ is: 'leaseExpired' });
     this.settler.start();
   }

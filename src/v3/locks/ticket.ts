@@ -60,11 +60,11 @@ export class V3Ticket implements Ticket {
   }
 
   async enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined> {
-    this.#entry.isEnteringOrLeaving = true;
+    this.#entry.ignoresExpiry = true;
     try {
       return await this.#enter(ttl, options);
     } finally {
-      this.#entry.isEnteringOrLeaving = false;
+      this.#entry.ignoresExpiry = false;
     }
   }
 
@@ -156,14 +156,14 @@ export class V3Ticket implements Ticket {
 
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
     const entry = this.#entry;
-    entry.isEnteringOrLeaving = true;
+    entry.ignoresExpiry = true;
     try {
       await entry.stopSettling();
       this.#standings.appended(undefined);
       entry.apply({ is: 'givenUp', until: until?.passed ? undefined : until });
       await entry.settle({ signal, background: entry.pending.closing.aborted });
     } finally {
-      entry.isEnteringOrLeaving = false;
+      entry.ignoresExpiry = false;
       entry.settler.start();
     }
   }

@@ -62,7 +62,7 @@ describe('a lease lasts until its TTL less the margin has passed', () => {
     await pass(12.01);
     expect(sentAfter()).toEqual([expect.closeTo(10)]);
     expect(lease.expiresIn).toBeCloseTo(27 - 2.01);
-    lease.rest();
+    lease.stopRenewing();
     await expectLossAfter(27 - 2.01, lease);
   });
 
