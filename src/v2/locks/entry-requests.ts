@@ -12,7 +12,7 @@ import { HEDGE_REMOVAL_AFTER } from '../../recipe/entries/timing.ts';
 import type { KeysApi, KeysCall, Node, Renewed, RenewOptions } from '../keys-api.ts';
 import { sequenceOf } from '../paths.ts';
 import type { V2OwnEntry } from './entry.ts';
-import { listingOf, type V2Entry, V2Queue } from './reading.ts';
+import { listingOf, readKey, type V2Entry, V2Queue } from './reading.ts';
 import { HISTORY_TIMEOUT } from './timing.ts';
 
 const debug = createDebug('lock');
@@ -106,22 +106,20 @@ async function rewrite(
 
 /** @throws {EtcdLockExpired} if the entry is gone, was re-created, or has another value */
 async function reread(keys: KeysApi, { isOutdated: _, ...own }: V2OwnEntry, options: KeysCall): Promise<V2OwnEntry> {
-  const node = await read(keys, own.key, options);
-  if (!node || !(await isUnbroken(keys, own, node, options)))
+  const found = await readKey(keys, own.key, options);
+  if (!found || !(await isUnbroken(keys, own, found.node, options)))
     throw lost(own, keys.clusterId, 'its key is gone, was re-created, or has another value');
-  return { ...own, modifiedIndex: node.modifiedIndex, createdIndex: node.createdIndex };
+  const { modifiedIndex, createdIndex } = found.node;
+  return { ...own, modifiedIndex, createdIndex };
 }
 
 /** Reads an entry by quorum. Resolves to undefined, or to the error that says why the entry is lost. */
 export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | undefined> {
-  try {
-    const { node, clusterId } = await keys.get(own.key, { quorum: true });
-    if (clusterId === own.clusterId && (await isUnbroken(keys, own, node, {}))) return undefined;
-    return lost(own, clusterId, 'its key was re-created, or has another value');
-  } catch (error) {
-    if (!(error instanceof EtcdKeyNotFound)) throw error;
-    return lost(own, keys.clusterId, 'its key is gone');
-  }
+  const found = await readKey(keys, own.key);
+  if (!found) return lost(own, keys.clusterId, 'its key is gone');
+  const { node, clusterId } = found;
+  if (clusterId === own.clusterId && (await isUnbroken(keys, own, node, {}))) return undefined;
+  return lost(own, clusterId, 'its key was re-created, or has another value');
 }
 
 /**
@@ -148,18 +146,8 @@ export async function remove(
       if (error instanceof EtcdKeyNotFound) return;
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
-    const node = await read(keys, key, options);
-    prevIndex = node?.value === value ? node.modifiedIndex : undefined;
-  }
-}
-
-/** Reads a key by quorum; undefined if it does not exist. */
-async function read(keys: KeysApi, key: string, options: KeysCall): Promise<Node | undefined> {
-  try {
-    return (await keys.get(key, { ...options, quorum: true })).node;
-  } catch (error) {
-    if (error instanceof EtcdKeyNotFound) return undefined;
-    throw error;
+    const found = await readKey(keys, key, options);
+    prevIndex = found?.node.value === value ? found.node.modifiedIndex : undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import { EtcdAlreadyExist, EtcdCompareFailed, EtcdKeyNotFound } from '../../errors.ts';
 import type { AdvanceOptions, Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
 import type { KeysApi, Node } from '../keys-api.ts';
+import { readKey } from './reading.ts';
 
 /** A {@link MarkerStore} on etcd v2: a file whose TTL is set by each write. */
 export class V2Marker implements MarkerStore {
@@ -13,12 +14,8 @@ export class V2Marker implements MarkerStore {
   }
 
   async read({ signal }: StoreCall): Promise<Marker | undefined> {
-    try {
-      return markerOf((await this.#keys.get(this.key, { quorum: true, signal })).node);
-    } catch (error) {
-      if (error instanceof EtcdKeyNotFound) return undefined;
-      throw error;
-    }
+    const found = await readKey(this.#keys, this.key, { signal });
+    return found && markerOf(found.node);
   }
 
   async advance({ from, to, ttl }: AdvanceOptions, { signal }: StoreCall): Promise<Marker | undefined> {

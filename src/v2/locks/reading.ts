@@ -1,6 +1,6 @@
 import { EtcdKeyNotFound } from '../../errors.ts';
 import type { Entry, Queue } from '../../recipe/store.ts';
-import type { GetOptions, KeysApi, Node, Snapshot } from '../keys-api.ts';
+import type { GetOptions, KeysApi, KeysCall, Node, Snapshot } from '../keys-api.ts';
 import { sequenceOf } from '../paths.ts';
 
 /** An entry on etcd v2. */
@@ -51,6 +51,16 @@ export class V2Queue implements Queue {
 /** Reads the queue in the directory `path`. */
 export const readQueue = async (keys: KeysApi, path: string, options: GetOptions): Promise<V2Queue> =>
   new V2Queue(await readDirectory(keys, path, { ...options, recursive: true }));
+
+/** Reads a key by quorum. Resolves to undefined if it does not exist. */
+export async function readKey(keys: KeysApi, key: string, options: KeysCall = {}): Promise<Snapshot | undefined> {
+  try {
+    return await keys.get(key, { ...options, quorum: true });
+  } catch (error) {
+    if (error instanceof EtcdKeyNotFound) return undefined;
+    throw error;
+  }
+}
 
 /** Reads a directory. Returns an empty listing if the directory does not exist. */
 export async function readDirectory(keys: KeysApi, path: string, options: GetOptions): Promise<DirectoryListing> {

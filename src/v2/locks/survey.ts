@@ -1,33 +1,10 @@
-/** Reads one queue or all queues for the command line, by quorum. The command line shows more than the recipe needs. */
-import type { LockQueue, ParsedEntry, QueueSurvey, QueuesSurvey, ReadAt } from '../../recipe/survey.ts';
-import { parsed } from '../../recipe/survey.ts';
-import type { KeysApi, KeysCall, Node } from '../keys-api.ts';
+/** Parts of the reads of one queue or all queues for observers, which are by quorum. They show more than the recipe needs. */
+import { type LockQueue, type ParsedEntry, parsed, type ReadAt } from '../../recipe/survey.ts';
+import type { KeysApi, Node } from '../keys-api.ts';
 import { baseName, checkLockName } from '../paths.ts';
 import { entriesAmong, inOrder, readDirectory, type V2Entry, V2Queue } from './reading.ts';
 
-const BY_QUORUM = { recursive: true, sorted: true, quorum: true } as const;
-
-/**
- * Reads the queue of one lock.
- * @throws {TypeError | RangeError} if the name is invalid; thrown before any request
- */
-export async function surveyLock(keys: KeysApi, name: string, options: KeysCall = {}): Promise<QueueSurvey> {
-  checkLockName(name);
-  const path = `${keys.lockPrefix}/${name}`;
-  const { nodes, ...readAt } = await readDirectory(keys, path, { ...options, ...BY_QUORUM });
-  return { queue: queueAmong(name, path, nodes), ...readAt };
-}
-
-/**
- * Reads, in one listing, the queues of all locks whose name begins with `prefix`. etcd does not list a name with a part that
- * begins with "_", unless `prefix` contains that part and the "/" after it.
- * @throws {RangeError} if no lock name can begin with `prefix`; thrown before any request
- */
-export async function surveyLocks(keys: KeysApi, prefix = ''): Promise<QueuesSurvey> {
-  const { directories, ...readAt } = await readLockDirectories(keys, prefix);
-  const queues = locksIn(keys, directories).map(([name, { key, nodes }]) => queueAmong(name, key, nodes));
-  return { queues: queues.filter(({ name }) => name.startsWith(prefix)), ...readAt };
-}
+export const BY_QUORUM = { recursive: true, sorted: true, quorum: true } as const;
 
 /** Reads the queues of all locks. Returns them by lock name. */
 export async function readQueues(keys: KeysApi): Promise<ReadonlyMap<string, V2Queue>> {
@@ -36,7 +13,7 @@ export async function readQueues(keys: KeysApi): Promise<ReadonlyMap<string, V2Q
 }
 
 /** Returns these directories and all below them, each with the name of its lock. */
-const locksIn = (keys: KeysApi, directories: readonly Node[]): (readonly [name: string, directory: Node])[] =>
+export const locksIn = (keys: KeysApi, directories: readonly Node[]): (readonly [name: string, directory: Node])[] =>
   directories.flatMap(directoriesFrom).map((node) => [lockNameOf(keys, node), node]);
 
 /**
@@ -85,7 +62,8 @@ export function directoriesFrom(top: Node): Node[] {
   return found;
 }
 
-function queueAmong(name: string, path: string, nodes: readonly Node[]): LockQueue {
+/** Returns the queue of one lock, with the nodes of its directory. */
+export function queueAmong(name: string, path: string, nodes: readonly Node[]): LockQueue {
   const entries = parsedEntriesAmong(name, nodes);
   const known = new Set(entries.map(({ key }) => key));
   const ignored = nodes.filter(({ key, dir }) => !dir && !known.has(key)).map(({ key }) => key);

@@ -24,15 +24,16 @@ import type { KeyEvent, KeysApi, Node } from '../keys-api.ts';
 import { checkLockName } from '../paths.ts';
 import { LONGEST_WAIT } from '../requests.ts';
 import { isComparable } from './entry-requests.ts';
-import type { V2Entry } from './reading.ts';
+import { readDirectory, readKey, type V2Entry } from './reading.ts';
 import {
+  BY_QUORUM,
   checkPrefix,
   directoriesFrom,
   lockNameOf,
+  locksIn,
   parsedEntriesAmong,
+  queueAmong,
   readLockDirectories,
-  surveyLock,
-  surveyLocks,
 } from './survey.ts';
 
 const REMOVALS = new Set(['delete', 'compareAndDelete', 'expire']);
@@ -54,12 +55,17 @@ export class V2Surveyor implements Surveyor {
   }
 
   /** Always with TTLs, which a listing on etcd v2 contains. */
-  lock(name: string, { signal }: SurveyOptions = {}): Promise<QueueSurvey> {
-    return surveyLock(this.#keys, name, { signal });
+  async lock(name: string, { signal }: SurveyOptions = {}): Promise<QueueSurvey> {
+    checkLockName(name);
+    const path = `${this.#keys.lockPrefix}/${name}`;
+    const { nodes, ...readAt } = await readDirectory(this.#keys, path, { signal, ...BY_QUORUM });
+    return { queue: queueAmong(name, path, nodes), ...readAt };
   }
 
-  locks(prefix: string): Promise<QueuesSurvey> {
-    return surveyLocks(this.#keys, prefix);
+  async locks(prefix: string): Promise<QueuesSurvey> {
+    const { directories, ...readAt } = await readLockDirectories(this.#keys, prefix);
+    const queues = locksIn(this.#keys, directories).map(([name, { key, nodes }]) => queueAmong(name, key, nodes));
+    return { queues: queues.filter(({ name }) => name.startsWith(prefix)), ...readAt };
   }
 
   async nextChanges(
@@ -110,7 +116,11 @@ export class V2Surveyor implements Surveyor {
       await this.#keys.delete(key, isComparable(value) ? { prevValue: value } : { prevIndex: modifiedIndex });
       return 'removed';
     } catch (error) {
-      if (error instanceof EtcdException && error.outcomeUnknown) return this.#readAgain(key, value);
+      if (error instanceof EtcdException && error.outcomeUnknown) {
+        const found = await readKey(this.#keys, key);
+        if (!found) return 'absent';
+        return found.node.value === value ? 'present' : 'changed';
+      }
       if (error instanceof EtcdKeyNotFound) return 'gone';
       if (error instanceof EtcdCompareFailed) return 'changed';
       throw error;
@@ -123,16 +133,6 @@ export class V2Surveyor implements Surveyor {
     for (const node of directories.flatMap(emptyDirectories)) {
       const name = lockNameOf(this.#keys, node);
       if (name.startsWith(prefix) && (dryRun || (await this.#removeIfEmpty(node)))) yield name;
-    }
-  }
-
-  async #readAgain(key: string, value: string): Promise<Removal> {
-    try {
-      const { node } = await this.#keys.get(key, { quorum: true });
-      return node.value === value ? 'present' : 'changed';
-    } catch (error) {
-      if (error instanceof EtcdKeyNotFound) return 'absent';
-      throw error;
     }
   }
 

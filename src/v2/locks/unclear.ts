@@ -49,7 +49,7 @@ export const lost = (appends: UnclearAppends): UnclearAppends => ({ ...appends, 
 /** A key with the ticket's value has been found. Counts each key once. */
 export function seen(appends: UnclearAppends, made: Key): UnclearAppends {
   const noted = note(appends, made.rank);
-  const isCounted = noted.count === 0 || made.rank <= noted.floor || noted.counted.has(made.key);
+  const isCounted = made.rank <= noted.floor || noted.counted.has(made.key);
   return isCounted ? noted : oneLess(noted, made);
 }
 

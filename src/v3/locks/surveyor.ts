@@ -144,12 +144,9 @@ const readAt = ({ revision, clusterId }: Stamp): Pick<QueueSurvey, 'index' | 'cl
   clusterId,
 });
 
-const parsedIn = (name: string, entries: readonly V3Entry[]): ParsedEntry[] =>
-  inOrder(entries).map((entry) => parsed(name, entry));
-
 const queueOf = (name: string, path: string, entries: readonly V3Entry[]): LockQueue => ({
   name,
   path,
-  entries: parsedIn(name, entries),
+  entries: inOrder(entries).map((entry) => parsed(name, entry)),
   ignored: [],
 });

@@ -38,6 +38,12 @@ test.each<[sentence: string, appends: UnclearAppends, count: number]>([
   ['of an earlier ticket did not create a key that existed', seen(joined(NO_APPENDS, one(4)), key(4)), 1],
   ['of an earlier ticket may have created a later key', seen(joined(NO_APPENDS, one(4)), key(5)), 0],
   ['of two tickets may have created what the older one may have', seen(joined(one(7), one(4)), key(5)), 1],
+  ['of two tickets may have created what the newer one has not', seen(joined(one(4), one(7)), key(5)), 1],
+  [
+    'of two may have created a key that existed before the second',
+    seen(sent(searched(one(4), 8, 0), key(4)), key(6)),
+    1,
+  ],
   ['of an earlier ticket did not create a key that was counted', seen(joined(one(), answered(two, key(9))), key(9)), 2],
   ['is unclear when nothing is inherited', joined(one(4), NO_APPENDS), 1],
 ])('an append %s', (_, appends, count) => {
@@ -79,6 +85,7 @@ describe('a search', () => {
   test('of two tickets is as long as that of which less is known', () => {
     const both = joined(read(unanswered, READS), read(unanswered, 3));
     expect(both.searched).toBe(2 * READ_EVERY * 1000);
+    expect(joined(read(unanswered, 3), read(unanswered, READS)).searched).toBe(both.searched);
     expect(read(both, READS - 2, READ_EVERY, 3 * READ_EVERY).count).toBe(0);
   });
 
