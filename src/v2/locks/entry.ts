@@ -104,8 +104,6 @@ export function step(state: V2EntryState, event: V2EntryEvent): V2EntryState {
       return { ...state, unclear: lost(unclear) };
     case 'appended': {
       const left = answered(unclear, event.own);
-      // The late answer to an append of an earlier call: the entry is an extra one.
-      if (place.is === 'queued') return { ...state, place: { ...place, isFirst: false }, unclear: left };
       const queued: V2Place = { is: 'queued', own: event.own, isFirst: left.count === 0 };
       return { ...state, place: queued, unclear: left, last: event.own };
     }

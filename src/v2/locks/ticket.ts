@@ -83,6 +83,7 @@ export class V2Ticket implements Ticket {
     this.#standings.end();
     this.#standings = new V2Standings(entry);
     await entry.stopSettling();
+    await this.#endAppend(signal);
     if (leavingIn(entry.state).length > 0) await entry.settle({ signal });
     const limits = { signal, attemptTimeout: enterTimeout(ttl, failed) };
     // Hedged early, because others may wait behind the entry.
@@ -157,7 +158,7 @@ export class V2Ticket implements Ticket {
     }
   }
 
-  /** Waits for the answer to an append under way. Aborts the append when the signal aborts. */
+  /** Waits for the answer to an append of an aborted call. Aborts the append when the signal aborts. */
   async #endAppend(signal: Source | undefined): Promise<void> {
     if (!this.#appending) return;
     const { ended, stop } = this.#appending;

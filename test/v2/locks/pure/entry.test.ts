@@ -71,14 +71,6 @@ const transitions: Readonly<Record<string, readonly Case[]>> = {
       owing({ ...none, place: { is: 'queued', own: later, isFirst: false }, last: later }, answered(two, later)),
     ],
   ],
-  'an append of an earlier call that is answered late': [
-    [
-      'has created an extra entry',
-      owing(queued, one),
-      { is: 'appended', own: later },
-      owing(second, answered(one, later)),
-    ],
-  ],
   'an entry that is found': [
     [
       'is taken over, to be renewed',

@@ -5,6 +5,7 @@ import type { Ticket, TicketOptions } from '../../../../src/recipe/store.ts';
 import { MemoryStore } from '../../../../src/server/store/memory.ts';
 import { Store } from '../../../../src/server/store/store.ts';
 import { rejection } from '../../../support/clients.ts';
+import { gate } from '../../../support/gate.ts';
 import { ManualClock } from '../../../support/manual-clock.ts';
 import { useStillClock } from '../../../support/still-clock.ts';
 
@@ -23,6 +24,17 @@ function setUp() {
   const put = async (value: string) => (await keys.createInOrder(DIR, value, { ttl: 600 })).node;
   const ticket = (value = 'mine', options: TicketOptions = {}) => queue.ticket(value, options);
   return { keys, queue, entries, put, ticket };
+}
+
+/** Makes the next append wait for `answer` after it was carried out. */
+function slowAppend(keys: MemoryStore) {
+  const { opened, open } = gate();
+  const append = vi.spyOn(keys, 'createInOrder').mockImplementationOnce(async (...args) => {
+    const appended = await MemoryStore.prototype.createInOrder.apply(keys, args);
+    await opened;
+    return appended;
+  });
+  return { append, answer: open };
 }
 
 const enter = (ticket: Ticket, ttl: number | null = TTL) => ticket.enter(ttl, { failed: 0, keepAlive: true });
@@ -79,6 +91,22 @@ describe('entering the queue', () => {
     expect(await entries()).toEqual([['mine', TTL]]);
     expect(mine.last?.key).toBe(own?.key);
     await mine.leave();
+  });
+
+  test('again while an append is under way waits for its answer, and renews its entry', async () => {
+    const { keys, entries, ticket } = setUp();
+    const { answer, append } = slowAppend(keys);
+    const mine = ticket();
+    const caller = new AbortController();
+    const entering = mine.enter(TTL, { failed: 0, keepAlive: true, signal: caller.signal }).catch(() => 'aborted');
+    await vi.advanceTimersByTimeAsync(0);
+    caller.abort(new Error('enough'));
+    expect(await entering).toBe('aborted');
+    const again = enter(mine, 60);
+    answer();
+    expect(await again).toMatchObject({ granted: 60 });
+    expect(append).toHaveBeenCalledTimes(1);
+    expect(await entries()).toEqual([['mine', 60]]);
   });
 
   test('of a value that has an entry already, without `mayExist`, does not take over that entry', async () => {
@@ -169,12 +197,7 @@ describe('leaving the queue', () => {
 
   test('while the append is under way waits for its answer, and removes its key', async () => {
     const { keys, entries, ticket } = setUp();
-    let answer = () => {};
-    vi.spyOn(keys, 'createInOrder').mockImplementationOnce(async (...args) => {
-      const appended = await MemoryStore.prototype.createInOrder.apply(keys, args);
-      await new Promise<void>((resolve) => (answer = resolve));
-      return appended;
-    });
+    const { answer } = slowAppend(keys);
     const caller = new AbortController();
     const mine = ticket();
     const entering = mine.enter(TTL, { failed: 0, keepAlive: true, signal: caller.signal }).catch(() => 'aborted');
