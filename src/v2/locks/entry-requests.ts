@@ -128,12 +128,13 @@ export async function verify(keys: KeysApi, own: V2OwnEntry): Promise<Error | un
  */
 export const isComparable = (value: string): boolean => value !== '' && !value.includes('\ufffd');
 
-/** Removes a key if it has this value. Resolves once it is certain that the key no longer exists with this value. */
+/** Removes a key if it has this value. Resolves once it is certain that the key no longer exists with this value in its cluster. */
 export async function remove(
   keys: KeysApi,
-  { key, value, modifiedIndex }: Pick<V2Entry, 'key' | 'value' | 'modifiedIndex'>,
+  entry: Pick<V2Entry, 'key' | 'value' | 'modifiedIndex'> & Partial<Pick<V2OwnEntry, 'clusterId'>>,
   options: KeysCall,
 ): Promise<void> {
+  const { key, value, modifiedIndex, clusterId } = entry;
   let prevIndex: number | undefined = modifiedIndex;
   while (prevIndex !== undefined) {
     try {
@@ -147,7 +148,8 @@ export async function remove(
       if (!(error instanceof EtcdCompareFailed)) throw error;
     }
     const found = await readKey(keys, key, options);
-    prevIndex = found?.node.value === value ? found.node.modifiedIndex : undefined;
+    const isSame = found?.node.value === value && (clusterId ?? found.clusterId) === found.clusterId;
+    prevIndex = isSame ? found.node.modifiedIndex : undefined;
   }
 }
 

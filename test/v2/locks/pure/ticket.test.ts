@@ -140,6 +140,19 @@ describe('leaving the queue', () => {
     expect(await entries()).toEqual([]);
   });
 
+  test('keeps an entry of another cluster, even if it has the same key and value', async () => {
+    const { keys, entries, ticket } = setUp();
+    const mine = ticket();
+    const own = await enter(mine);
+    await keys.set(own?.key ?? '', 'mine', { ttl: 60 });
+    vi.spyOn(keys, 'get').mockImplementationOnce(async (...args) => ({
+      ...(await MemoryStore.prototype.get.apply(keys, args)),
+      clusterId: 'another',
+    }));
+    await mine.leave();
+    expect(await entries()).toEqual([['mine', 60]]);
+  });
+
   test.each(['mine', '', 'not UTF-8: \ufffd'])(
     'keeps an entry with another value under the own key: %j',
     async (value) => {
