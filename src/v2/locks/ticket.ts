@@ -70,7 +70,7 @@ export class V2Ticket implements Ticket {
   }
 
   async find(options: StoreCall = {}): Promise<V2OwnEntry | undefined> {
-    await this.#entry.stopSettling();
+    await this.#endOtherWork(options.signal);
     try {
       return await this.#entry.find(options);
     } finally {
@@ -82,8 +82,7 @@ export class V2Ticket implements Ticket {
     const entry = this.#entry;
     this.#standings.end();
     this.#standings = new V2Standings(entry);
-    await entry.stopSettling();
-    await this.#endAppend(signal);
+    await this.#endOtherWork(signal);
     if (leavingIn(entry.state).length > 0) await entry.settle({ signal });
     const limits = { signal, attemptTimeout: enterTimeout(ttl, failed) };
     // Hedged early, because others may wait behind the entry.
@@ -121,8 +120,7 @@ export class V2Ticket implements Ticket {
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
     const entry = this.#entry;
     this.#standings.end();
-    await entry.stopSettling();
-    await this.#endAppend(signal);
+    await this.#endOtherWork(signal);
     entry.apply({ is: 'givenUp', until: until?.passed ? undefined : until });
     try {
       await entry.settle({ signal, background: entry.pending.closing.aborted });
@@ -158,8 +156,9 @@ export class V2Ticket implements Ticket {
     }
   }
 
-  /** Waits for the answer to an append of an aborted call. Aborts the append when the signal aborts. */
-  async #endAppend(signal: Source | undefined): Promise<void> {
+  /** Stops the background work. Waits for the answer to an append of an aborted call, or aborts that when the signal aborts. */
+  async #endOtherWork(signal: Source | undefined): Promise<void> {
+    await this.#entry.stopSettling();
     if (!this.#appending) return;
     const { ended, stop } = this.#appending;
     await (signal ? orAborted(ended, signal).catch(() => stop.abort(STOPPED)) : ended);

@@ -93,7 +93,10 @@ describe('entering the queue', () => {
     await mine.leave();
   });
 
-  test('again while an append is under way waits for its answer, and renews its entry', async () => {
+  test.each([
+    ['again', async () => {}],
+    ['after a search', (mine: Ticket) => mine.find()],
+  ])('%s, while an append is under way, waits for its answer, and renews its entry', async (_, before) => {
     const { keys, entries, ticket } = setUp();
     const { answer, append } = slowAppend(keys);
     const mine = ticket();
@@ -102,7 +105,7 @@ describe('entering the queue', () => {
     await vi.advanceTimersByTimeAsync(0);
     caller.abort(new Error('enough'));
     expect(await entering).toBe('aborted');
-    const again = enter(mine, 60);
+    const again = before(mine).then(() => enter(mine, 60));
     answer();
     expect(await again).toMatchObject({ granted: 60 });
     expect(append).toHaveBeenCalledTimes(1);
