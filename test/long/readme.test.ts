@@ -1,4 +1,4 @@
-// Every snippet of the README and of docs/ is executed.
+// Every snippet of the README and of docs/ is executed. start-pages.test.ts does the same for docs/start/.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
@@ -8,18 +8,20 @@ import { makeAuthority } from '../support/certificates.ts';
 import { startEtcd } from '../support/etcd.ts';
 import { entriesBelow } from '../support/gateway.ts';
 import { raw } from '../support/locks.ts';
-import { type Block, blocks, packageJson, page } from '../support/readme.ts';
+import { type Block, blocks, isGenerated, packageJson, pages } from '../support/readme.ts';
 import { runScript, startNode } from '../support/script.ts';
 import { APP, guard, useTlsEtcd } from '../support/secured-etcd.ts';
 import { runInShell } from '../support/shell.ts';
 import { until } from '../support/until.ts';
 import { COMPILE, runInUserProject, strictTsconfig } from '../support/user-project.ts';
+import { comparable } from '../support/walkthrough.ts';
 
 /** The file name in the first line of a snippet. */
 const nameOf = (code: string): string | undefined =>
   /^\/\/ (\S+\.js)$/m.exec(code.slice(0, code.indexOf('\n') + 1))?.[1];
 
-const blocksIn = (wanted: string): Block[] => blocks.filter(({ language }) => language === wanted);
+const own = blocks.filter(({ file }) => !file.startsWith('docs/start/'));
+const blocksIn = (wanted: string): Block[] => own.filter(({ language }) => language === wanted);
 const codeIn = (wanted: string): string[] => blocksIn(wanted).map(({ code }) => code);
 
 /** Replaces the endpoint in a snippet by that of the shared server. */
@@ -103,10 +105,8 @@ describe('in the README and docs/', () => {
 
   const shell = blocksIn('sh');
   const serving = shell.filter(({ code }) => code.includes('etcd-v2-lock serve'));
-  const bridging = shell.filter(({ code }) => / bridge /.test(code));
-  const moving = shell.filter((block) => block.file === 'docs/moving.md' && !bridging.includes(block));
   const showing = shell.filter(({ code }) => code.includes('etcd-v2-lock demo'));
-  const others = shell.filter((block) => ![...serving, ...bridging, ...moving, ...showing].includes(block));
+  const others = shell.filter((block) => ![...serving, ...showing].includes(block));
   const commands = others.filter(({ code }) => /^(?:npx )?etcd-v2-lock /.test(code));
 
   test.each(numbered(commands))(
@@ -140,52 +140,14 @@ describe('in the README and docs/', () => {
     expect(await locked).toEqual({ stdout: 'working\n', stderr: '', isReleased: true });
   });
 
-  test.each(numbered(moving.filter(({ code }) => !code.includes('doctor'))))(
-    'the command that moves to etcd v3 ($n) runs its command under a lock',
+  test.each(numbered(snippets.filter(({ file }) => file === 'README.md')))(
+    'example $n of the README runs on the etcd in memory that its command starts',
     async ({ code }) => {
-      const { stdout, stderr } = await runInShell(code, { ETCD_ENDPOINTS: inject('etcd') });
-      expect({ stdout, stderr }).toEqual({ stdout: 'working\n', stderr: '' });
-    },
-  );
-
-  test('the command for the state of a move says what the next step is', async () => {
-    const checks = moving.filter(({ code }) => code.includes('doctor'));
-    expect(checks).toHaveLength(1);
-    const etcd = await startEtcd();
-    onTestFinished(() => etcd.stop());
-    const { stdout } = await runInShell(checks[0]?.code ?? '', { ETCD_ENDPOINTS: etcd.url });
-    expect(stdout).toContain('no listed lock has had an entry on v2 while this command watched');
-  });
-
-  test('the command that starts a bridge of kind both starts one', async () => {
-    const [code = '', ...others] = bridging.map((block) => block.code.trim());
-    expect(others).toEqual([]);
-    const args = code
-      .replace('http://etcd-1:2379,http://etcd-2:2379', inject('etcd'))
-      .replace(':4001', ':0')
-      .split(' ');
-    expect(args).toContain(inject('etcd'));
-    const { process, result } = startNode(['dist/cli/main.js', ...args.slice(1)]);
-    onTestFinished(() => void process.kill('SIGKILL'));
-    const [url] = await once(process.stdout, 'data');
-    await raw('PUT', '/_locks/nightly-report', { dir: 'true', prevExist: 'false' });
-    const answer = await fetch(`${String(url).trim()}/v2/keys/_locks/nightly-report?recursive=true`);
-    expect(await answer.json()).toMatchObject({ action: 'get', node: { key: '/_locks/nightly-report' } });
-    process.kill('SIGTERM');
-    expect(await result).toMatchObject({ code: 143, stderr: '' });
-  });
-
-  test.each([['v2'], ['v3']])(
-    'the first example of the README runs on %s, on the etcd in memory that its command starts',
-    async (api) => {
       expect(serving.map(({ code }) => code)).toEqual(['npx etcd-v2-lock serve\n']);
       const { process, result } = startNode(['dist/cli/main.js', 'serve', '--port', '0']);
       onTestFinished(() => void process.kill('SIGKILL'));
       const [url] = await once(process.stdout, 'data');
-      const [example] = snippets.filter(({ file }) => file === 'README.md');
-      const endpoints = "endpoints: ['http://127.0.0.1:2379']";
-      const code = example?.code.replace(endpoints, `endpoints: ['${String(url).trim()}'], api: '${api}'`) ?? '';
-      expect(await runScript(code)).toMatchObject({
+      expect(await runScript(code.replace('http://127.0.0.1:2379', String(url).trim()))).toMatchObject({
         code: 0,
         stdout: expect.stringMatching(/^held, with token \d+n\n$/),
         stderr: '',
@@ -195,18 +157,30 @@ describe('in the README and docs/', () => {
     },
   );
 
+  test('the queue in the README is what `inspect` prints', async () => {
+    const shown = own.filter(({ file, language }) => file === 'README.md' && language === 'text')[1]?.code ?? '';
+    const etcd = await startEtcd();
+    onTestFinished(() => etcd.stop());
+    for (const label of ['', '@web-1%3A7', '']) {
+      const value = `${randomUUID().replaceAll('-', '')}${label}`;
+      await raw('POST', '/_locks/nightly-report', { value, ttl: '600' }, etcd.url);
+    }
+    const { stdout } = await runInShell('etcd-v2-lock inspect nightly-report', { ETCD_ENDPOINTS: etcd.url });
+    expect(comparable(stdout)).toBe(comparable(shown));
+  });
+
   test.each(numbered(showing))('the demo of shell snippet $n (in $file) shows locks that work', async ({ code }) => {
     const { stdout, stderr } = await runInShell(code, { ETCD_ENDPOINTS: '' });
     expect(stderr).toBe('');
     expect(stdout.match(/^✔ .*, 0 overlaps, /gm)).toHaveLength(2);
   });
 
-  test.each(numbered(blocksIn('crontab')))(
+  test.each(numbered(blocks.filter(({ language }) => language === 'crontab')))(
     'the command of crontab $n (in $file) runs the job, and skips it while another host runs it or has run it',
     async ({ code }) => {
       const etcd = await EmbeddedEtcd.start();
       onTestFinished(() => etcd.stop());
-      const [, command = ''] = /^0 \* \* \* \* (.*)\n$/.exec(code) ?? [];
+      const [, command = ''] = /^0 \* \* \* \* (.*)$/m.exec(code) ?? [];
       // Not the hour of the crontab, which may end between the two runs.
       const job = command.replace('/usr/local/bin/import', 'echo imported').replace('--once 1h', '--once 366d');
       const env = { ETCD_ENDPOINTS: etcd.url };
@@ -223,13 +197,17 @@ describe('in the README and docs/', () => {
   test('there are only snippets that these tests run', () => {
     // Those in Go and Java are run by `npm run peers`.
     const executed = ['crontab', 'go', 'java', 'js', 'json', 'sh', 'ts'];
-    const generated = page('docs/cli.md').blocks;
-    const written = blocks.filter((block) => !generated.includes(block));
+    const generated = pages.filter(isGenerated).flatMap((one) => one.blocks);
+    const written = own.filter((block) => !generated.includes(block));
     expect(written.filter(({ language }) => !executed.includes(language))).toMatchObject([
       { file: 'README.md', language: 'text' }, // the drawing of a queue
+      { file: 'README.md', language: 'text' }, // the output of `inspect`
       { file: 'docs/bridge.md', language: 'text' }, // the drawing of a bridge
       { file: 'docs/bridge.md', language: 'ini' }, // run by deployment.test.ts
       { file: 'docs/moving.md', language: 'text' }, // the drawing of the steps
+      { file: 'docs/design/leases.md', language: 'mermaid' },
+      { file: 'docs/design/leases.md', language: 'mermaid' },
+      { file: 'docs/design/tokens.md', language: 'mermaid' },
     ]);
     expect(snippets.length).toBeGreaterThan(2);
     for (const { code } of shell) expect(code).toMatch(/^(?:(?:npm|(?:npx )?etcd-v2-lock|etcdctl lock) .*\n)+$/);
@@ -239,18 +217,10 @@ describe('in the README and docs/', () => {
     const found = codeIn('sh').flatMap((code) => code.match(/^npm .*?(?=\s+#|$)/gm) ?? []);
     expect(found).toEqual([
       `npm install ${packageJson.name}`,
-      'npm run demo',
-      'npm test',
-      'npm run peers',
       // Run by test/simulation/simulate.test.ts.
       'npm run simulate -- --worlds 300',
       'npm run simulate -- --worlds 1 --seed 1234 --trace',
     ]);
-    expect(packageJson.scripts).toMatchObject({
-      simulate: expect.any(String),
-      demo: expect.any(String),
-      test: expect.any(String),
-      peers: expect.any(String),
-    });
+    expect(packageJson.scripts).toMatchObject({ simulate: expect.any(String) });
   });
 });

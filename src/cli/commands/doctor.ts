@@ -52,13 +52,13 @@ export function doctorCommand(): Command {
     .description('Check each etcd member and the cluster, and report problems with advice.')
     .option(
       '--ttl <seconds>',
-      'TTL of your locks, to assess clocks and response times (default: on v2 the shortest remaining TTL of an entry, on v3 the shortest TTL of a lease; 30 if there are no entries)',
+      'TTL of your locks, to assess clocks and response times (default: on v2 the shortest remaining TTL, on v3 the shortest TTL of a lease; 30 without entries)',
       number,
     )
     .addOption(
       new Option(
         '--moving',
-        'check only a move from v2 to v3: watch both stores for 5 to 25 seconds, and report which clients use v2, v3 or both, and whether the next step is safe',
+        'check only a move from v2 to v3: watch both stores for 5 to 25 seconds. Reports which clients use v2, v3 or both, and whether the next step is safe',
       ).conflicts('ttl'),
     )
     .option(...JSON_FLAG)

@@ -20,8 +20,8 @@ interface Flags {
 
 const ABOUT = `
 The holder of the lock of this name is the leader, and the other candidates wait in its queue. The command runs for one
-term: "elect" waits without a limit, even if etcd is not up yet, and does not campaign again when the command has ended or
-the lock is lost. To campaign again, start it again, for example with Restart=always in a systemd unit.
+term. "elect" waits without a limit, even if etcd is not up yet. When the command has ended or the lock is lost, "elect"
+ends, too. To campaign again, start it again, for example with Restart=always in a systemd unit.
 
 The value of the leader is in its entry in the queue. Node.js programs get it by election.leader() and
 election.observe(), others by "inspect", "ls" and "watch" with --json.

@@ -45,8 +45,8 @@ holders work at the same time. ETCD_LOCK_TOKEN_V2 contains the token of a lock o
 v3; with --api both, both are set.
 
 Messages on stderr:
-- A wait longer than a second is reported with the holder: as a status line on a terminal, otherwise as one line when it
-  is noticed and one when the lock is acquired.
+- A wait longer than a second is reported with the holder. On a terminal, it is a status line. Otherwise, it is one line
+  when it is noticed and one when the lock is acquired.
 - --verbose also prints each change of the queue position, the key, the fencing token, and the start and end of the command.
 - --quiet prints errors and warnings only.
 
@@ -60,8 +60,8 @@ Signals:
 - Set KillMode=mixed in a systemd unit. Otherwise systemd also sends its signals to the command.
 
 Lost lock:
-- If the lock cannot be renewed, the command and its children get SIGTERM when 4/15 of the TTL is left (8 of 30 seconds),
-  and SIGKILL when 2/15 is left (4 of 30 seconds), before anyone else can get the lock.
+- If the lock cannot be renewed, the command and its children get SIGTERM when 4/15 of the TTL is left (8 of 30 seconds).
+  They get SIGKILL when 2/15 is left (4 of 30 seconds), before anyone else can get the lock.
 - If someone removes the entry, "run" notices it at the next renewal; on etcd v3 usually within a second. Then the command
   and its children get SIGKILL at once.
 - If the lock is lost before the command starts, for example while "run" is stopped, the command is not started.
@@ -85,8 +85,8 @@ Scheduled jobs:
   queue, and expires then. If "run" is killed, the entry expires when the TTL has passed since its last renewal.
 
 Waiting:
-- If the entry in the queue expires or is removed while "run" waits, for example because etcd was down for longer than
-  the TTL, "run" queues up again at the end of the queue, until --timeout has passed.
+- The entry in the queue may expire or be removed while "run" waits, for example because etcd was down for longer than
+  the TTL. Then "run" queues up again at the end of the queue, until --timeout has passed.
 - With --identity, "run" gives up if its entry is removed before it expires: another process may have the same identity.
 
 Limits:
@@ -98,8 +98,8 @@ Limits:
   Later, it may stop the command. With a TTL of less than 3 seconds, these fractions are smaller.
 - As PID 1 of a container, "run" does not reap orphaned processes: they remain as zombies until it ends. Use an init, for
   example with "docker run --init".
-- "run" finds the children of the command in /proc. If /proc does not show the PID namespace of "run", as after "unshare
-  --pid --fork" without --mount-proc, then only the command and its process group are stopped, on a terminal only the
+- "run" finds the children of the command in /proc. After "unshare --pid --fork" without --mount-proc, /proc does not show
+  the PID namespace of "run". Then only the command and its process group are stopped, on a terminal only the
   command. The exit code of "run" is then 0 if a real-time signal ended the command.
 - "run" cannot stop processes of another user. Put sudo(8) before "run", not before the command.`;
 
