@@ -1,4 +1,4 @@
-// The examples in Go and Java of docs/etcd-v3.md, on the server that was built.
+// The examples in Go and Java of docs/etcd-v3.md, and docs/start/go-and-v3.md with its part in Go, on the server that was built.
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,10 +10,13 @@ import { EtcdClient, LockManager } from '../../src/index.ts';
 import { entriesBelow } from '../../test/support/gateway.ts';
 import { page } from '../../test/support/readme.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { comparable, follow } from '../../test/support/walkthrough.ts';
 import { untilQueued } from './queue.ts';
 
 const MODULE = fileURLToPath(new URL('go/etcd-3.6', import.meta.url));
 const LOCK = 'nightly-report';
+/** With the flags of `npm run peers`, so that etcd's client is not compiled again. */
+const FLAGS = ['-trimpath', '-buildvcs=false'];
 const execute = promisify(execFile);
 
 interface Program {
@@ -30,9 +33,7 @@ const EXAMPLES: readonly (readonly [language: string, file: string, prepare: Pre
     'main.go',
     async (directory) => {
       const program = join(directory, 'main');
-      // With the flags of `npm run peers`, so that etcd's client is not compiled again.
-      const flags = ['-trimpath', '-buildvcs=false'];
-      await execute('go', ['build', '-C', MODULE, ...flags, '-o', program, join(directory, 'main.go')]);
+      await execute('go', ['build', '-C', MODULE, ...FLAGS, '-o', program, join(directory, 'main.go')]);
       return { command: program, args: [] };
     },
   ],
@@ -73,3 +74,17 @@ test.each(EXAMPLES)(
     expect(await entriesBelow(`/_locks/${LOCK}/`, etcd)).toEqual([]);
   },
 );
+
+test('who follows docs/start/go-and-v3.md, with Go, sees what it shows', async () => {
+  const { port } = new URL(inject('servers')['3.6']);
+  const { stdout: go } = await execute('sh', ['-c', 'command -v go']);
+  const steps = await follow(page('docs/start/go-and-v3.md'), {
+    ports: { 2379: port },
+    // In the module that has etcd's client.
+    programs: {
+      go: `'${go.trim()}' build -C '${MODULE}' ${FLAGS.join(' ')} -o "$PWD/check" "$PWD/$2" && exec ./check`,
+    },
+  });
+  expect(steps.some(({ code }) => code.includes('go run'))).toBe(true);
+  for (const { code, shown, printed } of steps) expect(comparable(printed), code).toBe(comparable(shown));
+});
