@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import * as api from '../src/index.ts';
 import { freshName, useClient } from './support/locks.ts';
-import { between, pages, quotedIn, rowsOf } from './support/readme.ts';
+import { between, pages, quotedIn, read, rowsOf } from './support/readme.ts';
 
 const { Lock, LockManager } = api;
 
@@ -74,4 +74,16 @@ describe('in the guide to LockManager', () => {
     const { held } = await locks.request(name, () => locks.query(name));
     expect(held.map(membersOf)).toEqual([expect.arrayContaining(fields.split(', '))]);
   });
+});
+
+test('docs/errors.md lists each exported error with its code', () => {
+  const listed = rowsOf(between('docs/errors.md', '| error and its', 'If `outcomeUnknown`')).map(([cell]) =>
+    quotedIn(cell),
+  );
+  const classes = [
+    ...read('src/errors.ts').matchAll(/^export class (Etcd\w+)[\s\S]*?\bcode(?:: string)? = '(\w+)';$/gm),
+  ];
+  const exported = classes.map(([, name = '', code = '']) => [name, code]).filter(([name = '']) => name in api);
+  expect(exported.length).toBeGreaterThan(10);
+  expect(listed.filter(([name]) => name?.startsWith('Etcd')).sort()).toEqual(exported.sort());
 });
