@@ -64,14 +64,14 @@ export class EtcdException extends Error {
   /** Name of the kind of error for programs, such as `ETCD_LOCK_LOST`. */
   readonly code: string = 'ETCD_EXCEPTION';
   /** etcd's own error number, such as 100; undefined if etcd sent none. */
-  readonly errorCode: number | undefined;
+  declare readonly errorCode: number | undefined;
   /** The etcd index at the time of the error, if known. */
-  readonly index: number | undefined;
+  declare readonly index: number | undefined;
   /**
    * HTTP status of etcd's answer; undefined if no answer arrived. Not named `status`, because web frameworks use an error's
    * `status` for their own answer.
    */
-  readonly httpStatus: number | undefined;
+  declare readonly httpStatus: number | undefined;
   /**
    * How each attempt at a member failed, in order, if that caused this error; else empty. Not enumerable: the message names each
    * member already, and a logger would repeat them.
@@ -95,9 +95,9 @@ export class EtcdException extends Error {
   /** @internal */
   constructor(message: string, fields: EtcdErrorFields = {}) {
     super(printable(message), fields.cause === undefined ? undefined : { cause: fields.cause });
-    this.errorCode = fields.errorCode;
-    this.index = fields.index;
-    this.httpStatus = fields.httpStatus;
+    // A logger shows only what is known.
+    for (const field of ['errorCode', 'index', 'httpStatus'] as const)
+      Object.defineProperty(this, field, { value: fields[field], enumerable: fields[field] !== undefined });
     Object.defineProperty(this, 'failures', { value: fields.failures ?? [] });
     this.outcomeUnknown = fields.outcomeUnknown ?? false;
   }

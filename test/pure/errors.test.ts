@@ -64,6 +64,11 @@ test('an error without fields has defaults', () => {
   expect('cause' in error).toBe(false);
 });
 
+test('a logged error shows no field of etcd that is not known', () => {
+  expect(inspect(new EtcdException('why', { errorCode: 300 }))).toMatch(/\berrorCode: 300\b/);
+  expect(inspect(new EtcdException('why'))).not.toMatch(/undefined/);
+});
+
 test.each(classes)('%s has no field that web frameworks use for their own answer', (name) => {
   for (const field of ['status', 'statusCode', 'statusMessage', 'headers', 'expose'])
     expect(make(name)).not.toHaveProperty(field);
