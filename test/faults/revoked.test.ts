@@ -27,15 +27,17 @@ const request = (at: number, path: string, message: object, result?: object): Re
 
 const renewed = (at: number, result?: object, id = '77') => request(at, '/lease/keepalive', { ID: id }, result);
 const there = { ID: '77', TTL: '5' };
-const removal = (rank: string, at = 8900) =>
+const removal = (rank: string, at = 8900, to: object = { create_revision: rank }) =>
   request(at, '/kv/txn', {
-    compare: [{ key: base64(KEY), target: 'CREATE', result: 'EQUAL', create_revision: rank }],
+    compare: [{ key: base64(KEY), result: 'EQUAL', ...to }],
     success: [{ request_delete_range: { key: base64(KEY) } }],
   });
 
 test('an entry that is gone within the TTL of its last renewal, without a request, was removed by etcd', () => {
   expect(revokedByEtcd([gone], [renewed(8000, there)], TTL)).toEqual([gone]);
   expect(revokedByEtcd([gone], [renewed(8000, there), removal('6')], TTL)).toEqual([gone]);
+  const ofEarlier = removal('7', 8900, { mod_revision: '6' });
+  expect(revokedByEtcd([gone], [renewed(8000, there), ofEarlier], TTL)).toEqual([gone]);
   expect(revokedByEtcd([gone], [removal('7', 9200), renewed(8000, there)], TTL)).toEqual([gone]);
 });
 
@@ -49,6 +51,7 @@ test.each<[string, Request[]]>([
     [renewed(7900, { header: { raft_term: '4' } }, '78'), renewed(8000, { header: { raft_term: '3' }, ...there })],
   ],
   ['a client removed it', [renewed(8000, there), removal('7')]],
+  ['a client removed it as it was written later', [renewed(8000, there), removal('7', 8900, { mod_revision: '8' })]],
   ['a client ended its lease', [renewed(8000, there), request(8900, '/kv/lease/revoke', { ID: '77' })]],
 ])('etcd made no mistake if %s', (_, requests) => {
   expect(revokedByEtcd([gone], requests, TTL)).toEqual([]);

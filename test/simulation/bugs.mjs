@@ -308,7 +308,7 @@ export const BUGS = [
     name: 'unguarded-removal-v3',
     rule: 6,
     file: 'src/v3/rpc/entries.ts',
-    from: 'compare: [...isSame(key, guard), ...(modified === undefined ? [] : [isUnwritten(key, modified)])],',
+    from: 'compare: modified === undefined ? isSame(key, guard) : [isUnwritten(key, modified)],',
     to: 'compare: modified === undefined ? [] : isSame(key, guard).slice(0, 1),',
     api: 'v3',
     scenario: 'stopped-members',

@@ -149,7 +149,8 @@ export class EntryRequests {
 }
 
 const encodeRemove = (key: string, { modified, ...guard }: RemovalGuard): Json => ({
-  compare: [...isSame(key, guard), ...(modified === undefined ? [] : [isUnwritten(key, modified)])],
+  // Only one write has this revision.
+  compare: modified === undefined ? isSame(key, guard) : [isUnwritten(key, modified)],
   success: [removal(key)],
 });
 

@@ -4,6 +4,7 @@ import type { Purpose } from './store.ts';
 interface Compare {
   readonly key: string;
   readonly create_revision?: string;
+  readonly mod_revision?: string;
 }
 
 interface Operation {
@@ -72,11 +73,13 @@ export function renewedLease(request: Request): string | undefined {
 /** Returns the term of the leader by which a request was answered; 0 if the answer has none. */
 export const termOf = ({ answer = '' }: Request): number => Number(/"raft_term":"(\d+)"/.exec(answer)?.[1] ?? 0);
 
-/** Whether the request removes the entry with this key and create revision, or ends its lease. */
+/** Whether the request removes the entry with this key and create revision, as it was written then or later, or ends its lease. */
 export function asksToRemove(request: Request, key: string, created: bigint, lease: string | undefined): boolean {
   const { ID: id, compare = [], success = [] } = messageOf(request);
   if (request.path.endsWith('/lease/revoke')) return id === lease;
   if (isDeletion(request)) return keysOf(request).includes(key);
-  const isBound = compare.some(({ create_revision: bound }) => bound === String(created));
+  const isBound = compare.some(
+    ({ create_revision: to, mod_revision: written = '0' }) => to === String(created) || BigInt(written) >= created,
+  );
   return isBound && success.some((one) => one.request_delete_range) && keysOf(request).includes(key);
 }
