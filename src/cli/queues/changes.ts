@@ -36,24 +36,27 @@ export function diff(
   after: Entries,
   { added = 'queued', removed = () => 'gone' }: EventKinds = {},
 ): QueueEvent[] {
-  const [old, current] = [byKey(before), byKey(after)];
-  const [held, holders] = [byKey(holdersAmong(before)), holdersAmong(after)];
-  const rewritten = after.filter(({ key, value }) => (old.get(key)?.value ?? value) !== value);
+  const [old, current] = [byId(before), byId(after)];
+  const [held, holders] = [byId(holdersAmong(before)), holdersAmong(after)];
+  const rewritten = after.filter((entry) => (old.get(idOf(entry))?.value ?? entry.value) !== entry.value);
   return [
-    ...before.filter(({ key }) => !current.has(key)).map((entry) => ({ kind: removed(entry), entry })),
-    ...after.filter(({ key }) => !old.has(key)).map((entry) => ({ kind: added, entry })),
+    ...before.filter((entry) => !current.has(idOf(entry))).map((entry) => ({ kind: removed(entry), entry })),
+    ...after.filter((entry) => !old.has(idOf(entry))).map((entry) => ({ kind: added, entry })),
     ...rewritten.map((entry): QueueEvent => ({ kind: entry.value === '' ? 'wiped' : 'changed', entry })),
-    ...holders.filter(({ key }) => !held.has(key)).map((entry): QueueEvent => ({ kind: 'acquired', entry })),
+    ...holders.filter((entry) => !held.has(idOf(entry))).map((entry): QueueEvent => ({ kind: 'acquired', entry })),
   ];
 }
 
 /** Returns the events of one change. */
 export function eventsOf(before: Entries, { how, entries }: QueueChange): QueueEvent[] {
   if (how === 'expired') return diff(before, entries, { removed: () => 'expired' });
-  const holders = byKey(holdersAmong(before));
-  const removed = ({ key }: ParsedEntry): EventKind => (holders.has(key) ? 'released' : 'left');
+  const holders = byId(holdersAmong(before));
+  const removed = (entry: ParsedEntry): EventKind => (holders.has(idOf(entry)) ? 'released' : 'left');
   return diff(before, entries, { added: how === 're-created' ? how : 'queued', removed });
 }
 
-const byKey = (entries: Entries): ReadonlyMap<string, ParsedEntry> =>
-  new Map(entries.map((entry) => [entry.key, entry]));
+/** On etcd v3, entries of one client may have the same key, one after the other. */
+const idOf = ({ key, rank }: ParsedEntry): string => `${rank} ${key}`;
+
+const byId = (entries: Entries): ReadonlyMap<string, ParsedEntry> =>
+  new Map(entries.map((entry) => [idOf(entry), entry]));

@@ -131,6 +131,13 @@ test('a renewal updates the TTL of the entry', () => {
   expect(entries).toMatchObject([{ value: 'a', ttl: 99 }]);
 });
 
+test('diff reports a later entry under the same key as another entry', () => {
+  const [before = expect.unreachable()] = queue('a');
+  const after: ParsedEntry = { ...before, value: 'b', uuid: 'b', rank: 7n };
+  const events = diff([before], [after]).map(({ kind, entry }) => `${kind} ${entry.value}`);
+  expect(events).toEqual(['gone a', 'queued b', 'acquired b']);
+});
+
 test('diff reports each added entry, each removed entry and each new holder once', () => {
   const entry = fc.record({ number: fc.integer({ min: 1, max: 9 }), shared: fc.boolean() });
   const listing = fc.uniqueArray(entry, { selector: ({ number }) => number }).map((entries) =>
