@@ -7,12 +7,24 @@ import { root } from './run.mjs';
 const TRANSPORT = join(root, 'src/http/transport.ts');
 const IN_MEMORY = join(root, 'test/simulation/client/transport.ts');
 
+/** Limits that a world of a minute would not reach otherwise. */
+const SMALLER = [
+  {
+    file: 'src/v3/locks/entry-keys.ts',
+    from: 'const SINGLE_USE_KEYS = 50;',
+    to: 'const SINGLE_USE_KEYS = 1;',
+  },
+];
+
 /** Writes the programs of the simulation to a directory. @param bugs those to plant in the clients */
 export async function writePrograms(directory, bugs = []) {
   const edits = bugs.flatMap(({ edits: several, ...one }) => several ?? [one]);
   await Promise.all([
     write(join(directory, 'main.cjs'), 'test/simulation/main.ts'),
-    write(join(directory, 'client.cjs'), 'test/simulation/client/entry.ts', { inMemory: true, edits }),
+    write(join(directory, 'client.cjs'), 'test/simulation/client/entry.ts', {
+      inMemory: true,
+      edits: [...SMALLER, ...edits],
+    }),
     write(join(directory, 'bridge.cjs'), 'test/simulation/client/bridge.ts', { inMemory: true }),
     write(join(directory, 'etcd.cjs'), 'test/simulation/cluster/server.ts'),
   ]);
@@ -25,7 +37,7 @@ const write = async (file, entry, options) => writeFileSync(file, await bundle(e
  * @param entry the file that it starts with
  * @param file where the code will be: its source map refers to that
  * @param inMemory whether it has a network in memory in place of undici's sockets
- * @param edits texts to replace in files of the project, for bugs that are planted: `file`, `from`, `to`
+ * @param edits texts to replace in files of the project: `file`, `from`, `to`
  */
 async function bundle(entry, file, { inMemory = false, edits = [] } = {}) {
   const plugin = {

@@ -4,6 +4,7 @@ import type { CloseOptions } from '../http/cluster.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import { GatewayClient } from './gateway/gateway.ts';
+import { EntryKeys } from './locks/entry-keys.ts';
 import { Leases } from './locks/leases/leases.ts';
 import { LossWatch } from './locks/losses/loss-watch.ts';
 import type { Session } from './locks/session.ts';
@@ -23,6 +24,7 @@ export class V3Client implements LockClient, Session {
   readonly requests: LockRequests;
   readonly leases: Leases;
   readonly losses: LossWatch;
+  readonly keys = new EntryKeys();
 
   /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message shows its name or value, never a password */
   constructor(options: V3ClientOptions = {}) {

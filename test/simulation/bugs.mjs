@@ -315,6 +315,16 @@ export const BUGS = [
     watches: 'two holders: a removal that arrives late',
   },
   {
+    name: 'removal-of-a-key-used-again-not-bound',
+    rule: 6,
+    file: 'src/v3/locks/ticket-entry.ts',
+    from: 'this.#isSingleUse && !this.isKeyUsedAgain;',
+    to: 'this.#isSingleUse;',
+    api: 'v3',
+    scenario: 'stopped-members',
+    watches: 'two holders: a removal that arrives late removes the next entry of its key',
+  },
+  {
     name: 'renewal-that-creates',
     rule: 6,
     file: 'src/v2/client.ts',

@@ -85,9 +85,11 @@ export class EntryWriter {
     }
     const { own, clusterId, replaced, existed } = appended;
     old?.apply({ is: replaced ? 'forgotten' : 'doubted' });
+    if (replaced) old?.releaseKey();
     entry.apply({ is: 'appendEnded', lease });
     if (own.value !== value) {
       entry.apply({ is: 'enterAnswered' });
+      if (entry.changeKey()) return this.append(lease, limits, other);
       entry.stopUsing(lease);
       entry.apply({ is: 'doubted' });
       throw new EtcdValueError(`${key} exists already with another value: another program uses this key`);

@@ -189,6 +189,10 @@ export const isReplaceable = ({ place, debts }: EntryState): boolean =>
 export const isFreed = ({ debts }: EntryState, event: EntryEvent): boolean =>
   event.is === 'removed' && event.wasThere && debts.unanswered === 0 && debts.leases.size === 0;
 
+/** Whether no request of the ticket may still be carried out that would create an entry, and none has shown that its key is in doubt. */
+export const owesNothing = ({ debts, isDoubtful }: EntryState): boolean =>
+  debts.unanswered === 0 && debts.leases.size === 0 && debts.searchUntil === undefined && !isDoubtful;
+
 /** Whether a late append may still create the key: until the search ends, or until the leases of all such appends are gone. */
 const mayComeBack = ({ searchUntil, leases }: Debts): boolean =>
   searchUntil !== undefined && [...leases].some((lease) => !lease?.isGoneForGood);

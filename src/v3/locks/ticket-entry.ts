@@ -5,8 +5,18 @@ import { noEntry } from '../../recipe/entries/lost.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY } from '../../recipe/entries/timing.ts';
 import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
 import type { GatewayCall } from '../gateway/gateway.ts';
-import { idOf } from '../rpc/keys.ts';
-import { duty, type EntryEvent, type EntryState, INITIAL, isFreed, ownIn, step, type V3OwnEntry } from './entry.ts';
+import {
+  duty,
+  type EntryEvent,
+  type EntryState,
+  INITIAL,
+  isFreed,
+  owesNothing,
+  ownIn,
+  step,
+  type V3OwnEntry,
+} from './entry.ts';
+import { type EntryKey, singleUseKey } from './entry-keys.ts';
 import type { EtcdLease } from './leases/lease.ts';
 import type { LeaseUser } from './leases/lease-users.ts';
 import { explained } from './loss-reason.ts';
@@ -19,21 +29,53 @@ export class TicketEntry implements LeaseUser, Unsettled {
   readonly session: Session;
   readonly path: string;
   readonly value: string;
-  readonly key: string;
   readonly retryEvery = REMOVE_EVERY;
   readonly settler = new Settler<TicketEntry>(this, atWork);
   /** Whether a call is entering or leaving the queue: it then takes care of an expired lease itself. */
   ignoresExpiry = false;
-  /** Whether only this ticket ever has an entry with the key. */
+  /** Whether nobody else has or looks for an entry with this value, so that the client may choose its key. */
   readonly #isSingleUse: boolean;
+  /** undefined: the next entry takes one of the client's keys. */
+  #key: EntryKey | undefined;
   #state: EntryState = INITIAL;
 
   constructor(session: Session, path: string, value: string, isSingleUse: boolean) {
     this.session = session;
     this.path = path;
     this.value = value;
-    this.key = `${path}/${idOf(value)}`;
     this.#isSingleUse = isSingleUse;
+    if (!isSingleUse) this.#key = singleUseKey(path, value);
+  }
+
+  get key(): string {
+    return (this.#key ?? singleUseKey(this.path, this.value)).key;
+  }
+
+  get isKeyUsedAgain(): boolean {
+    return this.#key?.isUsedAgain ?? false;
+  }
+
+  /** Call this before an entry is created. */
+  takeKey(): void {
+    this.#key ??= this.session.keys.take(this.path, this.value);
+  }
+
+  /**
+   * Takes another key. Call this if the key has the entry of another ticket: a proxy may have carried out a copy of an earlier append.
+   * Returns false if no other ticket can have used the key, or if a late append of this one may still create it.
+   */
+  changeKey(): boolean {
+    if (!this.isKeyUsedAgain || !owesNothing(this.#state)) return false;
+    this.#key = undefined;
+    this.takeKey();
+    return true;
+  }
+
+  /** Call this when etcd has removed the own entry. Another entry may then have its key, unless a late append could create it again. */
+  releaseKey(): void {
+    if (!this.#key?.isUsedAgain || !owesNothing(this.#state)) return;
+    this.session.keys.release(this.path, this.#key);
+    this.#key = undefined;
   }
 
   get state(): EntryState {
@@ -45,7 +87,7 @@ export class TicketEntry implements LeaseUser, Unsettled {
   }
 
   get id(): string {
-    return this.key;
+    return singleUseKey(this.path, this.value).key;
   }
 
   get clusterId(): string | undefined {
@@ -124,6 +166,7 @@ export class TicketEntry implements LeaseUser, Unsettled {
     this.apply({ is: 'removing' });
     const wasThere = await this.#remove(due.own, options);
     this.apply({ is: 'removed', began, at: now(), wasThere });
+    this.releaseKey();
   }
 
   /** Removes the key, if it still has the entry of this ticket. Resolves to whether that entry was still there. */
@@ -132,8 +175,9 @@ export class TicketEntry implements LeaseUser, Unsettled {
     const { entries } = this.session.requests;
     const { isDoubtful, debts } = this.#state;
     const call = { attemptTimeout: HEDGE_REMOVAL_AFTER, ...options };
-    // No other client ever uses this key, so delete it without a comparison: that saves a sixth of the time of acquire and release.
-    if (this.#isSingleUse && !isDoubtful && own && !mayHaveExpired(own)) {
+    // No other entry ever has this key, so delete it without a comparison.
+    const servesOnce = this.#isSingleUse && !this.isKeyUsedAgain;
+    if (servesOnce && !isDoubtful && own && !mayHaveExpired(own)) {
       await entries.delete(key, call);
       return true;
     }

@@ -24,7 +24,7 @@ import { enterTimeout } from './timing.ts';
 /** Maximum number of leases that one try to enter the queue uses. */
 const MOST_LEASES = 3;
 
-/** A {@link Ticket} on etcd v3. Its value determines its key, so it has at most one entry, even if answers are lost. */
+/** A {@link Ticket} on etcd v3. It uses one key until its entry is gone, so it has at most one entry, even if answers are lost. */
 export class V3Ticket implements Ticket {
   readonly #session: Session;
   readonly #entry: TicketEntry;
@@ -76,6 +76,7 @@ export class V3Ticket implements Ticket {
     await entry.stopSettling();
     // Finish the removal first: the next entry must have a greater token.
     if (isGivenUp(entry.state)) await entry.settle({ signal });
+    entry.takeKey();
     this.#standings.appended(undefined);
     const old = replacing instanceof V3Ticket ? replacing.#entry : undefined;
     for (let tries = 1; ; tries += 1) {

@@ -53,7 +53,7 @@ export function append(gateway: GatewayClient, key: string, options: AppendOptio
     const result = decodeAppend(answer, key, whole, replaces);
     onAnswered?.();
     // With such a lease, the entry was created by one of the unanswered requests.
-    const isOwn = result?.own.lease !== undefined && leases.has(result.own.lease);
+    const isOwn = result?.own.value === value && result.own.lease !== undefined && leases.has(result.own.lease);
     if (result?.existed && isOwn) onAnswered?.();
     return result;
   };

@@ -83,7 +83,7 @@ export class EntryRequests {
     return append(this.#gateway, key, options);
   }
 
-  /** Deletes a key without a condition: no other client may use this key. May be sent more than once. */
+  /** Deletes a key without a condition: no other entry may ever have this key. May be sent more than once. */
   delete(key: string, options: GatewayCall): Promise<void> {
     return this.#gateway.call('hedged', options, async (member) => {
       await member.ask('/kv/deleterange', { key: encodeBytes(key) });
