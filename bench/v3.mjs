@@ -1,6 +1,7 @@
 // The measurements on etcd's v3 API.
 import { loadavg } from 'node:os';
 import { v3 } from './contestants/v3.mjs';
+import { aged } from './sections/aged.mjs';
 import { atOnce } from './sections/at-once.mjs';
 import { countDrain, drain } from './sections/drain.mjs';
 import { countHandOver, handOver } from './sections/hand-over.mjs';
@@ -10,6 +11,7 @@ import { countCycles, countRaftWrites, uncontended } from './sections/uncontende
 
 export const FULL_V3 = {
   cycles: { rounds: 84, times: 50 },
+  aged: { ages: [30_000, 100_000], rounds: 42, times: 50 },
   atOnce: { rounds: 28, times: 10 },
   handOvers: { rounds: 14, times: 15 },
   sizes: [10, 100, 1000],
@@ -19,6 +21,7 @@ export const FULL_V3 = {
 };
 export const SHORT_V3 = {
   cycles: { rounds: 4, times: 30 },
+  aged: { ages: [1000], rounds: 4, times: 30 },
   atOnce: { rounds: 4, times: 5 },
   handOvers: { rounds: 4, times: 10 },
   sizes: [10, 50],
@@ -51,6 +54,8 @@ export async function measureV3({ etcd, unsynced }, plan, step) {
       memory:
         unsynced && (await loaded('v3: many locks at once, in memory', () => atOnce(api, unsynced.url, plan.atOnce))),
     },
+    // In memory if possible: the disk would only add the same time to each cycle.
+    aged: await loaded('v3: old and new locks', () => aged(api, (unsynced ?? etcd).url, plan.aged)),
     handOver: {
       counts: await step('v3: requests of a hand-over', () => countHandOver(api, etcd)),
       direct: await loaded('v3: hand-over', () => handOver(api, etcd, etcd.url, plan.handOvers)),

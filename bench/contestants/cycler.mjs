@@ -5,7 +5,7 @@ import { clocked } from '../setting/clock.mjs';
 import { npmEtcd3 } from './etcd3.mjs';
 import { threeRequests, twoWrites } from './floors.mjs';
 import { twoWritesByGateway, twoWritesByGrpc } from './floors-v3.mjs';
-import { ours } from './ours.mjs';
+import { ours, oursInTurn } from './ours.mjs';
 
 const [id, url] = process.argv.slice(2);
 const makers = {
@@ -13,6 +13,7 @@ const makers = {
   manager: () => ours('manager', url),
   'lock-v3': () => ours('lock', url, 'v3'),
   'manager-v3': () => ours('manager', url, 'v3'),
+  'managers-v3': () => oursInTurn('manager', url, 'v3', 8),
   writes: () => twoWrites(url),
   requests: () => threeRequests(url),
   gateway: () => twoWritesByGateway(url),

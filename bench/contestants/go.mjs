@@ -45,3 +45,15 @@ export function goMutex(url) {
     stop: () => peer.stop(),
   };
 }
+
+/** Go's `concurrency.Mutex` with a session for each cycle, as `etcdctl lock` and short-lived processes have. */
+export function goMutexes(url) {
+  const peer = startGo(url);
+  return {
+    id: 'goSessions',
+    title: "Go's `concurrency.Mutex`, a session per cycle",
+    /** Timed in that process. */
+    cycles: (lock, times) => peer.ask('cycles_of_sessions', { name: lock, times }),
+    stop: () => peer.stop(),
+  };
+}

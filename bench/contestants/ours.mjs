@@ -44,6 +44,20 @@ export function ours(face, url, api = 'v2') {
   };
 }
 
+/** Several clients that acquire the lock in turn, none of which waits for another. */
+export function oursInTurn(face, url, api, count) {
+  const all = Array.from({ length: count }, () => ours(face, url, api));
+  let turn = 0;
+  return {
+    title: `${all[0].title}, ${count} clients in turn`,
+    cycle(name) {
+      turn = (turn + 1) % count;
+      return all[turn].cycle(name);
+    },
+    stop: () => Promise.all(all.map((one) => one.stop())),
+  };
+}
+
 /** The lock alternates between two clients, as between two processes, but on one clock. */
 function handOver(take, takeElsewhere) {
   const name = `hand-over-${randomUUID()}`;

@@ -2,7 +2,7 @@
 import { apart } from './apart.mjs';
 import { etcdctl, etcdctlCycles } from './etcdctl.mjs';
 import { bareHandOverByGateway } from './floors-v3.mjs';
-import { goMutex, hasGo } from './go.mjs';
+import { goMutex, goMutexes, hasGo } from './go.mjs';
 import { ours } from './ours.mjs';
 import { queueOfGo, queueOfOurs } from './queues.mjs';
 
@@ -20,12 +20,18 @@ export function v3({ go = hasGo() } = {}) {
     for (const id of ['manager-v3', 'lock-v3', 'gateway-pool', 'grpc', 'etcd3']) all.push(await apart(id, url));
     return all;
   };
+  const agedCycles = async (url) => {
+    const others = [];
+    for (const id of ['manager-v3', 'managers-v3', 'etcd3']) others.push(await apart(id, url));
+    return go ? [...others, goMutex(url), goMutexes(url)] : others;
+  };
   return {
     id: 'v3',
     cycles: async (url) => [...(await countedCycles(url)), etcdctlCycles(url)],
     /** Those whose requests are counted: not a new process for each cycle. */
     countedCycles,
     cyclesAtOnce,
+    agedCycles,
     handOvers: (url) => withGo([...ourHandOvers(url), bareHandOverByGateway(url), etcdctl(url)], () => goMutex(url)),
     countedHandOvers: ourHandOvers,
     queues: () =>

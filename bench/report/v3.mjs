@@ -2,7 +2,7 @@ import { AT_ONCE } from '../sections/at-once.mjs';
 import { number, span, table } from './format.mjs';
 import { goalTable } from './goals.mjs';
 import { ranges } from './plots.mjs';
-import { ratio } from './stats.mjs';
+import { ratio, summary } from './stats.mjs';
 import { drains, timings } from './timings.mjs';
 
 const PEERS = ['etcd3', 'etcdctl', 'go'];
@@ -27,13 +27,18 @@ const WHY_V3 = `- Go's \`concurrency.Mutex\` sends the same two requests per cyc
 const AT_ONCE_HOW = `One process acquires and releases ${AT_ONCE} locks of different names at the same time, over and over. The time is that of all cycles together,
 divided by their number. The floor has a connection for each lock.`;
 
+const AGED_HOW = `A lock after that many cycles, against a new one in the same rounds. Nothing compacts etcd in between, so that each read visits the keys that the
+earlier cycles have removed. A session of Go's \`concurrency.Mutex\` has one key in a queue, as npm etcd3's lock has. This package creates some keys,
+then uses them again.`;
+
 /** Returns the sections of the report as pairs of heading and text. */
 export function textV3(results) {
-  const { uncontended, atOnce, handOver, drain, longQueue, held } = results;
+  const { uncontended, aged, atOnce, handOver, drain, longQueue, held } = results;
   return [
     ['Goals', goalTable(goals(results))],
     ['Against each peer', `${comparisons(results)}\n\n${WHY_V3}`],
     ['Uncontended: acquire + release', legs(uncontended, { floor: 'gateway', load: uncontended.load })],
+    ['After many cycles', `${AGED_HOW}\n\n${agedTable(aged)}`],
     [`${AT_ONCE} uncontended locks at once`, `${AT_ONCE_HOW}\n\n${legs(atOnce, { floor: 'gateway' })}`],
     ['Hand-over: release to the next acquire', legs(handOver, { floor: 'event', unit: 'hand-over' })],
     ['Draining a queue', `${loadLine(drain.direct.load)}\n\n${drains(drain.direct, drain.counts)}`],
@@ -67,7 +72,7 @@ function legs(section, { load, ...options }) {
 
 const shown = (of) => `${number(of.median)} (${span(of)})`;
 
-function goals({ uncontended, atOnce, handOver, drain, longQueue, held }) {
+function goals({ uncontended, aged, atOnce, handOver, drain, longQueue, held }) {
   const [short, long] = Object.keys(longQueue);
   const bytes = longQueue[long].bytesPerHandOver / longQueue[short].bytesPerHandOver;
   const sizes = Object.keys(drain.counts.manager);
@@ -93,6 +98,13 @@ function goals({ uncontended, atOnce, handOver, drain, longQueue, held }) {
       measured: counted,
       reached: counted === '2, 2 and 2',
     },
+    ...Object.entries(aged.byAge).flatMap(([age, taken]) =>
+      ['manager', 'managers'].map((id) => {
+        const of = ratio(taken[id].old, taken[id].new);
+        const goal = `${aged.titles[id]}: time after ${age} cycles ÷ that of a new lock ≤ 1.15`;
+        return { goal, measured: shown(of), reached: of.median <= 1.15 };
+      }),
+    ),
     {
       goal: 'hand-over: requests of the waiter ≤ 2',
       measured: `${handedOver.read}, after the removal`,
@@ -154,6 +166,26 @@ const against = (what, { titles, rounds }) =>
     of: ratio(rounds[id], rounds.manager),
     ofLock: ratio(rounds[id], rounds.lock),
   }));
+
+function agedTable({ titles, byAge, load }) {
+  const rows = Object.entries(byAge).flatMap(([age, taken]) =>
+    Object.entries(taken).map(([id, of]) => ({
+      age,
+      title: titles[id],
+      old: summary(of.old),
+      of,
+      fresh: summary(of.new),
+    })),
+  );
+  const columns = [
+    ['', ({ title }) => title],
+    ['cycles before', ({ age }) => age],
+    ['ms per cycle: median', ({ old }) => number(old.median)],
+    ['new lock', ({ fresh }) => number(fresh.median)],
+    ['ratio', ({ of }) => shown(ratio(of.old, of.new))],
+  ];
+  return `${loadLine(load)}\n\n${table(columns, rows)}`;
+}
 
 function costs({ counts, raftWrites, direct: { titles } }, longQueue, held) {
   const cycles = table(

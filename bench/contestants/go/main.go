@@ -55,7 +55,8 @@ func main() {
 	}
 	session := newSession(connected[0])
 	operations := map[string]func(command) any{
-		"cycles": func(asked command) any { return cycles(session, asked) },
+		"cycles":             func(asked command) any { return cycles(session, asked) },
+		"cycles_of_sessions": cyclesOfSessions,
 		"hold": func(asked command) any {
 			own := takeSession()
 			holder = contender{own, concurrency.NewMutex(own, asked.Name)}
@@ -92,6 +93,21 @@ func cycles(session *concurrency.Session, asked command) any {
 		mutex := concurrency.NewMutex(session, asked.Name)
 		check(mutex.Lock(background))
 		check(mutex.Unlock(background))
+		took[i] = milliseconds(time.Since(start))
+	}
+	return took
+}
+
+// cyclesOfSessions returns the milliseconds of each acquire and release with a session of its own.
+func cyclesOfSessions(asked command) any {
+	took := make([]float64, asked.Times)
+	for i := range took {
+		start := time.Now()
+		session := newSession(connected[0])
+		mutex := concurrency.NewMutex(session, asked.Name)
+		check(mutex.Lock(background))
+		check(mutex.Unlock(background))
+		check(session.Close())
 		took[i] = milliseconds(time.Since(start))
 	}
 	return took
