@@ -4,7 +4,6 @@ import type { EndpointFailure } from '../../errors.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { Timeout } from '../timeout.ts';
 import { combine, isMembersFault, markUnclear, stillSilent } from './failures.ts';
-import { type HedgeAfter, hedge } from './hedge.ts';
 import type { MemberRequest, Members } from './members.ts';
 import type { RateLimit } from './rate-limit.ts';
 
@@ -46,20 +45,34 @@ export class Round<T> {
   readonly #rateLimit: RateLimit;
   readonly #options: RoundOptions;
   readonly #ask: Ask<T>;
+  readonly #isHedged: boolean;
   /** The members asked so far. Cleared when all have been asked, and before each attempt during an outage. */
   readonly #asked = new Set<Endpoint>();
   readonly #failures: EndpointFailure[] = [];
   readonly #underWay = new Set<MemberRequest>();
+  #rounds = 0;
+  /** Failed attempts are followed by another one until this number of attempts is reached. Hedged attempts may exceed it. */
+  #enough = 0;
+  #generation = 0;
+  /** Number of attempts that have started, and of those that have not ended. Some may wait for their turns in an outage. */
+  #started = 0;
+  #running = 0;
   #initial: Endpoint | undefined;
-  #isTimedOut = false;
+  /** Starts another attempt of a hedged call; starts again with each attempt, and with each piece of an answer. */
+  #silence: Timeout | undefined;
   /** Timeout of a hedged call as a whole; starts with the first attempt, and again with each piece of an answer. */
   #timeout: Timeout | undefined;
+  #isTimedOut = false;
+  #isSettled = false;
+  #resolve: (answer: T) => void = ignore;
+  #reject: (reason: unknown) => void = ignore;
 
   constructor(members: Members, rateLimit: RateLimit, options: RoundOptions, ask: Ask<T>) {
     this.#members = members;
     this.#rateLimit = rateLimit;
     this.#options = options;
     this.#ask = ask;
+    this.#isHedged = options.repeat === 'hedged' && options.hedgeAfter < options.timeout;
   }
 
   /**
@@ -68,74 +81,146 @@ export class Round<T> {
    * When all members have failed and DNS then names others, asks these as well.
    * @throws the first error that is not the fault of a member; else one error with the failures of all members asked
    */
-  async run(): Promise<T> {
-    const { ending } = this.#options;
-    try {
-      for (let rounds = 1; ; rounds += 1) {
-        const { generation, count: attempts } = this.#members;
-        try {
-          return await hedge(this.#attempt, { attempts, mayRetry: this.#mayRetry, isTimedOut: this.#isOver });
-        } catch (error) {
-          if (rounds === MAX_ROUNDS || !this.#mayRetry(error) || this.#isOver()) throw error;
-          if (!(await this.#foundOthers(generation))) throw error;
-        }
-      }
-    } catch (error) {
-      ending.throwIfAborted();
-      if (!isMembersFault(error)) throw error;
-      const failures = [...this.#failures, ...[...this.#underWay].map(stillSilent)];
-      // Without failures, the rate limit admitted no attempt.
-      throw failures.length > 0 ? combine(failures) : error;
-    } finally {
-      this.#timeout?.pause();
+  run(): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+      this.#askAll();
+    });
+  }
+
+  #askAll(): void {
+    const { generation, count } = this.#members;
+    this.#rounds += 1;
+    this.#generation = generation;
+    this.#enough = this.#started + count;
+    this.#start();
+  }
+
+  /** Starts an attempt. */
+  #start(): void {
+    const { ending, ref } = this.#options;
+    this.#started += 1;
+    this.#running += 1;
+    this.#silence?.pause();
+    if (!this.#rateLimit.isOutage) {
+      this.#rateLimit.count();
+      this.#choose();
+      return;
+    }
+    // In an outage, all members are candidates again: the only one that this call has not asked may never come back.
+    this.#asked.clear();
+    this.#rateLimit.admit(ending, ref).then(
+      () => this.#choose(),
+      (error) => this.#ends(error, true),
+    );
+  }
+
+  #choose(): void {
+    if (this.#isSettled) return;
+    const request = this.#members.choose(this.#asked, this.#initial);
+    this.#initial = request.initial;
+    this.#underWay.add(request);
+    if (this.#isHedged) {
+      this.#watchSilence();
+      if (!this.#timeout) this.#startTimeout();
+    }
+    this.#send(request, 0);
+  }
+
+  #send(request: MemberRequest, retries: number): void {
+    const onPiece = this.#isHedged ? (): void => this.#onPiece(request) : ignore;
+    this.#ask(request.endpoint, onPiece).then(
+      (answer) => this.#answered(request, answer),
+      (error) => this.#failed(request, error, retries),
+    );
+  }
+
+  #answered(request: MemberRequest, answer: T): void {
+    this.#underWay.delete(request);
+    // A poll that ends without an event proves nothing about the member.
+    if (answer !== undefined || this.#options.repeat !== 'poll') this.#members.answered(request);
+    this.#settle();
+    this.#resolve(answer);
+  }
+
+  /** Retries on a stale connection: a server may close a connection between requests just when the next request is sent. */
+  #failed(request: MemberRequest, error: unknown, retries: number): void {
+    const { repeat, ending } = this.#options;
+    const { endpoint } = request;
+    const isFault = isMembersFault(error);
+    const isStale = isFault && endpoint.wasStale(error);
+    if (isFault && !ending.aborted) this.#failures.push({ endpoint: endpoint.url, error });
+    if (isStale && !ending.aborted && repeat !== 'never' && retries < MAX_STALE_RETRIES) {
+      this.#rateLimit.count();
+      this.#send(request, retries + 1);
+      return;
+    }
+    this.#underWay.delete(request);
+    if (ending.aborted) this.#ends(error);
+    else if (!isFault) {
+      this.#members.answered(request);
+      this.#ends(markUnclear(error, this.#failures, this.#underWay.size > 0));
+    } else {
+      // A stale connection says nothing about the member.
+      if (!isStale) this.#members.failed(request, error.cause);
+      this.#ends(error);
     }
   }
 
-  readonly #attempt = async (startHedge: HedgeAfter): Promise<T> => {
-    const { repeat, ending, timeout, hedgeAfter, ref } = this.#options;
-    const members = this.#members;
-    // In an outage, all members are candidates again: the only one that this call has not asked may never come back.
-    if (this.#rateLimit.isOutage) this.#asked.clear();
-    await this.#rateLimit.admit(ending, ref);
-    const attempt = members.choose(this.#asked, this.#initial);
-    this.#initial = attempt.initial;
-    let overdue: Timeout | undefined;
-    let onPiece = ignore;
-    if (repeat === 'hedged' && hedgeAfter < timeout) {
-      if (!this.#timeout) this.#startTimeout();
-      let isNoted = false;
-      const onOverdue = (): void => {
-        if (isNoted || !this.#underWay.has(attempt)) return;
-        isNoted = true;
-        members.overdue(attempt);
-      };
-      overdue = Timeout.run(hedgeAfter, onOverdue, { ref: false });
-      // Also called right before the next attempt: if this starts an outage, that attempt is rate-limited already.
-      startHedge(hedgeAfter, onOverdue);
-      // A long answer is no silence: asking for it again would only make it slower.
-      onPiece = (): void => {
-        if (!this.#underWay.has(attempt)) return;
-        overdue?.restart(hedgeAfter);
-        startHedge(hedgeAfter, onOverdue);
-        this.#startTimeout();
-      };
-    }
-    this.#underWay.add(attempt);
-    try {
-      const result = await this.#askUnlessStale(attempt, onPiece);
-      // A poll that ends without an event proves nothing about the member.
-      if (result !== undefined || repeat !== 'poll') members.answered(attempt);
-      return result;
-    } catch (error) {
-      if (!ending.aborted) this.#note(attempt, error);
-      throw ending.aborted || isMembersFault(error)
-        ? error
-        : markUnclear(error, this.#failures, this.#underWay.size > 1);
-    } finally {
-      this.#underWay.delete(attempt);
-      overdue?.pause();
-    }
+  /** Ends an attempt with this error. @param isRefused whether the rate limit has refused the attempt */
+  #ends(error: unknown, isRefused = false): void {
+    this.#running -= 1;
+    if (this.#isSettled) return;
+    if (!this.#mayRetry(error) || this.#isOver) this.#rejectWith(error);
+    // While a refused attempt waited for its turn, nothing watched for the silence of the others.
+    else if (this.#started < this.#enough || (isRefused && this.#running > 0)) this.#start();
+    else if (this.#running === 0) void this.#askOthers(error);
+  }
+
+  /** Asks the members again if a lookup has found others. */
+  async #askOthers(error: unknown): Promise<void> {
+    if (this.#rounds < MAX_ROUNDS && (await this.#foundOthers())) this.#askAll();
+    else this.#rejectWith(error);
+  }
+
+  #rejectWith(error: unknown): void {
+    this.#settle();
+    this.#reject(this.#reasonFor(error));
+  }
+
+  #reasonFor(error: unknown): unknown {
+    const { ending } = this.#options;
+    if (ending.aborted) return ending.reason;
+    const failures = [...this.#failures, ...[...this.#underWay].map(stillSilent)];
+    // Without failures, the rate limit admitted no attempt.
+    return isMembersFault(error) && failures.length > 0 ? combine(failures) : error;
+  }
+
+  #settle(): void {
+    this.#isSettled = true;
+    this.#silence?.pause();
+    this.#timeout?.pause();
+  }
+
+  #watchSilence(): void {
+    this.#silence?.pause();
+    this.#silence = Timeout.run(this.#options.hedgeAfter, this.#onSilence, { ref: false });
+  }
+
+  /** No attempt has shown a sign of life for `hedgeAfter` seconds. */
+  readonly #onSilence = (): void => {
+    // If this starts an outage, the next attempt is rate-limited already.
+    for (const request of this.#underWay) this.#members.overdue(request);
+    this.#start();
   };
+
+  /** A long answer is no silence: asking for it again would only make it slower. */
+  #onPiece(request: MemberRequest): void {
+    if (this.#isSettled || !this.#underWay.has(request)) return;
+    this.#watchSilence();
+    this.#startTimeout();
+  }
 
   /** Starts the timeout of the whole call, or starts it again. */
   #startTimeout(): void {
@@ -151,47 +236,24 @@ export class Round<T> {
     this.#isTimedOut = true;
   };
 
-  readonly #isOver = (): boolean => this.#isTimedOut || this.#options.limit.passed;
+  get #isOver(): boolean {
+    return this.#isTimedOut || this.#options.limit.passed;
+  }
 
-  readonly #mayRetry = (error: unknown): boolean => {
+  #mayRetry(error: unknown): boolean {
     const { repeat, ending } = this.#options;
     const onlyOnce = repeat === 'never' || repeat === 'poll';
     return !ending.aborted && isMembersFault(error) && !(onlyOnce && error.outcomeUnknown);
-  };
+  }
 
   /**
-   * Waits for a lookup of the members, for `hedgeAfter` seconds at most. Resolves to whether there are members that this generation did
-   * not have.
+   * Waits for a lookup of the members, for `hedgeAfter` seconds at most. Resolves to whether there are members that this round did not
+   * have.
    */
-  async #foundOthers(generation: number): Promise<boolean> {
+  async #foundOthers(): Promise<boolean> {
     const { hedgeAfter, limit, ending } = this.#options;
     const lookup = this.#members.lookUp();
     if (lookup) await Promise.race([lookup, pause(Math.min(hedgeAfter * 1000, limit.remaining), ending)]);
-    return this.#members.generation !== generation;
-  }
-
-  /** Retries on a stale connection: a server may close a connection between requests just when the next request is sent. */
-  async #askUnlessStale({ endpoint }: MemberRequest, onPiece: () => void): Promise<T> {
-    for (let retries = 0; ; retries += 1) {
-      try {
-        return await this.#ask(endpoint, onPiece);
-      } catch (error) {
-        const { repeat, ending } = this.#options;
-        const isStale = isMembersFault(error) && endpoint.wasStale(error);
-        if (!isStale || ending.aborted || repeat === 'never' || retries === MAX_STALE_RETRIES) throw error;
-        this.#failures.push({ endpoint: endpoint.url, error });
-        this.#rateLimit.count();
-      }
-    }
-  }
-
-  #note(attempt: MemberRequest, error: unknown): void {
-    if (isMembersFault(error)) {
-      // A stale connection says nothing about the member.
-      if (!attempt.endpoint.wasStale(error)) this.#members.failed(attempt, error.cause);
-      this.#failures.push({ endpoint: attempt.endpoint.url, error });
-    } else {
-      this.#members.answered(attempt);
-    }
+    return this.#members.generation !== this.#generation;
   }
 }
