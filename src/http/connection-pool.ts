@@ -1,27 +1,6 @@
 import { orAborted, type Source } from '../base/cancellation.ts';
 import type { Connection } from './connection.ts';
 
-/** A connection lent by a {@link Lender}. It is given back when every exchange on it has ended. */
-export class Loan {
-  readonly connection: Connection;
-  readonly #giveBack: (connection: Connection) => void;
-  #exchanges = 0;
-
-  constructor(connection: Connection, giveBack: (connection: Connection) => void) {
-    this.connection = connection;
-    this.#giveBack = giveBack;
-  }
-
-  startExchange(): void {
-    this.#exchanges += 1;
-  }
-
-  readonly endExchange = (): void => {
-    this.#exchanges -= 1;
-    if (this.#exchanges === 0) this.#giveBack(this.connection);
-  };
-}
-
 /** Keeps the connections to one member for reuse. Each connection is lent to one user at a time. */
 export class ConnectionPool {
   readonly #make: () => Connection;
@@ -62,37 +41,37 @@ export class Lender {
     this.#limit = limit;
   }
 
-  /** Lends a connection, or returns undefined at the limit. The caller must start an exchange on the connection at once. */
-  lend(): Loan | undefined {
+  /**
+   * Lends a connection, or returns undefined at the limit. The caller must start an exchange on the connection at once. The connection
+   * is given back when every exchange on it has ended.
+   */
+  lend(): Connection | undefined {
     if (this.#lent >= this.#limit) return undefined;
     this.#lent += 1;
-    return this.#loanOf(this.#pool.take());
+    return this.#pool.take().lentBy(this);
   }
 
   /**
    * Waits until a connection is given back, then lends it.
    * @throws the reason of `ending` if `ending` aborts first
    */
-  async wait(ending: Source): Promise<Loan> {
+  async wait(ending: Source): Promise<Connection> {
     let take: (connection: Connection) => void = () => {};
     const taken = new Promise<Connection>((resolve) => {
       take = resolve;
     });
     this.#waiting.add(take);
     try {
-      return this.#loanOf(await orAborted(taken, ending));
+      return (await orAborted(taken, ending)).lentBy(this);
     } catch (error) {
       // A connection may have been handed to this waiter just before the abort.
-      if (!this.#waiting.delete(take)) void taken.then((connection) => this.#giveBack(connection));
+      if (!this.#waiting.delete(take)) void taken.then((connection) => this.giveBack(connection));
       throw error;
     }
   }
 
-  #loanOf(connection: Connection): Loan {
-    return new Loan(connection, (lent) => this.#giveBack(lent));
-  }
-
-  #giveBack(connection: Connection): void {
+  /** Called only with connections that this lender has lent. */
+  giveBack(connection: Connection): void {
     const [next] = this.#waiting;
     if (next) {
       this.#waiting.delete(next);

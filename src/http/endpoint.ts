@@ -3,10 +3,10 @@ import type { LookupFunction, Socket } from 'node:net';
 import { detached } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
-import { Connection } from './connection.ts';
-import { ConnectionPool, Lender, type Loan } from './connection-pool.ts';
-import { Exchange, type Hooks, type Limits } from './exchange.ts';
-import { header, type LongAnswer, type WireAnswer, type WireRequest } from './message.ts';
+import { Connection, type ConvertError, type HttpRequest } from './connection.ts';
+import { ConnectionPool, Lender } from './connection-pool.ts';
+import type { ExchangeOptions } from './exchange.ts';
+import type { WireAnswer, WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
@@ -24,25 +24,12 @@ import { type Connector, connectorOf, openTransport } from './transport.ts';
  */
 export type Lane = 'call' | 'read' | 'poll' | 'background';
 
-interface AttemptOptions {
-  /** Seconds to wait for the answer. */
-  readonly timeout: number;
-  /** Ends the attempt when it aborts. */
-  readonly ending: Source | undefined;
-  /** Called when the headers have arrived, with an answer whose body is still empty. */
-  readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
-  /** Gets the body in pieces as it arrives, for an answer that has no end. The answer then has an empty body. */
-  readonly onData?: ((chunk: Buffer) => void) | undefined;
-}
-
-export interface SendOptions extends AttemptOptions {
+export interface SendOptions extends ExchangeOptions {
   readonly lane: Lane;
-  /** For an answer that may be long: `timeout` then limits only the time until its headers. */
-  readonly long?: LongAnswer | undefined;
 }
 
 /** A second request that is sent on the same connection without waiting for the first answer. */
-export interface PipelinedRequest extends AttemptOptions {
+export interface PipelinedRequest extends Omit<ExchangeOptions, 'long' | 'onStart'> {
   readonly request: WireRequest;
   /** Called once the request has been passed to the connection, with the promise of its answer. */
   readonly onSent: (answer: Promise<WireAnswer | undefined>) => void;
@@ -111,21 +98,14 @@ export class Endpoint {
    * @throws the reason of `ending` if `ending` aborts first
    */
   send(request: WireRequest, options: SendOptions, pipelined?: PipelinedRequest): Promise<WireAnswer | undefined> {
-    const { lane, timeout, ending, long } = options;
+    const { lane, ending } = options;
     if (ending?.aborted) return Promise.reject(ending.reason);
-    const limits: Limits = {
-      ending,
-      timeout: new Timeout(timeout),
-      long,
-      onHeaders: options.onHeaders,
-      onData: options.onData,
-      ref: lane !== 'background',
-    };
     const lender = this.#lenders[lane];
-    const loan = lender.lend();
-    if (loan) return this.#sendOn(loan, request, limits, pipelined);
-    const waiting = this.#waitForLoan(lender, limits);
-    return waiting.then((lent) => lent && this.#sendOn(lent, request, limits, pipelined));
+    const connection = lender.lend();
+    if (connection) return this.#sendOn(connection, request, options, pipelined);
+    const timeout = new Timeout(options.timeout);
+    const waiting = this.#waitForConnection(lender, ending, timeout);
+    return waiting.then((lent) => lent && this.#sendOn(lent, request, options, pipelined, timeout));
   }
 
   /** Whether to send a {@link PipelinedRequest} to this member. */
@@ -155,43 +135,29 @@ export class Endpoint {
   }
 
   #sendOn(
-    loan: Loan,
+    connection: Connection,
     request: WireRequest,
-    limits: Limits,
+    options: SendOptions,
     pipelined: PipelinedRequest | undefined,
-  ): Exchange['answer'] {
-    if (!pipelined) return this.#exchange(loan, request, limits);
-    const answer = this.#exchange(loan, request, limits, () => loan.connection.writeTogether());
-    const { timeout, ending, onHeaders } = pipelined;
-    const pipelinedLimits = { ending, timeout: new Timeout(timeout), onHeaders, ref: true };
-    pipelined.onSent(this.#exchange(loan, pipelined.request, pipelinedLimits));
+    timeout?: Timeout,
+  ): Promise<WireAnswer | undefined> {
+    const ref = options.lane !== 'background';
+    if (!pipelined) return connection.send(this.#encode(request), options, ref, timeout);
+    const onStart = (): void => connection.writeTogether();
+    const answer = connection.send(this.#encode(request), { ...options, onStart }, ref, timeout);
+    pipelined.onSent(connection.send(this.#encode(pipelined.request), pipelined, true));
     return answer;
   }
 
-  #exchange(loan: Loan, request: WireRequest, limits: Limits, onStart?: () => void): Exchange['answer'] {
-    const { connection } = loan;
+  #encode(request: WireRequest): HttpRequest {
     const { method, query, form, json } = request;
     const path = this.prefixOf(request) + request.path;
-    const convertError = (error: Error, answering: boolean) =>
-      this.#convertError(error, connection.isUsed && !answering);
-    const reset = this.#keepAlive.isDisabled;
-    const onAnswer: Hooks['onAnswer'] = (head) => connection.onAnswer(!reset && header(head, 'connection') === 'close');
-    const hooks = { onStart, onAnswer, onDone: loan.endExchange };
-    const exchange = new Exchange(limits, convertError, hooks);
-    loan.startExchange();
-    connection.transport.dispatch(
-      {
-        method,
-        path: query === '' ? path : `${path}?${query}`,
-        headers: this.#headersOf(request),
-        body: form ?? json ?? null,
-        // By default, undici would pipeline nothing behind this request.
-        blocking: false,
-        reset,
-      },
-      exchange,
-    );
-    return exchange.answer;
+    return {
+      method,
+      path: query === '' ? path : `${path}?${query}`,
+      headers: this.#headersOf(request),
+      body: form ?? json ?? null,
+    };
   }
 
   #headersOf({ form, json, headers }: WireRequest): string[] {
@@ -200,7 +166,11 @@ export class Endpoint {
   }
 
   /** Waits for a connection when the lane is at its limit. Resolves to undefined if none was free within the timeout. */
-  async #waitForLoan(lender: Lender, { ending, timeout }: Limits): Promise<Loan | undefined> {
+  async #waitForConnection(
+    lender: Lender,
+    ending: Source | undefined,
+    timeout: Timeout,
+  ): Promise<Connection | undefined> {
     const scope = new Scope(ending);
     timeout.run(() => scope.abort(new Error('no connection in time')));
     try {
@@ -214,8 +184,7 @@ export class Endpoint {
     }
   }
 
-  /** @param unanswered whether the connection had been used before and carried no answer to this request */
-  #convertError(error: Error, unanswered: boolean): EtcdConnectionFailed {
+  readonly #convertError: ConvertError = (error, unanswered) => {
     const connecting = this.#connectErrors.has(error);
     const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
     const refused = whyRefused(failure, this.#settings.tls);
@@ -224,12 +193,12 @@ export class Endpoint {
     const failed = new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
     if (unanswered && isClosed(error)) this.#stale.add(failed);
     return failed;
-  }
+  };
 
   #poolFor(lane: Lane, pipelining: number): ConnectionPool {
     return new ConnectionPool(
       () =>
-        new Connection(this.#keepAlive, (onSocket) =>
+        new Connection(this.#keepAlive, this.#convertError, (onSocket) =>
           openTransport(this.url, this.#connector(lane, onSocket), pipelining),
         ),
     );

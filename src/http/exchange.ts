@@ -9,32 +9,36 @@ import type { Timeout } from './timeout.ts';
 /** Minimum milliseconds between two restarts of timeouts: an answer may have very many pieces. */
 const NOTE_EVERY = 10;
 
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
 /** Limits and callbacks of an exchange. */
-export interface Limits {
+export interface ExchangeOptions {
+  /** Seconds to wait for the answer. */
+  readonly timeout: number;
   /** Ends the exchange when it aborts. */
   readonly ending: Source | undefined;
-  readonly timeout: Timeout;
-  /** If given, the timeout limits only the time without a piece of the answer. */
+  /** For an answer that may be long: `timeout` then limits only the time until its headers. */
   readonly long?: LongAnswer | undefined;
-  /** Whether the timeout keeps the process alive. */
-  readonly ref: boolean;
+  /** Called right before the request is written. */
+  readonly onStart?: (() => void) | undefined;
   /** Called when the headers have arrived, with an answer whose body is still empty. An error thrown by it ends the exchange. */
   readonly onHeaders?: ((head: WireAnswer) => void) | undefined;
-  /** Gets the body in pieces as it arrives. The answer then has an empty body. An error thrown by it ends the exchange. */
+  /**
+   * Gets the body in pieces as it arrives, for an answer that has no end. The answer then has an empty body. An error thrown by it ends
+   * the exchange.
+   */
   readonly onData?: ((chunk: Buffer) => void) | undefined;
 }
 
-export interface Hooks {
-  /** Called right before the request is written. */
-  readonly onStart?: (() => void) | undefined;
+/** The connection of an exchange. */
+interface Carrier {
   /** Called when the complete answer has come, with its status and headers. */
-  readonly onAnswer: (head: WireAnswer) => void;
+  onAnswer(head: WireAnswer): void;
   /** Called when undici has finished with the exchange. This may be after the exchange has ended for its caller. */
-  readonly onDone: () => void;
+  endExchange(): void;
+  /** Converts an error of undici to the error of the call. `answering` says whether the headers of an answer had come. */
+  convertError(error: Error, answering: boolean): Error;
 }
-
-/** Converts an error of undici to the error of the call. `answering` says whether the headers of an answer had come. */
-type ConvertError = (error: Error, answering: boolean) => Error;
 
 /**
  * One request and its answer, as a handler for undici's `dispatch()`. undici's `request()` would cost more than the rest of
@@ -46,33 +50,34 @@ export class Exchange implements Dispatcher.DispatchHandler {
    * the error of a callback or of a body that is too large or stops before its end, or with the converted error of undici.
    */
   readonly answer: Promise<WireAnswer | undefined>;
-  readonly #limits: Limits;
+  readonly #options: ExchangeOptions;
+  readonly #carrier: Carrier;
+  readonly #timeout: Timeout;
   /** When an answer must be complete; only for a {@link LongAnswer}. */
   readonly #completeBy: Deadline;
-  readonly #convertError: ConvertError;
-  readonly #hooks: Hooks;
   /** When the request was first written to a connection. */
   #sentAt = now();
   #resolve: (answer: WireAnswer | undefined) => void = ignore;
   #reject: (reason: unknown) => void = ignore;
   /** The error that undici aborts the request with; set when the exchange is given up. */
   #givenUp: Error | undefined;
-  #head: WireAnswer | undefined;
+  #head: Writable<WireAnswer> | undefined;
   /** When timeouts were last started again because of a piece of the answer. */
   #notedAt = Number.NEGATIVE_INFINITY;
   #body: Body | undefined;
   #controller: Dispatcher.DispatchController | undefined;
 
-  constructor(limits: Limits, convertError: ConvertError, hooks: Hooks) {
-    this.#limits = limits;
-    this.#completeBy = limits.long ? Deadline.after(limits.long.within) : Deadline.never;
-    this.#convertError = convertError;
-    this.#hooks = hooks;
+  /** @param ref whether the timeout keeps the process alive */
+  constructor(options: ExchangeOptions, carrier: Carrier, ref: boolean, timeout: Timeout) {
+    const { ending, long } = options;
+    this.#options = options;
+    this.#carrier = carrier;
+    this.#timeout = timeout;
+    this.#completeBy = long ? Deadline.after(long.within) : Deadline.never;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const { ending, timeout, ref } = limits;
     timeout.run(this.#onTimeout, { ref });
     if (ending?.aborted) this.#onAbort(ending.reason);
     else if (ending) addAbortListener(ending, this.#onAbort);
@@ -84,7 +89,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // The exchange was given up while it waited for a connection: the request must not be sent.
     if (this.#givenUp) controller.abort(this.#givenUp);
-    else this.#hooks.onStart?.();
+    else this.#options.onStart?.();
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: WireAnswer['headers']): void {
@@ -94,7 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     try {
       this.#notePiece();
       this.#body.checkDeclared();
-      this.#limits.onHeaders?.(this.#head);
+      this.#options.onHeaders?.(this.#head);
     } catch (error) {
       this.#onAbort(error); // nobody will read the body, so close the connection
     }
@@ -104,7 +109,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     try {
       if (this.#givenUp) return;
       this.#notePiece();
-      if (this.#limits.onData) this.#limits.onData(chunk);
+      if (this.#options.onData) this.#options.onData(chunk);
       else this.#body?.add(chunk);
     } catch (error) {
       this.#onAbort(error);
@@ -113,22 +118,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     const head = this.#head;
-    const body = this.#body?.text ?? '';
-    if (head) this.#hooks.onAnswer(head);
-    this.#resolve(head && { status: head.status, headers: head.headers, body, sentAt: head.sentAt });
+    if (head) {
+      this.#carrier.onAnswer(head);
+      head.body = this.#body?.text ?? '';
+    }
+    this.#resolve(head);
     this.#end();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    if (!this.#givenUp) this.#reject(this.#convertError(error, this.#head !== undefined));
+    if (!this.#givenUp) this.#reject(this.#carrier.convertError(error, this.#head !== undefined));
     this.#end();
   }
 
   #notePiece(): void {
-    const { long, timeout } = this.#limits;
+    const { long } = this.#options;
     if (!long || now() - this.#notedAt < NOTE_EVERY) return;
     this.#notedAt = now();
-    timeout.restart(Math.min(long.silence, this.#completeBy.remaining / 1000));
+    this.#timeout.restart(Math.min(long.silence, this.#completeBy.remaining / 1000));
     long.onPiece();
   }
 
@@ -138,7 +145,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   };
 
   readonly #onTimeout = (): void => {
-    const { long } = this.#limits;
+    const { long } = this.#options;
     if (long && this.#head) this.#reject(incomplete(long, this.#completeBy.passed));
     else this.#resolve(undefined);
     this.#giveUp(new Error('no answer in time'));
@@ -152,13 +159,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #end(): void {
     this.#stopWaiting();
-    this.#hooks.onDone();
+    this.#carrier.endExchange();
   }
 
   #stopWaiting(): void {
-    const { ending, timeout } = this.#limits;
+    const { ending } = this.#options;
     if (ending) removeAbortListener(ending, this.#onAbort);
-    timeout.pause();
+    this.#timeout.pause();
   }
 }
 

@@ -46,8 +46,9 @@ export class Endpoints {
   }
 
   /** Makes one call; see {@link Round.run}. Waits for a lookup only if there was none before. */
-  async call<T>(options: RoundOptions, ask: Ask<T>): Promise<T> {
-    const members = this.#members ?? (await orAborted(this.#findFirst(), options.ending));
+  call<T>(options: RoundOptions, ask: Ask<T>): Promise<T> {
+    const members = this.#members;
+    if (!members) return orAborted(this.#findFirst(), options.ending).then(() => this.call(options, ask));
     void this.#lookUp(members, LOOK_UP_EVERY);
     return new Round(members, this.rateLimit, options, ask).run();
   }

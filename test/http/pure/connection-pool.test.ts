@@ -1,14 +1,15 @@
 import { Client } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { Connection } from '../../../src/http/connection.ts';
-import { ConnectionPool, Lender, type Loan } from '../../../src/http/connection-pool.ts';
+import { ConnectionPool, Lender } from '../../../src/http/connection-pool.ts';
 import { OptionalFeature } from '../../../src/http/optional-feature.ts';
 
 const never = new AbortController().signal;
 
 /** Makes a pool whose connections are never opened. */
 function usePool(): ConnectionPool {
-  const pool = new ConnectionPool(() => new Connection(new OptionalFeature(2), () => new Client('http://127.0.0.1:1')));
+  const make = () => new Client('http://127.0.0.1:1');
+  const pool = new ConnectionPool(() => new Connection(new OptionalFeature(2), (error) => error, make));
   onTestFinished(() => pool.destroy());
   return pool;
 }
@@ -16,20 +17,20 @@ function usePool(): ConnectionPool {
 const useLender = (limit: number): Lender => new Lender(usePool(), limit);
 
 /** Starts an exchange on the connection. */
-function inUse(loan: Loan | undefined): Loan {
-  if (!loan) throw new Error('no connection was lent');
-  loan.startExchange();
-  return loan;
+function inUse(connection: Connection | undefined): Connection {
+  if (!connection) throw new Error('no connection was lent');
+  connection.startExchange();
+  return connection;
 }
 
 test('a lender lends each connection to one user at a time, and the most recently used one first', () => {
   const lender = useLender(2);
   const [first, second] = [inUse(lender.lend()), inUse(lender.lend())];
-  expect(second.connection).not.toBe(first.connection);
+  expect(second).not.toBe(first);
   expect(lender.lend()).toBeUndefined();
   first.endExchange();
   second.endExchange();
-  expect(lender.lend()?.connection).toBe(second.connection);
+  expect(lender.lend()).toBe(second);
 });
 
 test('at the limit of connections, requests wait and are served in order', async () => {
@@ -37,9 +38,9 @@ test('at the limit of connections, requests wait and are served in order', async
   const held = inUse(lender.lend());
   const order: string[] = [];
   const use = async (name: string) => {
-    const loan = inUse(await lender.wait(never));
+    const connection = inUse(await lender.wait(never));
     order.push(name);
-    loan.endExchange();
+    connection.endExchange();
   };
   const waiting = [use('second'), use('third')];
   held.endExchange();
@@ -55,7 +56,7 @@ test('an aborted wait gets no connection', async () => {
   abort.abort('gone');
   expect(await gone).toBe('gone');
   held.endExchange();
-  expect(lender.lend()?.connection).toBe(held.connection);
+  expect(lender.lend()).toBe(held);
 });
 
 test('a connection handed to a wait that aborts at the same time goes to the next wait', async () => {
@@ -67,16 +68,16 @@ test('a connection handed to a wait that aborts at the same time goes to the nex
   held.endExchange();
   abort.abort('gone');
   expect(await gone).toBe('gone');
-  expect((await next).connection).toBe(held.connection);
+  expect(await next).toBe(held);
 });
 
 test('a connection stays lent until every exchange on it has ended', () => {
   const lender = useLender(1);
-  const loan = inUse(lender.lend());
-  loan.startExchange();
-  loan.endExchange();
+  const connection = inUse(lender.lend());
+  connection.startExchange();
+  connection.endExchange();
   expect(lender.lend()).toBeUndefined();
-  loan.endExchange();
+  connection.endExchange();
   expect(lender.lend()).toBeDefined();
 });
 
@@ -85,9 +86,9 @@ test('several lenders share the connections of one pool', () => {
   const [some, others] = [new Lender(pool, 1), new Lender(pool, 1)];
   const first = inUse(some.lend());
   const second = inUse(others.lend());
-  expect(second.connection).not.toBe(first.connection);
+  expect(second).not.toBe(first);
   first.endExchange();
   second.endExchange();
-  expect(some.lend()?.connection).toBe(second.connection);
-  expect(others.lend()?.connection).toBe(first.connection);
+  expect(some.lend()).toBe(second);
+  expect(others.lend()).toBe(first);
 });
