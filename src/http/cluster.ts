@@ -58,6 +58,8 @@ export interface ClusterCall {
   readonly signal?: Source | undefined;
   /** Background work: does not keep the process alive, and may still start while the client is being closed. Default false. */
   readonly background?: boolean | undefined;
+  /** Default `call`, or `background` for work in the background. */
+  readonly lane?: Lane | undefined;
   /**
    * Seconds to wait for a member's answer before the next member is asked. Maximum: the option `readTimeout`. Default: 1 for a
    * hedged call, else the maximum.
@@ -135,7 +137,7 @@ export class Cluster {
       ending.throwIfAborted();
       const hedgeAfter = Math.min(attemptTimeout, readTimeout);
       const timeout = repeat === 'hedged' ? readTimeout : hedgeAfter;
-      const lane = background ? 'background' : 'call';
+      const { lane = background ? 'background' : 'call' } = options;
       const round = { repeat, ending, timeout, hedgeAfter, limit, ref: !background };
       return await this.endpoints.call(round, (endpoint, onPiece) => {
         let isAdmitted = true;

@@ -161,7 +161,8 @@ export class Endpoint {
   }
 
   #headersOf({ form, json, headers }: WireRequest): string[] {
-    if (json !== undefined) return [...this.#headers, 'content-type', 'application/json', ...(headers ?? [])];
+    if (headers) return headers;
+    if (json !== undefined) return [...this.#headers, 'content-type', 'application/json'];
     return form === undefined ? this.#headers : this.#formHeaders;
   }
 

@@ -11,8 +11,8 @@ export interface WireRequest {
   readonly form?: string;
   /** A JSON text, instead of a form. */
   readonly json?: string;
-  /** Further headers, sent only with `json`: names and values in turn, as undici expects them. */
-  readonly headers?: readonly string[];
+  /** All headers: names and values in turn, as undici expects them. Default: the type of the body, and the credentials of the client. */
+  readonly headers?: string[];
 }
 
 /** An answer as a client receives it, not decoded yet. */
