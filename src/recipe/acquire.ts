@@ -71,9 +71,9 @@ export async function acquire(acquisition: Acquisition, attempt: Attempt): Promi
 }
 
 async function enter(acquisition: Acquisition, attempt: Attempt, lease: Lease | undefined): Promise<OwnEntry> {
-  const { ticket, ttl, keepAlive } = acquisition;
+  const { ticket, ttl, keepAlive, leaving } = acquisition;
   const { signal, retry } = attempt;
-  const replacing = await replace(acquisition, attempt);
+  const replacing = leaving && (await replace(leaving, acquisition, attempt));
   if (replacing) return replacing;
   for (;;) {
     const entry = await retry((failed) => {
@@ -85,12 +85,13 @@ async function enter(acquisition: Acquisition, attempt: Attempt, lease: Lease | 
   }
 }
 
-/** Enters the queue and removes the `leaving` entry in one step. Resolves to undefined if there is no such entry, or on failure. */
+/** Enters the queue and removes the `leaving` entry in one step. Resolves to undefined if that entry is gone, or on failure. */
 async function replace(
-  { ticket, ttl, keepAlive, leaving }: Acquisition,
+  leaving: Leaving,
+  { ticket, ttl, keepAlive }: Acquisition,
   { signal }: Attempt,
 ): Promise<OwnEntry | undefined> {
-  if (!leaving || leaving.isSettled) return undefined;
+  if (leaving.isSettled) return undefined;
   const late = () => new Error(`no entry in ${ticket.path} was replaced within ${REPLACE_WITHIN} s`);
   const scope = new Scope(signal).abortAt(Deadline.after(REPLACE_WITHIN), late);
   try {

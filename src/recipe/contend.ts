@@ -55,14 +55,12 @@ export async function contend(
       ),
     );
   };
-  const evictAhead = async ({ ahead }: Standing): Promise<boolean> => {
-    if (!isLeftover) return false;
-    return evictLeftovers(queue, ahead ? ahead() : await readAhead(), isLeftover, { signal });
-  };
+  const evictAhead = async ({ ahead }: Standing, leftovers: IsLeftover): Promise<boolean> =>
+    evictLeftovers(queue, ahead ? ahead() : await readAhead(), leftovers, { signal });
   let isKnown = false;
   const readStanding = async (): Promise<Pick<Standing, 'behind' | 'fencingToken'>> => {
     let standing = await read(false);
-    if (await evictAhead(standing)) standing = await read(true);
+    if (isLeftover && (await evictAhead(standing, isLeftover))) standing = await read(true);
     if (standing.ahead && limit !== undefined) checkLimits(ticket.path, standing.ahead(), limit);
     if (!isKnown) onQueued?.(standing);
     isKnown = true;

@@ -6,6 +6,8 @@ import { mayPass } from '../errors.ts';
 
 const debug = createDebug('lock');
 
+const NOTHING = Promise.resolve();
+
 /** What a {@link Settler} works on: the entry of a ticket. */
 export interface Unsettled {
   /** What the entries of two tickets have in common if one may be taken for the other: such tickets take over each other's work. */
@@ -64,7 +66,12 @@ export class Settler<T extends Unsettled> {
   }
 
   /** Stops the work, and that of earlier tickets with the same id: calls `takeOver` for each. A request under way may be carried out. */
-  async stop(takeOver: (earlier: T) => void): Promise<void> {
+  stop(takeOver: (earlier: T) => void): Promise<void> {
+    if (!this.#running && !this.#atWork.hasId(this.#owner.id)) return NOTHING;
+    return this.#stop(takeOver);
+  }
+
+  async #stop(takeOver: (earlier: T) => void): Promise<void> {
     await stopped(this.#running);
     this.#atWork.delete(this);
     for (const earlier of this.#atWork.othersFor(this)) {
@@ -113,6 +120,10 @@ export class SettlersAtWork<T extends Unsettled> {
     const settlers = this.#byId.get(id);
     settlers?.delete(settler);
     if (settlers?.size === 0) this.#byId.delete(id);
+  }
+
+  hasId(id: string): boolean {
+    return this.#byId.has(id);
   }
 
   has(settler: Settler<T>): boolean {

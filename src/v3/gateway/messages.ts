@@ -16,6 +16,10 @@ export interface Header {
 /** Encodes a key or a value, also one that {@link decodeText} has decoded from bytes that are not UTF-8. */
 export const encodeBytes = (text: string): string => toBytes(text).toString('base64');
 
+const LEAST_INT64 = -(2n ** 63n);
+const MOST_INT64 = 2n ** 63n - 1n;
+const MOST_UINT64 = 2n ** 64n - 1n;
+
 /** Reads the fields of one message. The gateway omits fields that are zero, false or empty, and never sends null. */
 export class Fields {
   readonly #answer: WireAnswer;
@@ -35,12 +39,12 @@ export class Fields {
 
   /** Returns an int64, such as a revision, the id of a lease or a TTL. @throws {EtcdUnusableAnswer} if it is out of range */
   integer(name: string): bigint {
-    return this.#whole(name, -(2n ** 63n), 2n ** 63n - 1n);
+    return this.#whole(name, LEAST_INT64, MOST_INT64);
   }
 
   /** Returns a uint64: the id of a cluster or a member, or a raft term. @throws {EtcdUnusableAnswer} if it is out of range */
   unsigned(name: string): bigint {
-    return this.#whole(name, 0n, 2n ** 64n - 1n);
+    return this.#whole(name, 0n, MOST_UINT64);
   }
 
   /** Returns an integer that etcd always sends, such as a revision. @throws {EtcdUnusableAnswer} unless it is greater than 0 */

@@ -37,23 +37,18 @@ export const stampOf = ({ header: { clusterId, revision, raftTerm } }: GatewayAn
   raftTerm,
 });
 
+/** Decodes a key that exists: a deleted one has no create revision. */
 export function decodeEntry(fields: Fields): V3Entry {
   const lease = fields.integer('lease');
   return {
     key: decodeText(fields.raw('key')),
     value: decodeText(fields.raw('value')),
-    rank: fields.integer('create_revision'),
+    rank: fields.positive('create_revision'),
     ttl: undefined,
     lease: lease === 0n ? undefined : String(lease),
-    modified: fields.integer('mod_revision'),
+    modified: fields.positive('mod_revision'),
   };
 }
 
 /** Returns the entries in the answer to a range, in its order. */
-export const decodeRange = (fields: Fields): V3Entry[] =>
-  fields.list('kvs').map((one) => {
-    // Only a deleted key has no create revision, and a range contains no deleted keys.
-    one.positive('create_revision');
-    one.positive('mod_revision');
-    return decodeEntry(one);
-  });
+export const decodeRange = (fields: Fields): V3Entry[] => fields.list('kvs').map(decodeEntry);
