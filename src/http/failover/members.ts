@@ -74,11 +74,11 @@ export class Members {
    * @param asked the members that the call has asked; the choice is added
    * @param initial the member that was preferred when the call began; absent in the first choice of a call
    */
-  choose(asked: Set<Endpoint>, initial = this.#preferred): MemberRequest {
-    if (this.#list.every((endpoint) => asked.has(endpoint))) asked.clear();
+  choose(asked: Endpoint[], initial = this.#preferred): MemberRequest {
+    if (this.#list.every((endpoint) => asked.includes(endpoint))) asked.length = 0;
     let endpoint = this.#preferred;
-    while (asked.has(endpoint)) endpoint = this.#after(endpoint);
-    asked.add(endpoint);
+    while (asked.includes(endpoint)) endpoint = this.#after(endpoint);
+    asked.push(endpoint);
     // In an outage, each request goes to another member: the preferred one may never come back.
     if (this.#rateLimit.isOutage) this.#preferred = this.#after(endpoint);
     return { endpoint, startedAt: now(), initial };

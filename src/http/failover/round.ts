@@ -47,9 +47,9 @@ export class Round<T> {
   readonly #ask: Ask<T>;
   readonly #isHedged: boolean;
   /** The members asked so far. Cleared when all have been asked, and before each attempt during an outage. */
-  readonly #asked = new Set<Endpoint>();
+  readonly #asked: Endpoint[] = [];
   readonly #failures: EndpointFailure[] = [];
-  readonly #underWay = new Set<MemberRequest>();
+  #underWay: readonly MemberRequest[] = [];
   #rounds = 0;
   /** Failed attempts are followed by another one until this number of attempts is reached. Hedged attempts may exceed it. */
   #enough = 0;
@@ -109,7 +109,7 @@ export class Round<T> {
       return;
     }
     // In an outage, all members are candidates again: the only one that this call has not asked may never come back.
-    this.#asked.clear();
+    this.#asked.length = 0;
     this.#rateLimit.admit(ending, ref).then(
       () => this.#choose(),
       (error) => this.#ends(error, true),
@@ -120,7 +120,7 @@ export class Round<T> {
     if (this.#isSettled) return;
     const request = this.#members.choose(this.#asked, this.#initial);
     this.#initial = request.initial;
-    this.#underWay.add(request);
+    this.#underWay = [...this.#underWay, request];
     if (this.#isHedged) {
       this.#watchSilence();
       if (!this.#timeout) this.#startTimeout();
@@ -137,7 +137,7 @@ export class Round<T> {
   }
 
   #answered(request: MemberRequest, answer: T): void {
-    this.#underWay.delete(request);
+    this.#underWay = this.#underWay.filter((other) => other !== request);
     // A poll that ends without an event proves nothing about the member.
     if (answer !== undefined || this.#options.repeat !== 'poll') this.#members.answered(request);
     this.#settle();
@@ -156,11 +156,11 @@ export class Round<T> {
       this.#send(request, retries + 1);
       return;
     }
-    this.#underWay.delete(request);
+    this.#underWay = this.#underWay.filter((other) => other !== request);
     if (ending.aborted) this.#ends(error);
     else if (!isFault) {
       this.#members.answered(request);
-      this.#ends(markUnclear(error, this.#failures, this.#underWay.size > 0));
+      this.#ends(markUnclear(error, this.#failures, this.#underWay.length > 0));
     } else {
       // A stale connection says nothing about the member.
       if (!isStale) this.#members.failed(request, error.cause);
@@ -192,7 +192,7 @@ export class Round<T> {
   #reasonFor(error: unknown): unknown {
     const { ending } = this.#options;
     if (ending.aborted) return ending.reason;
-    const failures = [...this.#failures, ...[...this.#underWay].map(stillSilent)];
+    const failures = [...this.#failures, ...this.#underWay.map(stillSilent)];
     // Without failures, the rate limit admitted no attempt.
     return isMembersFault(error) && failures.length > 0 ? combine(failures) : error;
   }
@@ -217,7 +217,7 @@ export class Round<T> {
 
   /** A long answer is no silence: asking for it again would only make it slower. */
   #onPiece(request: MemberRequest): void {
-    if (this.#isSettled || !this.#underWay.has(request)) return;
+    if (this.#isSettled || !this.#underWay.includes(request)) return;
     this.#watchSilence();
     this.#startTimeout();
   }
