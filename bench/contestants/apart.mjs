@@ -11,7 +11,7 @@ export async function apart(id, url) {
     title: await cycler.ask('title'),
     /** Timed in that process. */
     cycles: (name, times) => cycler.ask('cycles', { name, times }),
-    /** Resolves to the milliseconds per cycle if the process uses that many locks at once. Timed in that process. */
+    /** Resolves to the milliseconds per cycle, and those of processor time, if the process uses that many locks at once. */
     together: (name, times, locks) => cycler.ask('together', { name, times, locks }),
     stop: () => cycler.stop(),
   };

@@ -1,11 +1,13 @@
 // One contestant of the uncontended cycle in its own process: `cycler.mjs ID URL`, controlled by JSON lines.
-import { AT_ONCE } from '../sections/at-once.mjs';
 import { answerLines } from '../setting/answering.mjs';
 import { clocked } from '../setting/clock.mjs';
 import { npmEtcd3 } from './etcd3.mjs';
 import { threeRequests, twoWrites } from './floors.mjs';
 import { twoWritesByGateway, twoWritesByGrpc } from './floors-v3.mjs';
 import { ours, oursInTurn } from './ours.mjs';
+
+/** As many as a client of this package uses at the same time for short requests. */
+const CONNECTIONS = 64;
 
 const [id, url] = process.argv.slice(2);
 const makers = {
@@ -17,7 +19,7 @@ const makers = {
   writes: () => twoWrites(url),
   requests: () => threeRequests(url),
   gateway: () => twoWritesByGateway(url),
-  'gateway-pool': () => twoWritesByGateway(url, AT_ONCE),
+  'gateway-pool': () => twoWritesByGateway(url, CONNECTIONS),
   grpc: () => twoWritesByGrpc(url),
   etcd3: () => npmEtcd3(url),
 };
@@ -34,7 +36,11 @@ await answerLines({
     const cycles = async (_, index) => {
       for (let i = 0; i < times; i += 1) await contestant.cycle(`${name}-${index}`);
     };
-    return (await clocked(() => Promise.all(Array.from({ length: locks }, cycles)))) / (times * locks);
+    const before = process.cpuUsage();
+    const took = await clocked(() => Promise.all(Array.from({ length: locks }, cycles)));
+    const { user, system } = process.cpuUsage(before);
+    const count = times * locks;
+    return { took: took / count, processor: (user + system) / 1000 / count };
   },
 });
 await contestant.stop();

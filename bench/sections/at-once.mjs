@@ -11,7 +11,7 @@ export const AT_ONCE = 16;
  */
 export async function atOnce(api, url, { rounds, times }) {
   return among(await api.cyclesAtOnce(url), async (all) => {
-    const sample = ({ together }, count) => together(`at-once-${randomUUID()}`, count, AT_ONCE);
+    const sample = async ({ together }, count) => (await together(`at-once-${randomUUID()}`, count, AT_ONCE)).took;
     for (const contestant of all) await sample(contestant, WARM_UP * times);
     const taken = await alternate(all, rounds, async (contestant) => [await sample(contestant, times)]);
     return { titles: titlesOf(all), rounds: taken };
