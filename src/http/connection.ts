@@ -28,6 +28,8 @@ export class Connection {
   readonly #convertError: ConvertError;
   #owner: Owner | undefined;
   #exchanges = 0;
+  /** Whether the last request has asked the member to close the connection. */
+  #asksToClose = false;
   #socket: Socket | undefined;
   /** Number of complete answers on the current socket. */
   #answers = 0;
@@ -67,8 +69,9 @@ export class Connection {
   ): Exchange['answer'] {
     const exchange = new Exchange(options, this, ref, timeout);
     this.startExchange();
+    this.#asksToClose = this.#keepAlive.isDisabled;
     // By default, undici would pipeline nothing behind this request.
-    this.transport.dispatch({ ...request, blocking: false, reset: this.#keepAlive.isDisabled }, exchange);
+    this.transport.dispatch({ ...request, blocking: false, reset: this.#asksToClose }, exchange);
     return exchange.answer;
   }
 
@@ -85,8 +88,7 @@ export class Connection {
     this.#answers += 1;
     this.#answeredAt = now();
     if (this.#answers > 1) this.#keepAlive.succeeded();
-    // Otherwise, the request has asked for that.
-    else if (!this.#keepAlive.isDisabled && header(head, 'connection') === 'close') this.#keepAlive.failed();
+    else if (!this.#asksToClose && header(head, 'connection') === 'close') this.#keepAlive.failed();
   }
 
   convertError(error: Error, answering: boolean): Error {
