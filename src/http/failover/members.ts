@@ -90,7 +90,8 @@ export class Members {
       if (this.#rateLimit.isOutage || this.#preferred === initial) this.#preferred = endpoint;
       this.#answered.set(endpoint, Math.max(startedAt, this.#lastAnswered(endpoint)));
     }
-    this.#failing.clear();
+    // A set that is cleared gets a new table, even if it is empty.
+    if (this.#failing.size > 0) this.#failing.clear();
     this.#rateLimit.endOutage();
   }
 

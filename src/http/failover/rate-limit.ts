@@ -101,6 +101,7 @@ export class RateLimit {
 
   /** Stops rate-limiting: a member has answered. */
   endOutage(): void {
+    if (!this.#isOutage) return;
     this.#isOutage = false;
     for (const take of [...this.#nextQueue, ...this.#queue]) take();
     this.#arm();
