@@ -29,6 +29,8 @@ export class TicketEntry implements LeaseUser, Unsettled {
   readonly session: Session;
   readonly path: string;
   readonly value: string;
+  /** The key that follows from the value. */
+  readonly id: string;
   readonly retryEvery = REMOVE_EVERY;
   readonly settler = new Settler<TicketEntry>(this, atWork);
   /** Whether a call is entering or leaving the queue: it then takes care of an expired lease itself. */
@@ -44,11 +46,13 @@ export class TicketEntry implements LeaseUser, Unsettled {
     this.path = path;
     this.value = value;
     this.#isSingleUse = isSingleUse;
-    if (!isSingleUse) this.#key = singleUseKey(path, value);
+    const own = singleUseKey(path, value);
+    this.id = own.key;
+    if (!isSingleUse) this.#key = own;
   }
 
   get key(): string {
-    return (this.#key ?? singleUseKey(this.path, this.value)).key;
+    return this.#key?.key ?? this.id;
   }
 
   get isKeyUsedAgain(): boolean {
@@ -84,10 +88,6 @@ export class TicketEntry implements LeaseUser, Unsettled {
 
   get own(): V3OwnEntry | undefined {
     return ownIn(this.#state);
-  }
-
-  get id(): string {
-    return singleUseKey(this.path, this.value).key;
   }
 
   get clusterId(): string | undefined {
