@@ -63,10 +63,7 @@ export interface EntryState {
   readonly debts: Debts;
   /** Whether an answer has shown that the entry has changed or is gone: its key may now belong to another client. */
   readonly isDoubtful: boolean;
-  /**
-   * Whether an earlier request may still be carried out that would move or remove the entry, as it was last written. It must then be
-   * written again before it counts as renewed.
-   */
+  /** Whether an earlier request may still move or remove the entry, which must be written again before it counts as renewed. */
   readonly isContested: boolean;
   /** The last own entry, also after its removal. */
   readonly last: OwnEntry | undefined;
