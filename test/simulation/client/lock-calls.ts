@@ -29,6 +29,9 @@ interface LockCall {
 /** Seconds: a Lock does not tell for how long it is still held. */
 const A_MOMENT = 0.001;
 
+/** Maximum seconds for which a Lock that is not renewed is held: the calm must be long enough for all of them. */
+const LONGEST = 6;
+
 /** Acquires a Lock and releases it, perhaps several times. */
 export async function useLock(around: LockSurroundings, call: LockCall): Promise<void> {
   const { client, isClosed, onLock } = around;
@@ -44,9 +47,10 @@ export async function useLock(around: LockSurroundings, call: LockCall): Promise
 }
 
 async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, blocking }: LockCall): Promise<void> {
-  const { settle, report, until, lockTtl, shortTtl } = around;
+  const { settle, report, until, shortTtl } = around;
   // As python-etcd: whoever does not renew holds for a TTL at most.
   const keepAlive = chance(0.6);
+  const lockTtl = keepAlive ? around.lockTtl : Math.min(around.lockTtl, LONGEST);
   let hasEntry = false;
   let hold: HoldReport | undefined;
   await settle(
