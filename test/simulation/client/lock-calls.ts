@@ -29,7 +29,7 @@ interface LockCall {
 /** Seconds: a Lock does not tell for how long it is still held. */
 const A_MOMENT = 0.001;
 
-/** Maximum seconds for which a Lock that is not renewed is held: the calm must be long enough for all of them. */
+/** Maximum TTL in seconds with which a Lock is held until it ends: the calm must be long enough for all of them. */
 const LONGEST = 6;
 
 /** Acquires a Lock and releases it, perhaps several times. */
@@ -47,10 +47,9 @@ export async function useLock(around: LockSurroundings, call: LockCall): Promise
 }
 
 async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, blocking }: LockCall): Promise<void> {
-  const { settle, report, until, shortTtl } = around;
+  const { settle, report, until, lockTtl, shortTtl } = around;
   // As python-etcd: whoever does not renew holds for a TTL at most.
   const keepAlive = chance(0.6);
-  const lockTtl = keepAlive ? around.lockTtl : Math.min(around.lockTtl, LONGEST);
   let hasEntry = false;
   let hold: HoldReport | undefined;
   await settle(
@@ -67,7 +66,7 @@ async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, bl
       const look = () => held.isValidFor(lock.isTaken ? A_MOMENT : 0);
       await looking(look, async () => {
         if (keepAlive && chance(0.2)) await shorten(lock, shortTtl, signal, held);
-        if (!keepAlive && chance(0.4)) await untilLost(signal, held);
+        if (!keepAlive && lockTtl <= LONGEST && chance(0.4)) await untilLost(signal, held);
         else await until(signal, held, context);
       });
     },
