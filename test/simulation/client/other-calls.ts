@@ -117,8 +117,8 @@ export const OTHER_CALLS: Readonly<
     const second = newLock(lock);
     await settle(`Lock.acquire ${lock}, for another uuid`, 5, async () => {
       await first.acquire({ blocking: false, lockTtl: ttl, timeout: 5 });
-      await second.setUuid(first.uuid).catch(ignoreExpired);
     });
+    await settle(`Lock.setUuid ${lock}`, 0, () => second.setUuid(first.uuid).catch(ignoreExpired));
     await hold(around, second, timeout);
     await settle(`Lock.release ${lock}`, 0, () => first[Symbol.asyncDispose]());
   },

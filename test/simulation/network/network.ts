@@ -212,8 +212,11 @@ export class Network {
       this.open.delete(connection);
       listener.process.receive(() => listener.accept(connection.far));
       listener.process.receive(() => connection.far.deliver(messages));
+      const hangUp = (): void => void connection.far.destroy();
+      listener.process.events.once('killed', hangUp);
       this.#scheduler.after(this.#random.between(...PROXY_PATIENCE), () => {
-        listener.process.receive(() => connection.far.destroy());
+        listener.process.events.off('killed', hangUp);
+        listener.process.receive(hangUp);
         again();
       });
     });
