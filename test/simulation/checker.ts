@@ -173,8 +173,8 @@ export class Checker {
     if (claim.isOverdue?.()) this.#excuse('overdue', hold);
     else {
       const others = [...live].filter((other) => !other.process.isKilled);
-      // One that has expired takes no place of a semaphore.
-      const excused = others.filter((other) => this.excuses.of(other));
+      // One that has expired, or is in another cluster, takes no place of a semaphore.
+      const excused = others.filter((other) => this.excuses.of(other) || this.excuses.areOfTwoClusters(hold, other));
       const counted = others.filter((other) => !excused.includes(other));
       for (const other of others) if (!mayHoldTogether(claim, other, counted)) this.#judge(hold, other);
       this.#checkTokens(hold);
