@@ -59,15 +59,9 @@ export class EntryKeys {
     const queue = this.#queues.get(path) ?? { created: 0, free: [] };
     this.#queues.delete(path);
     this.#queues.set(path, queue);
-    if (this.#queues.size > MOST_QUEUES) this.#forgetOne();
+    const [oldest] = this.#queues.keys();
+    if (this.#queues.size > MOST_QUEUES && oldest !== undefined) this.#queues.delete(oldest);
     return queue;
-  }
-
-  #forgetOne(): void {
-    for (const path of this.#queues.keys()) {
-      this.#queues.delete(path);
-      return;
-    }
   }
 }
 

@@ -22,6 +22,13 @@ interface NewEntry {
   readonly ttl: number | null;
 }
 
+interface NewlyCreated {
+  readonly ready: ReadyLease;
+  readonly own: V3Entry;
+  readonly isNew: boolean;
+  readonly isConfirmed: boolean;
+}
+
 /** Reads and writes the entries of clients of etcd v2 on etcd v3. No two entries have the same lease at the same time. */
 export class BridgedEntries {
   readonly #client: V3Client;
@@ -95,23 +102,8 @@ export class BridgedEntries {
     unclear: Set<ReadyLease>,
     signal: Source | undefined,
   ): Promise<V3Entry> {
-    for (let tries = 1; ; tries += 1) {
-      // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
-      const ready = await this.#leases.forNew(key, ttl, { attemptTimeout: this.#attemptTimeout });
-      // This process may have been suspended: let the event loop notice that the client has hung up.
-      await new Promise(setImmediate);
-      if (signal?.aborted) {
-        this.#leases.unused(ready);
-        throw signal.reason;
-      }
-      const created = await this.#create({ key, value, ttl }, ready).catch((error: unknown) => {
-        if (error instanceof EtcdException && error.outcomeUnknown) unclear.add(ready);
-        // The lease has ended since it was kept alive.
-        if (error instanceof NotFound && tries < MOST_TRIES) return undefined;
-        throw error;
-      });
-      if (!created) continue;
-      const { own, isNew, isConfirmed } = created;
+    for (;;) {
+      const { ready, own, isNew, isConfirmed } = await this.#createNew({ key, value, ttl }, signal, unclear);
       if (isNew && isConfirmed && ttl !== null) return own;
       if (own.value !== value) throw etcdError(105, `${key} exists with another value`, 0);
       // Do not move an existing entry to this lease: this may be an old request, whose lease was granted long ago.
@@ -125,19 +117,38 @@ export class BridgedEntries {
    * @param ttl null: creates it with a temporary lease; call {@link renew} at once to make it permanent
    */
   async create(key: string, value: string, ttl: number | null): Promise<void> {
-    const ready = await this.#leases.forNew(key, ttl, { attemptTimeout: this.#attemptTimeout });
-    const { own, isConfirmed } = await this.#create({ key, value, ttl }, ready);
+    const { own, isConfirmed } = await this.#createNew({ key, value, ttl });
     if (!isConfirmed) await this.renew(own, ttl, false);
+  }
+
+  /**
+   * Creates an entry with a lease of its own; with another one if the lease has ended since it was kept alive. See {@link #create}.
+   * @param unclear gets the lease if the outcome is unknown
+   */
+  async #createNew(entry: NewEntry, signal?: Source, unclear?: Set<ReadyLease>): Promise<NewlyCreated> {
+    for (let tries = 1; ; tries += 1) {
+      // Always with a lease: a request that is carried out late, after the removal of the entry, must find that its lease is gone.
+      const ready = await this.#leases.forNew(entry.key, entry.ttl, { attemptTimeout: this.#attemptTimeout });
+      // This process may have been suspended: let the event loop notice that the client has hung up.
+      await new Promise(setImmediate);
+      if (signal?.aborted) {
+        this.#leases.unused(ready);
+        throw signal.reason;
+      }
+      try {
+        return await this.#create(entry, ready);
+      } catch (error) {
+        if (error instanceof EtcdException && error.outcomeUnknown) unclear?.add(ready);
+        if (!(error instanceof NotFound) || tries === MOST_TRIES) throw error;
+      }
+    }
   }
 
   /**
    * Creates an entry. Resolves to the entry with its key, and to whether it is the new one. Unless `isConfirmed`, it may expire early: it
    * must be renewed.
    */
-  async #create(
-    { key, value, ttl }: NewEntry,
-    ready: ReadyLease,
-  ): Promise<{ readonly own: V3Entry; readonly isNew: boolean; readonly isConfirmed: boolean }> {
+  async #create({ key, value, ttl }: NewEntry, ready: ReadyLease): Promise<NewlyCreated> {
     let unanswered = 0;
     const appended = await this.#with(ready, () =>
       this.#client.requests.entries.append(key, {
@@ -157,7 +168,7 @@ export class BridgedEntries {
     const isNew = own.lease === ready.lease.id;
     if (!isNew) this.#leases.unused(ready);
     else if (ttl !== null && unanswered === 0) this.#leases.created(own, ready);
-    return { own, isNew, isConfirmed: !isNew || ready.lease.isConfirmedBy(appended) };
+    return { ready, own, isNew, isConfirmed: !isNew || ready.lease.isConfirmedBy(appended) };
   }
 
   /**

@@ -79,6 +79,7 @@ export class BridgedLeases {
         await lease.prepare(call);
         if (isNew) this.#counts.granted += 1;
         if (!lease.isOver) return { lease, user };
+        lease.remove(user);
       } catch (error) {
         lease.remove(user);
         if (!(error instanceof NotFound)) throw error;
