@@ -65,11 +65,15 @@ export interface EntryState {
   readonly isDoubtful: boolean;
   /** Whether an earlier request may still move or remove the entry, which must be written again before it counts as renewed. */
   readonly isContested: boolean;
+  /** Whether a call is entering or leaving the queue: it takes care of an expired lease itself. */
+  readonly isInCall: boolean;
   /** The last own entry, also after its removal. */
   readonly last: OwnEntry | undefined;
 }
 
 export type EntryEvent =
+  /** A call that enters or leaves the queue. */
+  | { readonly is: 'callBegan' | 'callEnded' }
   | { readonly is: 'appendSent' | 'appendAnswered' }
   /** A call that has sent appends has ended, with or without an answer. */
   | { readonly is: 'appendEnded'; readonly lease: EtcdLease | undefined }
@@ -111,11 +115,8 @@ const NO_DEBTS: Debts = { unanswered: 0, leases: new Set(), searchUntil: undefin
 
 /** The state of a ticket that has made no request. */
 export const INITIAL: EntryState = {
-  place: NONE,
-  debts: NO_DEBTS,
-  isDoubtful: false,
-  isContested: false,
-  last: undefined,
+  ...{ place: NONE, debts: NO_DEBTS, last: undefined },
+  ...{ isDoubtful: false, isContested: false, isInCall: false },
 };
 
 /** Returns the state after the event. */
@@ -123,6 +124,9 @@ export function step(state: EntryState, event: EntryEvent): EntryState {
   const { place, debts } = state;
   const own = ownIn(state);
   switch (event.is) {
+    case 'callBegan':
+    case 'callEnded':
+      return { ...state, isInCall: event.is === 'callBegan' };
     case 'appendSent':
       return withDebts(state, { unanswered: debts.unanswered + 1 });
     case 'appendAnswered':
@@ -151,7 +155,7 @@ export function step(state: EntryState, event: EntryEvent): EntryState {
       if (own && event.until) return { ...state, place: { is: 'expiring', own, until: event.until } };
       return own || debts.unanswered > 0 ? { ...state, place: { is: 'leaving', own } } : state;
     case 'leaseExpired':
-      return place.is === 'queued' ? { ...state, place: { is: 'leaving', own } } : state;
+      return place.is === 'queued' && !state.isInCall ? { ...state, place: { is: 'leaving', own } } : state;
     case 'removing':
       return place.is === 'expiring' ? { ...state, place: { is: 'leaving', own } } : state;
     case 'removed':
@@ -213,9 +217,7 @@ const lastOf = ({ modified: _, lease: __, ...last }: V3OwnEntry): OwnEntry => la
 /** Returns an entry that a read has shown as own entry. Whether it has a lease of this ticket is not known. */
 const found = ({ key, value, rank, modified }: V3Entry, clusterId: string | undefined): V3OwnEntry => ({
   ...{ key, value, rank, clusterId, modified },
-  granted: null,
-  sentAt: Number.NEGATIVE_INFINITY,
-  lease: undefined,
+  ...{ granted: null, sentAt: Number.NEGATIVE_INFINITY, lease: undefined },
 });
 
 function debtsAfterRemoval(debts: Debts, { began, at }: { readonly began: number; readonly at: number }): Debts {

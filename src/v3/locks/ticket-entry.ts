@@ -33,8 +33,6 @@ export class TicketEntry implements LeaseUser, Unsettled {
   readonly id: string;
   readonly retryEvery = REMOVE_EVERY;
   readonly settler = new Settler<TicketEntry>(this, atWork);
-  /** Whether a call is entering or leaving the queue: it then takes care of an expired lease itself. */
-  ignoresExpiry = false;
   /** Whether nobody else has or looks for an entry with this value, so that the client may choose its key. */
   readonly #isSingleUse: boolean;
   /** undefined: the next entry takes one of the client's keys. */
@@ -134,9 +132,9 @@ export class TicketEntry implements LeaseUser, Unsettled {
 
   onExpired(lease: string): void {
     // The own entry may have another lease: one that only an unanswered append has used does not concern it.
-    if (this.ignoresExpiry || this.own?.lease?.id !== lease || this.settler.isAtWork) return;
+    if (this.own?.lease?.id !== lease || this.settler.isAtWork) return;
     this.apply({ is: 'leaseExpired' });
-    this.settler.start();
+    if (!this.#state.isInCall) this.settler.start();
   }
 
   /** Stops the background removal, and takes over those of earlier tickets for the same key. */

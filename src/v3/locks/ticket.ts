@@ -60,11 +60,11 @@ export class V3Ticket implements Ticket {
   }
 
   async enter(ttl: number | null, options: EnterOptions): Promise<OwnEntry | undefined> {
-    this.#entry.ignoresExpiry = true;
+    this.#entry.apply({ is: 'callBegan' });
     try {
       return await this.#enter(ttl, options);
     } finally {
-      this.#entry.ignoresExpiry = false;
+      this.#entry.apply({ is: 'callEnded' });
     }
   }
 
@@ -157,14 +157,14 @@ export class V3Ticket implements Ticket {
 
   async leave({ signal, until }: LeaveOptions = {}): Promise<void> {
     const entry = this.#entry;
-    entry.ignoresExpiry = true;
+    entry.apply({ is: 'callBegan' });
     try {
       await entry.stopSettling();
       this.#standings.appended(undefined);
       entry.apply({ is: 'givenUp', until: until?.passed ? undefined : until });
       await entry.settle({ signal, background: entry.pending.closing.aborted });
     } finally {
-      entry.ignoresExpiry = false;
+      entry.apply({ is: 'callEnded' });
       entry.settler.start();
     }
   }

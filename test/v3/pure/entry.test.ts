@@ -55,6 +55,7 @@ const doubtful = (state: EntryState): EntryState => ({ ...state, isDoubtful: tru
 const unanswered = (state: EntryState, count = 1): EntryState => withDebts(state, { unanswered: count });
 const using = (state: EntryState, ...leases: (EtcdLease | undefined)[]): EntryState =>
   withDebts(state, { leases: new Set(leases) });
+const inCall = (state: EntryState): EntryState => ({ ...state, isInCall: true });
 const searching = (state: EntryState, searchUntil: number): EntryState => withDebts(state, { searchUntil });
 const givenUp: EntryEvent = { is: 'givenUp', until: undefined };
 const given: EntryEvent = { is: 'givenUp', until };
@@ -161,6 +162,10 @@ const transitions: Readonly<Record<string, readonly Case[]>> = {
     ['contests the entry', leaving, { is: 'interrupted' }, contested(leaving)],
     ['contests nothing without an entry', leavingUnseen, { is: 'interrupted' }, leavingUnseen],
   ],
+  'a call that enters or leaves the queue': [
+    ['is noted when it begins', queued, { is: 'callBegan' }, inCall(queued)],
+    ['is forgotten when it ends', inCall(leaving), { is: 'callEnded' }, leaving],
+  ],
   'a ticket that leaves': [
     ['must remove its entry', queued, givenUp, leaving],
     ['must remove what an unanswered append may have created', unanswered(none), givenUp, unanswered(leavingUnseen)],
@@ -180,6 +185,7 @@ const transitions: Readonly<Record<string, readonly Case[]>> = {
     ['makes the entry one to remove', queued, { is: 'leaseExpired' }, leaving],
     ['lets an entry expire that is to expire', expiring, { is: 'leaseExpired' }, expiring],
     ['changes nothing without an entry', none, { is: 'leaseExpired' }, none],
+    ['is left to a call that enters or leaves the queue', inCall(queued), { is: 'leaseExpired' }, inCall(queued)],
   ],
   'a removal that begins': [
     ['makes an entry that was to expire one to remove', expiring, { is: 'removing' }, leaving],
