@@ -345,3 +345,9 @@ export const mayPass = (error: unknown): boolean =>
   error instanceof EtcdUnusableAnswer ||
   error instanceof EtcdTlsFailed ||
   (error instanceof EtcdException && error.errorCode === RESOURCE_EXHAUSTED);
+
+/** Whether the error says that etcd has not carried out the request, and never will. */
+export const isNotCarriedOut = (error: unknown): boolean => error instanceof EtcdException && !error.outcomeUnknown;
+
+/** Whether the error says that etcd may have carried out the request, or may still do so. */
+export const mayBeCarriedOut = (error: unknown): boolean => error instanceof EtcdException && error.outcomeUnknown;

@@ -10,6 +10,7 @@ import {
   EtcdUnusableAnswer,
   EtcdWatcherCleared,
   isTransient,
+  mayBeCarriedOut,
 } from '../../errors.ts';
 import type { MemberRequest } from './members.ts';
 
@@ -30,14 +31,12 @@ export function isMembersFault(error: unknown): error is EtcdException {
 const isCleared = (error: unknown): boolean =>
   error instanceof EtcdWatcherCleared || error instanceof EtcdEventIndexCleared;
 
-const isUnclear = (error: Error): boolean => error instanceof EtcdException && error.outcomeUnknown;
-
 /**
  * Marks the error of an attempt as `outcomeUnknown` if another attempt of the call may have been carried out: one that has an
  * unknown outcome, or is still under way.
  */
 export function markUnclear(error: unknown, failures: readonly EndpointFailure[], underWay: boolean): unknown {
-  const mayBeDone = underWay || failures.some((failure) => isUnclear(failure.error));
+  const mayBeDone = underWay || failures.some((failure) => mayBeCarriedOut(failure.error));
   if (!mayBeDone || !(error instanceof EtcdException)) return error;
   return rebuild(error, error.message, { failures, outcomeUnknown: true });
 }
@@ -66,7 +65,7 @@ export function combine(failures: readonly EndpointFailure[]): Error {
   const message = summaryOf(failures);
   const [first] = errors;
   const alike = first instanceof EtcdException && errors.every((error) => error.constructor === first.constructor);
-  const fields = { failures, outcomeUnknown: errors.some(isUnclear) };
+  const fields = { failures, outcomeUnknown: errors.some(mayBeCarriedOut) };
   if (alike && (errors.length === 1 || !isTransient(first))) return rebuild(first, message, fields);
   return new EtcdConnectionFailed(`no member could answer: ${message}`, fields);
 }

@@ -5,8 +5,8 @@ import {
   EtcdConnectionFailed,
   EtcdDirNotEmpty,
   EtcdEventIndexCleared,
-  EtcdException,
   EtcdKeyNotFound,
+  mayBeCarriedOut,
 } from '../../errors.ts';
 import type {
   KeyChange,
@@ -116,7 +116,7 @@ export class V2Surveyor implements Surveyor {
       await this.#keys.delete(key, isComparable(value) ? { prevValue: value } : { prevIndex: modifiedIndex });
       return 'removed';
     } catch (error) {
-      if (error instanceof EtcdException && error.outcomeUnknown) {
+      if (mayBeCarriedOut(error)) {
         const found = await readKey(this.#keys, key);
         if (!found) return 'absent';
         return found.node.value === value ? 'present' : 'changed';

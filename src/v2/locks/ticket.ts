@@ -1,7 +1,7 @@
 import { ignore, orAborted, Scope, type Source } from '../../base/cancellation.ts';
 import { type Running, STOPPED } from '../../base/pending-work.ts';
 import { now } from '../../base/time.ts';
-import { EtcdException } from '../../errors.ts';
+import { isNotCarriedOut } from '../../errors.ts';
 import { noEntry } from '../../recipe/entries/lost.ts';
 import { hedgeReadAfter } from '../../recipe/entries/timing.ts';
 import type {
@@ -150,7 +150,7 @@ export class V2Ticket implements Ticket {
       this.#standings.appended(own, queue);
       return own;
     } catch (error) {
-      const isRefused = error instanceof EtcdException && !error.outcomeUnknown;
+      const isRefused = isNotCarriedOut(error);
       this.#entry.apply({ is: isRefused ? 'appendRefused' : 'appendLost' });
       throw error;
     }

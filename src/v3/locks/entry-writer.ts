@@ -3,9 +3,9 @@ import { now } from '../../base/time.ts';
 import {
   EtcdClusterIdChanged,
   EtcdConnectionFailed,
-  EtcdException,
   EtcdLockExpired,
   EtcdValueError,
+  isNotCarriedOut,
 } from '../../errors.ts';
 import { claimOf, isAlone } from '../../recipe/entries/entry-value.ts';
 import { leaseEnded, lost } from '../../recipe/entries/lost.ts';
@@ -175,7 +175,7 @@ export class EntryWriter {
     } catch (error) {
       if (error instanceof NotFound) lease?.setGone();
       // The entry may be attached to this lease, now or later.
-      if (!(error instanceof EtcdException) || error.outcomeUnknown) entry.apply({ is: 'moveLost', lease });
+      if (!isNotCarriedOut(error)) entry.apply({ is: 'moveLost', lease });
       throw error;
     } finally {
       entry.stopUsing(lease);

@@ -1,6 +1,6 @@
 import { Scope, type Source } from '../../base/cancellation.ts';
 import { Deadline } from '../../base/time.ts';
-import { EtcdException } from '../../errors.ts';
+import { mayBeCarriedOut } from '../../errors.ts';
 import { longestSilence } from '../../recipe/entries/timing.ts';
 import {
   type KeyChange,
@@ -104,7 +104,7 @@ export class V3Surveyor implements Surveyor {
       if (own) return 'changed';
       return sent > 1 ? 'absent' : 'gone';
     } catch (error) {
-      if (!(error instanceof EtcdException && error.outcomeUnknown)) throw error;
+      if (!mayBeCarriedOut(error)) throw error;
       const { own } = await entries.get(key, {});
       if (!own) return 'absent';
       return own.value === value && own.rank === rank ? 'present' : 'changed';

@@ -1,6 +1,6 @@
 import type { PendingWork } from '../../base/pending-work.ts';
 import { Deadline, now } from '../../base/time.ts';
-import { EtcdClusterIdChanged, EtcdException, EtcdLockExpired } from '../../errors.ts';
+import { EtcdClusterIdChanged, EtcdLockExpired, isNotCarriedOut } from '../../errors.ts';
 import { noEntry } from '../../recipe/entries/lost.ts';
 import { HEDGE_REMOVAL_AFTER, REMOVE_EVERY } from '../../recipe/entries/timing.ts';
 import { Settler, SettlersAtWork, type Unsettled } from '../../recipe/settler.ts';
@@ -203,7 +203,7 @@ export class TicketEntry implements LeaseUser, Unsettled {
     });
     const target = { value: this.value, rank, modified, lease: lease.id };
     const { moved } = await requests.entries.move(this.key, target, options).catch((error: unknown) => {
-      if (error instanceof EtcdException && !error.outcomeUnknown) lease.retire();
+      if (isNotCarriedOut(error)) lease.retire();
       throw error;
     });
     if (moved === undefined) lease.retire();

@@ -1,4 +1,4 @@
-import { EtcdException } from '../../errors.ts';
+import { isNotCarriedOut } from '../../errors.ts';
 import type { AskedMember, GatewayAnswer, GatewayCall, GatewayClient } from '../gateway/gateway.ts';
 import { encodeBytes, type Fields, type Json } from '../gateway/messages.ts';
 import { type Neighbours, stampOf, type V3Entry } from './entry.ts';
@@ -47,7 +47,7 @@ export function append(gateway: GatewayClient, key: string, options: AppendOptio
   const ask = async (member: AskedMember, transaction: Json, replaces: boolean): Promise<AppendResult | undefined> => {
     onSent?.();
     const answer = await member.ask('/kv/txn', transaction).catch((error: unknown) => {
-      if (error instanceof EtcdException && !error.outcomeUnknown) onAnswered?.();
+      if (isNotCarriedOut(error)) onAnswered?.();
       throw error;
     });
     const result = decodeAppend(answer, key, whole, replaces);

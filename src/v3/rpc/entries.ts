@@ -1,4 +1,4 @@
-import { EtcdException } from '../../errors.ts';
+import { isNotCarriedOut } from '../../errors.ts';
 import type { GatewayCall, GatewayClient } from '../gateway/gateway.ts';
 import { encodeBytes, type Fields, type Json } from '../gateway/messages.ts';
 import { type AppendOptions, type AppendResult, append } from './append.ts';
@@ -106,7 +106,7 @@ export class EntryRequests {
         const answer = await member.ask('/kv/txn', encodeRemove(key, guard));
         return { ...stampOf(answer), isRemoved: answer.fields.flag('succeeded'), sent };
       } catch (error) {
-        if (error instanceof EtcdException && !error.outcomeUnknown) sent -= 1;
+        if (isNotCarriedOut(error)) sent -= 1;
         throw error;
       }
     });

@@ -1,5 +1,5 @@
 import type { Source } from '../../../base/cancellation.ts';
-import { EtcdException } from '../../../errors.ts';
+import { isNotCarriedOut, mayBeCarriedOut } from '../../../errors.ts';
 import { isTwin } from '../../../recipe/entries/bridged-value.ts';
 import { etcdError } from '../../../v2/error-codes.ts';
 import type { V3Client } from '../../../v3/client.ts';
@@ -138,7 +138,7 @@ export class BridgedEntries {
       try {
         return await this.#create(entry, ready);
       } catch (error) {
-        if (error instanceof EtcdException && error.outcomeUnknown) unclear?.add(ready);
+        if (mayBeCarriedOut(error)) unclear?.add(ready);
         if (!(error instanceof NotFound) || tries === MOST_TRIES) throw error;
       }
     }
@@ -244,7 +244,10 @@ export class BridgedEntries {
     return removal;
   }
 
-  /** Sends a request that creates an entry with a lease. Revokes the lease if the request was certainly not carried out. */
+  /**
+   * Sends a request that creates an entry with a lease. Revokes the lease if the request was certainly not carried out. Otherwise the
+   * lease may have the entry, and the client may repeat the request at another bridge.
+   */
   async #with<T>(ready: ReadyLease | undefined, request: () => Promise<T>): Promise<T> {
     try {
       return await request();
@@ -254,6 +257,3 @@ export class BridgedEntries {
     }
   }
 }
-
-/** If the outcome is unknown, the lease may have the entry, and the client may repeat the request at another bridge. */
-const isNotCarriedOut = (error: unknown): boolean => error instanceof EtcdException && !error.outcomeUnknown;

@@ -1,7 +1,7 @@
 import { detached } from '../../../base/async-context.ts';
 import { ignore, orAborted, type Source } from '../../../base/cancellation.ts';
 import { Deadline, now } from '../../../base/time.ts';
-import { EtcdException } from '../../../errors.ts';
+import { mayBeCarriedOut } from '../../../errors.ts';
 import type { RenewalOptions } from '../../../recipe/store.ts';
 import { NotFound } from '../../gateway/errors.ts';
 import type { GatewayCall } from '../../gateway/gateway.ts';
@@ -240,7 +240,7 @@ export class EtcdLease implements LeaseTerms {
       this.#sentAt = sentAt;
     } catch (error) {
       // The lease may have been created, or may be created later: revoke it.
-      if (error instanceof EtcdException && error.outcomeUnknown) this.end();
+      if (mayBeCarriedOut(error)) this.end();
       this.#isOver = true;
       throw error;
     }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { detached } from '../../../base/async-context.ts';
 import { ignore, orAborted, Scope } from '../../../base/cancellation.ts';
 import { atDeadline, Deadline } from '../../../base/time.ts';
-import { EtcdException } from '../../../errors.ts';
+import { mayBeCarriedOut } from '../../../errors.ts';
 import type { GatewayCall } from '../../gateway/gateway.ts';
 import { type Granted, leaseIdOf } from '../../rpc/leases.ts';
 import type { LockRequests } from '../../rpc/requests.ts';
@@ -44,7 +44,7 @@ export class Leases implements LeasePool {
       this.failedGrants = 0;
       return granted;
     } catch (error) {
-      const isLate = error instanceof EtcdException && error.outcomeUnknown;
+      const isLate = mayBeCarriedOut(error);
       // Several leases may fail at the same time: that is one try.
       if (isLate && this.failedGrants === failed) this.failedGrants += 1;
       throw error;
