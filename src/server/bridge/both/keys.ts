@@ -25,7 +25,7 @@ import type { LeaseCounts } from '../lease-counts.ts';
 import { retried } from '../retry.ts';
 import { checkLength, type EntryKey, nameOf, refused } from '../target.ts';
 import { BridgedEntries } from '../v3/entries.ts';
-import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
+import { compare, MOST_TRIES, renewGuarded, secondsOf } from '../writes.ts';
 import { type BothKey, bothKey, clientNode, clientTree, placeholderIn, withPlaceholder } from './nodes.ts';
 import { BothPolls } from './polls.ts';
 import { BothQueues } from './queues.ts';
@@ -86,19 +86,21 @@ export class BothKeys implements ServedKeys {
     const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
-      const seconds = secondsOf(options.ttl);
-      for (let tries = 1; ; tries += 1) {
+      const find = async () => {
         const { node, index } = await this.#findOrEnd(at, { signal });
-        const own = clientNode(node);
-        compare(comparable(own), options, index);
-        if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
+        return { own: node, ...comparable(clientNode(node)), index };
+      };
+      const write = async (node: Node, ttl: number | null) => {
+        const prevNode = clientNode(node);
         try {
-          const change = await this.#write(node, own.value ?? '', seconds, options.refresh);
-          return { ...change, action: actionOf(options), node: clientNode(change.node), prevNode: own };
+          const change = await this.#write(node, prevNode.value ?? '', ttl, options.refresh);
+          return { ...change, node: clientNode(change.node), prevNode };
         } catch (error) {
-          if (!(error instanceof EtcdCompareFailed) || tries === MOST_TRIES) throw error;
+          if (error instanceof EtcdCompareFailed) return undefined;
+          throw error;
         }
-      }
+      };
+      return renewGuarded(key, value, options, { find, write });
     };
     return translated(() => retried(call, signal));
   }

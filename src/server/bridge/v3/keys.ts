@@ -23,7 +23,7 @@ import { eventOf, firstOf, translatedEvents } from '../events.ts';
 import type { LeaseCounts } from '../lease-counts.ts';
 import { retried } from '../retry.ts';
 import { type BridgedKey, bridged, checkLength, type EntryKey, refused } from '../target.ts';
-import { actionOf, compare, MOST_TRIES, secondsOf } from '../writes.ts';
+import { changedEachTime, compare, MOST_TRIES, renewGuarded, secondsOf } from '../writes.ts';
 import { BridgedEntries } from './entries.ts';
 import { BridgedPolls } from './polls.ts';
 import { directoryOf, nodeOf, removedNode } from './tree.ts';
@@ -84,22 +84,17 @@ export class BridgedKeys implements ServedKeys {
     const call = async () => {
       const at = this.#at(key);
       if (at.kind !== 'entry' || options.dir || options.prevExist === false) throw refused(`${key} cannot be set`);
-      const seconds = secondsOf(options.ttl);
-      let last: bigint | undefined;
-      for (let tries = 1; ; tries += 1) {
+      const find = async () => {
         const { own, revision } = await this.#entries.find(at, { signal });
-        compare(own, options, Number(revision));
-        if (!options.refresh && value !== own.value) throw refused(`the value of ${key} cannot be changed`);
-        const renewed = await this.#entries.renew(own, seconds, options.prevIndex !== undefined, signal);
-        if (renewed) {
-          const node = nodeOf(at.path, { ...renewed, ttl: seconds ?? undefined });
-          return { ...this.#answer(), action: actionOf(options), node, prevNode: nodeOf(at.path, own) };
-        }
-        // A former leader does not know the lease yet.
-        if (own.modified === last) throw etcdError(300, `the lease of ${key} was not found`, Number(revision));
-        last = own.modified;
-        if (tries === MOST_TRIES) throw changedEachTime(key, revision);
-      }
+        return { own, value: own.value, modified: own.modified, index: Number(revision) };
+      };
+      const write = async (own: V3Entry, ttl: number | null) => {
+        const renewed = await this.#entries.renew(own, ttl, options.prevIndex !== undefined, signal);
+        if (!renewed) return undefined;
+        const node = nodeOf(at.path, { ...renewed, ttl: ttl ?? undefined });
+        return { ...this.#answer(), node, prevNode: nodeOf(at.path, own) };
+      };
+      return renewGuarded(key, value, options, { find, write });
     };
     return translated(() => retried(call, signal));
   }
@@ -117,7 +112,7 @@ export class BridgedKeys implements ServedKeys {
           const node = removedNode(prevNode, revision);
           return { ...this.#answer(), action: isConditional(options) ? 'compareAndDelete' : 'delete', node, prevNode };
         }
-        if (tries === MOST_TRIES) throw changedEachTime(key, before);
+        if (tries === MOST_TRIES) throw changedEachTime(key, Number(before));
       }
     };
     return translated(() => retried(call));
@@ -170,6 +165,3 @@ export class BridgedKeys implements ServedKeys {
     return etcdError(entries.length === 0 ? 100 : 108, key, Number(revision));
   }
 }
-
-const changedEachTime = (key: string, revision: bigint): Error =>
-  etcdError(101, `${key} was changed during each of ${MOST_TRIES} attempts`, Number(revision));
