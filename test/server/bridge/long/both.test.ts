@@ -372,6 +372,38 @@ test.each(['v3', 'both'] as const)('the name of a lock may contain a line break:
   expect((await keys.get(dir, { recursive: true })).node.nodes).toEqual([]);
 });
 
+test.each(['v3', 'both'] as const)(
+  'a lease used again that ends before its next entry is created is replaced: bridge to %s',
+  async (api) => {
+    const proxy = await useProxy();
+    const keys = useKeys(await useBridge({ api, endpoints: proxy.url }));
+    const dir = `/_locks/${freshName()}`;
+    const isGrant = ({ path }: ProxiedRequest) => path.endsWith('/lease/grant');
+    const isAppend = ({ body }: ProxiedRequest) => body.includes('request_put');
+    const hold = async () => {
+      const { node } = await keys.createInOrder(dir, VALUE, { ttl: 60 });
+      await keys.get(dir, { recursive: true });
+      return node;
+    };
+    await keys.delete((await hold()).key);
+    const grants = proxy.requests.filter(isGrant).length;
+    const late = gate();
+    proxy.intercept(first(1, isAppend, { hold: late.opened }));
+    const arrived = proxy.next(isAppend, 'arrived');
+    const holding = hold();
+    const ID = /"lease":"(\d+)"/.exec((await arrived).body)?.[1];
+    expect(proxy.requests.filter(isGrant)).toHaveLength(grants);
+    await gateway('/lease/revoke', { ID });
+    late.open();
+    const { key } = await holding;
+    expect((await keys.get(key)).node).toMatchObject({ value: VALUE, ttl: expect.any(Number) });
+    expect(proxy.requests.filter(isGrant)).toHaveLength(grants + 1);
+    expect(await entriesBelow(`${dir}/`)).toHaveLength(1);
+    await keys.delete(key);
+    expect(await entriesBelow(`${dir}/`)).toEqual([]);
+  },
+);
+
 test('an entry without TTL that gets one has one on v3, too', async () => {
   const { dir, keys } = await setUp();
   const { node } = await keys.createInOrder(dir, VALUE);
