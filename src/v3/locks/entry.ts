@@ -2,21 +2,19 @@
  * The life of a ticket's entry on etcd v3 as one immutable value. {@link step} returns the state after an event, {@link duty} returns
  * what must still be done. Both are pure.
  *
- * ```text
- *            found, written          givenUp, leaseExpired
- *     none ─────────────────► queued ─────────────────────► leaving
- *      ▲  ◄─────────────────── │  ▲ ◄──────────────────────── ▲ │ │
- *      │       forgotten       │  │           found           │ │ │
- *      │                       │  │                           │ │ │ removed
- *      │        givenUp, until │  │ found                     │ │ ╰─────────► none
- *      │                       ▼  │  givenUp, removing        │ │
- *      │                    expiring ─────────────────────────╯ │
- *      │     leftToExpire      │  ▲                             │
- *      ╰───────────────────────╯  ╰─────────────────────────────╯ givenUp, until
- * ```
+ * | event                        | place before                                          | place after                             |
+ * | ---------------------------- | ----------------------------------------------------- | --------------------------------------- |
+ * | written, found               | any                                                   | queued                                  |
+ * | givenUp with `until`         | any with an own entry                                 | expiring                                |
+ * | givenUp                      | any with an own entry; none with an unanswered append | leaving                                 |
+ * | leaseExpired, outside a call | queued                                                | leaving                                 |
+ * | removing                     | expiring                                              | leaving                                 |
+ * | removed, leftToExpire        | any                                                   | none                                    |
+ * | forgotten, takenOver         | any                                                   | none                                    |
+ * | inherited                    | leaving, here or there                                | leaving                                 |
+ * | inherited                    | any other                                             | as before; from none, that of the other |
  *
- * Two more: `givenUp` leads from none to leaving if an append is unanswered, and `removed` from queued to none. In every place, requests
- * that were not answered may still be carried out: the {@link Debts}.
+ * The other events leave the place as it is. In every place, requests that were not answered may still be carried out: the {@link Debts}.
  */
 import type { Deadline } from '../../base/time.ts';
 import { SEARCH_APPEND_FOR } from '../../recipe/entries/timing.ts';
@@ -54,7 +52,7 @@ interface Debts {
    * ends when a removal that began after this time has succeeded.
    */
   readonly searchUntil: number | undefined;
-  /** Rank of an entry that was left to expire: the search must not remove it. */
+  /** Rank of an entry that was left to expire: the search must not remove it. A later ticket with the same value makes it its own. */
   readonly kept: bigint | undefined;
 }
 
@@ -74,8 +72,9 @@ export interface EntryState {
 export type EntryEvent =
   /** A call that enters or leaves the queue. */
   | { readonly is: 'callBegan' | 'callEnded' }
+  /** One request, of which a call may send several. */
   | { readonly is: 'appendSent' | 'appendAnswered' }
-  /** A call that has sent appends has ended, with or without an answer. */
+  /** A call that has sent appends has ended, with or without an answer to each. */
   | { readonly is: 'appendEnded'; readonly lease: EtcdLease | undefined }
   /** A request that attaches the entry to this lease was not answered. */
   | { readonly is: 'moveLost'; readonly lease: EtcdLease | undefined }
@@ -84,13 +83,13 @@ export type EntryEvent =
   /** A read has shown an entry with the ticket's value. */
   | { readonly is: 'found'; readonly own: V3Entry; readonly clusterId: string | undefined }
   | { readonly is: 'written' | 'renewed'; readonly own: V3OwnEntry }
-  /** The entry is gone, or belongs to nobody any more. */
+  /** The entry is gone, or belongs to nobody any more. Other than a removal, this says nothing about late appends. */
   | { readonly is: 'forgotten' }
   /** An answer has shown that the entry has changed or is gone. */
   | { readonly is: 'doubted' }
   /** A removal in the background was stopped: it may still be carried out. */
   | { readonly is: 'interrupted' }
-  /** The ticket leaves the queue: at once, or at `until`, which has not passed. */
+  /** The ticket leaves the queue: at once, or at `until`, which has not passed. `until` only concerns an own entry. */
   | { readonly is: 'givenUp'; readonly until: Deadline | undefined }
   /** The ticket has not renewed the lease for a TTL; only others keep it alive. */
   | { readonly is: 'leaseExpired' }
@@ -186,7 +185,7 @@ export const isGivenUp = ({ place }: EntryState): boolean => place.is === 'expir
 export const isReplaceable = ({ place, debts }: EntryState): boolean =>
   place.is === 'queued' && debts.unanswered === 0 && !mayComeBack(debts);
 
-/** Whether the lease of the own entry has no entry any more, and no request of the ticket can attach one again. */
+/** Whether, after an event in this state, the lease of the own entry is free: no request of the ticket can attach an entry again. */
 export const isFreed = ({ debts }: EntryState, event: EntryEvent): boolean =>
   event.is === 'removed' && event.wasThere && debts.unanswered === 0 && debts.leases.size === 0;
 

@@ -146,6 +146,7 @@ export class TicketEntry implements LeaseUser, Unsettled {
   #inherit(earlier: TicketEntry): void {
     const { debts } = earlier.#state;
     for (const lease of new Set([earlier.own?.lease, ...debts.leases])) lease?.replace(earlier, this);
+    // Not by apply(): this ticket now uses these leases, so none of them is let go.
     this.#state = step(this.#state, { is: 'inherited', from: earlier.#state });
     earlier.#state = step(earlier.#state, { is: 'takenOver' });
   }
