@@ -24,6 +24,8 @@ export function checkV3Options(options: V3ClientOptions): V3Settings {
   const { lockPrefix = '/_locks', password } = options;
   if (typeof lockPrefix !== 'string') throw new TypeError(`lockPrefix must be a string, got ${show(lockPrefix)}`);
   checkWellFormed('lockPrefix', lockPrefix);
+  // The keys would have an empty part, which nobody means: "/locks" and "x" make "/locks/x".
+  if (lockPrefix.endsWith('/')) throw new RangeError(`lockPrefix must not end with "/", got ${show(lockPrefix)}`);
   // The gateway takes a token instead of basic authentication.
   return { ...checkHttpOptions(options, ''), authorization: undefined, lockPrefix, password };
 }

@@ -14,9 +14,9 @@ test.each(readdirSync(new URL(`../../${FOLDER}`, import.meta.url)))(
   async (name) => {
     const etcd = await startEtcd();
     onTestFinished(() => etcd.stop());
-    const [bridge] = await freePorts(1);
+    const [both = '', v3 = ''] = (await freePorts(2)).map(String);
     const steps = await follow(pageOf(`${FOLDER}${name}`), {
-      ports: { 2379: new URL(etcd.url).port, 4001: String(bridge) },
+      ports: { 2379: new URL(etcd.url).port, 4001: both, 4002: v3 },
       programs: { python3: `exec '${python()}' "$@"` },
       // Go's part is run by `npm run peers`.
       isRun: ({ code }) => !/\bgo run\b/.test(code),

@@ -35,8 +35,8 @@ const filesOf = ({ blocks }: Page): [name: string, content: string][] =>
   });
 
 export interface Surroundings {
-  /** What is in place of `127.0.0.1:2379` and `127.0.0.1:4001` on the page. */
-  readonly ports: { readonly 2379: string; readonly 4001?: string };
+  /** What is in place of these ports of `127.0.0.1` on the page. */
+  readonly ports: { readonly 2379: string; readonly 4001?: string; readonly 4002?: string };
   /** Programs, each a line of a shell script that runs it. */
   readonly programs: Readonly<Record<string, string>>;
   /** Whether to run a step. Default: all. */
@@ -53,8 +53,10 @@ export async function follow(
 ): Promise<(Step & { readonly printed: string })[]> {
   const directory = temporaryDirectory();
   const bin = join(directory, 'bin');
-  for (const folder of [bin, join(directory, 'node_modules')]) mkdirSync(folder);
-  symlinkSync(ROOT, join(directory, 'node_modules/etcd-v2-lock'), 'dir');
+  const modules = join(directory, 'node_modules');
+  for (const folder of [bin, modules]) mkdirSync(folder);
+  symlinkSync(ROOT, join(modules, 'etcd-v2-lock'), 'dir');
+  symlinkSync(bin, join(modules, '.bin'), 'dir');
   for (const [name, line] of Object.entries({
     'etcd-v2-lock': `exec '${process.execPath}' '${join(ROOT, 'dist/cli/main.js')}' "$@"`,
     node: `exec '${process.execPath}' "$@"`,

@@ -1,3 +1,4 @@
+import { show } from '../../base/checks.ts';
 import { checkName } from '../../recipe/option-checks.ts';
 import type { Entry, Queue } from '../../recipe/store.ts';
 import type { V3Entry } from '../rpc/entry.ts';
@@ -7,17 +8,24 @@ import { keyPrefixOf } from '../rpc/keys.ts';
 const MAX_NAME_LENGTH = 750;
 
 /**
- * Names are not normalised: other programs choose them, too.
+ * Names are not normalised: other programs choose them, too. But whoever gives a name with a "/" first means a whole key, which is a name
+ * below an empty prefix.
  * @throws {TypeError | RangeError} if the name is invalid
  */
-export const checkLockName = (lock: string): void => checkName('lock name', lock, MAX_NAME_LENGTH);
+export function checkLockName(lockPrefix: string, lock: string): void {
+  checkName('lock name', lock, MAX_NAME_LENGTH);
+  if (lockPrefix === '' || !lock.startsWith('/')) return;
+  throw new RangeError(
+    `lock name must not begin with "/" below the lockPrefix ${show(lockPrefix)}, got ${show(lock)}: with an empty lockPrefix, it is used as it is`,
+  );
+}
 
 /**
  * Returns the path of the queue of a lock: the keys of its entries begin with the path and a "/".
  * @throws {TypeError | RangeError} if the name is invalid
  */
 export function queuePath(lockPrefix: string, lock: string): string {
-  checkLockName(lock);
+  checkLockName(lockPrefix, lock);
   return keyPrefixOf(lockPrefix) + lock;
 }
 

@@ -46,7 +46,7 @@ export class V3LockStore implements LockStore {
   }
 
   marker(lock: string): MarkerStore {
-    checkLockName(lock);
+    checkLockName(this.#lockPrefix, lock);
     return new V3MarkerStore(this.#session.requests, markerKey(this.#lockPrefix, lock));
   }
 

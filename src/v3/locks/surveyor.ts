@@ -35,7 +35,7 @@ export class V3Surveyor implements Surveyor {
   }
 
   checkName(name: string): void {
-    checkLockName(name);
+    checkLockName(this.#lockPrefix, name);
   }
 
   /** Accepts any prefix: on etcd v3, a lock name may begin with any text. */

@@ -67,7 +67,7 @@ function judged(kinds: Kinds): string {
 const NOBODY_ON_V2 = /^ok: no listed lock has had an entry on v2/;
 const NOT_SAFE = /^warn: step 1.* Step 2 is not safe: some clients still use v2 alone$/;
 const UNKNOWN = /^warn: it is not known whether step 2, from both to v3, is safe/;
-const SAFE = /^warn: step 2, from both to v3, is safe if no client uses v2 alone any more/;
+const SAFE = /^warn: no client of kind v2 was seen: step 2, from both to v3, can begin/;
 const BEGUN = /^warn: step 2, from both to v3, has begun/;
 const UNKNOWN_BESIDE_V3 = /^warn: clients of kind v3 use the same locks as clients that may be of kind v2/;
 const TORN = /^fail: clients of kind v2 and of kind v3 use the same locks/;

@@ -70,7 +70,9 @@ function nextStep({ v2, both, either, v3 }: Kinds): Finding {
     return finding(
       'warn',
       'moving',
-      `step 2, from both to v3, ${v3.length > 0 ? 'has begun' : 'is safe if no client uses v2 alone any more'}. v2 is still used`,
+      v3.length > 0
+        ? 'step 2, from both to v3, has begun. v2 is still used'
+        : 'no client of kind v2 was seen: step 2, from both to v3, can begin once no idle one is left. v2 is still used',
       'an idle client has no entry: also check in your process manager that all processes were restarted',
     );
   return finding(
