@@ -301,8 +301,8 @@ export const BUGS = [
     from: 'attemptTimeout, prevValue, prevIndex });',
     to: 'attemptTimeout });',
     api: 'v2',
-    scenario: 'stopped-members',
-    watches: 'an entry that its own process has removed: it uses it again, and an earlier removal arrives late',
+    scenario: 'killed-clients',
+    watches: 'an entry that a process has taken over: the removal by the killed process before it arrives late',
   },
   {
     name: 'unguarded-removal-v3',
@@ -420,7 +420,7 @@ export const BUGS = [
     from: 'if (isStale && !quorum) {',
     to: 'if (isStale && !isGone && !quorum) {',
     api: 'v2',
-    scenario: 'stopped-members',
+    scenario: 'partitions',
     watches: 'an entry that its own process has removed: a member that lags behind does not show it',
   },
   {

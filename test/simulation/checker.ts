@@ -256,7 +256,7 @@ export class Checker {
   #checkTokens(hold: LiveHold): void {
     // One on both APIs may be of both clusters.
     if (this.excuses.isReplaced) return;
-    const { process, lock, mode, limit, tokens, isOneOfSeveral = false } = hold;
+    const { process, lock, mode, limit, tokens, isOneOfSeveral = false, isTakenOver = false } = hold;
     const excuse = this.excuses.of(hold);
     // One of several may be lost while its call waits for the others.
     if (excuse === 'revoked' || (excuse && isOneOfSeveral)) return;
@@ -264,7 +264,8 @@ export class Checker {
       const token = tokens[kind];
       if (token === undefined) continue;
       const highest = this.#highest.get(`${kind} ${lock}`) ?? -1n;
-      if (mode === 'exclusive' && limit === undefined && token <= highest)
+      const isLower = isTakenOver ? token < highest : token <= highest;
+      if (mode === 'exclusive' && limit === undefined && isLower)
         this.violate(`${process.name} holds ${describe(hold)}, but there was a token ${highest} of ${kind}`);
       if (token > highest) this.#highest.set(`${kind} ${lock}`, token);
     }

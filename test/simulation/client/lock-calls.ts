@@ -18,6 +18,8 @@ export interface LockSurroundings {
   readonly isClosed: () => boolean;
   /** Called with the uuid of each Lock. */
   readonly onLock: (uuid: string) => void;
+  /** Called when nobody uses a Lock any more. */
+  readonly onDropped: (uuid: string) => void;
 }
 
 interface LockCall {
@@ -34,7 +36,7 @@ const LONGEST = 6;
 
 /** Acquires a Lock and releases it, perhaps several times. */
 export async function useLock(around: LockSurroundings, call: LockCall): Promise<void> {
-  const { client, isClosed, onLock } = around;
+  const { client, isClosed, onLock, onDropped } = around;
   let lock = new Lock(client, call.name);
   onLock(lock.uuid);
   for (let left = pick([1, 2, 3]); left > 0 && !isClosed(); left -= 1) {
@@ -43,7 +45,7 @@ export async function useLock(around: LockSurroundings, call: LockCall): Promise
     // Perhaps its release is not carried out yet.
     if (chance(0.5)) lock = new Lock(client, call.name, { uuid: lock.uuid });
   }
-  around.report.drops(lock.uuid, around.lockTtl);
+  onDropped(lock.uuid);
 }
 
 async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, blocking }: LockCall): Promise<void> {

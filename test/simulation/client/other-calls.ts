@@ -1,4 +1,5 @@
 import { type EtcdClient, EtcdLockHeld, EtcdValueError, type Held, type Lock } from '../../../src/index.ts';
+import type { Claim } from '../claim.ts';
 import type { Api, CallKind, OtherCallKind } from '../plan.ts';
 import type { Report } from '../report.ts';
 import type { Call } from './call.ts';
@@ -109,7 +110,7 @@ export const OTHER_CALLS: Readonly<
     await settle(`Lock.acquire ${lock} without blocking`, 5, async () => {
       await held.acquire({ blocking: false, lockTtl: ttl, timeout: 5 });
     });
-    await hold(around, held, timeout, ttl + 3);
+    await hold(around, held, timeout, { lockTtl: ttl + 3 });
   },
   setUuid: async (around, lock, timeout) => {
     const { newLock, settle, ttl } = around;
@@ -162,9 +163,26 @@ export const OTHER_CALLS: Readonly<
   },
 };
 
+/** Takes over a Lock of a process that was killed, by its uuid, and uses it. */
+export async function takeOver(
+  around: Surroundings,
+  { name, uuid, timeout }: { readonly name: string; readonly uuid: string; readonly timeout: number },
+): Promise<void> {
+  const lock = around.newLock(name, chance(0.5) ? uuid : undefined);
+  if (lock.uuid !== uuid) {
+    let isThere = false;
+    await around.settle(`Lock.setUuid ${name}, of the process before`, 0, async () => {
+      isThere = await lock.setUuid(uuid).then(() => true, ignoreExpired);
+    });
+    if (!isThere) return;
+  }
+  await hold(around, lock, timeout, { isTakenOver: true });
+}
+
 /** The entry may have expired in between. */
-function ignoreExpired(error: unknown): void {
+function ignoreExpired(error: unknown): false {
   if (!(error instanceof EtcdValueError)) throw error;
+  return false;
 }
 
 /** It may have become the holder in between. */
@@ -177,7 +195,7 @@ async function hold(
   { settle, sleep, report, ttl }: Surroundings,
   lock: Lock,
   timeout: number,
-  lockTtl = ttl,
+  { lockTtl = ttl, ...terms }: { readonly lockTtl?: number } & Pick<Claim, 'isTakenOver'> = {},
 ): Promise<void> {
   const { name } = lock;
   let hasEntry = false;
@@ -185,7 +203,7 @@ async function hold(
     await lock.acquire({ lockTtl, keepAlive: true, timeout });
     settled('held');
     hasEntry = true;
-    const held = report.hold(claimOfLock(lock));
+    const held = report.hold({ ...claimOfLock(lock), ...terms });
     const { signal } = lock;
     signal.addEventListener('abort', () => held.lost(signal.reason));
     try {

@@ -9,7 +9,7 @@ import { claimOf, lookAt } from './claim-of.ts';
 import { endsNoCampaign, expected, ignoreExpected, wrongReason } from './expected.ts';
 import { type LockSurroundings, useLock } from './lock-calls.ts';
 import { looking } from './looking.ts';
-import { OTHER_CALLS, type Surroundings, USE_LOCKS } from './other-calls.ts';
+import { OTHER_CALLS, type Surroundings, takeOver, USE_LOCKS } from './other-calls.ts';
 
 export interface ProgramOptions {
   readonly client: ClientPlan;
@@ -24,6 +24,8 @@ export interface ProgramOptions {
   readonly isMoving: () => boolean;
   /** A number that no other process of the world has. */
   readonly generation: number;
+  /** The Locks in use, by uuid, with their names: a process that starts again takes over those of the one before. */
+  readonly disk: Map<string, string>;
 }
 
 /** Limits of the semaphores: those of one lock must have the same. */
@@ -116,10 +118,34 @@ export class Program {
         const work = () => OTHER_CALLS[kind](this.#surroundings(uuids), lock, timeout);
         if (!USE_LOCKS.includes(kind)) return work();
         await this.#withLock(work);
-        for (const uuid of uuids) this.#report.drops(uuid, ttl + 3);
+        for (const uuid of uuids) this.#drop(uuid, ttl + 3);
         return;
       }
     }
+  }
+
+  /** Takes over the Locks of the process before this one, which was killed while it used them. */
+  async takeOver(): Promise<void> {
+    const { disk, client } = this.#options;
+    const left = [...disk].map(([uuid, name]) =>
+      this.#withLock(async () => {
+        const uuids = new Set([uuid]);
+        await takeOver(this.#surroundings(uuids), { name, uuid, timeout: pick(TIMEOUTS) });
+        for (const one of uuids) this.#drop(one, client.ttl + 3);
+      }),
+    );
+    await Promise.all(left);
+  }
+
+  #keep(uuid: string, name: string): void {
+    this.uuids.add(uuid);
+    this.#options.disk.set(uuid, name);
+  }
+
+  /** @param ttl seconds for which an entry of the Lock may stay */
+  #drop(uuid: string, ttl: number): void {
+    this.#options.disk.delete(uuid);
+    this.#report.drops(uuid, ttl);
   }
 
   /** Settles the call when `work` has the lock, or is over. */
@@ -252,7 +278,8 @@ export class Program {
       lockTtl: this.#options.client.ttl,
       shortTtl: this.#options.client.shortTtl,
       isClosed: () => this.isClosed,
-      onLock: (uuid) => this.uuids.add(uuid),
+      onLock: (uuid) => this.#keep(uuid, name),
+      onDropped: (uuid) => this.#drop(uuid, this.#options.client.ttl),
     };
     return this.#withLock(() => useLock(around, { name, timeout, blocking }));
   }
@@ -314,6 +341,7 @@ export class Program {
       newLock: (name, uuid) => {
         const lock = new Lock(this.#client, name, uuid === undefined ? {} : { uuid });
         uuids.add(lock.uuid);
+        this.#keep(lock.uuid, name);
         return lock;
       },
       sleep,
