@@ -1,4 +1,11 @@
-import { type EtcdClient, EtcdLockHeld, EtcdValueError, type Held, type Lock } from '../../../src/index.ts';
+import {
+  type EtcdClient,
+  EtcdLockHeld,
+  EtcdValueError,
+  type Held,
+  type Lock,
+  type OpenHeldLocks,
+} from '../../../src/index.ts';
 import type { Claim } from '../claim.ts';
 import type { Api, CallKind, OtherCallKind } from '../plan.ts';
 import type { Report } from '../report.ts';
@@ -20,7 +27,7 @@ export interface Surroundings {
     isForSeveral?: boolean,
   ) => Promise<void>;
   /** Works under a lock until it is lost, or for some time. */
-  readonly work: (held: Held, call: Call) => Promise<void>;
+  readonly work: (held: Held, call: Call, terms?: Partial<Claim>) => Promise<void>;
   readonly newLock: (name: string, uuid?: string) => Lock;
   readonly sleep: (ms: number) => Promise<void>;
   readonly ttl: number;
@@ -38,10 +45,11 @@ export const OTHER_CALLS: Readonly<
 > = {
   identity: ({ settle, work, report }, lock, timeout) => {
     const what = `request ${lock} with an identity`;
+    const terms = chance(0.2) ? { holdAtLeast: 2 * Math.random() } : {};
     const request = (call: Call): Promise<unknown> =>
-      call.identified().request(lock, { timeout }, async (held) => {
+      call.identified().request(lock, { timeout, ...terms }, async (held) => {
         call.settled('held');
-        await work(held, call);
+        await work(held, call, terms);
       });
     return settle(what, timeout, (call) =>
       request(call).catch((error: unknown) => {
@@ -77,9 +85,10 @@ export const OTHER_CALLS: Readonly<
       `acquire ${names}`,
       timeout,
       async ({ settled, manager }) => {
-        const held = await manager.acquire(names, { timeout });
-        if (!held || !('get' in held)) return;
-        settled('held');
+        const options = chance(0.2) ? { ifAvailable: true, timeout } : { timeout };
+        const held: OpenHeldLocks | null = await manager.acquire(names, options);
+        settled(held ? 'held' : 'not available');
+        if (!held) return;
         const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
         report.takesInOrder(claims);
         const holds = claims.map((claim) => report.hold(claim));
@@ -148,9 +157,10 @@ export const OTHER_CALLS: Readonly<
         if (last) await surveyor.remove(last);
         return;
       }
-      const { pending } = await manager.query(lock);
-      const last = pending.at(-1);
-      if (last) await manager.release(lock, { key: last.key }).catch(ignoreHeld);
+      const { held, pending } = await manager.query(lock);
+      const last = [...held, ...pending].at(-1);
+      const { key = '', uuid = '' } = last ?? {};
+      if (last) await manager.release(lock, uuid === '' || chance(0.5) ? { key } : { uuid }).catch(ignoreHeld);
     });
     end();
   },
