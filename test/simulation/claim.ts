@@ -17,6 +17,8 @@ export interface Claim {
   readonly key?: string | undefined;
   /** Whether it is lost together with other locks of its call. */
   readonly isOneOfSeveral?: boolean;
+  /** Whether the entry may be that of a killed process, which has perhaps held the lock with it: on v2, the token is the same then. */
+  readonly isTakenOver?: boolean;
   /** When its call began, in milliseconds of the world, if that waits for this lock only. */
   readonly since?: number | undefined;
   /** Seconds of its TTL, if that stays. */

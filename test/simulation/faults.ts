@@ -6,6 +6,12 @@ import type { Population } from './population.ts';
 import type { Process } from './virtual/process.ts';
 import type { Scheduler } from './virtual/scheduler.ts';
 
+/** Milliseconds between a removal and the end of the client that has sent it. */
+const KILLED_AFTER = 5;
+
+/** Milliseconds until that client starts again. */
+const RESTARTED_AFTER = 300;
+
 export interface FaultsOptions {
   readonly cluster: Cluster;
   readonly network: Network;
@@ -89,6 +95,10 @@ export class Faults {
         const member = this.#member(fault.member);
         return member && this.#beginAt(member.process, fault.inHand, () => this.#harm('stop-member', member));
       }
+      case 'interrupt-removal': {
+        const member = this.#member(fault.member);
+        return member && this.#interruptRemoval(member);
+      }
       case 'kill-member':
       case 'cut-member':
       case 'isolate-member': {
@@ -142,6 +152,31 @@ export class Faults {
     return () => {
       cancel();
       end?.();
+    };
+  }
+
+  /** When a removal is on its way to the member, stops that and kills the client. Returns what ends it. */
+  #interruptRemoval(member: Member): () => void {
+    const { network, population, scheduler, trace } = this.#options;
+    const { clients } = population;
+    const endings: (() => void)[] = [];
+    const cancel = network.onceSentTo(member.process, 'a removal', (from) => {
+      const client = from ? clients.indexOf(from) : -1;
+      const harm = client < 0 ? undefined : this.#harm('stop-member', member);
+      if (!harm) return;
+      trace(`${member.name} is stopped, with a removal of ${from?.name} in hand`);
+      endings.push(harm);
+      // When the removal has left it.
+      scheduler.after(KILLED_AFTER, () => {
+        const restart = kill(clients, client, (i) => population.startClient(i));
+        if (!restart) return;
+        endings.push(restart);
+        scheduler.after(RESTARTED_AFTER, restart);
+      });
+    });
+    return () => {
+      cancel();
+      for (const end of endings) end();
     };
   }
 

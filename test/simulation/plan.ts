@@ -77,7 +77,7 @@ export interface ClientPlan {
 }
 
 /** What a process has in hand when it is stopped. */
-export type InHand = 'anything' | 'a message' | 'a removal';
+export type InHand = 'anything' | 'a message' | 'a removal' | 'an append' | 'a rewrite';
 
 export type Fault =
   | {
@@ -87,6 +87,8 @@ export type Fault =
   /** `inHand`: begins when such a message is on its way, so that the process has it in hand. */
   | { readonly kind: 'stop-member'; readonly member: number | 'leader'; readonly inHand: InHand }
   | { readonly kind: 'stop-client'; readonly client: number; readonly inHand: InHand }
+  /** A member is stopped with a removal in hand, and the client that has sent it is killed. It starts again soon. */
+  | { readonly kind: 'interrupt-removal'; readonly member: number | 'leader' }
   | { readonly kind: 'forget-tokens'; readonly member: number }
   | { readonly kind: 'stall-leader' | 'replace-cluster' }
   /** `restarted`: a client that starts again at once, so that it has never seen the cluster. */
@@ -173,9 +175,10 @@ const SCENARIOS = {
   'bad-network': { weather: 6, 'cut-client': 1, 'deafen-client': 1 },
   'stopped-members': { 'stop-member': 1, weather: 0.3 },
   'killed-members': { 'kill-member': 1, weather: 0.3 },
-  partitions: { 'cut-member': 1, 'isolate-member': 1, 'cut-client': 1, 'deafen-client': 1, weather: 1 },
+  // With connections that break, so that a client asks a member that lags behind.
+  partitions: { 'cut-member': 1, 'isolate-member': 1, 'cut-client': 1, 'deafen-client': 1, weather: 2 },
   'stopped-clients': { 'stop-client': 2, 'block-client': 1, weather: 0.3 },
-  'killed-clients': { 'kill-client': 1, weather: 0.3 },
+  'killed-clients': { 'kill-client': 1, 'interrupt-removal': 0.7, weather: 0.3 },
   outages: { 'stop-member': 1, 'kill-member': 1, 'kill-all': 0.5 },
   'busy-cluster': { flood: 3, 'stop-member': 1, 'isolate-member': 0.5, 'cut-client': 0.5, weather: 1 },
   clocks: { 'stop-member': 1, 'kill-member': 1, 'isolate-member': 0.5, 'stop-client': 0.5, weather: 0.5 },
@@ -365,6 +368,8 @@ const ANY_LENGTH: Lengths = [
 
 const LENGTHS: Readonly<Partial<Record<FaultKind, Lengths>>> = {
   flood: [[500, 2000]],
+  // Within these, the client must start again and take its entry over.
+  'interrupt-removal': [[3000, 8000]],
   // As long as an election, and a TTL.
   'stall-leader': [[4000, 14_000]],
 };
@@ -399,11 +404,12 @@ function faultOf(random: Random, kind: FaultKind, { members, clients, bridges }:
       return {
         kind,
         member: random.chance(0.5) ? 'leader' : member,
-        inHand: random.pick(['anything', 'a message', 'a removal']),
+        inHand: random.pick(['anything', 'a message', 'a removal', 'an append', 'a rewrite']),
       };
     case 'kill-member':
     case 'cut-member':
     case 'isolate-member':
+    case 'interrupt-removal':
       return { kind, member: random.chance(0.5) ? 'leader' : member };
     case 'forget-tokens':
       return { kind, member };

@@ -52,6 +52,8 @@ export class Population {
   readonly #clientPrograms = new Map<typeof client, Process>();
   readonly #bridgePrograms: (typeof bridge)[] = [];
   readonly #entries: Entries;
+  /** What the processes of each client have written to disk. It survives them. */
+  readonly #disks: readonly client.ProgramOptions['disk'][];
   #isCalm = false;
   #generation = 0;
 
@@ -71,6 +73,7 @@ export class Population {
       violate: (what) => checker.violate(what),
     });
     this.#apis = clients.map(({ api }) => api);
+    this.#disks = clients.map(() => new Map());
     this.bridges = bridges.map((_, i) => this.startBridge(i));
     this.clients = clients.map((_, i) => this.startClient(i));
     for (const { at, client: i, to } of moves) scheduler.after(at, () => this.#move(i, to));
@@ -113,7 +116,7 @@ export class Population {
     const { plan, programs, network, checker, urls, trace } = this.#options;
     const { rate, api } = plan.bridges[i] ?? { rate: 1, api: 'v3' };
     const process = this.#newProcess(`bridge${i + 1}`, rate);
-    process.run(() => {
+    process.after(0, () => {
       const instance = programs.bridge.take();
       putOn(network, process);
       instance.useNetwork(network);
@@ -136,7 +139,8 @@ export class Population {
     const { plan, network, checker, trace } = this.#options;
     const each = plan.clients[i];
     const api = this.#apis[i];
-    if (!each || !api) throw new Error(`no client ${i}`);
+    const disk = this.#disks[i];
+    if (!each || !api || !disk) throw new Error(`no client ${i}`);
     const process = this.#newProcess(each.name, each.rate);
     const report = reportOf(each, this.#entries.watching(process, i, checker.reportOf(process)));
     const options = {
@@ -148,8 +152,10 @@ export class Population {
       isCalm: () => this.#isCalm && checker.holds >= plan.holds,
       isMoving: () => this.#moving.has(i),
       generation: this.#generation,
+      disk,
     };
-    process.run(() => {
+    // In a step of its own: what a program does after its first `await` must not run as another process.
+    process.after(0, () => {
       const running =
         each.kind === 'node'
           ? this.#runNode(process, options, report)

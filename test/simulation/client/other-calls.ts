@@ -1,4 +1,12 @@
-import { type EtcdClient, EtcdLockHeld, EtcdValueError, type Held, type Lock } from '../../../src/index.ts';
+import {
+  type EtcdClient,
+  EtcdLockHeld,
+  EtcdValueError,
+  type Held,
+  type Lock,
+  type OpenHeldLocks,
+} from '../../../src/index.ts';
+import type { Claim } from '../claim.ts';
 import type { Api, CallKind, OtherCallKind } from '../plan.ts';
 import type { Report } from '../report.ts';
 import type { Call } from './call.ts';
@@ -19,7 +27,7 @@ export interface Surroundings {
     isForSeveral?: boolean,
   ) => Promise<void>;
   /** Works under a lock until it is lost, or for some time. */
-  readonly work: (held: Held, call: Call) => Promise<void>;
+  readonly work: (held: Held, call: Call, terms?: Partial<Claim>) => Promise<void>;
   readonly newLock: (name: string, uuid?: string) => Lock;
   readonly sleep: (ms: number) => Promise<void>;
   readonly ttl: number;
@@ -37,10 +45,11 @@ export const OTHER_CALLS: Readonly<
 > = {
   identity: ({ settle, work, report }, lock, timeout) => {
     const what = `request ${lock} with an identity`;
+    const terms = chance(0.2) ? { holdAtLeast: 2 * Math.random() } : {};
     const request = (call: Call): Promise<unknown> =>
-      call.identified().request(lock, { timeout }, async (held) => {
+      call.identified().request(lock, { timeout, ...terms }, async (held) => {
         call.settled('held');
-        await work(held, call);
+        await work(held, call, terms);
       });
     return settle(what, timeout, (call) =>
       request(call).catch((error: unknown) => {
@@ -76,9 +85,10 @@ export const OTHER_CALLS: Readonly<
       `acquire ${names}`,
       timeout,
       async ({ settled, manager }) => {
-        const held = await manager.acquire(names, { timeout });
-        if (!held || !('get' in held)) return;
-        settled('held');
+        const options = chance(0.2) ? { ifAvailable: true, timeout } : { timeout };
+        const held: OpenHeldLocks | null = await manager.acquire(names, options);
+        settled(held ? 'held' : 'not available');
+        if (!held) return;
         const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
         report.takesInOrder(claims);
         const holds = claims.map((claim) => report.hold(claim));
@@ -109,7 +119,7 @@ export const OTHER_CALLS: Readonly<
     await settle(`Lock.acquire ${lock} without blocking`, 5, async () => {
       await held.acquire({ blocking: false, lockTtl: ttl, timeout: 5 });
     });
-    await hold(around, held, timeout, ttl + 3);
+    await hold(around, held, timeout, { lockTtl: ttl + 3 });
   },
   setUuid: async (around, lock, timeout) => {
     const { newLock, settle, ttl } = around;
@@ -147,9 +157,10 @@ export const OTHER_CALLS: Readonly<
         if (last) await surveyor.remove(last);
         return;
       }
-      const { pending } = await manager.query(lock);
-      const last = pending.at(-1);
-      if (last) await manager.release(lock, { key: last.key }).catch(ignoreHeld);
+      const { held, pending } = await manager.query(lock);
+      const last = [...held, ...pending].at(-1);
+      const { key = '', uuid = '' } = last ?? {};
+      if (last) await manager.release(lock, uuid === '' || chance(0.5) ? { key } : { uuid }).catch(ignoreHeld);
     });
     end();
   },
@@ -162,9 +173,26 @@ export const OTHER_CALLS: Readonly<
   },
 };
 
+/** Takes over a Lock of a process that was killed, by its uuid, and uses it. */
+export async function takeOver(
+  around: Surroundings,
+  { name, uuid, timeout }: { readonly name: string; readonly uuid: string; readonly timeout: number },
+): Promise<void> {
+  const lock = around.newLock(name, chance(0.5) ? uuid : undefined);
+  if (lock.uuid !== uuid) {
+    let isThere = false;
+    await around.settle(`Lock.setUuid ${name}, of the process before`, 0, async () => {
+      isThere = await lock.setUuid(uuid).then(() => true, ignoreExpired);
+    });
+    if (!isThere) return;
+  }
+  await hold(around, lock, timeout, { isTakenOver: true });
+}
+
 /** The entry may have expired in between. */
-function ignoreExpired(error: unknown): void {
+function ignoreExpired(error: unknown): false {
   if (!(error instanceof EtcdValueError)) throw error;
+  return false;
 }
 
 /** It may have become the holder in between. */
@@ -177,7 +205,7 @@ async function hold(
   { settle, sleep, report, ttl }: Surroundings,
   lock: Lock,
   timeout: number,
-  lockTtl = ttl,
+  { lockTtl = ttl, ...terms }: { readonly lockTtl?: number } & Pick<Claim, 'isTakenOver'> = {},
 ): Promise<void> {
   const { name } = lock;
   let hasEntry = false;
@@ -185,7 +213,7 @@ async function hold(
     await lock.acquire({ lockTtl, keepAlive: true, timeout });
     settled('held');
     hasEntry = true;
-    const held = report.hold(claimOfLock(lock));
+    const held = report.hold({ ...claimOfLock(lock), ...terms });
     const { signal } = lock;
     signal.addEventListener('abort', () => held.lost(signal.reason));
     try {

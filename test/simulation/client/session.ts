@@ -46,6 +46,7 @@ async function runSession(options: ProgramOptions, session: number, report: Repo
       if (!(error instanceof EtcdKeysLeft) || isCalm()) report.unexpected('close', error);
     }
   };
+  if (session === 1) await program.takeOver();
   const workers = Promise.all(Array.from({ length: plan.workers }, work));
   if (chance(CLOSES_EARLY)) {
     const { promise, cancel } = sleepUntil(between(...EARLY));

@@ -86,7 +86,7 @@ export class Connection {
 
   #decide(messages: readonly RequestMessage[]): void {
     const arrive = (): void => {
-      if (this.#server) this.#network.noteMessages(this.#server, messages);
+      if (this.#server) this.#network.noteMessages(this.#server, messages, this.client);
       this.#toServer(() => this.far.deliver(messages));
     };
     const fate = this.#network.fate();

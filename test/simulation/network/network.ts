@@ -1,4 +1,5 @@
 import { errors } from 'undici';
+import type { InHand } from '../plan.ts';
 import { currentProcess, Process } from '../virtual/process.ts';
 import type { Random } from '../virtual/random.ts';
 import type { Scheduler } from '../virtual/scheduler.ts';
@@ -43,6 +44,12 @@ export interface NetworkObserver {
   received(client: Process): void;
 }
 
+/** What is awaited on its way to a process. */
+type Awaited = Exclude<InHand, 'anything'>;
+
+/** Called when a message is on its way. @param from the process that has sent it */
+type OnSent = (from: Process | undefined) => void;
+
 /** A network in memory. What is sent over a link that is cut arrives when the link is mended, as TCP does it. */
 export class Network {
   weather: Weather = CALM;
@@ -58,7 +65,7 @@ export class Network {
   readonly #listeners = new Map<string, Listener>();
   /** The links that are cut, as `from>to`, each with what waits for its end. */
   readonly #cuts = new Map<string, (() => void)[]>();
-  readonly #awaited = new Map<Process, { readonly what: 'a message' | 'a removal'; readonly then: () => void }>();
+  readonly #awaited = new Map<Process, { readonly what: Awaited; readonly then: OnSent }>();
   #ports = 0;
 
   constructor(scheduler: Scheduler, random: Random, trace: (line: string) => void) {
@@ -159,7 +166,7 @@ export class Network {
   }
 
   /** Calls `then` when such a message is on its way to a process. Returns a function that cancels that. */
-  onceSentTo(process: Process, what: 'a message' | 'a removal', then: () => void): () => void {
+  onceSentTo(process: Process, what: Awaited, then: OnSent): () => void {
     const awaited = { what, then };
     this.#awaited.set(process, awaited);
     return () => {
@@ -167,12 +174,16 @@ export class Network {
     };
   }
 
-  /** Call this when messages are on their way to a process. @param requests those among them */
-  noteMessages(process: Process, requests: readonly RequestMessage[] = []): void {
+  /**
+   * Call this when messages are on their way to a process.
+   * @param requests those among them
+   * @param from who has sent those
+   */
+  noteMessages(process: Process, requests: readonly RequestMessage[] = [], from?: Process): void {
     const awaited = this.#awaited.get(process);
-    if (!awaited || (awaited.what === 'a removal' && !requests.some(isRemoval))) return;
+    if (!awaited || (awaited.what !== 'a message' && !requests.some(REQUESTS[awaited.what]))) return;
     this.#awaited.delete(process);
-    awaited.then();
+    awaited.then(from);
   }
 
   /** Sends a piece from one process to the other: `arrive` is called when it arrives. */
@@ -230,6 +241,16 @@ export class Network {
   }
 }
 
-/** Whether a request removes an entry. */
-const isRemoval = ({ method, path, body }: RequestMessage): boolean =>
-  method === 'DELETE' || path.endsWith('/kv/deleterange') || body.includes('"request_delete_range"');
+/** Whether a request is one of these. */
+const REQUESTS: Readonly<Record<Exclude<Awaited, 'a message'>, (request: RequestMessage) => boolean>> = {
+  'a removal': ({ method, path, body }) =>
+    method === 'DELETE' || path.endsWith('/kv/deleterange') || body.includes('"request_delete_range"'),
+  'an append': ({ method, path, body }) =>
+    (method === 'POST' && path.startsWith('/v2/keys/')) || (isPut(body) && body.includes(IF_ABSENT)),
+  'a rewrite': ({ method, body }) => method === 'PUT' || (isPut(body) && !body.includes(IF_ABSENT)),
+};
+
+/** In a transaction of etcd v3: only if the key does not exist. */
+const IF_ABSENT = '"create_revision":"0"';
+
+const isPut = (body: string): boolean => body.includes('"request_put"');
