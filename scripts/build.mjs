@@ -13,7 +13,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { root, runPackage } from './run.mjs';
 
-const ENTRIES = ['index', 'server/index'];
+const ENTRIES = ['index', 'server/index', 'metrics/prom-client', 'metrics/opentelemetry'];
 
 const dist = join(root, 'dist');
 const made = mkdtempSync(join(root, 'node_modules/.dist-'));
