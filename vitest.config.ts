@@ -198,7 +198,7 @@ export default defineConfig({
           ...ONE_PROCESS,
           ...LONG_TESTS,
           include: [
-            'test/{recipe,manager,python,v2/locks}/**/*.test.ts',
+            'test/{recipe,manager,metrics,python,v2/locks}/**/*.test.ts',
             'test/{v3,both/long}/contract/*.test.ts',
             'test/server/bridge/{client,keys,service,transcripts}.test.ts',
             'compat/**/*.test.ts',

@@ -13,7 +13,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { root, runPackage } from './run.mjs';
 
-const ENTRIES = ['index', 'server/index'];
+const ENTRIES = ['index', 'server/index', 'metrics/prom-client', 'metrics/opentelemetry'];
 
 const dist = join(root, 'dist');
 const made = mkdtempSync(join(root, 'node_modules/.dist-'));
@@ -33,6 +33,8 @@ function compile(...options) {
 
 function complete() {
   writeFileSync(join(built, 'package.json'), '{ "type": "commonjs" }\n');
+  for (const file of readdirSync(built, { recursive: true }))
+    if (file.endsWith('.js')) removeNamespaceHelpers(join(built, file));
   for (const entry of ENTRIES) wrap(join(built, entry));
   removeInternalDeclarations();
   replaceDist();
@@ -47,6 +49,19 @@ function replaceDist() {
     else renameSync(join(built, name), join(dist, name));
   for (const name of readdirSync(dist, { recursive: true }))
     if (!names.has(name)) rmSync(join(dist, name), { recursive: true, force: true });
+}
+
+/**
+ * Removes what TypeScript adds to each file with `import * as`: it makes namespaces of foreign CommonJS modules, and would be a fortieth
+ * of the package. Those of our own modules are what `require` returns.
+ */
+function removeNamespaceHelpers(file) {
+  const code = readFileSync(file, 'utf8');
+  const [helpers] = /^var __createBinding = [\s\S]*?^var __importStar = [\s\S]*?^\}\)\(\);\n/m.exec(code) ?? [];
+  if (helpers === undefined) return;
+  const rest = code.replace(helpers, '').replaceAll(/__importStar\((require\("\.[^"]+"\))\)/g, '$1');
+  if (/__(?:createBinding|importStar)\b/.test(rest)) throw new Error(`${file} needs the helpers of TypeScript`);
+  writeFileSync(file, rest);
 }
 
 /** Writes an ES module with the named exports of a CommonJS module. It has no state: both ways of loading share one copy. */

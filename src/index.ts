@@ -39,7 +39,7 @@ export type { RecordedTick, Tick, TickOutcome, TickReport } from './manager/once
 export type { HoldOptions, LockManagerOptions, RequestOptions } from './manager/options.ts';
 export type { LockInfo, LockManagerSnapshot } from './manager/query.ts';
 export type { ReleaseOptions } from './manager/release.ts';
-export type { Renewal, RequestOutcome, RequestTrace } from './manager/trace.ts';
+export type { Renewal, RequestMessages, RequestOutcome, RequestTrace } from './manager/trace.ts';
 export { type Contender, Lock } from './python/lock.ts';
 export type { AcquireOptions, LockOptions } from './python/options.ts';
 export type { LockClient } from './recipe/client.ts';

@@ -70,15 +70,25 @@ describe('with the recipe for prom-client', () => {
   test.each(OUTCOMES)('a request with the outcome %s is counted once, and the gauges return to zero', (outcome) => {
     const lock = `${prefix}-${outcome}`;
     const of = (name: string) => valuesOf(name).filter(({ labels }) => labels['lock'] === lock);
-    expect(of('lock_requests_total').find(({ labels }) => labels['outcome'] === outcome)?.value).toBe(1);
-    expect(of('lock_requests_waiting')).toEqual([{ value: 0, labels: { lock } }]);
-    for (const { value } of of('lock_requests_holding')) expect(value).toBe(0);
+    expect(of('etcd_lock_requests_total').find(({ labels }) => labels['outcome'] === outcome)?.value).toBe(1);
+    expect(of('etcd_lock_waiting_requests')).toEqual([{ value: 0, labels: { lock } }]);
+    for (const { value } of of('etcd_lock_holding_requests')) expect(value).toBe(0);
   });
 
   test('renewals are measured by member and result', () => {
-    const count = valuesOf('lock_renewal_seconds').find(({ labels }) => labels['result'] === 'failed' && !labels['le']);
+    const renewals = valuesOf('etcd_lock_renewal_duration_seconds');
+    const count = renewals.find(({ labels }) => labels['result'] === 'failed' && !labels['le']);
     expect(count?.labels).toEqual({ member: 'unknown', result: 'failed' });
   });
+});
+
+test('the recipe for locks with many names counts them in groups', async () => {
+  const prefix = freshName();
+  const script = withRequests('grouped-metrics.js', `${prefix}/one`, 'await register.getMetricsAsJSON()');
+  const metrics: Metric[] = await reportOf(`${script}import { register } from 'prom-client';`);
+  const ended = metrics.find(({ name }) => name === 'etcd_lock_requests_total')?.values ?? [];
+  expect(ended.map(({ labels }) => labels['lock'])).toEqual(ended.map(() => prefix));
+  expect(ended.reduce((sum, { value }) => sum + value, 0)).toBe(OUTCOMES.length + 1);
 });
 
 interface FinishedSpan {
@@ -112,8 +122,8 @@ describe('with the recipe for OpenTelemetry', () => {
 
   test.each(OUTCOMES)('a request with the outcome %s has one span, which has ended', (outcome) => {
     const lock = `${prefix}-${outcome}`;
-    const own = spans.filter(({ attributes }) => attributes['lock.name'] === lock);
-    const [span, ...others] = own.filter(({ attributes }) => attributes['lock.outcome'] === outcome);
+    const own = spans.filter(({ attributes }) => attributes['etcd_lock.name'] === lock);
+    const [span, ...others] = own.filter(({ attributes }) => attributes['etcd_lock.outcome'] === outcome);
     expect(others).toEqual([]);
     expect(span?.status).toBe(FAILED.includes(outcome) ? ERROR : UNSET);
     expect(span?.events.includes('held')).toBe(outcome === 'held' || outcome === 'lost');
@@ -128,7 +138,9 @@ describe('with the recipe for OpenTelemetry', () => {
 test('the recipes are all the code in docs/metrics.md, and the tables list all outcomes', () => {
   expect(recipes.map(({ language, code }) => [language, code.split('\n', 1)[0]])).toEqual([
     ['js', '// lock-metrics.js'],
+    ['js', '// grouped-metrics.js'],
     ['js', '// lock-tracing.js'],
+    ['ts', '// lock-log.ts'], // compiled and run with the other snippets in TypeScript
   ]);
   expect(tableOf('outcome')).toEqual(OUTCOMES);
 });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import * as api from '../src/index.ts';
 import * as server from '../src/server/index.ts';
+import { packageJson } from './support/readme.ts';
 import { runScript } from './support/script.ts';
 
 const VALUES = [
@@ -60,6 +61,7 @@ const TYPES = [
   'Renewal',
   'RecordedTick',
   'ReleaseOptions',
+  'RequestMessages',
   'RequestOptions',
   'RequestOutcome',
   'RequestTrace',
@@ -127,17 +129,20 @@ test('etcd-v2-lock/server exports exactly Bridge and EmbeddedEtcd', () => {
   expect(Object.keys(server)).toEqual(['Bridge', 'EmbeddedEtcd']);
 });
 
+test.each(['prom-client', 'opentelemetry'])('etcd-v2-lock/%s exports exactly observeLocks', async (entry) => {
+  expect(Object.keys(await import(`etcd-v2-lock/${entry}`))).toEqual(['observeLocks']);
+});
+
+const ENTRIES = ['.', './server', './prom-client', './opentelemetry'];
+
 test.each([
-  ['imported', "import * as api from 'etcd-v2-lock'; import * as server from 'etcd-v2-lock/server';"],
-  [
-    'required',
-    `import { createRequire } from 'node:module';
-     const [api, server] = ['etcd-v2-lock', 'etcd-v2-lock/server'].map(createRequire(import.meta.url));`,
-  ],
-])('both entry points can be %s', async (_, loading) => {
+  ['imported', (entry: string) => `await import('${entry}')`],
+  ['required', (entry: string) => `createRequire(import.meta.url)('${entry}')`],
+])('each entry point can be %s', async (_, loading) => {
+  expect(Object.keys(packageJson.exports)).toEqual([...ENTRIES, './package.json']);
+  const names = ENTRIES.map((entry) => loading(entry.replace('.', 'etcd-v2-lock')));
   const { stdout, stderr } = await runScript(
-    `${loading} console.log(typeof api.Lock, typeof server.EmbeddedEtcd.start);`,
+    `import { createRequire } from 'node:module'; for (const entry of [${names}]) console.log(Object.keys(entry).length > 0);`,
   );
-  expect(stdout.trim()).toBe('function function');
-  expect(stderr).not.toContain('Error');
+  expect({ stdout, stderr }).toEqual({ stdout: 'true\n'.repeat(ENTRIES.length), stderr: '' });
 });

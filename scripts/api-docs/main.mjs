@@ -11,9 +11,12 @@ const copy = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-declarations-'));
 try {
   for (const file of readdirSync(dist, { recursive: true })) if (file.endsWith('.d.ts')) copyDeclarations(file);
   writeFileSync(join(copy, 'package.json'), readFileSync(join(dist, 'package.json')));
-  const entries = ['index.d.ts', 'server/index.d.ts'].map((file) => join(copy, file));
+  const entries = ['index.d.ts', 'server/index.d.ts', 'metrics/prom-client.d.ts', 'metrics/opentelemetry.d.ts'].map(
+    (file) => join(copy, file),
+  );
   const tsconfig = join(copy, 'tsconfig.json');
-  writeFileSync(tsconfig, JSON.stringify({ extends: join(here, 'tsconfig.json'), files: entries }));
+  const compilerOptions = { paths: { '*': [join(root, 'node_modules/*')] } };
+  writeFileSync(tsconfig, JSON.stringify({ extends: join(here, 'tsconfig.json'), compilerOptions, files: entries }));
   const settings = ['--options', join(here, 'typedoc.json'), '--tsconfig', tsconfig, '--out', out];
   process.exitCode = run(process.execPath, [join(here, 'node_modules/typedoc/bin/typedoc'), ...settings, ...entries]);
 } finally {

@@ -67,7 +67,7 @@ export class Hold implements Enclosing {
     // Must come before the listeners below: if the lease is lost already, they are called at once.
     trace.holds(this.held);
     addAbortListener(lease.loss, (cause) => this.#loss.abort(lossBy(lease, cause)));
-    addAbortListener(this.#loss, (error) => trace.loses(error));
+    addAbortListener(this.#loss, (error) => trace.loses(error as EtcdLockLost));
     // A closed client sends no renewals. So report the loss at once: `close()` gives the work some time to end.
     addAbortListener(store.pending.closing, this.#onClosing);
     store.pending.add(this.entry.key, new Promise((resolve) => (this.#onRemoved = resolve)));

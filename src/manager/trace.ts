@@ -1,6 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { now } from '../base/time.ts';
-import { EtcdException, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
+import { EtcdException, type EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type { RenewalObserver } from '../recipe/lease.ts';
 import { positionIn } from '../recipe/rules.ts';
@@ -73,7 +73,7 @@ export interface RequestTrace {
    */
   readonly position: number | undefined;
   /** The `EtcdLockExpired` that says why the last entry was lost while waiting. Set at the event `requeued`. */
-  readonly requeueCause: unknown;
+  readonly requeueCause: EtcdLockExpired | undefined;
   /** The last renewal. Set at the events `renewed` and `renewal-failed`, if they have a subscriber. */
   readonly renewal: Renewal | undefined;
   /** The fencing token of the hold. Set at the event `held`. */
@@ -83,7 +83,7 @@ export interface RequestTrace {
   /** Seconds from the start of the hold to the loss, or to the release if there was no loss. Set at that event. */
   readonly held: number | undefined;
   /** The `EtcdLockLost`. Set at the event `lost`. */
-  readonly lost: unknown;
+  readonly lost: EtcdLockLost | undefined;
   /**
    * Why the key could not be removed immediately (with `holdAtLeast`: why it could not be left to expire). Set at `released`. The
    * work is retried in the background.
@@ -97,6 +97,48 @@ export interface RequestTrace {
   readonly result?: unknown;
 }
 
+/** A trace with fields that its channel has set. */
+type With<Field extends keyof RequestTrace> = RequestTrace & {
+  readonly [Name in Field]-?: NonNullable<RequestTrace[Name]>;
+};
+/** What a request has from its hold on. */
+type HoldField = 'key' | 'uuid' | 'fencingToken' | 'waited';
+
+/**
+ * What subscribers get, by the event: the part of the channel's name after `tracing:etcd-v2-lock:request:`. Each type says which fields
+ * are set at that event.
+ */
+export interface RequestMessages {
+  /** The request begins. */
+  readonly start: RequestTrace;
+  /** It begins to wait. */
+  readonly wait: RequestTrace;
+  /** Its entry is in the queue. */
+  readonly queued: With<'key' | 'uuid'>;
+  /** Its entry was lost during the wait: it queues up again. */
+  readonly requeued: With<'key' | 'uuid' | 'requeueCause'>;
+  /** It holds the lock. */
+  readonly held: With<HoldField>;
+  /** Its entry was renewed. */
+  readonly renewed: With<'renewal'>;
+  /** A renewal failed. */
+  readonly 'renewal-failed': With<'renewal'>;
+  /** It has lost the lock. */
+  readonly lost: With<HoldField | 'held' | 'lost'>;
+  /** Its key is removed, or the removal continues in the background. */
+  readonly released: With<HoldField | 'held'>;
+  /** It neither waits nor holds any longer. */
+  readonly outcome: With<'outcome'>;
+  /** The call has returned its promise. */
+  readonly end: RequestTrace;
+  /** The promise has settled. */
+  readonly asyncStart: RequestTrace;
+  /** Those who waited for the promise have been called. */
+  readonly asyncEnd: RequestTrace;
+  /** The promise was rejected. */
+  readonly error: RequestTrace;
+}
+
 /** Publishes the events of one request. */
 export class Trace implements RequestTrace, RenewalObserver {
   readonly name: string;
@@ -106,12 +148,12 @@ export class Trace implements RequestTrace, RenewalObserver {
   key: string | undefined;
   uuid: string | undefined;
   position: number | undefined;
-  requeueCause: unknown;
+  requeueCause: EtcdLockExpired | undefined;
   renewal: Renewal | undefined;
   fencingToken: bigint | undefined;
   waited: number | undefined;
   held: number | undefined;
-  lost: unknown;
+  lost: EtcdLockLost | undefined;
   cleanupError: unknown;
   outcome: RequestOutcome | undefined;
   error: unknown;
@@ -155,7 +197,7 @@ export class Trace implements RequestTrace, RenewalObserver {
   }
 
   /** Publishes `requeued`: the entry was lost while waiting, and the request queues up again with another one. */
-  requeues(cause: unknown): void {
+  requeues(cause: EtcdLockExpired): void {
     this.requeueCause = cause;
     events.requeued.publish(this);
     this.key = undefined;
@@ -185,7 +227,7 @@ export class Trace implements RequestTrace, RenewalObserver {
     events.held.publish(this);
   }
 
-  loses(error: unknown): void {
+  loses(error: EtcdLockLost): void {
     this.held = (now() - this.#heldSince) / 1000;
     this.lost = error;
     events.lost.publish(this);

@@ -1,7 +1,7 @@
 // The package as a user gets it, from a tarball, on every supported line of Node.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readdirSync, statSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
@@ -14,6 +14,9 @@ import { exists, packageJson } from '../support/readme.ts';
 const versions = ['20.18.1', '20.19.0', '22.0.0', '22', '24'];
 /** What the user's project has besides the package. The checks in test/consumer may use it too. */
 const packages = [
+  // The oldest that package.json accepts; the other tests have the newest.
+  '@opentelemetry/api@1.7.0',
+  'prom-client@14.0.0',
   'express@5.3.0',
   'fastify@5.12.8',
   'jest@30.5.2',
@@ -71,7 +74,9 @@ test('publint reports no problems', async () => {
 test('attw reports no problems with the types of the entry points', async () => {
   const { stdout } = await check('attw', installed.tarball, '--format', 'json');
   const { analysis } = JSON.parse(stdout) as { analysis: { entrypoints: Record<string, unknown> } };
-  expect(Object.keys(analysis.entrypoints)).toEqual(expect.arrayContaining(['.', './server']));
+  expect(Object.keys(analysis.entrypoints)).toEqual(
+    expect.arrayContaining(Object.keys(packageJson.exports).filter((entry) => entry !== './package.json')),
+  );
 });
 
 test('the package has no source maps, and is smaller than 1,500 kB', () => {
@@ -79,6 +84,20 @@ test('the package has no source maps, and is smaller than 1,500 kB', () => {
   const root = join(installed.dir, 'node_modules/etcd-v2-lock');
   const sizes = installed.files.map((file) => statSync(join(root, file)).size);
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_500_000);
+});
+
+test('only the entry points for prom-client and OpenTelemetry need these packages, and name the missing one', async () => {
+  const modules = join(makeProject(installed.dir, 'bare', {}), 'node_modules');
+  mkdirSync(modules);
+  const absent = ['@opentelemetry', 'prom-client', 'etcd-v2-lock'];
+  for (const name of readdirSync(join(installed.dir, 'node_modules')))
+    if (!absent.includes(name)) symlinkSync(join(installed.dir, 'node_modules', name), join(modules, name));
+  cpSync(join(installed.dir, 'node_modules/etcd-v2-lock'), join(modules, 'etcd-v2-lock'), { recursive: true });
+  const load = (entry: string) => execute('node', ['-e', `require('${entry}')`], { cwd: join(modules, '..') });
+  await load('etcd-v2-lock');
+  await load('etcd-v2-lock/server');
+  await expect(load('etcd-v2-lock/prom-client')).rejects.toThrow("Cannot find module 'prom-client'");
+  await expect(load('etcd-v2-lock/opentelemetry')).rejects.toThrow("Cannot find module '@opentelemetry/api'");
 });
 
 /** For the older compiler, which takes ten seconds of processor time for each. It resolves `node16` like `nodenext`. */

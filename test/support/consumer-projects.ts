@@ -33,11 +33,21 @@ import { EmbeddedEtcd } from 'etcd-v2-lock/server';
 ${TEST}`,
 };
 
-/** Uses both entry points, and prints `bigint`. Members that are not public do not compile. */
-const PROGRAM = `import { EtcdClient, type Held, LockManager } from 'etcd-v2-lock';
+/** Uses all entry points, and prints `bigint`. Members that are not public do not compile. */
+const PROGRAM = `import { subscribe } from 'node:diagnostics_channel';
+import { EtcdClient, type Held, LockManager, type RequestMessages } from 'etcd-v2-lock';
+import { observeLocks as trace } from 'etcd-v2-lock/opentelemetry';
+import { observeLocks } from 'etcd-v2-lock/prom-client';
 import { EmbeddedEtcd } from 'etcd-v2-lock/server';
+import { Registry } from 'prom-client';
 
 async function main(): Promise<void> {
+  const stop: () => void = observeLocks({ registers: [new Registry()], labelOf: (name) => name });
+  trace();
+  subscribe('tracing:etcd-v2-lock:request:held', (message) => {
+    const waited: number = (message as RequestMessages['held']).waited;
+    if (waited > 60) console.log(waited);
+  });
   const etcd = await EmbeddedEtcd.start();
   const client = new EtcdClient({ endpoints: etcd.url });
   const { signal } = new AbortController();
@@ -51,6 +61,7 @@ async function main(): Promise<void> {
   void (() => new LockManager({}));
   await client.close();
   await etcd.stop();
+  stop();
 }
 
 void main();

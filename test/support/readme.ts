@@ -10,6 +10,7 @@ export const packageJson = JSON.parse(read('package.json')) as {
   readonly version: string;
   readonly scripts: Readonly<Record<string, string>>;
   readonly files: readonly string[];
+  readonly exports: Readonly<Record<string, unknown>>;
   readonly engines: { readonly node: string };
 };
 
