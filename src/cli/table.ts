@@ -10,20 +10,29 @@ export interface Column<Row> {
   readonly yields?: number;
   /** Which end of a truncated cell is kept. @default 'start' */
   readonly keeps?: 'start' | 'end';
+  /** Whether the column is truncated only when all other columns with `yields` are left out. */
+  readonly last?: boolean;
 }
 
 /** Minimum width in characters of a truncated column. */
 const LEAST = 12;
 const GAP = '  ';
 
-/** Returns the lines of a table with aligned columns and bold headings. The table fits the width of the output. */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): OutputLine[] {
+/**
+ * Returns the lines of a table with aligned columns and bold headings.
+ * @param width the maximum width; default: that of the output
+ */
+export function table<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width: number = outputWidth(),
+): OutputLine[] {
   const headings = columns.map(({ heading }) => heading);
   const [first = [], ...others] = [headings, ...rows.map((row) => cellsOf(columns, row))];
   const natural = columns.map((_, at) =>
     [first, ...others].reduce((most, cells) => Math.max(most, length(cells[at])), 0),
   );
-  const widths = widthsWithin(columns, natural, outputWidth());
+  const widths = widthsWithin(columns, natural, width);
   const line = (cells: readonly string[]) =>
     cells.flatMap((cell, at) => (widths[at] ? padded(truncated(cell, columns[at], widths[at]), widths[at]) : []));
   return [[styled('bold', joined(line(first)))], ...others.map((cells) => joined(line(cells)))];
@@ -57,8 +66,8 @@ const cellsOf = <Row>(columns: readonly Column<Row>[], row: Row): string[] =>
 function widthsWithin<Row>(columns: readonly Column<Row>[], natural: readonly number[], limit: number): number[] {
   const widths = [...natural];
   const order = columns
-    .flatMap(({ heading, yields }, at) =>
-      yields === undefined ? [] : { at, yields, least: Math.max(LEAST, heading.length) },
+    .flatMap(({ heading, yields, last = false }, at) =>
+      yields === undefined ? [] : { at, yields, last, least: Math.max(LEAST, heading.length) },
     )
     .sort((a, b) => a.yields - b.yields);
   const excess = (all: readonly number[]): number => {
@@ -66,8 +75,9 @@ function widthsWithin<Row>(columns: readonly Column<Row>[], natural: readonly nu
     return kept.reduce((sum, width) => sum + width, (kept.length - 1) * GAP.length) - limit;
   };
   const atLeast = [...natural];
-  for (const { at, least } of order) atLeast[at] = Math.min(natural[at] ?? 0, least);
-  for (const { at } of order) {
+  for (const { at, least, last } of order) if (!last) atLeast[at] = Math.min(natural[at] ?? 0, least);
+  for (const { at, least, last } of order) {
+    if (last && excess(atLeast) > 0) atLeast[at] = Math.min(natural[at] ?? 0, least);
     if (excess(atLeast) <= 0) break;
     atLeast[at] = 0;
     widths[at] = 0;

@@ -38,6 +38,18 @@ test.each(['0', '-5', 'wide', ''])('COLUMNS=%j is no width', (width) => {
   expect(shown(width, rows)[1]).toBe(`${'a'.repeat(300)}  x`);
 });
 
+test('a column that is to be truncated last is complete until all others are left out', () => {
+  const columns = [
+    { heading: 'NAME', about: '', cell: ({ name }: { name: string }) => name, yields: 2, last: true },
+    { heading: 'OTHER', about: '', cell: () => 'b'.repeat(20), yields: 1 },
+    { heading: 'N', about: '', cell: () => '1' },
+  ];
+  const at = (width: number): string | undefined => table(columns, [{ name: 'a'.repeat(20) }], width).map(text)[1];
+  expect(at(44)).toBe(`${'a'.repeat(20)}  ${'b'.repeat(18)}…  1`);
+  expect(at(36)).toBe(`${'a'.repeat(20)}  1`);
+  expect(at(20)).toBe(`${'a'.repeat(16)}…  1`);
+});
+
 test('any table fits, as long as the columns that are always complete fit', () => {
   const word = fc.string({ unit: 'grapheme-ascii', maxLength: 50 });
   fc.assert(

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { timedUuid, madeAt } from '../../../src/recipe/entries/uuid.ts';
+import { madeAt, timedUuid } from '../../../src/recipe/entries/uuid.ts';
 
 afterEach(() => void vi.useRealTimers());
 
