@@ -33,23 +33,39 @@ export function table<Row>(
     [first, ...others].reduce((most, cells) => Math.max(most, length(cells[at])), 0),
   );
   const widths = widthsWithin(columns, natural, width);
-  const line = (cells: readonly string[]) =>
-    cells.flatMap((cell, at) => (widths[at] ? padded(truncated(cell, columns[at], widths[at]), widths[at]) : []));
-  return [[styled('bold', joined(line(first)))], ...others.map((cells) => joined(line(cells)))];
+  const line = (cells: readonly string[]): string => inWidths(columns, cells, widths);
+  return [[styled('bold', line(first))], ...others.map(line)];
 }
 
-/**
- * Returns a function that makes one line of each row, without aligning the columns. The lines fit the width of the
- * output: columns are truncated or left out by the widest cells so far.
- */
-export function lines<Row>(columns: readonly Column<Row>[]): (row: Row) => string {
-  let widest = columns.map(() => 0);
-  return (row) => {
-    const cells = cellsOf(columns, row);
-    widest = widest.map((width, at) => Math.max(width, length(cells[at])));
-    const widths = widthsWithin(columns, widest, outputWidth());
-    return joined(cells.flatMap((cell, at) => (cell && widths[at] ? truncated(cell, columns[at], widths[at]) : [])));
-  };
+/** Lines of a table whose rows come one after another. Its columns are as wide as the widest cells so far, and fit the output. */
+export class Lines<Row> {
+  readonly #columns: readonly Column<Row>[];
+  #widest: readonly number[];
+
+  constructor(columns: readonly Column<Row>[]) {
+    this.#columns = columns;
+    this.#widest = columns.map(({ heading }) => length(heading));
+  }
+
+  /** Returns the headings. @param rows the first rows, which are not yet printed */
+  head(rows: readonly Row[]): OutputLine {
+    for (const row of rows) this.#widen(cellsOf(this.#columns, row));
+    return [styled('bold', this.#fitted(this.#columns.map(({ heading }) => heading)))];
+  }
+
+  line(row: Row): string {
+    const cells = cellsOf(this.#columns, row);
+    this.#widen(cells);
+    return this.#fitted(cells);
+  }
+
+  #widen(cells: readonly string[]): void {
+    this.#widest = this.#widest.map((width, at) => Math.max(width, length(cells[at])));
+  }
+
+  #fitted(cells: readonly string[]): string {
+    return inWidths(this.#columns, cells, widthsWithin(this.#columns, this.#widest, outputWidth()));
+  }
 }
 
 /** Returns the columns of a table as lines of a help text. */
@@ -98,4 +114,9 @@ const length = (text = ''): number => [...text].length;
 
 const padded = (text: string, width: number): string => text + ' '.repeat(width - length(text));
 
-const joined = (cells: readonly string[]): string => cells.join(GAP).trimEnd();
+/** Returns the cells of one row, each truncated or padded to the width of its column. A column of width 0 is left out. */
+const inWidths = <Row>(columns: readonly Column<Row>[], cells: readonly string[], widths: readonly number[]): string =>
+  cells
+    .flatMap((cell, at) => (widths[at] ? padded(truncated(cell, columns[at], widths[at]), widths[at]) : []))
+    .join(GAP)
+    .trimEnd();

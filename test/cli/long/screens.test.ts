@@ -43,7 +43,7 @@ async function watchScreen(columns: string): Promise<string> {
   });
   await until(
     () => shown,
-    (text) => text.endsWith('\n') && text.split('\n').length > 2,
+    (text) => text.endsWith('\n') && text.split('\n').length > 3,
   );
   return `\n${stable(shown)}`;
 }
@@ -80,6 +80,7 @@ describe('60 columns', () => {
     const shown = await watchScreen('60');
     expect(shown).toMatchInlineSnapshot(`
       "
+      TIME          EVENT       CLIENT               TTL
       12:34:56.789  holds       reporting-worker-e…  never expires
       12:34:56.789  waits       5d0c8b66-77a1-4c1a…  86400 s left
       "
@@ -115,8 +116,9 @@ describe('120 columns', () => {
   test('watch', async () => {
     expect(await watchScreen('120')).toMatchInlineSnapshot(`
       "
-      12:34:56.789  7  holds       …00000000004  exclusive  reporting-worker-eu-west-1 (9c2e41f2-2c5c-4a7e-9b0…  never expires
-      12:34:56.789  7  waits       …00000000005  exclusive  5d0c8b66-77a1-4c1a-8a52-0e6f4f4e2b02  86400 s left
+      TIME          INDEX  EVENT       KEY           MODE       CLIENT                                           TTL
+      12:34:56.789  7      holds       …00000000004  exclusive  reporting-worker-eu-west-1 (9c2e41f2-2c5c-4a7e…  never expires
+      12:34:56.789  7      waits       …00000000005  exclusive  5d0c8b66-77a1-4c1a-8a52-0e6f4f4e2b02             86400 s left
       "
     `);
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, expect, test, vi } from 'vitest';
-import { lines, table } from '../../../src/cli/table.ts';
+import { Lines, table } from '../../../src/cli/table.ts';
 
 afterEach(() => void vi.unstubAllEnvs());
 
@@ -65,8 +65,23 @@ test('any table fits, as long as the columns that are always complete fit', () =
 
 test('single lines leave out the same column after the widest row, even if a later row would fit', () => {
   vi.stubEnv('COLUMNS', '18');
-  const lineOf = lines(COLUMNS);
-  expect(lineOf({ long: 'a'.repeat(10), short: 'abc' })).toBe('aaaaaaaaaa  abc');
-  expect(lineOf({ long: 'a'.repeat(10), short: 'abcdefgh' })).toBe('abcdefgh');
-  expect(lineOf({ long: 'a'.repeat(10), short: 'abc' })).toBe('abc');
+  const lines = new Lines(COLUMNS);
+  expect(lines.line({ long: 'a'.repeat(10), short: 'abc' })).toBe('aaaaaaaaaa  abc');
+  expect(lines.line({ long: 'a'.repeat(10), short: 'abcdefgh' })).toBe('abcdefgh');
+  expect(lines.line({ long: 'a'.repeat(10), short: 'abc' })).toBe('abc');
+});
+
+test('single lines stand below their headings, which are as wide as the first rows need', () => {
+  vi.stubEnv('COLUMNS', '');
+  const lines = new Lines(COLUMNS);
+  const rows = [
+    { long: 'abc', short: 'x' },
+    { long: 'abcdef', short: 'y' },
+  ];
+  expect([text(lines.head(rows)), ...rows.map((row) => lines.line(row))]).toEqual([
+    'LONG    SHORT',
+    'abc     x',
+    'abcdef  y',
+  ]);
+  expect(lines.line({ long: 'abcdefgh', short: 'z' })).toBe('abcdefgh  z');
 });
