@@ -17,3 +17,11 @@ export function exitCode(text: string): number {
     throw new InvalidArgumentError(`An exit code must be an integer from 0 to 255, got ${text}.`);
   return value;
 }
+
+/** Parses the value of a flag as a position in a queue. */
+export function position(text: string): number {
+  const value = number(text);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new InvalidArgumentError(`A position must be an integer from 1, got ${text}.`);
+  return value;
+}

@@ -12,6 +12,7 @@ import { pruneCommand } from './commands/prune.ts';
 import { releaseCommand } from './commands/release.ts';
 import { runCommand } from './commands/run.ts';
 import { serveCommand } from './commands/serve.ts';
+import { ticksCommand } from './commands/ticks.ts';
 import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { ExitCode, type ExitReason, exitReasons } from './exit-codes.ts';
@@ -30,6 +31,7 @@ const CONNECTED = [
   inspectCommand,
   watchCommand,
   releaseCommand,
+  ticksCommand,
   pruneCommand,
   doctorCommand,
   bridgeCommand,

@@ -9,6 +9,8 @@ import { complain } from './streams.ts';
 
 /** The `--json` option of the commands that print data. */
 export const JSON_FLAG = ['--json', 'print JSON'] as const;
+/** The `--wide` option of the commands that print tables. */
+export const WIDE_FLAG = ['--wide', 'print all columns in full, even if they do not fit the terminal'] as const;
 
 /** Seconds to remove the own entry after a timeout. In an outage it stays until its TTL has passed. */
 const REMOVE_WITHIN = 1;

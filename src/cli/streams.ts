@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline';
 import { styleText } from 'node:util';
 import { ignore } from '../base/cancellation.ts';
 import { printable } from '../base/printable.ts';
@@ -39,6 +40,19 @@ export function complain(line: string): void {
 /** Prints one line on stderr, but only if stderr is a terminal: a note for people, not for programs. */
 export function remark(line: string): void {
   if (process.stderr.isTTY) complain(line);
+}
+
+/** Asks a question on the terminal. Resolves to false unless the answer is yes, and off a terminal, where nobody has seen it. */
+export async function isConfirmed(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
+  process.stderr.write(printable(question));
+  try {
+    for await (const line of createInterface({ input: process.stdin })) return /^\s*y(es)?\s*$/i.test(line);
+    return false;
+  } finally {
+    // A terminal that was read keeps the process alive.
+    process.stdin.unref();
+  }
 }
 
 /** Clears the line from the cursor on. */

@@ -7,7 +7,7 @@ import { type Claim, formatValue } from '../recipe/entries/entry-value.ts';
 import { alive, evictLeftovers, type IsLeftover, leftoversOf } from '../recipe/entries/leftovers.ts';
 import { checkLimits } from '../recipe/entries/limits.ts';
 import { lost } from '../recipe/entries/lost.ts';
-import { freshUuid } from '../recipe/entries/uuid.ts';
+import { timedUuid } from '../recipe/entries/uuid.ts';
 import { giveUp } from '../recipe/give-up.ts';
 import type { Lease } from '../recipe/lease.ts';
 import { wouldWait } from '../recipe/rules.ts';
@@ -87,7 +87,7 @@ async function takeOnce(
   const isLeftover = leftoversOf(identity);
   // A request that must not wait reads the queue first: its entry could make other such requests find the lock taken.
   if (!blocking && (await isTaken(queue, attempt, request, isLeftover))) return undefined;
-  const uuid = freshUuid();
+  const uuid = timedUuid();
   const value = formatValue(request, uuid);
   const ticket = queue.ticket(value, { isSingleUse: true });
   alive.add(ticket.value);

@@ -221,6 +221,8 @@ export interface MarkerStore {
    * After a call that rejects, the outcome may be unknown: repeat the call with the same options.
    */
   advance(options: AdvanceOptions, call: StoreCall): Promise<Marker | undefined>;
+  /** Removes the marker unless it has changed since it was read. Resolves to false if it has changed, or was already gone. */
+  remove(marker: Marker, call: StoreCall): Promise<boolean>;
 }
 
 /** Where the queues of locks live. */

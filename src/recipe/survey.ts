@@ -108,6 +108,8 @@ export interface Surveyor extends QueueSurveyor {
   ): Promise<readonly KeyChange[] | undefined>;
   /** Removes an entry, unless its value has changed since it was read. */
   remove(entry: ParsedEntry): Promise<Removal>;
+  /** Reads the values of all markers, by the name of their lock. Absent on etcd v2, which does not list them: their keys begin with "_". */
+  markers?(): Promise<ReadonlyMap<string, string>>;
   /** Removes what unused locks have left in the store, and yields the names of these locks. */
   prune(prefix: string, options: PruneOptions): AsyncIterable<string>;
 }

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startPython } from '../../compat/python.ts';
 import type { EntryJson } from '../../src/cli/queues/show.ts';
+import { runCli } from '../support/cli.ts';
 import { raw } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
@@ -25,9 +26,9 @@ test('ls lists locks by name, with holders and number of waiters', async () => {
   const { code, stdout, stderr } = await ask(['ls', name]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-    ['NAME', 'HOLDER', 'MODE', 'WAITERS', 'TTL', 'CHANGES AGO'],
-    [`${name}/a`, 'u3 and 1 more', 'shared', '1', expect.stringMatching(/^[45]\d\d$/), expect.stringMatching(/^\d+$/)],
-    [`${name}/b`, 'pod-1', 'exclusive', '1', 'never', expect.stringMatching(/^\d+$/)],
+    ['NAME', 'HOLDER', 'MODE', 'HELD FOR', 'WAITERS', 'WAITING FOR', 'TTL'],
+    [`${name}/a`, 'u3 and 1 more', 'shared', 'unknown', '1', 'unknown', expect.stringMatching(/^[45]\d\d$/)],
+    [`${name}/b`, 'pod-1', 'exclusive', 'unknown', '1', 'unknown', 'never'],
     [''],
   ]);
   const [a, b] = await askJson<ListedLock[]>(['ls', `${name}/`]);
@@ -36,7 +37,7 @@ test('ls lists locks by name, with holders and number of waiters', async () => {
   expect(b).toMatchObject({ waiters: 1, holders: [{ identity: 'pod-1', uuid: 'u1', ttl: null }] });
 });
 
-test('CHANGES AGO in ls counts the changes to the store since the append, regardless of renewals', async () => {
+test('changesAgo in the JSON of ls counts the changes to the store since the append, regardless of renewals', async () => {
   const prefix = `/_ls-${useLockName()}`;
   const post = await raw('POST', `${prefix}/x`, { value: 'u1' });
   await raw('PUT', post.body.node.key, { value: 'u1', ttl: '600' });
@@ -81,6 +82,36 @@ test('ls prints holders of python-etcd and of this package, with their parts in 
   expect(ours).toMatchObject({ name: `${name}-ours`, holders: [{ uuid: held.uuid, identity: 'pod-1', label }] });
   await held.release();
   await lock.release();
+});
+
+test('ls shows for how long the holder holds at most, and the longest wait that is known', async () => {
+  const name = useLockName();
+  const uuidFrom = (secondsAgo: number): string =>
+    `${(Date.now() - secondsAgo * 1000).toString(16).padStart(12, '0')}7c0a8a1d2b3c4d5e6f70`;
+  const times = async (): Promise<(string | undefined)[]> => {
+    const [, row = ''] = (await ask(['ls', name])).stdout.split('\n');
+    const [, , , held, , waiting] = row.split(/ {2,}/);
+    return [held, waiting];
+  };
+  await enqueue(name, uuidFrom(7200));
+  expect(await times()).toEqual(['≤2h', '-']);
+  await enqueue(name, 'u2');
+  expect(await times()).toEqual(['≤2h', 'unknown']);
+  await enqueue(name, uuidFrom(3600));
+  await enqueue(name, uuidFrom(60));
+  expect(await times()).toEqual(['≤2h', '1h']);
+});
+
+test('ls on a narrow terminal leaves out all that it can before it cuts the name of a lock, and --wide cuts nothing', async () => {
+  const name = useLockName();
+  const lock = `${name}/nightly-report`;
+  await enqueue(lock, `id:${'x'.repeat(40)}:u1`);
+  const at = async (columns: string, ...flags: string[]): Promise<string> =>
+    (await runCli(['ls', name, ...flags], { ETCD_ENDPOINTS: inject('etcd'), COLUMNS: columns })).stdout;
+  expect(await at('100')).toMatch(new RegExp(`^${lock} +x+… `, 'm'));
+  expect(await at('80')).toMatch(new RegExp(`^${lock} +0 +\\d+$`, 'm'));
+  expect(await at('60')).toMatch(new RegExp(`^${lock.slice(0, 40)}\\S*… +0 +\\d+$`, 'm'));
+  expect(await at('60', '--wide')).toMatch(new RegExp(`^${lock}  x{40}  `, 'm'));
 });
 
 test('ls without held locks prints nothing and succeeds', async () => {

@@ -6,6 +6,7 @@ import { queueOn, raw, untilQueued, useProxy } from '../support/locks.ts';
 import { useManager } from '../support/managers.ts';
 import type { EtcdProxy, ProxiedRequest } from '../support/proxy.ts';
 import { ask, askJson, enqueue, useLockName } from '../support/queues.ts';
+import { startOnTerminal } from '../support/terminal.ts';
 
 const isRemoval = ({ method }: ProxiedRequest): boolean => method === 'DELETE';
 
@@ -45,6 +46,87 @@ test('release finds an entry by its key or the last part of the key', async () =
   expect(await askJson(['release', name, '--key', second])).toMatchObject({ name, key: second, uuid: 'u2' });
   expect(await askJson(['release', name, '--key', third.slice(-20)])).toMatchObject({ key: third, uuid: 'u3' });
   expect(await keysOn(name)).toEqual([holder]);
+});
+
+test('release finds an entry by a unique beginning or end of its key or uuid, also as a narrow table shows it', async () => {
+  const name = useLockName();
+  await enqueue(name, 'u1');
+  const uuids = [
+    '0123456789abcdef0123456789abcd',
+    '9c2e41f22c5c4a7e9b0e3f1f0d5b7a',
+    'd00d41f22c5c4a7e9b0e3f1f0d5b01',
+    'feed',
+  ];
+  const keys: string[] = [];
+  for (const uuid of uuids) keys.push(await enqueue(name, uuid));
+  const selections = [
+    ['--uuid', '0123'],
+    ['--uuid', '5b7a'],
+    ['--uuid', 'd00d41f2…'],
+    ['--key', `…${keys[3]?.slice(-8)}`],
+  ];
+  for (const [at, selection] of selections.entries())
+    expect(await askJson(['release', name, ...selection])).toMatchObject({ uuid: uuids[at], key: keys[at] });
+});
+
+test('release prefers an entry with exactly the uuid, and lists all entries that a part of it may mean', async () => {
+  const name = useLockName();
+  await enqueue(name, 'holder');
+  const [one, other] = [await enqueue(name, 'abc1'), await enqueue(name, 'abc12')];
+  const { code, stdout, stderr } = await ask(['release', name, '--uuid', 'abc']);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toContain('2 entries have the uuid "abc". Select one with its whole --key:');
+  for (const key of [one, other]) expect(stderr).toContain(`${key}: exclusive, abc1`);
+  expect(await askJson(['release', name, '--uuid', 'abc1'])).toMatchObject({ key: one });
+  expect(await keysOn(name)).toHaveLength(2);
+});
+
+test('release removes the waiter at a position', async () => {
+  const name = useLockName();
+  const keys = [await enqueue(name, 'u1'), await enqueue(name, 'u2'), await enqueue(name, 'u3')];
+  expect(await askJson(['release', name, '--position', '2'])).toMatchObject({ key: keys[1], uuid: 'u2' });
+  expect(await keysOn(name)).toEqual([keys[0], keys[2]]);
+  const { code, stderr } = await ask(['release', name, '--position', '3']);
+  expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('has the position 3.') });
+});
+
+test('release removes the entry that it has shown, although another one gets its position during the removal', async () => {
+  const name = useLockName();
+  const proxy = await useProxy();
+  const [first] = [await enqueue(name, 'u1'), await enqueue(name, 'u2'), await enqueue(name, 'u3')];
+  const change = gate();
+  const asked = proxy.next(isRemoval, 'arrived');
+  proxy.intercept((request) => (isRemoval(request) ? { hold: change.opened } : undefined));
+  const releasing = ask(['release', name, '--position', '2'], proxy.url);
+  await asked;
+  await raw('DELETE', first);
+  change.open();
+  expect(await releasing).toMatchObject({ code: 0, stdout: expect.stringContaining('u2') });
+  expect(await queueOn(name)).toMatchObject([{ value: 'u3' }]);
+});
+
+test('release removes a holder by its position only after a question on the terminal', async () => {
+  const name = useLockName();
+  const [first, second] = [await enqueue(name, 'u1'), await enqueue(name, 'u2')];
+  const { code, stderr } = await ask(['release', name, '--position', '1', '--force']);
+  expect({ code, stderr }).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`--key ${first.slice(-20)} --force`),
+  });
+  const onTerminal = () =>
+    startOnTerminal([process.execPath, 'dist/cli/main.js', 'release', name, '--position', '1', '--force'], {
+      ETCD_ENDPOINTS: inject('etcd'),
+    });
+  const refused = onTerminal();
+  await refused.shows(/Remove .*u1.*\? \[y\/N\] $/);
+  refused.type('\n');
+  expect(await refused.ended).toBe(1);
+  expect(await keysOn(name)).toEqual([first, second]);
+  const confirmed = onTerminal();
+  await confirmed.shows(/\[y\/N\] $/);
+  confirmed.type('y\n');
+  expect(await confirmed.ended).toBe(0);
+  expect(await keysOn(name)).toEqual([second]);
 });
 
 test('release of a holder requires --force, and prints the next holder and the consequences', async () => {
@@ -91,7 +173,7 @@ test('release removes nothing if two entries have the uuid', async () => {
   const keys = [await enqueue(name, 'u1'), await enqueue(name, 'u1')];
   const { code, stdout, stderr } = await ask(['release', name, '--uuid', 'u1', '--force']);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-  for (const key of [...keys, '--key']) expect(stderr).toContain(key);
+  for (const key of [...keys, 'whole --key']) expect(stderr).toContain(key);
   expect(await keysOn(name)).toEqual(keys);
 });
 
@@ -149,9 +231,12 @@ test.each<[string, Parameters<EtcdProxy['intercept']>[0], number, RegExp, number
 });
 
 test.each([
-  [['release', 'x'], /no entry selected: use --uuid or --key/],
+  [['release', 'x'], /no entry selected: use --uuid, --key or --position/],
   [['release', 'x', '--uuid', 'u1', '--key', '1'], /cannot be used with/],
-  [['release', 'x', '--key', '/_locks/y/1'], /--key must be a key in \/_locks\/x .*got "\/_locks\/y\/1"/],
+  [['release', 'x', '--position', '1', '--key', '1'], /cannot be used with/],
+  [['release', 'x', '--position', '0'], /A position must be an integer from 1, got 0/],
+  [['release', 'x', '--position', '1.5'], /A position must be an integer from 1, got 1.5/],
+  [['release', 'x', '--key', '/_locks/y/1'], /--key must be a key in \/_locks\/x, .*got "\/_locks\/y\/1"/],
   [['release', 'x', '--key', 'y/1'], /--key must be a key in \/_locks\/x/],
   [['release', 'x', '--uuid', ''], /--uuid must not be empty: select such an entry by --key/],
   [['release', 'x', '--key', ''], /--key must be a key in \/_locks\/x/],

@@ -54,6 +54,13 @@ test('a longer TTL needs another lease, and the old one is revoked', async () =>
   expect((await gateway('/lease/timetolive', { ID: present }, etcd.url)).TTL).toMatch(/^(?:900|8\d\d)$/);
 });
 
+test('the removal of a marker leaves no lease', async () => {
+  const { marker } = useMarker();
+  const written = await marker.advance({ from: undefined, to: 'one', ttl: 600 }, {});
+  expect(written && (await marker.remove(written, {}))).toBe(true);
+  await until(leases, (found) => found.length === 0);
+});
+
 test('a refused write leaves no lease', async () => {
   const { marker } = useMarker();
   await marker.advance({ from: undefined, to: 'first', ttl: 600 }, {});

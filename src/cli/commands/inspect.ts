@@ -1,17 +1,19 @@
 import { Command } from 'commander';
 import type { EtcdClient } from '../../client.ts';
-import { holdersAmong } from '../../recipe/rules.ts';
 import type { QueueSurvey } from '../../recipe/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { type EntryRow, entryColumns } from '../queues/columns.ts';
+import { ABOUT_TIMES, entryColumns, entryRows, stateOf } from '../queues/columns.ts';
+import { queuedUntil } from '../queues/durations.ts';
 import { ABOUT_PYTHON_ETCD, entryJson } from '../queues/show.ts';
-import { JSON_FLAG, withClient } from '../session.ts';
-import { print, printJson, remark } from '../streams.ts';
+import { JSON_FLAG, WIDE_FLAG, withClient } from '../session.ts';
+import { outputWidth, print, printJson, remark } from '../streams.ts';
 import { aboutColumns, table } from '../table.ts';
 
 const ABOUT = `
 ${aboutColumns(entryColumns)}
+
+${ABOUT_TIMES}
 
 ${ABOUT_PYTHON_ETCD}`;
 
@@ -21,6 +23,7 @@ export function inspectCommand(): Command {
     .description('Show the queue of a lock: holders first, then waiters in order.')
     .argument('<name>', 'name of the lock')
     .option(...JSON_FLAG)
+    .option(...WIDE_FLAG)
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => inspect(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
@@ -29,7 +32,12 @@ export function inspectCommand(): Command {
   });
 }
 
-async function inspect(client: EtcdClient, name: string, { json }: { json?: boolean }): Promise<number> {
+interface InspectOptions {
+  readonly json?: boolean;
+  readonly wide?: boolean;
+}
+
+async function inspect(client: EtcdClient, name: string, { json, wide = false }: InspectOptions): Promise<number> {
   checked(() => client.surveyor.checkName(name));
   const survey = await client.surveyor.lock(name);
   if (json) {
@@ -37,20 +45,12 @@ async function inspect(client: EtcdClient, name: string, { json }: { json?: bool
     return ExitCode.ok;
   }
   const { entries } = survey.queue;
+  const width = wide ? Number.POSITIVE_INFINITY : outputWidth();
+  const rows = entryRows(entries, queuedUntil(Date.now()), width < Number.POSITIVE_INFINITY);
   if (entries.length === 0) remark(`the queue of ${name} is empty`);
-  else for (const line of table(entryColumns, rows(survey))) print(line);
+  else for (const line of table(entryColumns, rows, width)) print(line);
   for (const note of notes(survey)) print(note);
   return ExitCode.ok;
-}
-
-function rows({ queue: { entries }, index }: QueueSurvey): EntryRow[] {
-  const holders = holdersAmong(entries).length;
-  return entries.map((entry, rank) => ({
-    entry,
-    position: rank + 1,
-    state: rank < holders ? 'holds' : 'waits',
-    index,
-  }));
 }
 
 function notes({ queue: { entries, ignored } }: QueueSurvey): string[] {
@@ -63,10 +63,10 @@ function notes({ queue: { entries, ignored } }: QueueSurvey): string[] {
 
 function queueJson(survey: QueueSurvey) {
   const { name, ignored } = survey.queue;
-  const entries = rows(survey).map(({ entry, position, state, index }) => ({
-    position,
-    state,
-    ...entryJson(entry, index),
+  const entries = entryRows(survey.queue.entries, queuedUntil(Date.now()), false).map((row) => ({
+    position: row.position,
+    state: stateOf(row),
+    ...entryJson(row.entry, survey.index),
   }));
   return { name, index: survey.index, entries, ignored };
 }

@@ -4,16 +4,19 @@ import { holdersAmong } from '../../recipe/rules.ts';
 import type { LockQueue } from '../../recipe/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { lockColumns, lockRows } from '../queues/columns.ts';
+import { ABOUT_TIMES, lockColumns, lockRows } from '../queues/columns.ts';
+import { queuedUntil } from '../queues/durations.ts';
 import { entryJson } from '../queues/show.ts';
-import { JSON_FLAG, withClient } from '../session.ts';
-import { print, printJson, remark } from '../streams.ts';
+import { JSON_FLAG, WIDE_FLAG, withClient } from '../session.ts';
+import { outputWidth, print, printJson, remark } from '../streams.ts';
 import { aboutColumns, table } from '../table.ts';
 
 const ABOUT = `
 ${aboutColumns(lockColumns)}
 
 Locks without a holder are not listed.
+
+${ABOUT_TIMES}
 
 etcd v2 does not list a key whose last part begins with "_", nor the keys below it. To list such locks on v2, use a prefix
 that contains this part and the "/" after it: "ls _x/" lists the locks below "_x". A lock whose last part begins with "_",
@@ -25,6 +28,7 @@ export function lsCommand(): Command {
     .description('List held locks with their holders and the number of waiters.')
     .argument('[prefix]', 'only locks whose name begins with this prefix')
     .option(...JSON_FLAG)
+    .option(...WIDE_FLAG)
     .addHelpText('after', ABOUT)
     .action(withClient((client, command) => list(client, command.args[0] ?? '', command.opts())));
   return explain(command, {
@@ -36,7 +40,12 @@ export function lsCommand(): Command {
   });
 }
 
-async function list(client: EtcdClient, prefix: string, { json }: { json?: boolean }): Promise<number> {
+interface ListOptions {
+  readonly json?: boolean;
+  readonly wide?: boolean;
+}
+
+async function list(client: EtcdClient, prefix: string, { json, wide = false }: ListOptions): Promise<number> {
   checked(() => client.surveyor.checkPrefix(prefix));
   const { queues, index } = await client.surveyor.locks(prefix);
   const held = queues.filter(({ entries }) => entries.length > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -45,7 +54,8 @@ async function list(client: EtcdClient, prefix: string, { json }: { json?: boole
   } else if (held.length === 0) {
     remark(prefix === '' ? 'no lock is held' : `no lock with the prefix ${prefix} is held`);
   } else {
-    for (const line of table(lockColumns, lockRows(held, index))) print(line);
+    const width = wide ? Number.POSITIVE_INFINITY : outputWidth();
+    for (const line of table(lockColumns, lockRows(held, queuedUntil(Date.now())), width)) print(line);
   }
   return ExitCode.ok;
 }

@@ -1,19 +1,19 @@
 import { Command } from 'commander';
+import { ignore } from '../../base/cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
 import { holdersAmong } from '../../recipe/rules.ts';
-import type { ParsedEntry } from '../../recipe/survey.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
-import { eventColumns } from '../queues/columns.ts';
+import { type EventRow, eventColumns } from '../queues/columns.ts';
 import { type Follower, follow } from '../queues/follow.ts';
 import { ABOUT_PYTHON_ETCD, entryJson } from '../queues/show.ts';
 import { withClient } from '../session.ts';
 import { untilSignalled } from '../signals.ts';
 import { complain, print, printJson, remark } from '../streams.ts';
-import { aboutColumns, lines } from '../table.ts';
+import { aboutColumns, Lines } from '../table.ts';
 
 const ABOUT = `
-Prints one line for each current entry, with the event "holds" or "waits", then one line per event. Renewals are not
+Prints a line with headings and one line for each current entry, with the event "holds" or "waits", then one line per event. Renewals are not
 printed. If etcd cannot be reached at the start, watch exits. During a later outage, it prints the error on stderr and
 retries.
 
@@ -53,7 +53,7 @@ async function watch(client: EtcdClient, name: string, { json = false }: { json?
   checked(() => client.surveyor.checkName(name));
   return untilSignalled(async (signal) => {
     try {
-      await follow(client.surveyor, name, follower(json ? printJsonLine : linePrinter(), json), signal);
+      await follow(client.surveyor, name, follower(json ? JSON_LINES : new EventLines()), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -61,31 +61,56 @@ async function watch(client: EtcdClient, name: string, { json = false }: { json?
   });
 }
 
-type Printer = (event: string, entry: ParsedEntry, index: number) => void;
+/** A row without its time. */
+type Event = Omit<EventRow, 'time'>;
 
-const follower = (printEntry: Printer, json: boolean): Follower => ({
-  onQueue({ queue: { name, entries }, index, clusterId }, clusterChanged) {
-    if (clusterChanged && json) printJson({ time: new Date(), index, event: 'cluster-changed', clusterId });
-    else if (clusterChanged)
-      print(`${clock()}  ${index}  cluster ID changed to ${clusterId}; the queue of this cluster follows`);
-    if (entries.length === 0) remark(`the queue of ${name} is empty; waiting for events`);
-    const holders = holdersAmong(entries).length;
-    for (const [rank, entry] of entries.entries()) printEntry(rank < holders ? 'holds' : 'waits', entry, index);
-  },
-  onEvents(events, index) {
-    for (const { kind, entry } of events) printEntry(kind, entry, index);
-  },
-  onOutage: ({ message }) => complain(`cannot follow the queue, retrying: ${message}`),
-  onRecovery: () => complain('following the queue again'),
-});
-
-function linePrinter(): Printer {
-  const lineOf = lines(eventColumns);
-  return (event, entry, index) => print(lineOf({ time: clock(), index, event, entry }));
+interface Printer {
+  /** Called once with the first queue, before its entries are printed. */
+  begin(events: readonly Event[]): void;
+  print(event: Event): void;
+  clusterChanged(index: number, clusterId: string | undefined): void;
 }
 
-const printJsonLine: Printer = (event, entry, index) =>
-  printJson({ time: new Date(), index, event, entry: entryJson(entry, index) });
+function follower(printer: Printer): Follower {
+  return {
+    onQueue({ queue: { name, entries }, index, clusterId }, clusterChanged) {
+      const holders = holdersAmong(entries).length;
+      const events = entries.map((entry, rank): Event => ({ event: rank < holders ? 'holds' : 'waits', entry, index }));
+      if (clusterChanged) printer.clusterChanged(index, clusterId);
+      else printer.begin(events);
+      if (entries.length === 0) remark(`the queue of ${name} is empty; waiting for events`);
+      for (const event of events) printer.print(event);
+    },
+    onEvents(events, index) {
+      for (const { kind, entry } of events) printer.print({ event: kind, entry, index });
+    },
+    onOutage: ({ message }) => complain(`cannot follow the queue, retrying: ${message}`),
+    onRecovery: () => complain('following the queue again'),
+  };
+}
+
+const JSON_LINES: Printer = {
+  begin: ignore,
+  print: ({ event, entry, index }) => printJson({ time: new Date(), index, event, entry: entryJson(entry, index) }),
+  clusterChanged: (index, clusterId) => printJson({ time: new Date(), index, event: 'cluster-changed', clusterId }),
+};
+
+/** Prints a table whose columns are as wide as the events so far need. */
+class EventLines implements Printer {
+  readonly #lines = new Lines(eventColumns);
+
+  begin(events: readonly Event[]): void {
+    print(this.#lines.head(events.map((event) => ({ time: clock(), ...event }))));
+  }
+
+  print(event: Event): void {
+    print(this.#lines.line({ time: clock(), ...event }));
+  }
+
+  clusterChanged(index: number, clusterId: string | undefined): void {
+    print(`${clock()}  ${index}  cluster ID changed to ${clusterId}; the queue of this cluster follows`);
+  }
+}
 
 /** Returns the local time as HH:MM:SS.mmm. */
 function clock(): string {

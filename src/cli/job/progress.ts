@@ -4,6 +4,7 @@ import { errorText } from '../../base/error-text.ts';
 import { now } from '../../base/time.ts';
 import type { LockManager } from '../../manager/manager.ts';
 import { channelOf, type RequestTrace } from '../../manager/trace.ts';
+import { durationText } from '../queues/durations.ts';
 import { ownerOf } from '../queues/show.ts';
 import { clearStatus, complain, showStatus } from '../streams.ts';
 import { acquiredText } from './steps.ts';
@@ -19,10 +20,26 @@ const UPDATE_EVERY = 2000;
 const WAITS = channelOf('wait');
 const REQUEUED = channelOf('requeued');
 
+/** What is known about a wait. */
+interface WaitState {
+  readonly name: string;
+  /** Position of the own entry and length of the queue. Empty if it is not known. */
+  readonly position: string;
+  /** Who holds the lock, or why the queue could not be read. */
+  readonly rest: string;
+}
+
+/**
+ * Returns a line about a wait. What matters most comes first, because a narrow terminal cuts the end: the names of the holders.
+ * @param waited how long it has lasted so far
+ */
+const lineOf = ({ name, position, rest }: WaitState, waited = ''): string =>
+  `waiting${waited}${position} for ${name}${rest}`;
+
 /** How a wait is reported on stderr. */
 interface Report {
   /** Shows the current state of the wait. Returns whether further updates are wanted. */
-  update(line: string): boolean;
+  update(state: WaitState): boolean;
   /** Called when the wait has ended. */
   end(acquired: boolean): void;
 }
@@ -66,9 +83,10 @@ export async function withProgress<T>(
 }
 
 function status(): Report {
+  const start = now();
   return {
-    update: (line) => {
-      showStatus(line);
+    update: (state) => {
+      showStatus(lineOf(state, ` ${durationText((now() - start) / 1000)}`));
       return true;
     },
     end: clearStatus,
@@ -79,8 +97,8 @@ function twoLines(name: string): Report {
   const start = now();
   let reported = false;
   return {
-    update: (line) => {
-      complain(line);
+    update: (state) => {
+      complain(lineOf(state));
       reported = true;
       return false;
     },
@@ -94,7 +112,8 @@ function twoLines(name: string): Report {
 function changes(): Report {
   let last = '';
   return {
-    update: (line) => {
+    update: (state) => {
+      const line = lineOf(state);
       if (line !== last) complain(line);
       last = line;
       return true;
@@ -113,27 +132,26 @@ interface Wait {
 async function showProgress(locks: LockManager, name: string, { uuid, report, over }: Wait): Promise<void> {
   await pause(SHOW_AFTER, over);
   while (!over.aborted) {
-    const line = await lineOf(locks, name, uuid);
-    if (over.aborted || (line !== undefined && !report.update(line))) break;
+    const state = await stateOf(locks, name, uuid);
+    if (over.aborted || (state && !report.update(state))) break;
     await pause(UPDATE_EVERY, over);
   }
 }
 
 /**
- * Returns the state of the wait as a line. undefined if the own entry holds the lock by now, or is not known yet: etcd may have an
- * entry whose append it has not answered.
+ * Returns the state of the wait. undefined if the own entry holds the lock by now, or is not known yet: etcd may have an entry whose
+ * append it has not answered.
  */
-async function lineOf(locks: LockManager, name: string, uuid: Wait['uuid']): Promise<string | undefined> {
-  const waiting = `waiting for ${name}`;
+async function stateOf(locks: LockManager, name: string, uuid: Wait['uuid']): Promise<WaitState | undefined> {
   try {
     const { held, pending } = await locks.query(name);
     const own = uuid();
     if (own === undefined || held.some((entry) => entry.uuid === own)) return undefined;
     const queue = [...held, ...pending];
-    const position = queue.findIndex((entry) => entry.uuid === own) + 1;
-    const by = held.length > 0 ? `, held by ${held.map(ownerOf).join(', ')}` : '';
-    return position > 0 ? `${waiting}${by}, position ${position} of ${queue.length}` : `${waiting}${by}`;
+    const at = queue.findIndex((entry) => entry.uuid === own) + 1;
+    const rest = held.length > 0 ? `, held by ${held.map(ownerOf).join(', ')}` : '';
+    return { name, position: at > 0 ? ` at position ${at} of ${queue.length}` : '', rest };
   } catch (error) {
-    return `${waiting}: ${errorText(error)}`;
+    return { name, position: '', rest: `: ${errorText(error)}` };
   }
 }

@@ -1,4 +1,5 @@
 import { type Claim, claimText, type EntryValue, namesOf, publishedIn } from '../../recipe/entries/entry-value.ts';
+import { madeAt } from '../../recipe/entries/uuid.ts';
 import { changesSince, type ParsedEntry } from '../../recipe/survey.ts';
 
 /** An entry as printed with `--json`; missing values are null, a missing uuid is empty. */
@@ -15,12 +16,15 @@ export interface EntryJson {
   readonly ttl: number | null;
   /** Number of changes to any etcd key since the entry was queued. */
   readonly changesAgo: number | null;
+  /** When the entry was added, by the clock of its client; null if it does not say that. */
+  readonly queuedAt: Date | null;
 }
 
 export function entryJson(entry: ParsedEntry, index: number): EntryJson {
   const { name, key, mode, limit = null, identity = null, label = null, uuid, ttl = null } = entry;
   const value = publishedIn(entry.value) ?? null;
-  return { name, key, mode, limit, identity, label, uuid, value, ttl, changesAgo: changesSince(entry, index) ?? null };
+  const changesAgo = changesSince(entry, index) ?? null;
+  return { name, key, mode, limit, identity, label, uuid, value, ttl, changesAgo, queuedAt: madeAt(uuid) ?? null };
 }
 
 /** Returns the name under which the output shows the client of an entry: the identity, else the label, else the uuid. */

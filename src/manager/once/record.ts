@@ -20,7 +20,7 @@ export const formatRecord = ({ at, state, uuid, label }: TickRecord): string =>
   `${new Date(at).toISOString()} ${state} ${formatValue({ mode: 'exclusive', limit: undefined, identity: undefined, label }, uuid)}`;
 
 /** @throws {EtcdValueError} for a value that this package has not written: then it is not known which ticks have run */
-export function parseRecord(key: string, { value }: Marker): TickRecord {
+export function parseRecord(key: string, { value }: Pick<Marker, 'value'>): TickRecord {
   const [, at = '', state, who = ''] = VALUE.exec(value) ?? [];
   if (state === undefined || Number.isNaN(Date.parse(at)))
     throw new EtcdValueError(

@@ -28,6 +28,17 @@ export class V2Marker implements MarkerStore {
       return this.read({ signal });
     }
   }
+
+  async remove({ rank }: Marker, { signal }: StoreCall): Promise<boolean> {
+    try {
+      await this.#keys.delete(this.key, { prevIndex: Number(rank), signal });
+      return true;
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      // Perhaps gone because an earlier request of this call was carried out.
+      return error instanceof EtcdKeyNotFound && error.outcomeUnknown;
+    }
+  }
 }
 
 const isRefused = (error: unknown): boolean =>

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createDebug } from '../../base/debug.ts';
 import type { AdvanceOptions, Marker, MarkerStore, StoreCall } from '../../recipe/store.ts';
 import { FailedPrecondition, NotFound } from '../gateway/errors.ts';
+import type { GatewayCall } from '../gateway/gateway.ts';
 import type { MarkerWrite } from '../rpc/entries.ts';
 import type { V3Entry } from '../rpc/entry.ts';
 import { leaseIdOf } from '../rpc/leases.ts';
@@ -40,8 +41,22 @@ export class V3MarkerStore implements MarkerStore {
       (await this.#renewed(present, ttl, { signal })) ?? (await this.#granted(leaseFor(from, to), ttl, { signal }));
     const written = await this.#write({ value: to, lease, modified: from?.rank ?? 0n }, { signal });
     // A lease that the marker does not have (or no longer has) is without a key: revoke it.
-    for (const id of new Set([present, lease])) if (id !== undefined && id !== written?.lease) await this.#revoke(id);
+    for (const id of new Set([present, lease]))
+      if (id !== undefined && id !== written?.lease) await this.#revoke(id, { background: true });
     return written;
+  }
+
+  async remove(marker: Marker, { signal }: StoreCall): Promise<boolean> {
+    const { value, rank, lease } = marker as V3Marker;
+    const { isRemoved, sent } = await this.#requests.entries.remove(
+      this.key,
+      { value, rank, modified: rank },
+      { signal },
+    );
+    // An earlier request of this call may have removed it.
+    if (!isRemoved && (sent === 1 || (await this.read({ signal })))) return false;
+    if (lease !== undefined) await this.#revoke(lease, { signal });
+    return true;
   }
 
   /**
@@ -81,8 +96,8 @@ export class V3MarkerStore implements MarkerStore {
   }
 
   /** Revokes a lease without a key. If that fails, the lease expires. */
-  async #revoke(id: string): Promise<void> {
-    await this.#requests.leases.revoke(id, { background: true }).catch((error: unknown) => {
+  async #revoke(id: string, options: GatewayCall): Promise<void> {
+    await this.#requests.leases.revoke(id, options).catch((error: unknown) => {
       debug('lease %s of %s not revoked: %s', id, this.key, error);
     });
   }

@@ -1,6 +1,7 @@
 import { Scope, type Source } from '../../base/cancellation.ts';
 import { Deadline } from '../../base/time.ts';
 import { mayBeCarriedOut } from '../../errors.ts';
+import { lockOfMarker, markerPrefix } from '../../recipe/entries/marker-key.ts';
 import { longestSilence } from '../../recipe/entries/timing.ts';
 import {
   type KeyChange,
@@ -109,6 +110,11 @@ export class V3Surveyor implements Surveyor {
       if (!own) return 'absent';
       return own.value === value && own.rank === rank ? 'present' : 'changed';
     }
+  }
+
+  async markers(): Promise<ReadonlyMap<string, string>> {
+    const { entries } = await this.#requests.listings.readPrefix(markerPrefix(this.#lockPrefix), {});
+    return new Map(entries.map(({ key, value }) => [lockOfMarker(this.#lockPrefix, key), value]));
   }
 
   /** Removes nothing: etcd v3 has no directories, so unused locks leave nothing behind. Only checks that etcd answers. */

@@ -257,7 +257,7 @@ exec "$@"
     await holder.begun();
     const terminal = runOnTerminal(name, '--', 'echo', 'mine');
     await untilQueued(name, 2);
-    await terminal.shows(new RegExp(`waiting for ${name}, held by the-holder, position 2 of 2`));
+    await terminal.shows(new RegExp(`waiting \\d+s at position 2 of 2 for ${name}, held by the-holder`));
     first.kill('SIGTERM');
     expect(await terminal.ended).toBe(0);
     expect(terminal.shown()).toContain('\r\u001b[Kmine');

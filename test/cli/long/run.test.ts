@@ -267,7 +267,7 @@ describe('a run that waits, without a terminal,', () => {
     const { code, stdout, stderr } = await waiting.result;
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'ran\n' });
     expect(stderr.replace(/after [\d.]+ s/, 'after some time')).toBe(
-      `etcd-v2-lock: waiting for ${name}, held by the-holder, position 2 of 2\n` +
+      `etcd-v2-lock: waiting at position 2 of 2 for ${name}, held by the-holder\n` +
         `etcd-v2-lock: acquired ${name} after some time\n`,
     );
   });
@@ -288,7 +288,9 @@ describe('a run that waits, without a terminal,', () => {
     await says(/waiting/);
     const { code, stderr } = await waiting.result;
     expect(code).toBe(33);
-    expect(stderr).toMatch(/^etcd-v2-lock: waiting for .*\n.* not acquired within 6 s; held by .*\n$/);
+    expect(stderr).toMatch(
+      /^etcd-v2-lock: waiting at position 2 of 2 for .*\n.* not acquired within 6 s; held by .*\n$/,
+    );
   });
 
   test('prints every change and step with --verbose', async () => {
@@ -301,8 +303,8 @@ describe('a run that waits, without a terminal,', () => {
     await raw('DELETE', other.body.node.key);
     const lines = stderr.replace(/after [\d.]+ s/g, 'after some time').replace(/process \d+/, 'process n');
     expect(lines.replace(/\/_locks\/\S+\/\d{20}, fencing token \d+/, 'key and token').split('\n')).toEqual([
-      `etcd-v2-lock: waiting for ${name}, held by the-holder, position 2 of 2`,
-      `etcd-v2-lock: waiting for ${name}, held by the-holder, position 2 of 3`,
+      `etcd-v2-lock: waiting at position 2 of 2 for ${name}, held by the-holder`,
+      `etcd-v2-lock: waiting at position 2 of 3 for ${name}, held by the-holder`,
       `etcd-v2-lock: acquired ${name} after some time: key and token`,
       'etcd-v2-lock: started the command as process n',
       'etcd-v2-lock: the command ended with exit code 0',

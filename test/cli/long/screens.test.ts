@@ -43,7 +43,7 @@ async function watchScreen(columns: string): Promise<string> {
   });
   await until(
     () => shown,
-    (text) => text.endsWith('\n') && text.split('\n').length > 2,
+    (text) => text.endsWith('\n') && text.split('\n').length > 3,
   );
   return `\n${stable(shown)}`;
 }
@@ -55,9 +55,9 @@ describe('60 columns', () => {
     const shown = await screen('60', 'ls');
     expect(shown).toMatchInlineSnapshot(`
       "
-      NAME                 HOLDER        MODE       WAITERS  TTL
-      import               0b7a9d34-1f…  shared     0        never
-      reports/nightly-sa…  reporting-w…  exclusive  1        never
+      NAME                          HOLDER          WAITERS  TTL
+      import                        0b7a9d34-1f7e…  0        never
+      reports/nightly-sales-europe  reporting-wor…  1        never
       "
     `);
     expect(widest(shown)).toBeLessThanOrEqual(60);
@@ -67,9 +67,9 @@ describe('60 columns', () => {
     const shown = await screen('60', 'inspect', REPORT);
     expect(shown).toMatchInlineSnapshot(`
       "
-      #  STATE  MODE       IDENTITY                   LABEL  TTL
-      1  holds  exclusive  reporting-worker-eu-west…  -      never
-      2  waits  exclusive  -                          -      86400
+      #  STATE  FOR      MODE       IDENTITY       TTL    KEY
+      1  holds  unknown  exclusive  reporting-wo…  never  00000004
+      2  waits  unknown  exclusive  -              86400  00000005
       /_locks/reports/nightly-sales-europe/00000000000000000004 never expires: it stays in the queue until it is released.
       "
     `);
@@ -80,6 +80,7 @@ describe('60 columns', () => {
     const shown = await watchScreen('60');
     expect(shown).toMatchInlineSnapshot(`
       "
+      TIME          EVENT       CLIENT               TTL
       12:34:56.789  holds       reporting-worker-e…  never expires
       12:34:56.789  waits       5d0c8b66-77a1-4c1a…  86400 s left
       "
@@ -92,9 +93,9 @@ describe('120 columns', () => {
   test('ls', async () => {
     expect(await screen('120', 'ls')).toMatchInlineSnapshot(`
       "
-      NAME                          HOLDER                                           MODE       WAITERS  TTL    CHANGES AGO
-      import                        0b7a9d34-1f7e-4e0b-b7a5-6a1de0c4aa03 and 1 more  shared     0        never  1
-      reports/nightly-sales-europe  reporting-worker-eu-west-1                       exclusive  1        never  3
+      NAME                          HOLDER                                    MODE       HELD FOR  WAITERS  WAITING FOR  TTL
+      import                        0b7a9d34-1f7e-4e0b-b7a5-6a1de0c4aa03 an…  shared     unknown   0        -            never
+      reports/nightly-sales-europe  reporting-worker-eu-west-1                exclusive  unknown   1        unknown      never
       "
     `);
   });
@@ -103,9 +104,9 @@ describe('120 columns', () => {
     const shown = await screen('120', 'inspect', REPORT);
     expect(shown).toMatchInlineSnapshot(`
       "
-      #  STATE  MODE       IDENTITY                    LABEL  UUID                            TTL    CHANGES AGO  KEY
-      1  holds  exclusive  reporting-worker-eu-west-1  -      9c2e41f2-2c5c-4a7e-9b0e-3f1f0…  never  3            …00000000004
-      2  waits  exclusive  -                           -      5d0c8b66-77a1-4c1a-8a52-0e6f4…  86400  2            …00000000005
+      #  STATE  FOR      MODE       IDENTITY                    LABEL  UUID                                  TTL    KEY
+      1  holds  unknown  exclusive  reporting-worker-eu-west-1  -      9c2e41f2-2c5c-4a7e-9b0e-3f1f0d5b7a01  never  00000004
+      2  waits  unknown  exclusive  -                           -      5d0c8b66-77a1-4c1a-8a52-0e6f4f4e2b02  86400  00000005
       /_locks/reports/nightly-sales-europe/00000000000000000004 never expires: it stays in the queue until it is released.
       "
     `);
@@ -115,8 +116,9 @@ describe('120 columns', () => {
   test('watch', async () => {
     expect(await watchScreen('120')).toMatchInlineSnapshot(`
       "
-      12:34:56.789  7  holds       …00000000004  exclusive  reporting-worker-eu-west-1 (9c2e41f2-2c5c-4a7e-9b0…  never expires
-      12:34:56.789  7  waits       …00000000005  exclusive  5d0c8b66-77a1-4c1a-8a52-0e6f4f4e2b02  86400 s left
+      TIME          INDEX  EVENT       KEY           MODE       CLIENT                                           TTL
+      12:34:56.789  7      holds       …00000000004  exclusive  reporting-worker-eu-west-1 (9c2e41f2-2c5c-4a7e…  never expires
+      12:34:56.789  7      waits       …00000000005  exclusive  5d0c8b66-77a1-4c1a-8a52-0e6f4f4e2b02             86400 s left
       "
     `);
   });

@@ -42,19 +42,27 @@ test('watch prints the current queue, then one line per event', async () => {
   const second = await enqueue(name, 'shared:id:pod\u001b:u2', { ttl: '' });
   const third = await enqueue(name, `${UUID}@web-1%3A17%0d`);
   const watch = startWatch([name]);
-  await watch.lines(3);
+  await watch.lines(4);
   await raw('DELETE', first);
-  const lines = await watch.lines(5);
+  const [head, ...lines] = await watch.lines(6);
+  expect(head).toMatch(/^TIME {10}INDEX +EVENT +KEY +MODE +CLIENT +TTL$/);
   const [one, two, three] = [first, second, third].map((key) => key.slice(-20));
   expect(
-    lines.map((line) => line.replace(/^\d\d:\d\d:\d\d\.\d{3} {2}\d+ {2}/, '').replace(/\d+ s left/, 'some left')),
+    lines.map((line) =>
+      line
+        .replace(/^\d\d:\d\d:\d\d\.\d{3} {2}\d+ +/, '')
+        .replace(/\d+ s left/, 'some left')
+        .split(/ {2,}/),
+    ),
   ).toEqual([
-    `holds       ${one}  exclusive  u1  some left`,
-    String.raw`waits       ${two}  shared  pod\u001b (u2)  never expires`,
-    String.raw`waits       ${three}  exclusive  web-1:17\u000d (${UUID})  some left`,
-    `released    ${one}  exclusive  u1`,
-    String.raw`acquired    ${two}  shared  pod\u001b (u2)  never expires`,
+    ['holds', one, 'exclusive', 'u1', 'some left'],
+    ['waits', two, 'shared', String.raw`pod\u001b (u2)`, 'never expires'],
+    ['waits', three, 'exclusive', String.raw`web-1:17\u000d (${UUID})`, 'some left'],
+    ['released', one, 'exclusive', 'u1'],
+    ['acquired', two, 'shared', String.raw`pod\u001b (u2)`, 'never expires'],
   ]);
+  const column = head?.indexOf('CLIENT') ?? 0;
+  expect(lines.map((line) => line.slice(column, column + 2))).toEqual(['u1', 'po', 'we', 'u1', 'po']);
   expect(await watch.end('SIGINT')).toMatchObject({ code: 130, stderr: '' });
 });
 

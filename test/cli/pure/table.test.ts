@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, expect, test, vi } from 'vitest';
-import { lines, table } from '../../../src/cli/table.ts';
+import { Lines, table } from '../../../src/cli/table.ts';
 
 afterEach(() => void vi.unstubAllEnvs());
 
@@ -38,6 +38,18 @@ test.each(['0', '-5', 'wide', ''])('COLUMNS=%j is no width', (width) => {
   expect(shown(width, rows)[1]).toBe(`${'a'.repeat(300)}  x`);
 });
 
+test('a column that is to be truncated last is complete until all others are left out', () => {
+  const columns = [
+    { heading: 'NAME', about: '', cell: ({ name }: { name: string }) => name, yields: 2, last: true },
+    { heading: 'OTHER', about: '', cell: () => 'b'.repeat(20), yields: 1 },
+    { heading: 'N', about: '', cell: () => '1' },
+  ];
+  const at = (width: number): string | undefined => table(columns, [{ name: 'a'.repeat(20) }], width).map(text)[1];
+  expect(at(44)).toBe(`${'a'.repeat(20)}  ${'b'.repeat(18)}…  1`);
+  expect(at(36)).toBe(`${'a'.repeat(20)}  1`);
+  expect(at(20)).toBe(`${'a'.repeat(16)}…  1`);
+});
+
 test('any table fits, as long as the columns that are always complete fit', () => {
   const word = fc.string({ unit: 'grapheme-ascii', maxLength: 50 });
   fc.assert(
@@ -53,8 +65,23 @@ test('any table fits, as long as the columns that are always complete fit', () =
 
 test('single lines leave out the same column after the widest row, even if a later row would fit', () => {
   vi.stubEnv('COLUMNS', '18');
-  const lineOf = lines(COLUMNS);
-  expect(lineOf({ long: 'a'.repeat(10), short: 'abc' })).toBe('aaaaaaaaaa  abc');
-  expect(lineOf({ long: 'a'.repeat(10), short: 'abcdefgh' })).toBe('abcdefgh');
-  expect(lineOf({ long: 'a'.repeat(10), short: 'abc' })).toBe('abc');
+  const lines = new Lines(COLUMNS);
+  expect(lines.line({ long: 'a'.repeat(10), short: 'abc' })).toBe('aaaaaaaaaa  abc');
+  expect(lines.line({ long: 'a'.repeat(10), short: 'abcdefgh' })).toBe('abcdefgh');
+  expect(lines.line({ long: 'a'.repeat(10), short: 'abc' })).toBe('abc');
+});
+
+test('single lines stand below their headings, which are as wide as the first rows need', () => {
+  vi.stubEnv('COLUMNS', '');
+  const lines = new Lines(COLUMNS);
+  const rows = [
+    { long: 'abc', short: 'x' },
+    { long: 'abcdef', short: 'y' },
+  ];
+  expect([text(lines.head(rows)), ...rows.map((row) => lines.line(row))]).toEqual([
+    'LONG    SHORT',
+    'abc     x',
+    'abcdef  y',
+  ]);
+  expect(lines.line({ long: 'abcdefgh', short: 'z' })).toBe('abcdefgh  z');
 });

@@ -88,6 +88,17 @@ export function markers(test: ManagerTest): void {
       },
     );
 
+    markerTest('is removed, unless it has changed since it was read', async ({ marker, one, two }) => {
+      const first = await marker.advance({ from: undefined, to: one, ttl: TTL }, {});
+      const second = await marker.advance({ from: first, to: two, ttl: TTL }, {});
+      if (!first || !second) throw new Error('the marker was not written');
+      expect(await marker.remove(first, {})).toBe(false);
+      expect(await marker.read({})).toMatchObject({ value: two });
+      expect(await marker.remove(second, {})).toBe(true);
+      expect(await marker.read({})).toBeUndefined();
+      expect(await marker.remove(second, {})).toBe(false);
+    });
+
     markerTest('expires if nobody writes it again', async ({ marker, one }) => {
       await marker.advance({ from: undefined, to: one, ttl: 1 }, {});
       expect(

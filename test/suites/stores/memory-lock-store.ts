@@ -52,7 +52,17 @@ export class MemoryLockStore implements LockStore {
     checkName('lock name', lock, 750);
     const key = `ticks:${lock}`;
     const read = async (call: StoreCall) => (await this.#client.read(key, call))[0];
-    return { key, read, advance: (options, call) => this.#client.advance(key, options, call) };
+    return {
+      key,
+      read,
+      advance: (options, call) => this.#client.advance(key, options, call),
+      remove: async ({ value }, call) => {
+        const [present] = await this.#client.read(key, call);
+        if (present?.value !== value) return false;
+        await this.#client.remove(key, { value }, call);
+        return true;
+      },
+    };
   }
 
   async list(): Promise<ReadonlyMap<string, Queue>> {
