@@ -497,6 +497,14 @@ export const BUGS = [
     watches: 'a call longer than its timeout',
   },
   {
+    name: 'two-outcomes',
+    rule: 9,
+    file: 'src/manager/trace.ts',
+    from: 'if (this.outcome) return;\n    this.outcome = outcome;',
+    to: 'this.outcome = outcome;',
+    watches: 'a second outcome: the request has lost the lock, and then releases it',
+  },
+  {
     name: 'connections-not-used-again',
     rule: 10,
     file: 'src/http/connection-pool.ts',

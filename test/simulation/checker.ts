@@ -108,6 +108,13 @@ export class Checker {
     this.#removed.add(key);
   }
 
+  /** Call this when a request of a manager has lost its entry while it waited. @param ttl seconds; undefined: not known */
+  requeues(process: Process, ttl: number | undefined, why: unknown): void {
+    this.loses(process, why);
+    if (isUnrenewed(why) && this.#canRenew({ process, ttl }))
+      this.violate(`${process.name} waits, and could renew its entry: ${why.message}`);
+  }
+
   /** Call this when a process reports a loss. If nobody removes entries of others, it has not removed that entry itself. */
   loses(process: Process, why: unknown): void {
     const [, key] = (why instanceof Error && /(\S+) is lost: its key is gone/.exec(why.message)) || [];
@@ -221,7 +228,7 @@ export class Checker {
   }
 
   /** Whether nothing has kept a holder from renewing its entry. */
-  #canRenew({ process, ttl = 0 }: LiveHold): boolean {
+  #canRenew({ process, ttl = 0 }: { readonly process: Process; readonly ttl?: number | undefined }): boolean {
     if (this.#world.isPlain) return true;
     const since = this.#world.servedSince(process) ?? Number.POSITIVE_INFINITY;
     return ttl >= LONG_TTL && this.#world.now() - since > ttl * 1000;
@@ -299,6 +306,9 @@ function timeOf(process: Process): () => number {
 
 /** Each process has an error class of its own. */
 const isClusterIdChanged = (error: unknown): boolean => error instanceof Error && error.name === 'EtcdClusterIdChanged';
+
+const isUnrenewed = (error: unknown): error is Error =>
+  error instanceof Error && error.name === 'EtcdLockExpired' && error.message.endsWith('was not renewed in time');
 
 const textOf = (error: unknown): string =>
   error instanceof Error ? `${error.name}: ${error.message}\n${error.stack}` : String(error);

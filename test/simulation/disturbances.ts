@@ -62,7 +62,10 @@ type Span = Pick<TimedFault, 'at' | 'until'>;
 const lastEnd = (spans: readonly Span[], now: number): number =>
   Math.max(0, ...spans.filter(({ at }) => at <= now).map(({ until }) => Math.min(until, now)));
 
-function overlapOf(one: Span, other: Span): Span | undefined {
+/** Returns the time in which two members are away. */
+function overlapOf(one: TimedFault, other: TimedFault): Span | undefined {
+  const isSame = 'member' in one && 'member' in other && one.member !== 'leader' && one.member === other.member;
+  if (isSame) return undefined;
   const [at, until] = [Math.max(one.at, other.at), Math.min(one.until, other.until)];
   return at < until ? { at, until } : undefined;
 }

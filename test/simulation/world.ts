@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { RequestTrace } from '../../src/index.ts';
 import { defaultMargin } from '../../src/recipe/lease.ts';
 import { Checker } from './checker.ts';
 import type * as bridge from './client/bridge.ts';
@@ -15,10 +13,11 @@ import { CALM, Network } from './network/network.ts';
 import type { Plan } from './plan.ts';
 import { Population } from './population.ts';
 import { REMOVALS } from './population-plan.ts';
+import { Requests } from './requests.ts';
 import { storedAtEachStep } from './stored.ts';
 import { Traffic } from './traffic.ts';
 import { installGlobals } from './virtual/globals.ts';
-import { currentProcess, EPOCH } from './virtual/process.ts';
+import { EPOCH } from './virtual/process.ts';
 import type { Program } from './virtual/program.ts';
 import { Random } from './virtual/random.ts';
 import { Scheduler } from './virtual/scheduler.ts';
@@ -47,9 +46,6 @@ export interface Outcome {
   readonly digest: string;
   readonly trace: readonly string[];
 }
-
-/** Where requests report that they have lost their entry while they waited. */
-const REQUEUED = 'tracing:etcd-v2-lock:request:requeued';
 
 /** Milliseconds after the storm in which every call must end. */
 const CALM_FOR = 120_000;
@@ -131,8 +127,7 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
   const onUnhandled = (error: unknown): void =>
     checker.violate(`unhandled rejection: ${error instanceof Error ? error.stack : String(error)}`);
   process.on('unhandledRejection', onUnhandled).on('uncaughtException', onUnhandled);
-  const onRequeued = (trace: unknown): void => checker.loses(currentProcess(), (trace as RequestTrace).requeueCause);
-  subscribe(REQUEUED, onRequeued);
+  const requests = new Requests(checker, ({ name }) => plan.clients.find((each) => each.name === name)?.ttl);
   try {
     const isFailed = () => checker.violations.length > 0 || scheduler.steps > MOST_STEPS;
     await scheduler.run(plan.storm, isFailed);
@@ -149,14 +144,14 @@ async function run(plan: Plan, programs: Programs, isAgain: boolean): Promise<Ou
     population.endBridges();
     await scheduler.run(scheduler.now + SETTLE, isFailed);
     if (checker.violations.length === 0)
-      for (const left of leftovers(cluster, network, population)) checker.violate(left);
+      for (const left of [...leftovers(cluster, network, population), ...requests.left]) checker.violate(left);
     if (checker.violations.length === 0 && !isAgain) {
       cluster.end();
       population.giveBack();
     }
   } finally {
     process.off('unhandledRejection', onUnhandled).off('uncaughtException', onUnhandled);
-    unsubscribe(REQUEUED, onRequeued);
+    requests.unsubscribe();
   }
   return {
     violations: checker.violations,
