@@ -34,6 +34,9 @@ const A_MOMENT = 0.001;
 /** Maximum TTL in seconds with which a Lock is held until it ends: the calm must be long enough for all of them. */
 const LONGEST = 6;
 
+/** Seconds by which a hold without renewals lasts longer if its Lock is acquired again. */
+const LONGEST_AGAIN = 5;
+
 /** Acquires a Lock and releases it, perhaps several times. */
 export async function useLock(around: LockSurroundings, call: LockCall): Promise<void> {
   const { client, isClosed, onLock, onDropped } = around;
@@ -52,6 +55,7 @@ async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, bl
   const { settle, report, until, lockTtl, shortTtl } = around;
   // As python-etcd: whoever does not renew holds for a TTL at most.
   const keepAlive = chance(0.6);
+  const isAgain = chance(0.3);
   let hasEntry = false;
   let hold: HoldReport | undefined;
   await settle(
@@ -63,11 +67,13 @@ async function useOnce(around: LockSurroundings, lock: Lock, { name, timeout, bl
       hasEntry = true;
       if (!isHeld) return;
       const { signal } = lock;
-      const held = report.hold({ ...claimOfLock(lock), since, maxHold: keepAlive ? undefined : lockTtl });
+      const maxHold = keepAlive ? undefined : lockTtl + (isAgain ? LONGEST_AGAIN : 0);
+      const held = report.hold({ ...claimOfLock(lock), since, maxHold });
       hold = held;
       const look = () => held.isValidFor(lock.isTaken ? A_MOMENT : 0);
       await looking(look, async () => {
-        if (keepAlive && chance(0.2)) await shorten(lock, shortTtl, signal, held);
+        const ttl = keepAlive ? pick([shortTtl, shortTtl, lockTtl]) : lockTtl;
+        if (isAgain) await acquireAgain(lock, { lockTtl: ttl, keepAlive }, signal, held);
         if (!keepAlive && lockTtl <= LONGEST && chance(0.4)) await untilLost(signal, held);
         else await until(signal, held, context);
       });
@@ -83,9 +89,15 @@ async function untilLost(signal: AbortSignal, hold: HoldReport): Promise<void> {
   hold.lost();
 }
 
-/** Acquires a Lock that is held once more, with a shorter TTL. */
-async function shorten(lock: Lock, lockTtl: number, signal: AbortSignal, hold: HoldReport): Promise<void> {
+/** Acquires a Lock that is held once more, perhaps with a shorter TTL, and perhaps by two calls at once. */
+async function acquireAgain(
+  lock: Lock,
+  options: { readonly lockTtl: number; readonly keepAlive: boolean },
+  signal: AbortSignal,
+  hold: HoldReport,
+): Promise<void> {
   signal.addEventListener('abort', () => hold.lost(signal.reason));
   await sleep(between(0, 300));
-  if (!signal.aborted) await lock.acquire({ timeout: 4, lockTtl, keepAlive: true });
+  const acquire = () => lock.acquire({ timeout: 4, ...options });
+  if (!signal.aborted) await Promise.all(chance(0.2) ? [acquire(), acquire()] : [acquire()]);
 }

@@ -1,4 +1,11 @@
-import { type EtcdClient, EtcdLockHeld, EtcdValueError, type Held, type Lock } from '../../../src/index.ts';
+import {
+  type EtcdClient,
+  EtcdLockHeld,
+  EtcdValueError,
+  type Held,
+  type Lock,
+  type OpenHeldLocks,
+} from '../../../src/index.ts';
 import type { Claim } from '../claim.ts';
 import type { Api, CallKind, OtherCallKind } from '../plan.ts';
 import type { Report } from '../report.ts';
@@ -20,7 +27,7 @@ export interface Surroundings {
     isForSeveral?: boolean,
   ) => Promise<void>;
   /** Works under a lock until it is lost, or for some time. */
-  readonly work: (held: Held, call: Call) => Promise<void>;
+  readonly work: (held: Held, call: Call, terms?: Partial<Claim>) => Promise<void>;
   readonly newLock: (name: string, uuid?: string) => Lock;
   readonly sleep: (ms: number) => Promise<void>;
   readonly ttl: number;
@@ -28,6 +35,9 @@ export interface Surroundings {
 
 /** An error of the user's own code. */
 const own = (): Error => new Error('enough of it');
+
+/** The lock with a limit. */
+export const SEMAPHORE = 'lock1-limited';
 
 /** Those that use a Lock. */
 export const USE_LOCKS: readonly CallKind[] = ['adopt', 'acquireAgain', 'setUuid'];
@@ -38,10 +48,11 @@ export const OTHER_CALLS: Readonly<
 > = {
   identity: ({ settle, work, report }, lock, timeout) => {
     const what = `request ${lock} with an identity`;
+    const terms = chance(0.2) ? { holdAtLeast: 2 * Math.random() } : {};
     const request = (call: Call): Promise<unknown> =>
-      call.identified().request(lock, { timeout }, async (held) => {
+      call.identified().request(lock, { timeout, ...terms }, async (held) => {
         call.settled('held');
-        await work(held, call);
+        await work(held, call, terms);
       });
     return settle(what, timeout, (call) =>
       request(call).catch((error: unknown) => {
@@ -58,9 +69,9 @@ export const OTHER_CALLS: Readonly<
         throw own();
       }),
     ),
-  otherLimit: ({ settle }, lock, timeout) =>
-    settle(`request ${lock}-limited with another limit`, timeout, ({ settled, manager }) =>
-      manager.request(`${lock}-limited`, { limit: 3, timeout }, async () => settled('held')),
+  otherLimit: ({ settle }, _, timeout) =>
+    settle(`request ${SEMAPHORE} with another limit`, timeout, ({ settled, manager }) =>
+      manager.request(SEMAPHORE, { limit: 3, timeout }, async () => settled('held')),
     ),
   query: ({ settle }, lock) =>
     settle('query', 0, ({ manager }) => manager.query(Math.random() < 0.5 ? lock : undefined)),
@@ -77,9 +88,10 @@ export const OTHER_CALLS: Readonly<
       `acquire ${names}`,
       timeout,
       async ({ settled, manager }) => {
-        const held = await manager.acquire(names, { timeout });
-        if (!held || !('get' in held)) return;
-        settled('held');
+        const options = chance(0.2) ? { ifAvailable: true, timeout } : { timeout };
+        const held: OpenHeldLocks | null = await manager.acquire(names, options);
+        settled(held ? 'held' : 'not available');
+        if (!held) return;
         const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
         report.takesInOrder(claims);
         const holds = claims.map((claim) => report.hold(claim));
@@ -132,7 +144,7 @@ export const OTHER_CALLS: Readonly<
       surveyor.checkName(lock);
       surveyor.checkPrefix('lock');
       for await (const _ of surveyor.prune('', { dryRun: Math.random() < 0.5 })) await sleep(1);
-      await surveyor.locks('');
+      await surveyor.locks(lock.slice(0, lock.lastIndexOf('/') + 1));
       const survey = await surveyor.lock(lock);
       await surveyor.next(survey, { signal: stop.signal });
       await surveyor.nextChanges(pick([lock, undefined]), survey, { signal: stop.signal });
@@ -148,9 +160,10 @@ export const OTHER_CALLS: Readonly<
         if (last) await surveyor.remove(last);
         return;
       }
-      const { pending } = await manager.query(lock);
-      const last = pending.at(-1);
-      if (last) await manager.release(lock, { key: last.key }).catch(ignoreHeld);
+      const { held, pending } = await manager.query(lock);
+      const last = [...held, ...pending].at(-1);
+      const { key = '', uuid = '' } = last ?? {};
+      if (last) await manager.release(lock, uuid === '' || chance(0.5) ? { key } : { uuid }).catch(ignoreHeld);
     });
     end();
   },

@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type EtcdClient, type Held, Lock, LockManager, type OpenHeld } from '../../../src/index.ts';
+import { type EtcdClient, type Held, type HeldLocks, Lock, LockManager, type OpenHeld } from '../../../src/index.ts';
 import type { Claim } from '../claim.ts';
 import type { CallKind, ClientPlan } from '../plan.ts';
 import type { HoldReport, Report } from '../report.ts';
 import type { Call } from './call.ts';
 import { between, chance, pick, sleep, sleepUntil } from './chance.ts';
-import { claimOf, lookAt } from './claim-of.ts';
-import { endsNoCampaign, expected, ignoreExpected, wrongReason } from './expected.ts';
+import { claimOf, lookAt, lookAtAll } from './claim-of.ts';
+import { endsNoCampaign, expected, ignoreExpected, isEvicted, wrongReason } from './expected.ts';
 import { type LockSurroundings, useLock } from './lock-calls.ts';
 import { looking } from './looking.ts';
-import { OTHER_CALLS, type Surroundings, takeOver, USE_LOCKS } from './other-calls.ts';
+import { OTHER_CALLS, SEMAPHORE, type Surroundings, takeOver, USE_LOCKS } from './other-calls.ts';
 
 export interface ProgramOptions {
   readonly client: ClientPlan;
@@ -28,7 +28,13 @@ export interface ProgramOptions {
   readonly disk: Map<string, string>;
 }
 
-/** Limits of the semaphores: those of one lock must have the same. */
+/** How long a call waits: as long as it takes, up to its timeout in seconds, or not at all. */
+interface Terms {
+  readonly timeout: number;
+  readonly ifAvailable?: boolean;
+}
+
+/** Limit of the semaphore: all must have the same. One for all, so that they wait for each other. */
 const LIMIT = 2;
 
 /** Seconds; 0: none. */
@@ -90,15 +96,15 @@ export class Program {
       case 'request':
         return this.request(lock, { timeout });
       case 'acquire':
-        return this.#acquire(lock, { timeout });
+        return this.#acquire(lock, this.#perhapsIfAvailable(timeout));
       case 'ifAvailable':
         return this.request(lock, { ifAvailable: true, timeout: 5 });
       case 'shared':
         return this.request(lock, { mode: 'shared', timeout });
       case 'limited':
-        return this.request(`${lock}-limited`, { limit: LIMIT, timeout });
+        return this.request(SEMAPHORE, { limit: LIMIT, timeout });
       case 'several':
-        return this.#several(timeout);
+        return this.#several(this.#perhapsIfAvailable(timeout));
       case 'lock':
         return this.#lock(lock, timeout, true);
       case 'lockNonBlocking':
@@ -178,7 +184,7 @@ export class Program {
   async #work(held: Held, { context }: Pick<Call, 'context'>, terms: Partial<Claim> = {}): Promise<void> {
     const { ttl } = this.#options.client;
     const hold = this.#report.hold({ ...claimOf(held), ttl, ...terms });
-    if (chance(0.1)) lookAt(held);
+    if (chance(0.1)) lookAt(held, this.#client);
     await looking(
       () => hold.isValidFor(held.expiresIn()),
       () => this.#until(held.signal, hold, context),
@@ -217,10 +223,15 @@ export class Program {
     );
   }
 
-  async #acquire(lock: string, options: { timeout: number }): Promise<void> {
+  #perhapsIfAvailable(timeout: number): Terms {
+    return chance(0.2) ? { ifAvailable: true, timeout: 5 } : { timeout };
+  }
+
+  async #acquire(lock: string, options: Terms): Promise<void> {
     const work = async ({ since, settled, manager, context }: Call): Promise<void> => {
-      const held = (await manager.acquire(lock, options)) as OpenHeld;
-      settled('held');
+      const held: OpenHeld | null = await manager.acquire(lock, options);
+      settled(held ? 'held' : 'not available');
+      if (!held) return;
       await this.#work(held, { context }, { since });
       const release = () => (chance(0.5) ? held.release() : held[Symbol.asyncDispose]());
       const released = this.#settle(`release ${lock}`, 2, release);
@@ -230,16 +241,18 @@ export class Program {
     await this.#settle(`acquire ${lock} ${JSON.stringify(options)}`, options.timeout, work);
   }
 
-  async #several(timeout: number): Promise<void> {
+  async #several(options: Terms): Promise<void> {
     const names = this.#options.locks.filter(() => chance(0.7));
     if (chance(0.5)) names.reverse();
     if (names.length === 0) return;
     const work = ({ settled, manager, context }: Call): Promise<unknown> =>
-      manager.request(names, { timeout }, async (held) => {
-        settled('held');
+      manager.request(names, options, async (held: HeldLocks | null) => {
+        settled(held ? 'held' : 'not available');
+        if (!held) return;
         const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
         this.#report.takesInOrder(claims);
-        lookAt(held);
+        for (const each of held.all) lookAt(each, this.#client);
+        lookAtAll(held);
         const holds = claims.map((claim) => this.#report.hold(claim));
         const all = {
           isValidFor: () => {},
@@ -252,7 +265,7 @@ export class Program {
         };
         await this.#until(held.signal, all, context);
       });
-    await this.#settle(`request ${names}`, timeout, work, true);
+    await this.#settle(`request ${names} ${JSON.stringify(options)}`, options.timeout, work, true);
   }
 
   /** Calls that use a Lock. */
@@ -287,9 +300,11 @@ export class Program {
   async #elect(name: string): Promise<void> {
     const stop = new AbortController();
     const { cancel } = sleepUntil(between(500, 5000), () => stop.abort(new Error('enough of it')));
-    const what = `elect ${name}`;
+    const identity = chance(0.2) ? this.#options.client.name : undefined;
+    const identified = identity === undefined ? {} : { identity };
+    const what = `elect ${name} ${JSON.stringify(identified)}`;
     const campaign = async ({ manager, settled, context }: Call): Promise<void> => {
-      const election = manager.elect(name, chance(0.5) ? { value: this.#options.label } : {});
+      const election = manager.elect(name, { ...(chance(0.5) ? { value: this.#options.label } : {}), ...identified });
       for await (const term of election.campaign({ signal: stop.signal })) {
         settled('held');
         const hold = this.#report.hold(claimOf(term));
@@ -301,7 +316,9 @@ export class Program {
     };
     await this.#settle(what, 0, (call) =>
       campaign(call).catch((error: unknown) => {
-        if (endsNoCampaign(error)) this.#report.unexpected(what, error);
+        // Who has an identity gives up when its entry was removed: perhaps by another one with that identity.
+        const mayEnd = identity !== undefined && !this.#report.hasNoEvictions && isEvicted(error);
+        if (endsNoCampaign(error) && !mayEnd) this.#report.unexpected(what, error);
         throw error;
       }),
     );
@@ -316,16 +333,20 @@ export class Program {
   }
 
   async #reentrant(lock: string, timeout: number): Promise<void> {
-    await this.#settle(`request ${lock} reentrant`, timeout, ({ since, settled, manager }) =>
-      manager.request(lock, { timeout, reentrant: true }, async (outer) => {
+    const mode = pick(['exclusive', 'exclusive', 'shared'] as const);
+    await this.#settle(`request ${lock} ${mode} reentrant`, timeout, ({ since, settled, manager }) =>
+      manager.request(lock, { timeout, mode, reentrant: true }, async (outer) => {
         settled('held');
         const hold = this.#report.hold({ ...claimOf(outer), since });
         outer.signal.addEventListener('abort', () => hold.lost(outer.signal.reason));
-        try {
-          await manager.request(lock, { reentrant: true }, async () => sleep(between(0, 200)));
-        } finally {
-          hold.ended();
-        }
+        const inner = manager.request(lock, { mode, reentrant: true }, async () => {
+          await sleep(between(0, 200));
+          if (chance(0.2)) throw new Error('enough of it');
+        });
+        // The hold lasts until then, whether its callback waits for that or not.
+        const ended = inner.finally(() => hold.ended());
+        if (chance(0.5)) await ended;
+        else ended.catch(ignoreExpected);
       }),
     );
   }
@@ -337,7 +358,7 @@ export class Program {
       client: { client: this.#client, api },
       report: this.#report,
       settle: (...args) => this.#settle(...args),
-      work: (held, call) => this.#work(held, call),
+      work: (held, call, terms) => this.#work(held, call, terms),
       newLock: (name, uuid) => {
         const lock = new Lock(this.#client, name, uuid === undefined ? {} : { uuid });
         uuids.add(lock.uuid);

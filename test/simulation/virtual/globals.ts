@@ -1,5 +1,8 @@
 import { currentProcess, Timer } from './process.ts';
 
+/** A warning that a fault explains: a tick of a job was not run. */
+const OF_A_JOB = 'ETCD_LOCK_TICK_NOT_DONE';
+
 /**
  * Puts the clock, the timers and the randomness of the running process in the place of the real ones. Returns a function that undoes that.
  * @param stackTraces whether errors have stack traces, which take long to make
@@ -26,6 +29,10 @@ export function installGlobals({ stackTraces }: { stackTraces: boolean }): () =>
   });
   for (const name of ['clearTimeout', 'clearInterval', 'clearImmediate']) replace(globalThis, name, clear);
   if (!stackTraces) replace(Error, 'stackTraceLimit', 0);
+  const { emitWarning } = process;
+  replace(process, 'emitWarning', (warning: string, options: NodeJS.EmitWarningOptions = {}) => {
+    if (options.code !== OF_A_JOB) emitWarning.call(process, warning, options);
+  });
   // A program may read it when it is loaded, so it is the same for all processes.
   replace(process, 'pid', 1);
   replace(performance, 'now', () => currentProcess().now());
