@@ -229,7 +229,7 @@ const CALLS: Readonly<Record<CallKind, number>> = {
   acquireAgain: 0.7,
   setUuid: 0.4,
   survey: 0.3,
-  release: 0.3,
+  release: 0.6,
   forceRelease: 0.2,
   mistakes: 0.2,
 };
@@ -282,13 +282,15 @@ export function planOf(seed: number, { scenario, api }: { scenario?: Scenario; a
     cycle: (storm * length * WORKERS) / HOLDS,
     longest: (2 * storm * locks.length) / LEAST_HOLDS,
     mayShorten: chosen !== 'clocks',
-    longHolds: random.pick([0, 0, 0.3]),
+    // A renewal must often meet a member that is stopped.
+    longHolds: random.pick(chosen === 'stopped-members' ? [0.3, 0.3, 0.5] : [0, 0, 0.3]),
     favorite: random.chance(0.4) ? random.pick(FAVORITES) : undefined,
     beat: random.pick([undefined, undefined, undefined, 200, 1000]),
   };
   const own = Array.from({ length }, (_, i) => clientOf(random, i + 1, world));
   const others = new Random(`others ${seed}`);
   const { clients, bridges, moves } = populationOf(own, chosenApi, { storm, isPlain: PLAIN.includes(chosen) }, others);
+  const isNested = bridges.length === 0 && clients.every(({ kind }) => kind === 'node') && others.chance(0.4);
   const faults =
     chosen === 'calm'
       ? []
@@ -299,7 +301,7 @@ export function planOf(seed: number, { scenario, api }: { scenario?: Scenario; a
     scenario: chosen,
     api: chosenApi,
     members,
-    locks,
+    locks: isNested ? nested(locks) : locks,
     clients,
     bridges,
     moves,
@@ -310,6 +312,12 @@ export function planOf(seed: number, { scenario, api }: { scenario?: Scenario; a
     holds: LEAST_HOLDS,
   };
 }
+
+/** Puts all locks but the first one below it. Go's Mutex would wait for all of them. */
+const nested = ([first = '', ...others]: readonly string[]): string[] => [
+  first,
+  ...others.map((name) => `${first}/${name}`),
+];
 
 /** What the clients of a world have in common. */
 interface World {

@@ -17,8 +17,8 @@ export class Requests {
     const violate = (what: string): void => checker.violate(`${currentProcess().name}: ${what}`);
     const on: Readonly<Record<Event, (trace: RequestTrace) => void>> = {
       start: (trace) => void this.#open.set(trace, currentProcess()),
-      queued: ({ name, position = 0 }) => {
-        if (position < 1) violate(`a request for ${name} is queued at position ${position}`);
+      queued: ({ name, position }) => {
+        if (position !== undefined && position < 1) violate(`a request for ${name} is queued at position ${position}`);
       },
       requeued: ({ requeueCause }) => {
         const process = currentProcess();

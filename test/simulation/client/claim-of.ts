@@ -1,4 +1,4 @@
-import type { Held, HeldLocks, Lock } from '../../../src/index.ts';
+import type { EtcdClient, Held, HeldLocks, Lock } from '../../../src/index.ts';
 import type { Claim } from '../claim.ts';
 
 /** Returns what a program reports of a hold of a manager. */
@@ -18,10 +18,20 @@ export const claimOfLock = ({ name: lock, fencingTokens, lockKey: key }: Lock): 
 });
 
 /**
- * Reads all that a hold tells.
- * @throws if it says that it is lost, but its signal does not
+ * Reads all that a hold tells, and its client.
+ * @throws if they contradict each other
  */
-export function lookAt(held: Held | HeldLocks): void {
+export function lookAt(held: Held, { lockPrefix, clusterId }: EtcdClient): void {
+  if (!held.key.startsWith(`${lockPrefix}/${held.name}/`)) throw new TypeError(`a hold has the key ${held.key}`);
+  if (clusterId === undefined) throw new TypeError('a client with a hold does not know its cluster');
+  lookAtAll(held);
+}
+
+/**
+ * Reads all that several holds tell.
+ * @throws if they say that one is lost, but their signal does not
+ */
+export function lookAtAll(held: Held | HeldLocks): void {
   JSON.stringify(held);
   held.expiresIn();
   try {

@@ -36,6 +36,9 @@ export interface Surroundings {
 /** An error of the user's own code. */
 const own = (): Error => new Error('enough of it');
 
+/** The lock with a limit. */
+export const SEMAPHORE = 'lock1-limited';
+
 /** Those that use a Lock. */
 export const USE_LOCKS: readonly CallKind[] = ['adopt', 'acquireAgain', 'setUuid'];
 
@@ -66,9 +69,9 @@ export const OTHER_CALLS: Readonly<
         throw own();
       }),
     ),
-  otherLimit: ({ settle }, lock, timeout) =>
-    settle(`request ${lock}-limited with another limit`, timeout, ({ settled, manager }) =>
-      manager.request(`${lock}-limited`, { limit: 3, timeout }, async () => settled('held')),
+  otherLimit: ({ settle }, _, timeout) =>
+    settle(`request ${SEMAPHORE} with another limit`, timeout, ({ settled, manager }) =>
+      manager.request(SEMAPHORE, { limit: 3, timeout }, async () => settled('held')),
     ),
   query: ({ settle }, lock) =>
     settle('query', 0, ({ manager }) => manager.query(Math.random() < 0.5 ? lock : undefined)),
@@ -141,7 +144,7 @@ export const OTHER_CALLS: Readonly<
       surveyor.checkName(lock);
       surveyor.checkPrefix('lock');
       for await (const _ of surveyor.prune('', { dryRun: Math.random() < 0.5 })) await sleep(1);
-      await surveyor.locks('');
+      await surveyor.locks(lock.slice(0, lock.lastIndexOf('/') + 1));
       const survey = await surveyor.lock(lock);
       await surveyor.next(survey, { signal: stop.signal });
       await surveyor.nextChanges(pick([lock, undefined]), survey, { signal: stop.signal });

@@ -5,11 +5,11 @@ import type { CallKind, ClientPlan } from '../plan.ts';
 import type { HoldReport, Report } from '../report.ts';
 import type { Call } from './call.ts';
 import { between, chance, pick, sleep, sleepUntil } from './chance.ts';
-import { claimOf, lookAt } from './claim-of.ts';
+import { claimOf, lookAt, lookAtAll } from './claim-of.ts';
 import { endsNoCampaign, expected, ignoreExpected, isEvicted, wrongReason } from './expected.ts';
 import { type LockSurroundings, useLock } from './lock-calls.ts';
 import { looking } from './looking.ts';
-import { OTHER_CALLS, type Surroundings, takeOver, USE_LOCKS } from './other-calls.ts';
+import { OTHER_CALLS, SEMAPHORE, type Surroundings, takeOver, USE_LOCKS } from './other-calls.ts';
 
 export interface ProgramOptions {
   readonly client: ClientPlan;
@@ -34,7 +34,7 @@ interface Terms {
   readonly ifAvailable?: boolean;
 }
 
-/** Limits of the semaphores: those of one lock must have the same. */
+/** Limit of the semaphore: all must have the same. One for all, so that they wait for each other. */
 const LIMIT = 2;
 
 /** Seconds; 0: none. */
@@ -102,7 +102,7 @@ export class Program {
       case 'shared':
         return this.request(lock, { mode: 'shared', timeout });
       case 'limited':
-        return this.request(`${lock}-limited`, { limit: LIMIT, timeout });
+        return this.request(SEMAPHORE, { limit: LIMIT, timeout });
       case 'several':
         return this.#several(this.#perhapsIfAvailable(timeout));
       case 'lock':
@@ -184,7 +184,7 @@ export class Program {
   async #work(held: Held, { context }: Pick<Call, 'context'>, terms: Partial<Claim> = {}): Promise<void> {
     const { ttl } = this.#options.client;
     const hold = this.#report.hold({ ...claimOf(held), ttl, ...terms });
-    if (chance(0.1)) lookAt(held);
+    if (chance(0.1)) lookAt(held, this.#client);
     await looking(
       () => hold.isValidFor(held.expiresIn()),
       () => this.#until(held.signal, hold, context),
@@ -251,7 +251,8 @@ export class Program {
         if (!held) return;
         const claims = names.map((name) => ({ ...claimOf(held.get(name)), isOneOfSeveral: true }));
         this.#report.takesInOrder(claims);
-        lookAt(held);
+        for (const each of held.all) lookAt(each, this.#client);
+        lookAtAll(held);
         const holds = claims.map((claim) => this.#report.hold(claim));
         const all = {
           isValidFor: () => {},
