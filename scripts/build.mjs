@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { root, runPackage } from './run.mjs';
 
-const ENTRIES = ['index', 'server/index', 'metrics/prom-client', 'metrics/opentelemetry'];
+const ENTRIES = ['index', 'server/index', 'metrics/prom-client', 'metrics/opentelemetry', 'python/index'];
 
 const dist = join(root, 'dist');
 const made = mkdtempSync(join(root, 'node_modules/.dist-'));

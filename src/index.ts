@@ -17,11 +17,13 @@ export {
   EtcdLockLimitDiffers,
   EtcdLockLost,
   EtcdLockReleased,
+  EtcdLockTimeout,
+  /** @deprecated Use `EtcdLockTimeout`, which is the same class. */
+  EtcdLockTimeout as EtcdWatchTimedOut,
   EtcdStaleToken,
   EtcdTlsFailed,
   EtcdUnusableAnswer,
   EtcdValueError,
-  EtcdWatchTimedOut,
   type LockHolder,
 } from './errors.ts';
 export type { CloseOptions } from './http/cluster.ts';

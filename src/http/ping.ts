@@ -16,6 +16,7 @@ const OPTIONS = { timeout: true } satisfies OptionNames<PingOptions>;
 /**
  * Returns the seconds that a ping may take.
  * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds > 0
+ * @internal
  */
 export function pingTimeout(options: PingOptions): number {
   checkOptionNames(options, OPTIONS);
@@ -44,6 +45,7 @@ export interface MemberHealth {
  * @param ending ends the requests when it aborts
  * @returns the results, in the order of the URLs
  * @throws the reason of `ending` if that aborts
+ * @internal
  */
 export async function pingAll(
   endpoints: readonly Endpoint[],

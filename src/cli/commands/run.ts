@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { ignore } from '../../base/cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
-import { EtcdWatchTimedOut } from '../../errors.ts';
+import { EtcdLockTimeout } from '../../errors.ts';
 import { LockManager } from '../../manager/manager.ts';
 import type { TickJob, WaitLimits } from '../../manager/once/attempt.ts';
 import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
@@ -212,7 +212,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     );
   } catch (error) {
     // Not in an outage: cron must not treat a job as done if no host could run it.
-    const isConflict = error instanceof EtcdWatchTimedOut && error.reason === 'held';
+    const isConflict = error instanceof EtcdLockTimeout && error.reason === 'held';
     if (conflictExitCode === undefined || !isConflict) throw error;
     throw new CliError(error.message, conflictExitCode, { cause: error });
   }
