@@ -4,9 +4,9 @@ import {
   EtcdInsufficientPermissions,
   EtcdLockLimitDiffers,
   EtcdLockLost,
+  EtcdLockTimeout,
   EtcdTlsFailed,
   EtcdUnusableAnswer,
-  EtcdLockTimeout,
 } from '../errors.ts';
 
 /** Exit codes of all commands. The numbers follow flock(1) and timeout(1), and sysexits.h for the rest. */
