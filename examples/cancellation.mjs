@@ -1,5 +1,5 @@
 // Three ways to limit a wait. None of them leaves an entry in the queue.
-import { EtcdClient, EtcdWatchTimedOut, LockManager } from 'etcd-v2-lock';
+import { EtcdClient, EtcdLockTimeout, LockManager } from 'etcd-v2-lock';
 
 const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379' });
 const locks = new LockManager(client);
@@ -16,7 +16,7 @@ try {
 
   // A timeout ends the wait: the error has the holder of the lock at that time.
   await locks.request('examples/cancellation', { timeout: 0.2 }, never).catch((error) => {
-    if (!(error instanceof EtcdWatchTimedOut)) throw error;
+    if (!(error instanceof EtcdLockTimeout)) throw error;
     console.log(`not within 0.2 s: held by ${error.holder?.key === holder.key ? 'us' : error.holder?.value}`);
   });
 

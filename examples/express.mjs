@@ -1,6 +1,6 @@
 // Writes at most one report of a customer at a time, in all instances of the service. A client that goes away no longer waits.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EtcdClient, EtcdWatchTimedOut, LockManager } from 'etcd-v2-lock';
+import { EtcdClient, EtcdLockTimeout, LockManager } from 'etcd-v2-lock';
 import express from 'express';
 
 const client = new EtcdClient({ endpoints: process.env.ETCD_ENDPOINTS?.split(',') ?? 'http://127.0.0.1:2379' });
@@ -20,7 +20,7 @@ app.post('/reports/:customer', async ({ params }, response) => {
   } catch (error) {
     if (gone.signal.aborted) return;
     // For other errors, also if etcd cannot be reached, Express answers 500.
-    if (!(error instanceof EtcdWatchTimedOut && error.reason === 'held')) throw error;
+    if (!(error instanceof EtcdLockTimeout && error.reason === 'held')) throw error;
     response.status(409).json({ error: `the report is being written by ${error.holder?.label ?? 'another instance'}` });
   }
 });

@@ -1,4 +1,4 @@
-// `npm run build`: compiles src to CommonJS in dist, and adds an ES module for each entry point.
+// `npm run build`: compiles src to CommonJS in dist, and adds an ES module for each entry point, and the man page.
 import {
   mkdirSync,
   mkdtempSync,
@@ -11,9 +11,10 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { root, runPackage } from './run.mjs';
 
-const ENTRIES = ['index', 'server/index', 'metrics/prom-client', 'metrics/opentelemetry'];
+const ENTRIES = ['index', 'server/index', 'metrics/prom-client', 'metrics/opentelemetry', 'python/index'];
 
 const dist = join(root, 'dist');
 const made = mkdtempSync(join(root, 'node_modules/.dist-'));
@@ -37,6 +38,11 @@ function complete() {
     if (file.endsWith('.js')) removeNamespaceHelpers(join(built, file));
   for (const entry of ENTRIES) wrap(join(built, entry));
   removeInternalDeclarations();
+  // As manuals are installed: npm links it into the directory of `man`.
+  writeFileSync(
+    join(built, 'etcd-v2-lock.1.gz'),
+    gzipSync(readFileSync(join(root, 'man/etcd-v2-lock.1')), { level: 9 }),
+  );
   replaceDist();
 }
 

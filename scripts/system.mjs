@@ -14,10 +14,12 @@ const NEEDS = [
   { what: 'curl', from: 'curl', there: () => onPath('curl').length > 0 },
   PYTHON,
 ];
-/** For the tests of the completion scripts and the manual page. */
-const SHELLS = [
+/** For the tests of the completion scripts, the manual page, the units and the alerts. */
+const RARE = [
   ...['zsh', 'fish'].map((shell) => ({ what: shell, from: shell, there: () => onPath(shell).length > 0 })),
   { what: 'man', from: 'man-db', there: () => onPath('man').length > 0 },
+  { what: 'systemd-analyze', from: 'systemd', there: () => onPath('systemd-analyze').length > 0 },
+  { what: 'promtool', from: 'prometheus', there: () => onPath('promtool').length > 0 },
 ];
 
 /** Installs missing programs with apt if it has the permission; otherwise throws an error that says what to install. */
@@ -31,9 +33,9 @@ export function ensureSystem() {
   }
 }
 
-/** The same for the shells with completion scripts, and man. */
-export function ensureShells() {
-  ensure(SHELLS);
+/** The same for what few tests need. */
+export function ensureRare() {
+  ensure(RARE);
 }
 
 /** The same for python-etcd only. */
@@ -55,7 +57,7 @@ function ensure(needs) {
 function install(packages) {
   const asRoot = rootPrefix();
   if (asRoot === undefined || onPath('apt-get').length === 0) return;
-  // Debian may start an etcd on port 2379; the tests use other ports.
+  // Debian may start an etcd on port 2379, and a Prometheus on 9090; the tests use other ports.
   const apt = (...args) => {
     const [program, ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args];
     return run(program, rest);

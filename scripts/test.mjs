@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { attempt, checkSource, conclude, vitest } from './checks.mjs';
 import { ensurePackages } from './packages.mjs';
 import { beginSimulation } from './simulation-beside.mjs';
-import { ensureShells, ensureSystem } from './system.mjs';
+import { ensureRare, ensureSystem } from './system.mjs';
 
 /** All files outside of `long/`, and one short round of faults. */
 const SHORT = ['etcd', 'alone', 'faults-v3', 'simulation'];
@@ -17,7 +17,7 @@ const { all, 'no-simulation': isSimulatedElsewhere } = parseArgs({ options }).va
 const prepared = [
   attempt('packages', ensurePackages),
   attempt('system', ensureSystem),
-  ...(all ? [attempt('shells', ensureShells)] : []),
+  ...(all ? [attempt('rare programs', ensureRare)] : []),
 ];
 const simulated = isSimulatedElsewhere ? undefined : beginSimulation(all ? 10_000 : 300);
 const checked = [

@@ -3,6 +3,7 @@ import { checkOptionNames, type OptionNames } from './base/option-names.ts';
 import { BothClient } from './both/client.ts';
 import type { CloseOptions } from './http/cluster.ts';
 import type { HttpOptions } from './http/options.ts';
+import type { MemberHealth, PingOptions } from './http/ping.ts';
 import type { LockClient } from './recipe/client.ts';
 import type { LockStore } from './recipe/store.ts';
 import type { Surveyor } from './recipe/survey.ts';
@@ -87,6 +88,25 @@ export class EtcdClient implements LockClient {
   /** Id of the cluster that answered last; undefined before the first answer. */
   get clusterId(): string | undefined {
     return this.#client.clusterId;
+  }
+
+  /**
+   * Asks each member whether it is healthy, for a health check of your service. A member is healthy if it answers in time, knows a
+   * leader, and on v3 reports no alarm. Writes nothing, and never rejects because a member is down.
+   *
+   * Locks work while a majority of the members is healthy and this client reaches one of them. Do not restart a service because etcd
+   * is down: it would lose the locks that it still holds.
+   * @param options how long to wait
+   * @returns one result for each endpoint, in the order of the URLs
+   * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds > 0
+   * @throws {EtcdConnectionFailed} if `discoverySrv` finds no endpoints
+   * @throws {EtcdClientClosed} if the client is closed
+   * @example
+   * const members = await client.ping({ timeout: 2 });
+   * const down = members.filter(({ ok }) => !ok).map(({ url }) => url);
+   */
+  async ping(options: PingOptions = {}): Promise<readonly MemberHealth[]> {
+    return this.#client.ping(options);
   }
 
   /**

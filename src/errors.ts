@@ -95,12 +95,23 @@ export class EtcdException extends Error {
   /** @internal */
   constructor(message: string, fields: EtcdErrorFields = {}) {
     super(printable(message), fields.cause === undefined ? undefined : { cause: fields.cause });
-    // A logger shows only what is known.
-    for (const field of ['errorCode', 'index', 'httpStatus'] as const)
-      Object.defineProperty(this, field, { value: fields[field], enumerable: fields[field] !== undefined });
+    const { errorCode, index, httpStatus } = fields;
+    addKnown(this, { errorCode, index, httpStatus });
     Object.defineProperty(this, 'failures', { value: fields.failures ?? [] });
     this.outcomeUnknown = fields.outcomeUnknown ?? false;
   }
+}
+
+/** Adds fields to an object. A logger shows only those that are known. */
+export function addKnown<T extends object, F extends object>(target: T, fields: F): T & F {
+  for (const [field, value] of Object.entries(fields))
+    Object.defineProperty(target, field, {
+      value,
+      enumerable: value !== undefined,
+      writable: true,
+      configurable: true,
+    });
+  return target as T & F;
 }
 
 /** Base class of the errors that concern the key of a request. */
@@ -220,14 +231,15 @@ export interface ExpiredFields extends WaitErrorFields {
 }
 
 export interface TimeoutFields extends WaitErrorFields {
-  readonly reason: EtcdWatchTimedOut['reason'];
+  readonly reason: EtcdLockTimeout['reason'];
 }
 
 /**
- * The timeout passed before the lock was acquired. `reason` says whether the lock was held or etcd could not be reached. Unlike in
+ * The timeout passed before the lock was acquired. Until 0.3 its class was `EtcdWatchTimedOut`: its `name` and `code` are still those,
+ * because programs compare them. `reason` says whether the lock was held or etcd could not be reached. Unlike in
  * python-etcd, not an `EtcdConnectionFailed`.
  */
-export class EtcdWatchTimedOut extends EtcdException {
+export class EtcdLockTimeout extends EtcdException {
   override readonly code = 'ETCD_WATCH_TIMED_OUT';
   /**
    * What the call waited for when the timeout passed, as far as it knew:
@@ -236,25 +248,30 @@ export class EtcdWatchTimedOut extends EtcdException {
    */
   readonly reason: 'held' | 'unreachable';
   /** The holder when the queue was last read. In an outage, it may have released the lock since. */
-  readonly holder: LockHolder | undefined;
+  declare readonly holder: LockHolder | undefined;
+
+  static {
+    Object.defineProperty(EtcdLockTimeout.prototype, 'name', { value: 'EtcdWatchTimedOut' });
+  }
+
   /** @internal */
   constructor(message: string, fields: TimeoutFields) {
     super(message, fields);
     this.reason = fields.reason;
-    this.holder = fields.holder;
+    addKnown(this, { holder: fields.holder });
   }
 }
 /** The own entry is gone, was replaced by another entry, was not renewed in time, or was held for `maxHold` seconds. */
 export class EtcdLockExpired extends EtcdException {
   override readonly code = 'ETCD_LOCK_EXPIRED';
   /** The holder when the queue was last read, if known. */
-  readonly holder: LockHolder | undefined;
+  declare readonly holder: LockHolder | undefined;
   /** @internal */
   declare readonly isEndedByStore: boolean;
   /** @internal */
   constructor(message: string, fields: ExpiredFields = {}) {
     super(message, fields);
-    this.holder = fields.holder;
+    addKnown(this, { holder: fields.holder });
     Object.defineProperty(this, 'isEndedByStore', { value: fields.isEndedByStore ?? false });
   }
 }
@@ -262,11 +279,11 @@ export class EtcdLockExpired extends EtcdException {
 export class EtcdLockHeld extends EtcdException {
   override readonly code = 'ETCD_LOCK_HELD';
   /** The entry that holds the lock. */
-  readonly holder: LockHolder | undefined;
+  declare readonly holder: LockHolder | undefined;
   /** @internal */
   constructor(message: string, fields: WaitErrorFields = {}) {
     super(message, fields);
-    this.holder = fields.holder;
+    addKnown(this, { holder: fields.holder });
   }
 }
 /**
@@ -276,11 +293,11 @@ export class EtcdLockHeld extends EtcdException {
 export class EtcdLockLimitDiffers extends EtcdException {
   override readonly code = 'ETCD_LOCK_LIMIT_DIFFERS';
   /** The entry with the other limit. Not always a holder: it may still wait for the lock. */
-  readonly holder: LockHolder | undefined;
+  declare readonly holder: LockHolder | undefined;
   /** @internal */
   constructor(message: string, fields: WaitErrorFields = {}) {
     super(message, fields);
-    this.holder = fields.holder;
+    addKnown(this, { holder: fields.holder });
   }
 }
 /** `release()` was called while `acquire()` was under way, or `held.assertHeld()` was called after the release. */

@@ -17,15 +17,18 @@ export {
   EtcdLockLimitDiffers,
   EtcdLockLost,
   EtcdLockReleased,
+  EtcdLockTimeout,
+  /** @deprecated Use `EtcdLockTimeout`, which is the same class. */
+  EtcdLockTimeout as EtcdWatchTimedOut,
   EtcdStaleToken,
   EtcdTlsFailed,
   EtcdUnusableAnswer,
   EtcdValueError,
-  EtcdWatchTimedOut,
   type LockHolder,
 } from './errors.ts';
 export type { CloseOptions } from './http/cluster.ts';
 export type { Pem } from './http/options.ts';
+export type { MemberHealth, PingOptions } from './http/ping.ts';
 export type { Election } from './manager/election/election.ts';
 export type { Leader } from './manager/election/leader.ts';
 export type { CampaignOptions, ElectionOptions, ObserveOptions } from './manager/election/options.ts';

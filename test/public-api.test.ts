@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import * as api from '../src/index.ts';
+import * as python from '../src/python/index.ts';
 import * as server from '../src/server/index.ts';
 import { packageJson } from './support/readme.ts';
 import { runScript } from './support/script.ts';
@@ -18,6 +19,7 @@ const VALUES = [
   'EtcdLockLimitDiffers',
   'EtcdLockLost',
   'EtcdLockReleased',
+  'EtcdLockTimeout',
   'EtcdStaleToken',
   'EtcdTlsFailed',
   'EtcdUnusableAnswer',
@@ -51,12 +53,14 @@ const TYPES = [
   'LockManagerSnapshot',
   'LockMode',
   'LockOptions',
+  'MemberHealth',
   'ObserveOptions',
   'OnceJob',
   'OnceOptions',
   'OpenHeld',
   'OpenHeldLocks',
   'Pem',
+  'PingOptions',
   'Raise',
   'Renewal',
   'RecordedTick',
@@ -82,6 +86,12 @@ function membersOf(name: string): string[] {
   return [...properties, ...others].map(([, member = '']) => member).sort();
 }
 
+test('the former name of EtcdLockTimeout is the same class, and its errors keep their name and code', () => {
+  expect(api.EtcdWatchTimedOut).toBe(api.EtcdLockTimeout);
+  const error = new api.EtcdLockTimeout('why', { reason: 'held' });
+  expect(error).toMatchObject({ name: 'EtcdWatchTimedOut', code: 'ETCD_WATCH_TIMED_OUT' });
+});
+
 test('etcd-v2-lock exports exactly these values', () => {
   expect(Object.keys(api).sort()).toEqual(VALUES);
 });
@@ -99,7 +109,7 @@ test('signatures name AbortSignal, and none of the types behind it', () => {
 });
 
 test('a client, a manager and a lock have exactly these public members', () => {
-  expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix']);
+  expect(membersOf('EtcdClient')).toEqual(['asyncDispose', 'close', 'clusterId', 'lockPrefix', 'ping']);
   expect(membersOf('LockManager')).toEqual(['acquire', 'elect', 'once', 'query', 'release', 'request']);
   expect(membersOf('Lock')).toEqual([
     'acquire',
@@ -129,11 +139,15 @@ test('etcd-v2-lock/server exports exactly Bridge and EmbeddedEtcd', () => {
   expect(Object.keys(server)).toEqual(['Bridge', 'EmbeddedEtcd']);
 });
 
+test('etcd-v2-lock/python-etcd exports exactly Lock, the same class as etcd-v2-lock', () => {
+  expect({ ...python }).toEqual({ Lock: api.Lock });
+});
+
 test.each(['prom-client', 'opentelemetry'])('etcd-v2-lock/%s exports exactly observeLocks', async (entry) => {
   expect(Object.keys(await import(`etcd-v2-lock/${entry}`))).toEqual(['observeLocks']);
 });
 
-const ENTRIES = ['.', './server', './prom-client', './opentelemetry'];
+const ENTRIES = ['.', './server', './prom-client', './opentelemetry', './python-etcd'];
 
 test.each([
   ['imported', (entry: string) => `await import('${entry}')`],

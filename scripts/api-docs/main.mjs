@@ -4,6 +4,14 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { root, run } from '../run.mjs';
 
+const ENTRIES = [
+  'index.d.ts',
+  'server/index.d.ts',
+  'metrics/prom-client.d.ts',
+  'metrics/opentelemetry.d.ts',
+  'python/index.d.ts',
+];
+
 const [out = join(root, 'docs/api')] = process.argv.slice(2);
 const dist = join(root, 'dist');
 const here = join(root, 'scripts/api-docs');
@@ -11,9 +19,7 @@ const copy = mkdtempSync(join(tmpdir(), 'etcd-v2-lock-declarations-'));
 try {
   for (const file of readdirSync(dist, { recursive: true })) if (file.endsWith('.d.ts')) copyDeclarations(file);
   writeFileSync(join(copy, 'package.json'), readFileSync(join(dist, 'package.json')));
-  const entries = ['index.d.ts', 'server/index.d.ts', 'metrics/prom-client.d.ts', 'metrics/opentelemetry.d.ts'].map(
-    (file) => join(copy, file),
-  );
+  const entries = ENTRIES.map((file) => join(copy, file));
   const tsconfig = join(copy, 'tsconfig.json');
   const compilerOptions = { paths: { '*': [join(root, 'node_modules/*')] } };
   writeFileSync(tsconfig, JSON.stringify({ extends: join(here, 'tsconfig.json'), compilerOptions, files: entries }));

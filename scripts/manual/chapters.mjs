@@ -6,10 +6,11 @@
 //   { heading }  begins a section
 import { CONNECTION_OPTIONS, connectionSettings } from '../../dist/cli/connection.js';
 import { codeOf, exitReasons } from '../../dist/cli/exit-codes.js';
-import { CONNECTING, program } from '../../dist/cli/program.js';
+import { CONNECTING, showDetails } from '../../dist/cli/help.js';
+import { program } from '../../dist/cli/program.js';
 
 const all = program();
-const commands = all.commands.filter((command) => command.name() !== 'help');
+const commands = all.commands.filter((command) => command.name() !== 'help').map(showDetails);
 const options = all.createHelp().visibleOptions(all);
 const isForEvery = ({ helpGroupHeading }) => helpGroupHeading === CONNECTION_OPTIONS;
 

@@ -2,6 +2,7 @@ import { Deadline } from '../base/time.ts';
 import { EtcdKeysLeft } from '../errors.ts';
 import { type CloseOptions, closeTimeout, keysLeft } from '../http/cluster.ts';
 import type { HttpOptions } from '../http/options.ts';
+import type { MemberHealth, PingOptions } from '../http/ping.ts';
 import type { LockClient } from '../recipe/client.ts';
 import { V2Client } from '../v2/client.ts';
 import { V3Client } from '../v3/client.ts';
@@ -36,6 +37,11 @@ export class BothClient implements LockClient {
 
   get clusterId(): string | undefined {
     return this.store.clusterId;
+  }
+
+  /** See {@link EtcdClient.ping}. */
+  async ping(options: PingOptions = {}): Promise<readonly MemberHealth[]> {
+    return (await Promise.all([this.v2.ping(options), this.v3.ping(options)])).flat();
   }
 
   /** See {@link EtcdClient.close}. */

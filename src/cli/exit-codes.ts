@@ -4,9 +4,9 @@ import {
   EtcdInsufficientPermissions,
   EtcdLockLimitDiffers,
   EtcdLockLost,
+  EtcdLockTimeout,
   EtcdTlsFailed,
   EtcdUnusableAnswer,
-  EtcdWatchTimedOut,
 } from '../errors.ts';
 
 /** Exit codes of all commands. The numbers follow flock(1) and timeout(1), and sysexits.h for the rest. */
@@ -82,7 +82,7 @@ export function checked<T>(check: () => T): T {
 
 /** The first class that matches is used, so subclasses come before their base class. */
 const codes = [
-  [EtcdWatchTimedOut, ExitCode.timedOut],
+  [EtcdLockTimeout, ExitCode.timedOut],
   [EtcdTlsFailed, ExitCode.refused],
   [EtcdConnectionFailed, ExitCode.unreachable],
   [EtcdUnusableAnswer, ExitCode.unreachable],

@@ -16,12 +16,9 @@ import { ticksCommand } from './commands/ticks.ts';
 import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { ExitCode, type ExitReason, exitReasons } from './exit-codes.ts';
-import { explain, helpCommand } from './help.ts';
+import { CONNECTING, explain, helpCommand } from './help.ts';
 import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
-
-/** Last line in the help of every command that connects to etcd. */
-export const CONNECTING = '\nUse "etcd-v2-lock --help" to see the connection and authentication options.';
 
 /** The commands that connect to etcd. */
 const CONNECTED = [

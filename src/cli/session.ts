@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { errorText } from '../base/error-text.ts';
 import { EtcdClient, type EtcdClientOptions } from '../client.ts';
-import { EtcdKeysLeft, EtcdWatchTimedOut } from '../errors.ts';
+import { EtcdKeysLeft, EtcdLockTimeout } from '../errors.ts';
 import type { CloseOptions } from '../http/cluster.ts';
 import { type ConnectionOptions, connectionOf, storeOptions } from './connection.ts';
 import { CliError, checked, exitCodeOf } from './exit-codes.ts';
@@ -54,7 +54,7 @@ export async function outcome(action: () => Promise<number>): Promise<number> {
 
 /** Whether a wait has timed out; also if its error was given another exit code. */
 const isTimeout = (error: unknown): boolean =>
-  error instanceof EtcdWatchTimedOut || (error instanceof CliError && isTimeout(error.cause));
+  error instanceof EtcdLockTimeout || (error instanceof CliError && isTimeout(error.cause));
 
 /** Closes the client. Keys that could not be removed are reported, but do not change the exit code. */
 async function close(client: EtcdClient, limits: CloseOptions): Promise<void> {

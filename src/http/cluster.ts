@@ -1,5 +1,5 @@
 import { withCallersStack } from '../base/callers-stack.ts';
-import { Scope, type Source } from '../base/cancellation.ts';
+import { ignore, Scope, type Source } from '../base/cancellation.ts';
 import { checkSeconds, checkSecondsOrNone } from '../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { PendingWork } from '../base/pending-work.ts';
@@ -10,6 +10,7 @@ import { Endpoints } from './failover/endpoints.ts';
 import type { Repeat } from './failover/round.ts';
 import type { LongAnswer } from './message.ts';
 import type { HttpSettings } from './options.ts';
+import { type MemberHealth, type PingOptions, pingAll, pingTimeout } from './ping.ts';
 
 /**
  * Seconds until a hedged call also asks another member. etcd normally answers within milliseconds.
@@ -154,6 +155,31 @@ export class Cluster {
       throw withCallersStack(error, signal);
     } finally {
       ending.abort('over');
+      ending.dispose();
+    }
+  }
+
+  /**
+   * Asks each member once by an API, without failover; see {@link pingAll}.
+   * @throws {TypeError | RangeError} for an unknown option, or a timeout that is not a number of seconds > 0
+   */
+  async ping(
+    api: MemberHealth['api'],
+    options: PingOptions,
+    ask: (attempt: ClusterAttempt) => Promise<void>,
+  ): Promise<readonly MemberHealth[]> {
+    const timeout = pingTimeout(options);
+    this.pending.closing.throwIfAborted();
+    const ending = new Scope(this.destroyed);
+    try {
+      const ifLong = { silence: timeout, within: timeout, onPiece: ignore };
+      const onRequest = (): undefined => {};
+      const askOne = (endpoint: Endpoint, within: Scope): Promise<void> =>
+        ask({ endpoint, lane: 'read', timeout, ifLong, ending: within, onRequest });
+      return await pingAll(await this.endpoints.list(ending), askOne, { api, timeout, ending });
+    } catch (error) {
+      throw withCallersStack(error);
+    } finally {
       ending.dispose();
     }
   }

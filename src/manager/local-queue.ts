@@ -159,7 +159,7 @@ export class LocalQueue {
 
   /**
    * Waits for a turn.
-   * @throws {EtcdWatchTimedOut} at the deadline
+   * @throws {EtcdLockTimeout} at the deadline
    * @throws {EtcdClientClosed} when the client is closed
    * @throws the signal's reason when the signal aborts
    */

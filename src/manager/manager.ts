@@ -77,7 +77,7 @@ export class LockManager {
    * @param name may contain "/": the lock `a/b` is inside the directory of the lock `a`. For names with "?", "#" or an escape
    * such as "%41" python-etcd uses another path.
    * @throws {EtcdLockLost} when the callback returns without an error, but the lock was lost before
-   * @throws {EtcdWatchTimedOut} after `timeout` seconds of waiting; the error says whether the lock was held or etcd could not be
+   * @throws {EtcdLockTimeout} after `timeout` seconds of waiting; the error says whether the lock was held or etcd could not be
    * reached, and names the holder
    * @throws {EtcdLockExpired} when the own entry was lost and the request may not queue up again: it has `ifAvailable`, or an
    * `identity` and the entry was removed before it could expire, perhaps by another process with that identity

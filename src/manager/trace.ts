@@ -1,6 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { now } from '../base/time.ts';
-import { EtcdException, type EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../errors.ts';
+import { EtcdException, type EtcdLockExpired, EtcdLockLost, EtcdLockTimeout } from '../errors.ts';
 import type { LockMode } from '../recipe/entries/entry-value.ts';
 import type { RenewalObserver } from '../recipe/lease.ts';
 import { positionIn } from '../recipe/rules.ts';
@@ -253,7 +253,7 @@ export class Trace implements RequestTrace, RenewalObserver {
     if (this.outcome) return;
     this.error = error;
     if (signal?.aborted && error === signal.reason) this.ends('aborted');
-    else if (error instanceof EtcdWatchTimedOut) this.ends('timeout');
+    else if (error instanceof EtcdLockTimeout) this.ends('timeout');
     else this.ends(error instanceof EtcdLockLost ? 'lost' : 'error');
   }
 }

@@ -22,8 +22,13 @@ export function checkOptions(options: ObserveOptions, names: Readonly<Record<str
     throw new TypeError(`labelOf must be a function, got ${show(labelOf)}`);
 }
 
+/** Outcomes that alerts watch. */
+export const FAILED: readonly RequestOutcome[] = ['timeout', 'lost', 'error'];
+
 /** The metrics of a library. All durations are in seconds. */
 export interface Metrics {
+  /** Adds 0 to what alerts watch, at the first request for a lock: Prometheus sees no increase in a series that begins with 1. */
+  seen(lock: string): void;
   /** Adds 1 or -1 to the number of requests that wait. */
   waiting(change: number, lock: string): void;
   /** Adds 1 or -1 to the number of requests that hold a lock. */
@@ -52,9 +57,12 @@ interface Counted {
  */
 export function count(metrics: Metrics, { labelOf = (name) => name }: ObserveOptions): () => void {
   const leave = ({ is, lock }: Counted): void => metrics[is](-1, lock);
+  const seen = new Set<string>();
   return observe<Counted>({
     begin: ({ name }) => {
       const lock = labelOf(name);
+      if (!seen.has(lock)) metrics.seen(lock);
+      seen.add(lock);
       metrics.waiting(1, lock);
       return { lock, is: 'waiting' };
     },

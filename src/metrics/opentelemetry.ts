@@ -5,7 +5,7 @@
 
 import { type Attributes, metrics } from '@opentelemetry/api';
 import type { Renewal } from '../manager/trace.ts';
-import { checkOptions, count, DURATIONS, LATENCIES, OBSERVE_OPTIONS, type ObserveOptions } from './counts.ts';
+import { checkOptions, count, DURATIONS, FAILED, LATENCIES, OBSERVE_OPTIONS, type ObserveOptions } from './counts.ts';
 import { errorType, SCOPE, traceRequests } from './spans.ts';
 
 export type { ObserveOptions } from './counts.ts';
@@ -56,6 +56,10 @@ export function observeLocks(options: ObserveOptions = {}): () => void {
   const renewals = histogram('etcd_lock.renewal.duration', 'Time until a renewal was answered or failed.', LATENCIES);
   const endCounting = count(
     {
+      seen: (lock) => {
+        requeues.add(0, { [NAME]: lock });
+        for (const outcome of FAILED) ended.add(0, { [NAME]: lock, 'etcd_lock.outcome': outcome });
+      },
       waiting: (change, lock) => waiting.add(change, { [NAME]: lock }),
       holding: (change, lock) => holding.add(change, { [NAME]: lock }),
       waited: (seconds, lock) => waits.record(seconds, { [NAME]: lock }),

@@ -5,7 +5,7 @@
 
 import { Counter, Gauge, type GaugeConfiguration, Histogram, register } from 'prom-client';
 import type { OptionNames } from '../base/option-names.ts';
-import { checkOptions, count, DURATIONS, LATENCIES, OBSERVE_OPTIONS, type ObserveOptions } from './counts.ts';
+import { checkOptions, count, DURATIONS, FAILED, LATENCIES, OBSERVE_OPTIONS, type ObserveOptions } from './counts.ts';
 
 export type { ObserveOptions } from './counts.ts';
 
@@ -56,6 +56,10 @@ export function observeLocks(options: PromClientOptions = {}): () => void {
   });
   const end = count(
     {
+      seen: (lock) => {
+        requeues.inc({ lock }, 0);
+        for (const outcome of FAILED) requests.inc({ lock, outcome }, 0);
+      },
       waiting: (change, lock) => waiting.inc({ lock }, change),
       holding: (change, lock) => holding.inc({ lock }, change),
       waited: (seconds, lock) => waits.observe({ lock }, seconds),

@@ -1,7 +1,8 @@
 import { type Span, SpanStatusCode, trace } from '@opentelemetry/api';
 import { errorText } from '../base/error-text.ts';
 import { EtcdException } from '../errors.ts';
-import type { RequestMessages, RequestOutcome } from '../manager/trace.ts';
+import type { RequestMessages } from '../manager/trace.ts';
+import { FAILED } from './counts.ts';
 import { observe } from './requests.ts';
 
 /** The name of the meter and of the tracer. */
@@ -33,8 +34,6 @@ export function traceRequests(): () => void {
     abandon: (span) => span.end(),
   });
 }
-
-const FAILED: readonly RequestOutcome[] = ['timeout', 'lost', 'error'];
 
 function finish({ outcome, lost, error = lost }: RequestMessages['outcome'], span: Span): void {
   span.setAttribute('etcd_lock.outcome', outcome);

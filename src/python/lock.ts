@@ -132,7 +132,7 @@ export class Lock {
    *
    * Retries after a lost connection, a missing leader or a cleared event history: until the timeout, or forever without one.
    * Rejects after three tries if `blocking` is false, or if there is no timeout and the cluster has never answered.
-   * @throws {EtcdWatchTimedOut} after `timeout` seconds; says whether the lock was held or etcd could not be reached, and names the
+   * @throws {EtcdLockTimeout} after `timeout` seconds; says whether the lock was held or etcd could not be reached, and names the
    * holder
    * @throws {EtcdLockExpired} when the own entry is lost while waiting: it expired, was removed, or has another value
    * @throws {EtcdClusterIdChanged} when another cluster answers

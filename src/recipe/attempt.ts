@@ -5,7 +5,7 @@ import {
   EtcdAlreadyExist,
   type EtcdException,
   EtcdLockExpired,
-  EtcdWatchTimedOut,
+  EtcdLockTimeout,
   failuresOf,
   isTransient,
   type LockHolder,
@@ -55,7 +55,7 @@ const DEADLOCK =
 /** What is known about a lock that is not acquired. */
 export interface WaitState {
   /** Whether the wait is for another entry or request, or for an answer of etcd. */
-  readonly reason: EtcdWatchTimedOut['reason'];
+  readonly reason: EtcdLockTimeout['reason'];
   /** The holder when the queue was last read, if known. */
   readonly holder?: LockHolder | undefined;
   /** Why requests fail at the moment, if they do. */
@@ -67,12 +67,12 @@ export function timedOut(
   path: string,
   { timeout, isInsideHold }: Pick<AttemptLimits, 'timeout' | 'isInsideHold'>,
   { reason, holder, trouble }: WaitState,
-): EtcdWatchTimedOut {
+): EtcdLockTimeout {
   const isHeld = reason === 'held';
   const who = holder ? `; ${isHeld ? 'held' : 'last held'} by ${describeHolder(holder)}` : '';
   const why = trouble ? `; ${trouble.message}` : isHeld ? '' : '; etcd has not answered';
   const deadlock = isInsideHold?.() ? DEADLOCK : '';
-  return new EtcdWatchTimedOut(`${path} not acquired within ${timeout} s${who}${why}${deadlock}`, {
+  return new EtcdLockTimeout(`${path} not acquired within ${timeout} s${who}${why}${deadlock}`, {
     reason,
     holder,
     failures: failuresOf(trouble),

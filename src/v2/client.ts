@@ -4,6 +4,7 @@ import { type CloseOptions, Cluster, type ClusterAttempt, type ClusterCall, HEDG
 import type { Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
 import type { Repeat } from '../http/failover/round.ts';
+import type { MemberHealth, PingOptions } from '../http/ping.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import type {
@@ -30,6 +31,7 @@ import { longPoll } from './watch.ts';
 import * as wire from './wire.ts';
 
 const VERSION = wire.encodeInfo('/version');
+const LEADER = wire.encodeInfo('/members/leader');
 
 const debug = createDebug('client');
 
@@ -157,6 +159,13 @@ export class V2Client implements KeysApi, LockClient {
   async members(options: KeysCall = {}): Promise<wire.MemberInfo[]> {
     checkCall(options);
     return this.#ask('hedged', wire.encodeInfo('/members'), wire.decodeMembers, options);
+  }
+
+  /** See {@link EtcdClient.ping}. */
+  ping(options: PingOptions = {}): Promise<readonly MemberHealth[]> {
+    return this.#cluster.ping('v2', options, async (attempt) =>
+      wire.checkLeader(await this.#answer({ ...attempt, onHeaders: this.#checkCluster }, LEADER)),
+    );
   }
 
   close(options: CloseOptions = {}): Promise<void> {

@@ -1,6 +1,7 @@
 import type { PendingWork } from '../base/pending-work.ts';
 import { Deadline } from '../base/time.ts';
 import type { CloseOptions } from '../http/cluster.ts';
+import type { MemberHealth, PingOptions } from '../http/ping.ts';
 import type { LockClient } from '../recipe/client.ts';
 import type { Surveyor } from '../recipe/survey.ts';
 import { GatewayClient } from './gateway/gateway.ts';
@@ -52,6 +53,11 @@ export class V3Client implements LockClient, Session {
    */
   logIn(): Promise<void> {
     return this.gateway.call('safe', { lane: 'read' }, async () => {});
+  }
+
+  /** See {@link EtcdClient.ping}. */
+  async ping(options: PingOptions = {}): Promise<readonly MemberHealth[]> {
+    return this.gateway.ping(options);
   }
 
   close(options: CloseOptions = {}): Promise<void> {

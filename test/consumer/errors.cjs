@@ -8,7 +8,7 @@ const {
   EtcdClient,
   EtcdConnectionFailed,
   EtcdInsufficientPermissions,
-  EtcdWatchTimedOut,
+  EtcdLockTimeout,
   LockManager,
 } = require('etcd-v2-lock');
 
@@ -49,8 +49,8 @@ async function main() {
     assert.equal(status, 200);
     assert.equal(JSON.parse(body).fencingToken, String(held.fencingToken));
   }
-  await check(new LockManager(client), EtcdWatchTimedOut, 0.5);
-  assert.equal(EtcdWatchTimedOut.prototype instanceof EtcdConnectionFailed, false);
+  await check(new LockManager(client), EtcdLockTimeout, 0.5);
+  assert.equal(EtcdLockTimeout.prototype instanceof EtcdConnectionFailed, false);
   await held.release();
   await client.close();
 

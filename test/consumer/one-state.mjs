@@ -18,7 +18,7 @@ assert.equal(await locks.acquire(name, { ifAvailable: true }), null);
 
 // A request that waits in the local queue has no entry in etcd.
 const waiting = locks.acquire(name, { timeout: 1 });
-await assert.rejects(waiting, imported.EtcdWatchTimedOut);
+await assert.rejects(waiting, imported.EtcdLockTimeout);
 const next = locks.acquire(name);
 const { pending } = await locks.query(name);
 assert.deepEqual(pending, []);

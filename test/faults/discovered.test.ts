@@ -1,7 +1,7 @@
 import type { SrvRecord } from 'node:dns';
 import { resolveSrv } from 'node:dns/promises';
 import { afterEach, expect, test, vi } from 'vitest';
-import { EtcdConnectionFailed, EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
+import { EtcdConnectionFailed, EtcdLockTimeout, Lock, LockManager } from '../../src/index.ts';
 import { rejection } from '../support/locks.ts';
 import { moment } from '../support/stalls/stalls.mjs';
 import { until } from '../support/until.ts';
@@ -81,7 +81,7 @@ test('while DNS fails, a call ends by its timeout, or soon without one, and the 
   const [late, soon] = await Promise.all(
     [1, 0].map((timeout) => rejection(new Lock(openClient({ srvDomain: DOMAIN }), 'x').acquire({ timeout }))),
   );
-  expect(late).toBeInstanceOf(EtcdWatchTimedOut);
+  expect(late).toBeInstanceOf(EtcdLockTimeout);
   expect(soon).toBeInstanceOf(EtcdConnectionFailed);
   for (const error of [late, soon])
     expect(error).toHaveProperty('message', expect.stringContaining(`_etcd-client-ssl._tcp.${DOMAIN}`));
@@ -90,5 +90,5 @@ test('while DNS fails, a call ends by its timeout, or soon without one, and the 
 test('while DNS does not answer, a call ends by its timeout', async () => {
   vi.mocked(resolveSrv).mockReturnValue(new Promise(() => {}));
   const acquiring = new Lock(openClient({ srvDomain: DOMAIN }), 'x').acquire({ timeout: 1 });
-  expect(await rejection(acquiring)).toBeInstanceOf(EtcdWatchTimedOut);
+  expect(await rejection(acquiring)).toBeInstanceOf(EtcdLockTimeout);
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { EtcdLockLost, EtcdWatchTimedOut } from '../../src/index.ts';
+import { EtcdLockLost, EtcdLockTimeout } from '../../src/index.ts';
 import { aborted } from '../suites/lock/locks.ts';
 import { rejection } from '../support/locks.ts';
 import { elapsed, type Moment, moment, now } from '../support/stalls/stalls.mjs';
@@ -103,7 +103,7 @@ export const noQuorum = (what: string, { members, begin, end }: Outage) =>
         const failures = OURS.map((kind) =>
           rejection(impatient.take(kind, { by: byOther, ttl: LONG_TTL, timeout: TIMEOUT })),
         );
-        for (const error of await Promise.all(failures)) expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+        for (const error of await Promise.all(failures)) expect(error).toBeInstanceOf(EtcdLockTimeout);
         expect(elapsed(began) / 1000).toBeLessThan(TIMEOUT + LATE);
       });
       for (const [index, { contest }] of patient.entries()) {

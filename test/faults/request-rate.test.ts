@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
+import { EtcdLockTimeout, Lock, LockManager } from '../../src/index.ts';
 import { freshName, rejection } from '../support/locks.ts';
 import { mostInASecond, recordOutages, recordRequests } from '../support/request-times.ts';
 import { elapsed, moment, now } from '../support/stalls/stalls.mjs';
@@ -64,7 +64,7 @@ describe.for(Object.entries(outages))('while %s', ([, prepare]) => {
     if (ended - written < LASTS) expect(aborted).toBe(false);
     const asked = moment();
     const failure = rejection(new Lock(client, freshName()).acquire({ lockTtl: TTL, timeout: TIMEOUT }));
-    expect(await failure).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(await failure).toBeInstanceOf(EtcdLockTimeout);
     expect(elapsed(asked)).toBeLessThanOrEqual((TIMEOUT + LATE) * 1000);
     outage.end();
     giveUp.abort();

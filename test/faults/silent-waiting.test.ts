@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { EtcdWatchTimedOut } from '../../src/index.ts';
+import { EtcdLockTimeout } from '../../src/index.ts';
 import { rejection } from '../support/locks.ts';
 import { moment } from '../support/stalls/stalls.mjs';
 import { Contest, FOREIGN, isAppend, isPoll, OURS } from './contest.ts';
@@ -85,7 +85,7 @@ test.for(WAYS)(
     for (const error of await Promise.all(
       OURS.map((kind, i) => rejection(contest.take(kind, { ...terms, client: clients[i], timeout: 3 }))),
     ))
-      expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+      expect(error).toBeInstanceOf(EtcdLockTimeout);
     await contest.untilAsked([follower], isAppend, 2);
     follower.proxy.heal();
     // Long before the TTL has passed.

@@ -1,15 +1,25 @@
-// The bridge as docs/bridge.md, the Dockerfile and docker-compose.yml start it. Without Docker and systemd: only their command lines
-// are run, on free ports.
+// The services as examples/systemd/, the Dockerfile and docker-compose.yml start them. Without Docker and a running systemd: only their
+// command lines are run, on free ports.
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
+import { EmbeddedEtcd } from '../../src/server/index.ts';
 import { startCli } from '../support/cli.ts';
 import { startNode } from '../support/script.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
-const [unit = ''] = /(?<=```ini\n)[^`]*(?=```)/.exec(read('docs/bridge.md')) ?? [];
+const UNITS = 'examples/systemd';
+/** The arguments of the command that a unit starts. */
+const startedBy = (unit: string): string[] =>
+  /^ExecStart=\/usr\/bin\/etcd-v2-lock (.*)$/m.exec(read(`${UNITS}/${unit}`))?.[1]?.split(' ') ?? [];
+/** The variable with which a unit names the endpoints. */
+const endpointsIn = (unit: string): string => /^Environment=(\w+)=http:/m.exec(read(`${UNITS}/${unit}`))?.[1] ?? '';
 const dockerfile = read('Dockerfile').replaceAll('\\\n', '');
 const compose = parse(read('docker-compose.yml')) as {
   services: { bridge: { environment: Record<string, string>; command: string[] } };
@@ -36,10 +46,30 @@ async function expectReady(url: string): Promise<void> {
   expect([health.status, (await fetch(`${url}/metrics`)).status]).toEqual([200, 200]);
 }
 
-test('the unit for systemd starts a bridge, by variables that it names', async () => {
-  const [, command = ''] = /^ExecStart=\/usr\/bin\/etcd-v2-lock (.*)$/m.exec(unit) ?? [];
-  const [, variable = ''] = /^Environment=(\w+)=http:/m.exec(unit) ?? [];
-  await expectReady(await start(command.split(' '), { [variable]: inject('etcd') }));
+test.each(readdirSync(UNITS))('systemd accepts %s', async (unit) => {
+  const directory = temporaryDirectory();
+  // systemd checks that the program exists. A timer needs its service beside it.
+  for (const name of readdirSync(UNITS))
+    writeFileSync(join(directory, name), read(`${UNITS}/${name}`).replaceAll('/usr/bin/etcd-v2-lock', '/usr/bin/env'));
+  const verified = await promisify(execFile)('systemd-analyze', ['verify', '--man=no', join(directory, unit)]);
+  expect(verified).toEqual({ stdout: '', stderr: '' });
+});
+
+test('the unit of the bridge starts one, by variables that it names', async () => {
+  const unit = 'etcd-v2-lock-bridge.service';
+  await expectReady(await start(startedBy(unit), { [endpointsIn(unit)]: inject('etcd') }));
+});
+
+test.each([
+  ['report.service', '/usr/local/bin/report'],
+  ['scheduler.service', '/usr/local/bin/scheduler'],
+])('the command line of %s runs its program under the lock', async (unit, program) => {
+  const etcd = await EmbeddedEtcd.start();
+  onTestFinished(() => etcd.stop());
+  const args = startedBy(unit);
+  expect(args.at(-1)).toBe(program);
+  const cli = startCli([...args.slice(0, -1), 'printenv', 'ETCD_LOCK_NAME'], { [endpointsIn(unit)]: etcd.url });
+  expect(await cli.result).toMatchObject({ code: 0, stdout: `${args[1]}\n` });
 });
 
 test('the image starts a bridge', async () => {

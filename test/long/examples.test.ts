@@ -43,7 +43,7 @@ function printedBy({ process }: RunningScript): () => string {
 
 test('this file runs each example', () => {
   const source = readFileSync(new URL(import.meta.url), 'utf8');
-  const examples = readdirSync(EXAMPLES);
+  const examples = readdirSync(EXAMPLES).filter((name) => /\.m[jt]s$/.test(name)); // the others are no programs
   expect(examples.length).toBeGreaterThan(5);
   expect(examples.filter((file) => !source.includes(file))).toEqual([]);
 });
@@ -279,7 +279,7 @@ test('metrics.mjs reports the times of a hold and of a loss', async () => {
 });
 
 test('all other examples compile in strict mode, and await-using.mts releases its lock at the end of the block', async () => {
-  const files = readdirSync(EXAMPLES).filter((file) => !WEB_FRAMEWORKS.includes(file));
+  const files = readdirSync(EXAMPLES).filter((file) => /\.m[jt]s$/.test(file) && !WEB_FRAMEWORKS.includes(file));
   const project = {
     ...Object.fromEntries(files.map((file) => [file, read(file)])),
     // sql.js has no type declarations.

@@ -1,14 +1,16 @@
 // The package as a user gets it, from a tarball, on every supported line of Node.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { JEST, makeProject, TS_JEST, TYPESCRIPT } from '../support/consumer-projects.ts';
 import { type Installed, installPackage } from '../support/installed.ts';
 import { freshName, raw } from '../support/locks.ts';
-import { exists, packageJson } from '../support/readme.ts';
+import { exists, packageJson, read } from '../support/readme.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 
 /** The oldest version of each line that package.json supports, those with and without `require` of ES modules, and the newest. */
 const versions = ['20.18.1', '20.19.0', '22.0.0', '22', '24'];
@@ -51,11 +53,10 @@ test('the tarball has the build, the docs and the examples, and no development f
     'dist',
     'docs',
     'examples',
-    'man',
     'package.json',
   ]);
   expect(installed.files).toEqual(
-    expect.arrayContaining(['dist/cli/main.js', 'dist/index.d.ts', 'docs/cli.md', 'man/etcd-v2-lock.1']),
+    expect.arrayContaining(['dist/cli/main.js', 'dist/index.d.ts', 'docs/cli.md', 'dist/etcd-v2-lock.1.gz']),
   );
 });
 
@@ -86,8 +87,15 @@ test('the package has no source maps, and is smaller than 1,500 kB', () => {
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_500_000);
 });
 
+test('a global installation has the man page', async () => {
+  const prefix = temporaryDirectory();
+  await execute('npm', ['install', '--global', '--prefix', prefix, '--prefer-offline', installed.tarball]);
+  const page = gunzipSync(readFileSync(join(prefix, 'share/man/man1/etcd-v2-lock.1.gz')));
+  expect(page.toString()).toBe(read('man/etcd-v2-lock.1'));
+});
+
 test('only the entry points for prom-client and OpenTelemetry need these packages, and name the missing one', async () => {
-  const modules = join(makeProject(installed.dir, 'bare', {}), 'node_modules');
+  const modules = join(makeProject(temporaryDirectory(), 'bare', {}), 'node_modules');
   mkdirSync(modules);
   const absent = ['@opentelemetry', 'prom-client', 'etcd-v2-lock'];
   for (const name of readdirSync(join(installed.dir, 'node_modules')))

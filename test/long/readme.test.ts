@@ -203,7 +203,6 @@ describe('in the README and docs/', () => {
       { file: 'README.md', language: 'text' }, // the drawing of a queue
       { file: 'README.md', language: 'text' }, // the output of `inspect`
       { file: 'docs/bridge.md', language: 'text' }, // the drawing of a bridge
-      { file: 'docs/bridge.md', language: 'ini' }, // run by deployment.test.ts
       { file: 'docs/moving.md', language: 'text' }, // the drawing of the steps
       { file: 'docs/design/leases.md', language: 'mermaid' },
       { file: 'docs/design/leases.md', language: 'mermaid' },

@@ -59,9 +59,10 @@ test('waits, holds, lost entries, losses and outcomes are counted exactly', asyn
     ['etcd_lock.wait.duration', 3],
     ['etcd_lock.hold.duration', 3],
     ['etcd_lock.requeues', 1],
-    ['etcd_lock.requests', 'held', 2],
-    ['etcd_lock.requests', 'lost', 1],
     ['etcd_lock.requests', 'timeout', 1],
+    ['etcd_lock.requests', 'lost', 1],
+    ['etcd_lock.requests', 'error', 0],
+    ['etcd_lock.requests', 'held', 2],
   ]);
 });
 

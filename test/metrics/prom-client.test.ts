@@ -34,9 +34,10 @@ test('waits, holds, lost entries, losses and outcomes are counted exactly', asyn
     'wait_duration_seconds_count{} 3',
     'hold_duration_seconds_count{} 3',
     'requeues_total{} 1',
-    'requests_total{outcome="held"} 2',
-    'requests_total{outcome="lost"} 1',
     'requests_total{outcome="timeout"} 1',
+    'requests_total{outcome="lost"} 1',
+    'requests_total{outcome="error"} 0',
+    'requests_total{outcome="held"} 2',
   ]);
 });
 
@@ -50,6 +51,18 @@ test('the gauges show who waits and who holds', async () => {
   await held.release();
   await Promise.all(waiting);
   expect((await samplesOf(name)).slice(0, 2)).toEqual(['waiting_requests{} 0', 'holding_requests{} 0']);
+});
+
+test('what alerts watch is 0 from the first request for a lock, so that the first failure is an increase', async () => {
+  const { samplesOf } = useMetrics();
+  const name = freshName();
+  const held = await useManager().acquire(name);
+  const watched = [
+    'requeues_total{}',
+    ...['timeout', 'lost', 'error'].map((one) => `requests_total{outcome="${one}"}`),
+  ];
+  expect(await samplesOf(name)).toEqual(expect.arrayContaining(watched.map((sample) => `${sample} 0`)));
+  await held.release();
 });
 
 test('a request that began earlier is not counted', async () => {

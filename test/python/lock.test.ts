@@ -3,8 +3,8 @@ import {
   EtcdConnectionFailed,
   EtcdLockExpired,
   EtcdLockReleased,
+  EtcdLockTimeout,
   EtcdValueError,
-  EtcdWatchTimedOut,
   Lock,
 } from '../../src/index.ts';
 import { freshName, queueOn, raw, recentTtl, rejection, untilQueued, useClient } from '../support/locks.ts';
@@ -131,7 +131,7 @@ describe('acquire', () => {
     await a.acquire();
     const first = b.acquire();
     await untilQueued(name, 2);
-    expect(await rejection(b.acquire({ timeout: 0.05 }))).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(await rejection(b.acquire({ timeout: 0.05 }))).toBeInstanceOf(EtcdLockTimeout);
     await a.release();
     expect(await first).toBe(true);
   });
@@ -169,11 +169,11 @@ describe('acquire with blocking: false', () => {
 });
 
 describe('an acquire that does not get the lock', () => {
-  test('rejects with EtcdWatchTimedOut, names the holder, and leaves no key', async () => {
+  test('rejects with EtcdLockTimeout, names the holder, and leaves no key', async () => {
     const { name, a, b } = pair();
     await a.acquire({ lockTtl: 60 });
     const error = await rejection(b.acquire({ timeout: 2 }));
-    expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(error).toBeInstanceOf(EtcdLockTimeout);
     expect(error).toMatchObject({
       holder: { key: a.lockKey, value: a.uuid, ttl: expect.any(Number) },
       message: expect.stringContaining(a.uuid),
@@ -186,9 +186,9 @@ describe('an acquire that does not get the lock', () => {
     const endpoints = ['http://127.0.0.1:1', 'http://127.0.0.1:2'];
     const lock = new Lock(useClient({ endpoints }), freshName());
     const error = await rejection(lock.acquire({ timeout: 2 }));
-    expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(error).toBeInstanceOf(EtcdLockTimeout);
     expect(error).not.toHaveProperty('cause');
-    const { message, failures } = error as EtcdWatchTimedOut;
+    const { message, failures } = error as EtcdLockTimeout;
     for (const endpoint of endpoints) {
       expect(message.split(`${endpoint}: connect ECONNREFUSED`)).toHaveLength(2);
       expect(failures).toContainEqual({ endpoint, error: expect.any(EtcdConnectionFailed) });

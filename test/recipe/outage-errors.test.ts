@@ -1,7 +1,7 @@
 // What the errors of waiters say when etcd goes away.
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { EtcdConnectionFailed, EtcdLockExpired, EtcdWatchTimedOut, Lock, LockManager } from '../../src/index.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, EtcdLockTimeout, Lock, LockManager } from '../../src/index.ts';
 import { freshName, nextWatch, raw, rejection, useClient, useProxy } from '../support/locks.ts';
 
 test('a request that times out in an outage has the failures of the members, also if it waits in its process', async () => {
@@ -16,9 +16,9 @@ test('a request that times out in an outage has the failures of the members, als
   await watching;
   proxy.intercept(() => ({ refuse: true }));
   for (const error of await Promise.all([queued, behind])) {
-    expect(error).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(error).toBeInstanceOf(EtcdLockTimeout);
     expect(error).toMatchObject({ holder: { value: 'holder' }, message: expect.stringContaining(proxy.url) });
-    const { failures } = error as EtcdWatchTimedOut;
+    const { failures } = error as EtcdLockTimeout;
     expect(failures).toContainEqual({ endpoint: proxy.url, error: expect.any(EtcdConnectionFailed) });
     expect(inspect(error).split(proxy.url)).toHaveLength(2);
   }

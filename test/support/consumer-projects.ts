@@ -38,6 +38,7 @@ const PROGRAM = `import { subscribe } from 'node:diagnostics_channel';
 import { EtcdClient, type Held, LockManager, type RequestMessages } from 'etcd-v2-lock';
 import { observeLocks as trace } from 'etcd-v2-lock/opentelemetry';
 import { observeLocks } from 'etcd-v2-lock/prom-client';
+import { Lock, type LockOptions } from 'etcd-v2-lock/python-etcd';
 import { EmbeddedEtcd } from 'etcd-v2-lock/server';
 import { Registry } from 'prom-client';
 
@@ -53,6 +54,8 @@ async function main(): Promise<void> {
   const { signal } = new AbortController();
   const type = await new LockManager(client).request('report', { signal }, (held: Held) => typeof held.fencingToken);
   console.log(type);
+  const options: LockOptions = {};
+  await new Lock(client, 'report', options).acquire({ lockTtl: 30 });
   // @ts-expect-error
   client.cleanups;
   // @ts-expect-error

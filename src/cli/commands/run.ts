@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { ignore } from '../../base/cancellation.ts';
 import type { EtcdClient } from '../../client.ts';
-import { EtcdWatchTimedOut } from '../../errors.ts';
+import { EtcdLockTimeout } from '../../errors.ts';
 import { LockManager } from '../../manager/manager.ts';
 import type { TickJob, WaitLimits } from '../../manager/once/attempt.ts';
 import { type Schedule, scheduleOf } from '../../manager/once/schedule.ts';
@@ -9,7 +9,7 @@ import { checkRequest, type HoldOptions } from '../../manager/options.ts';
 import { exitCode, number } from '../arguments.ts';
 import { clientOptions } from '../connection.ts';
 import { CliError, checked, ExitCode } from '../exit-codes.ts';
-import { ASKING, explain } from '../help.ts';
+import { ASKING, addDetails, explain } from '../help.ts';
 import { IDENTITY_FLAG, LABEL_FLAG, quietOption, TTL_FLAG, VERBOSE_FLAG } from '../job/options.ts';
 import { RunningCommand } from '../job/running-command.ts';
 import { environmentOfTick, runCurrentTick, takenText } from '../job/tick.ts';
@@ -35,14 +35,17 @@ interface Flags {
 }
 
 const ABOUT = `
-The options of "run" end at "--", or else at the command: the first word after the name that is neither an option nor its
-value. All words from there on belong to the command, even those that look like options of "run".
+Where its options end:
+- The options of "run" end at "--", or else at the command: the first word after the name that is neither an option nor its
+  value. All words from there on belong to the command, even those that look like options of "run".
 
-The environment of the command contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN. The token is
-a fencing token: that of an exclusive lock is greater than all tokens before it. A service that rejects a token lower than
-one it has seen is safe from a command that lost its lock. Do not use the token like that with --shared or --limit: such
-holders work at the same time. ETCD_LOCK_TOKEN_V2 contains the token of a lock on v2, ETCD_LOCK_TOKEN_V3 that of a lock on
-v3; with --api both, both are set.
+Environment of the command:
+- It contains ETCD_LOCK_NAME, ETCD_LOCK_KEY, ETCD_LOCK_UUID and ETCD_LOCK_TOKEN.
+- The token is a fencing token: that of an exclusive lock is greater than all tokens before it. A service that rejects a
+  token lower than one it has seen is safe from a command that lost its lock. Do not use the token like that with
+  --shared or --limit: such holders work at the same time.
+- ETCD_LOCK_TOKEN_V2 contains the token of a lock on v2, ETCD_LOCK_TOKEN_V3 that of a lock on v3; with --api both, both
+  are set.
 
 Messages on stderr:
 - A wait longer than a second is reported with the holder. On a terminal, it is a status line. Otherwise, it is one line
@@ -152,8 +155,8 @@ export function runCommand(): Command {
     )
     .option(...VERBOSE_FLAG)
     .addOption(quietOption())
-    .addHelpText('after', ABOUT)
     .action(withClient(run, clientOptions));
+  addDetails(command, ABOUT);
   return explain(command, {
     exitReasons: ['no', ...ASKING, 'lost', 'timedOut', 'cannotRun', 'notFound', 'signalled'],
     meanings: { no: 'lock taken, with --if-available' },
@@ -212,7 +215,7 @@ async function run(client: EtcdClient, command: Command): Promise<number> {
     );
   } catch (error) {
     // Not in an outage: cron must not treat a job as done if no host could run it.
-    const isConflict = error instanceof EtcdWatchTimedOut && error.reason === 'held';
+    const isConflict = error instanceof EtcdLockTimeout && error.reason === 'held';
     if (conflictExitCode === undefined || !isConflict) throw error;
     throw new CliError(error.message, conflictExitCode, { cause: error });
   }

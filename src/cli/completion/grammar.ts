@@ -1,4 +1,5 @@
 import type { Command, Option } from 'commander';
+import { CONNECTION_TOPIC } from '../help.ts';
 
 /** What the value of an option may be. */
 export type Value = 'none' | 'file' | 'text';
@@ -38,7 +39,7 @@ export function grammarOf(program: Command): Grammar {
       description: command.description().split('. ', 1)[0]?.replace(/\.$/, '') ?? '',
       // The connection options have their descriptions at the program only.
       options: optionsOf(command).map((option) => wordsOf(option, described.get(option.attributeName()) ?? '')),
-      operands: operand?.argChoices ?? (command.name() === 'help' ? names : []),
+      operands: operand?.argChoices ?? (command.name() === 'help' ? [...names, CONNECTION_TOPIC] : []),
       runs: command.registeredArguments.some(({ variadic }) => variadic),
     };
   });

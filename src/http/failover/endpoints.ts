@@ -1,5 +1,5 @@
 import { detached } from '../../base/async-context.ts';
-import { ignore, orAborted, pause, sleep } from '../../base/cancellation.ts';
+import { ignore, orAborted, pause, type Scope, sleep } from '../../base/cancellation.ts';
 import { createDebug } from '../../base/debug.ts';
 import { errorText } from '../../base/error-text.ts';
 import { now } from '../../base/time.ts';
@@ -51,6 +51,13 @@ export class Endpoints {
     if (!members) return orAborted(this.#findFirst(), options.ending).then(() => this.call(options, ask));
     void this.#lookUp(members, LOOK_UP_EVERY);
     return new Round(members, this.rateLimit, options, ask).run();
+  }
+
+  /** Resolves to all members, as of the last lookup. Waits for a lookup only if there was none before. */
+  async list(ending: Scope): Promise<readonly Endpoint[]> {
+    const members = this.#members ?? (await orAborted(this.#findFirst(), ending));
+    void this.#lookUp(members, LOOK_UP_EVERY);
+    return members.list;
   }
 
   /** Whether only one member is known, and DNS cannot name others. */

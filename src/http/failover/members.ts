@@ -37,6 +37,10 @@ export class Members {
     this.#preferred = list[0] as Endpoint;
   }
 
+  get list(): readonly Endpoint[] {
+    return this.#list;
+  }
+
   get count(): number {
     return this.#list.length;
   }

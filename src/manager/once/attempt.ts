@@ -1,7 +1,7 @@
 import { addAbortListener, pause, removeAbortListener, Scope, type Source } from '../../base/cancellation.ts';
 import { createDebug } from '../../base/debug.ts';
 import { Backoff, type Clock, Deadline } from '../../base/time.ts';
-import { EtcdException, EtcdWatchTimedOut, failuresOf, isTransient } from '../../errors.ts';
+import { EtcdException, EtcdLockTimeout, failuresOf, isTransient } from '../../errors.ts';
 import { Attempt, deadlineUnlessZero } from '../../recipe/attempt.ts';
 import type { LockStore, MarkerStore } from '../../recipe/store.ts';
 import type { Held } from '../held.ts';
@@ -248,10 +248,10 @@ export class TickAttempt {
   }
 
   /** Returns the error for a tick that was not begun in time. It has the last error of a request, if requests fail. */
-  #late(): EtcdWatchTimedOut {
+  #late(): EtcdLockTimeout {
     const { trouble = this.#unread, reason } = (this.#writing ?? this.#attempt).state;
     const why = trouble ? `; ${trouble.message}` : '';
-    return new EtcdWatchTimedOut(`${this.#path}: the next tick was due before this one could be begun${why}`, {
+    return new EtcdLockTimeout(`${this.#path}: the next tick was due before this one could be begun${why}`, {
       reason: isTransient(trouble) ? 'unreachable' : reason,
       failures: failuresOf(trouble),
     });

@@ -1,4 +1,4 @@
-import type { LockHolder } from '../../errors.ts';
+import { addKnown, type LockHolder } from '../../errors.ts';
 import type { Entry } from '../store.ts';
 import { type Claim, claimText, isAlone, namesOf, parseValue } from './entry-value.ts';
 import { isOwn } from './own-entries.ts';
@@ -7,16 +7,11 @@ import { isOwn } from './own-entries.ts';
 const MOST_SHOWN = 500;
 
 /**
- * Returns the holder of a lock, as errors report it.
+ * Returns the holder of a lock, as errors report it. A logger shows only those of its fields that are known.
  * @param path directory of the queue
  */
-export const holderOf = (path: string, { key, value, ttl }: Pick<Entry, 'key' | 'value' | 'ttl'>): LockHolder => ({
-  ...parseValue(value),
-  key,
-  value,
-  ttl,
-  own: isOwn({ path, value }),
-});
+export const holderOf = (path: string, { key, value, ttl }: Pick<Entry, 'key' | 'value' | 'ttl'>): LockHolder =>
+  addKnown({}, { ...parseValue(value), key, value, ttl, own: isOwn({ path, value }) });
 
 /** Returns who holds the lock, and when its entry expires unless renewed, as text for a message. Its TTL must have been read. */
 export const describeHolder = (holder: LockHolder): string =>

@@ -109,7 +109,11 @@ export class Bridge {
       keys: this.#users,
       member,
       hosts,
-      pages: [['/health', health.page], ...(showMetrics ? ([['/metrics', metrics.page]] as const) : [])],
+      pages: [
+        ['/health', health.page],
+        ['/v2/members/leader', health.leaderPage(member)],
+        ...(showMetrics ? ([['/metrics', metrics.page]] as const) : []),
+      ],
       maxWaits: maxPolls,
       onServed: (served) => {
         metrics.count(served);

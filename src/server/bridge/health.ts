@@ -2,6 +2,7 @@ import { Scope, type Source } from '../../base/cancellation.ts';
 import { errorText } from '../../base/error-text.ts';
 import { Deadline } from '../../base/time.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdLeaderElectionInProgress, EtcdUnusableAnswer } from '../../errors.ts';
+import { etcdJson, type MemberInfo } from '../../v2/wire.ts';
 import type { Page } from '../front/info.ts';
 import type { BridgeRecord } from './records.ts';
 import { REFUSED } from './target.ts';
@@ -9,6 +10,8 @@ import { TTL_REFUSED } from './writes.ts';
 
 /** Seconds within which etcd must answer a health check. Clients of `/health` need a longer timeout than this. */
 const CHECK_WITHIN = 3;
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 /** Errors that mean an outage of etcd. All others, such as "permission denied", are answers from a working cluster. */
 const OUTAGES = [EtcdConnectionFailed, EtcdLeaderElectionInProgress, EtcdUnusableAnswer];
@@ -68,15 +71,30 @@ export class Health {
   readonly page: Page = {
     methods: ['GET', 'HEAD'],
     reply: async () => {
-      // Concurrent requests for the page share one check.
-      this.#checking ??= this.#check().finally(() => {
-        this.#checking = undefined;
-      });
-      const isHealthy = await this.#checking;
-      const headers = { 'Content-Type': 'application/json' };
-      return { status: isHealthy ? 200 : 503, headers, body: `{"health":"${isHealthy}"}` };
+      const isHealthy = await this.#isHealthy();
+      return { status: isHealthy ? 200 : 503, headers: JSON_TYPE, body: `{"health":"${isHealthy}"}` };
     },
   };
+
+  /** The page `/v2/members/leader`: the bridge itself if it is healthy, else status 503, as during an election. */
+  leaderPage(bridge: MemberInfo): Page {
+    return {
+      methods: ['GET'],
+      ofCluster: true,
+      reply: async () =>
+        (await this.#isHealthy())
+          ? { status: 200, headers: JSON_TYPE, body: etcdJson(bridge) }
+          : { status: 503, headers: JSON_TYPE, body: etcdJson({ message: 'During election' }) },
+    };
+  }
+
+  /** Concurrent requests share one check. */
+  #isHealthy(): Promise<boolean> {
+    this.#checking ??= this.#check().finally(() => {
+      this.#checking = undefined;
+    });
+    return this.#checking;
+  }
 
   /** Records the outcome of a request to etcd: its error, or undefined if it succeeded. */
   saw(error: unknown): void {

@@ -1,3 +1,4 @@
+import { EtcdLeaderElectionInProgress } from '../../errors.ts';
 import type { WireAnswer, WireRequest } from '../../http/message.ts';
 import { decodeError, unusable } from './errors.ts';
 import { etcdJson, isRecord, parseObject } from './json.ts';
@@ -76,6 +77,21 @@ export function decodeMembers(answer: WireAnswer): MemberInfo[] {
 }
 
 export const encodeMembers = (members: readonly MemberInfo[]): string => etcdJson({ members });
+
+/** Status of a member that knows no leader. */
+const NO_LEADER = 503;
+
+/**
+ * Checks an answer to `/members/leader`. Unlike `/health`, it costs no write of raft.
+ * @throws the error of a member that knows no leader, or has no v2 API
+ */
+export function checkLeader(answer: WireAnswer): void {
+  if (answer.status === NO_LEADER)
+    throw new EtcdLeaderElectionInProgress('the member knows no leader', { httpStatus: answer.status });
+  const body = parseObject(answer.body);
+  if (answer.status !== 200 || body?.['errorCode'] !== undefined) throw decodeError(answer, body);
+  if (typeof body?.['id'] !== 'string') throw unusable(answer, 'names no leader');
+}
 
 /** Returns a list of strings, empty if absent; undefined for anything else. */
 function texts(list: unknown): string[] | undefined {

@@ -56,9 +56,9 @@ export function refused(
   return new ErrorClass(`${member}: ${what} ${who}: ${message}`, { errorCode, httpStatus });
 }
 
-/** Returns the key or the lease that a request is about. */
-export function subjectOf(message: Json): string {
-  return keyIn(message) ?? `lease ${message['ID']}`;
+/** Returns the key or the lease that a request is about, if any. */
+export function subjectOf(message: Json): string | undefined {
+  return keyIn(message) ?? (message['ID'] === undefined ? undefined : `lease ${message['ID']}`);
 }
 
 /** Returns the first key in a message, at any depth. */

@@ -1,10 +1,16 @@
 import type { Scope } from '../../base/cancellation.ts';
 import type { PendingWork } from '../../base/pending-work.ts';
 import type { Deadline } from '../../base/time.ts';
-import { EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../../errors.ts';
+import {
+  EtcdException,
+  EtcdInsufficientPermissions,
+  EtcdLeaderElectionInProgress,
+  EtcdUnusableAnswer,
+} from '../../errors.ts';
 import { type CloseOptions, Cluster, type ClusterAttempt, type ClusterCall } from '../../http/cluster.ts';
 import type { Repeat } from '../../http/failover/round.ts';
 import type { HttpSettings } from '../../http/options.ts';
+import type { MemberHealth, PingOptions } from '../../http/ping.ts';
 import { AskedOnce } from './asked-once.ts';
 import { AUTHENTICATE, decodeToken, refused, type Token } from './authentication.ts';
 import { TokenRefused } from './errors.ts';
@@ -68,6 +74,21 @@ export class GatewayClient {
   /** Makes one call: runs `attempt` with one member after another until one answers. */
   call<T>(repeat: Repeat, options: GatewayCall, attempt: (member: AskedMember) => Promise<T>): Promise<T> {
     return this.#cluster.call(repeat, options, (one) => this.#attempt(one, attempt));
+  }
+
+  /**
+   * See {@link EtcdClient.ping}. Asks for the status, unlike etcd's `/health`: on etcd 3.4, that costs a write of raft.
+   */
+  ping(options: PingOptions): Promise<readonly MemberHealth[]> {
+    return this.#cluster.ping('v3', options, (one) =>
+      this.#attempt(one, async (member) => {
+        const { fields } = await member.ask('/maintenance/status', {});
+        if (fields.unsigned('leader') === 0n) throw new EtcdLeaderElectionInProgress('the member knows no leader');
+        const errors = fields.texts('errors');
+        if (fields.flag('isLearner')) errors.push('it is a learner');
+        if (errors.length > 0) throw new EtcdException(`the member is not healthy: ${errors.join(', ')}`);
+      }),
+    );
   }
 
   /** See {@link Cluster.close}. */

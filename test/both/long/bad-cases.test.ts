@@ -1,7 +1,7 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ignore } from '../../../src/base/cancellation.ts';
 import { EtcdClient } from '../../../src/client.ts';
-import { EtcdClientClosed, EtcdKeysLeft, EtcdLockExpired, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdClientClosed, EtcdKeysLeft, EtcdLockExpired, EtcdLockTimeout } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { aborted } from '../../suites/lock/locks.ts';
@@ -63,7 +63,7 @@ test('a Lock with a chosen uuid that waits on v2 gives up at its timeout althoug
   proxy.intercept((request) => (isOnV3(request) ? { silent: true } : undefined));
   const lock = new Lock(useEtcdClient({ endpoints: proxy.url }), name, { uuid: freshName() });
   const asked = moment();
-  await rejection(lock.acquire({ timeout: 2 }), EtcdWatchTimedOut);
+  await rejection(lock.acquire({ timeout: 2 }), EtcdLockTimeout);
   // Without the timeout, the read on v3 alone would take ten seconds.
   expect(elapsed(asked)).toBeLessThan(5000);
   await held.release();
@@ -88,7 +88,7 @@ describe('while v3 does not answer', () => {
     proxy.intercept((request) => (isOnV3(request) ? { silent: true } : undefined));
     const locks = new LockManager(useEtcdClient({ endpoints: proxy.url }), { ttl: 60 });
     const began = performance.now();
-    await rejection(locks.acquire(name, { timeout: 2 }), EtcdWatchTimedOut);
+    await rejection(locks.acquire(name, { timeout: 2 }), EtcdLockTimeout);
     expect(performance.now() - began).toBeLessThan(8_000);
     await untilKeys(name, 0, 0);
   });
@@ -131,7 +131,7 @@ describe('a wait on v3', () => {
 
   test('ends at its timeout, which names the holder on v3', async () => {
     const { name, waiter } = await waitOnV3();
-    const { holder } = await rejection(waiter.acquire({ timeout: 5 }), EtcdWatchTimedOut);
+    const { holder } = await rejection(waiter.acquire({ timeout: 5 }), EtcdLockTimeout);
     expect(holder?.key).toBe((await keysOf(name)).v3[0]);
     await untilKeys(name, 0, 1);
   });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { EtcdWatchTimedOut, LockManager, type RequestOptions } from '../../../src/index.ts';
+import { EtcdLockTimeout, LockManager, type RequestOptions } from '../../../src/index.ts';
 import { useBeatClock } from '../../support/beat-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { listenersOf, trackTimers } from '../../support/leaks.ts';
@@ -216,7 +216,7 @@ describe.each(paths)('a request for $title', (path) => {
     const failed = rejection(started.locks.request(started.name, { ...options, timeout: TIMEOUT }, () => 'ran'));
     await started.arrived;
     clock.resume();
-    expect(await failed).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(await failed).toBeInstanceOf(EtcdLockTimeout);
     await carriedOut(started, n, stuck);
     await expectNothingLeft(path, started);
   });

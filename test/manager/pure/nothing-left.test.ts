@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { EtcdInsufficientPermissions, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdInsufficientPermissions, EtcdLockLost, EtcdLockTimeout } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import type { RequestOptions } from '../../../src/manager/options.ts';
 import { alive } from '../../../src/recipe/entries/leftovers.ts';
@@ -72,7 +72,7 @@ describe('a request leaves no entry, listener or timer, and no value among the l
         await queue.remove(key);
         return ended;
       },
-      expect.any(EtcdWatchTimedOut),
+      expect.any(EtcdLockTimeout),
     ],
     [
       'has timed out while it waited in this process',
@@ -85,7 +85,7 @@ describe('a request leaves no entry, listener or timer, and no value among the l
         await holding;
         return ended;
       },
-      expect.any(EtcdWatchTimedOut),
+      expect.any(EtcdLockTimeout),
     ],
     [
       'found the lock taken',

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { type AcquireOptions, EtcdClient, EtcdWatchTimedOut, Lock, type LockOptions } from '../../../src/index.ts';
+import { type AcquireOptions, EtcdClient, EtcdLockTimeout, Lock, type LockOptions } from '../../../src/index.ts';
 import { useBeatClock } from '../../support/beat-clock.ts';
 import { type Gate, gate } from '../../support/gate.ts';
 import { listenersOf, trackTimers } from '../../support/leaks.ts';
@@ -165,7 +165,7 @@ describe.each(paths)('acquire of $title', (path) => {
       const [asked, { lock, arrived, client, stuck }] = [moment(), started];
       const failed = rejection(lock.acquire({ ...path.options, timeout }));
       const isUnderWay = await Promise.race([arrived.then(() => true), failed.then(() => false)]);
-      expect(await failed).toBeInstanceOf(EtcdWatchTimedOut);
+      expect(await failed).toBeInstanceOf(EtcdLockTimeout);
       expect(elapsed(asked)).toBeLessThanOrEqual((timeout + LATE) * 1000);
       if (isUnderWay) break;
       // The machine is too slow: the call has ended before that request.

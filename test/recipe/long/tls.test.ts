@@ -3,8 +3,8 @@ import {
   EtcdConnectionFailed,
   EtcdInsufficientPermissions,
   EtcdLockLost,
+  EtcdLockTimeout,
   EtcdTlsFailed,
-  EtcdWatchTimedOut,
   Lock,
 } from '../../../src/index.ts';
 import { aborted } from '../../suites/lock/locks.ts';
@@ -199,7 +199,7 @@ describe('the wrong protocol', () => {
     expect(error).toBeInstanceOf(EtcdConnectionFailed);
     expect(error).toHaveProperty('message', expect.stringContaining(question));
     const timedOut = await rejection(lock.acquire({ timeout: 2 }));
-    expect(timedOut).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(timedOut).toBeInstanceOf(EtcdLockTimeout);
     expect(timedOut).toHaveProperty('message', expect.stringContaining(question));
   });
 });

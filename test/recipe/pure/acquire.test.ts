@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Scope } from '../../../src/base/cancellation.ts';
-import { EtcdConnectionFailed, EtcdLockExpired, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, EtcdLockTimeout } from '../../../src/errors.ts';
 import { acquire } from '../../../src/recipe/acquire.ts';
 import { Attempt, deadlineUnlessZero } from '../../../src/recipe/attempt.ts';
 import { Lease } from '../../../src/recipe/lease.ts';
@@ -74,7 +74,7 @@ describe('an acquire of a lock that is held already', () => {
     expect(left).toEqual([expect.closeTo(7)]);
     expect(lease.expiresIn).toBeCloseTo(6.5);
     await pass(5);
-    expect(await ended).toBeInstanceOf(EtcdWatchTimedOut);
+    expect(await ended).toBeInstanceOf(EtcdLockTimeout);
     expect(lease.valid).toBe(false);
   });
 
@@ -138,7 +138,7 @@ describe('an acquire does not hold the lock', () => {
       await pass(5);
       return held;
     });
-    await rejection(begin(TTL), EtcdWatchTimedOut);
+    await rejection(begin(TTL), EtcdLockTimeout);
     expect(ticket.leave).toHaveBeenCalledTimes(1);
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { addAbortListener, Scope } from '../../../src/base/cancellation.ts';
 import { Deadline } from '../../../src/base/time.ts';
-import { EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdLockTimeout } from '../../../src/errors.ts';
 import { acquire } from '../../../src/recipe/acquire.ts';
 import { Attempt, deadlineUnlessZero } from '../../../src/recipe/attempt.ts';
 import { giveUp } from '../../../src/recipe/give-up.ts';
@@ -53,6 +53,6 @@ test('an attempt whose timeout passes does not wait for the entry that it was to
   const attempt = new Attempt(store, ticket.path, limits);
   const leaving = { isSettled: false, ticket, settle: () => new Promise(() => {}) } as Partial<Leaving> as Leaving;
   const terms = { ttl: 60, margin: undefined, keepAlive: true, isLeftover: undefined };
-  const ended = rejection(acquire({ queue: {} as QueueStore, ticket, leaving, ...terms }, attempt), EtcdWatchTimedOut);
+  const ended = rejection(acquire({ queue: {} as QueueStore, ticket, leaving, ...terms }, attempt), EtcdLockTimeout);
   expect(await timeOf(ended)).toBe(800);
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Scope } from '../../../src/base/cancellation.ts';
-import { EtcdConnectionFailed, EtcdLockExpired, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, EtcdLockTimeout } from '../../../src/errors.ts';
 import { Attempt, type AttemptLimits, deadlineUnlessZero } from '../../../src/recipe/attempt.ts';
 import type { LockStore } from '../../../src/recipe/store.ts';
 import { rejection } from '../../support/clients.ts';
@@ -25,7 +25,7 @@ describe('an attempt that begins again', () => {
     await vi.advanceTimersByTimeAsync(999);
     attempt.assertActive();
     await vi.advanceTimersByTimeAsync(1);
-    expect(() => attempt.assertActive()).toThrow(EtcdWatchTimedOut);
+    expect(() => attempt.assertActive()).toThrow(EtcdLockTimeout);
     expect(attempt.signal.aborted).toBe(true);
     attempt.dispose();
   });
@@ -35,7 +35,7 @@ describe('an attempt that begins again', () => {
     await vi.advanceTimersByTimeAsync(4000);
     attempt.restart();
     await vi.advanceTimersByTimeAsync(0);
-    expect(() => attempt.assertActive()).toThrow(EtcdWatchTimedOut);
+    expect(() => attempt.assertActive()).toThrow(EtcdLockTimeout);
     attempt.dispose();
   });
 
@@ -88,10 +88,10 @@ test('an attempt without a limit ends only when its caller says so', async () =>
   const { attempt } = attemptFor(0, { signal: caller.signal });
   await vi.advanceTimersByTimeAsync(10 ** 9);
   attempt.assertActive();
-  caller.abort(new EtcdWatchTimedOut('enough', { reason: 'held' }));
+  caller.abort(new EtcdLockTimeout('enough', { reason: 'held' }));
   await rejection(
     Promise.resolve().then(() => attempt.assertActive()),
-    EtcdWatchTimedOut,
+    EtcdLockTimeout,
   );
   attempt.dispose();
 });

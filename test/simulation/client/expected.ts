@@ -6,12 +6,12 @@ import {
   EtcdLockLimitDiffers,
   EtcdLockLost,
   EtcdLockReleased,
-  EtcdWatchTimedOut,
+  EtcdLockTimeout,
 } from '../../../src/index.ts';
 
 const ERRORS = [
   EtcdLockLimitDiffers,
-  EtcdWatchTimedOut,
+  EtcdLockTimeout,
   EtcdLockLost,
   EtcdLockExpired,
   EtcdLockReleased,
@@ -31,14 +31,14 @@ export function ignoreExpected(error: unknown): void {
 
 /** Whether an error must not end a campaign: a candidate waits until it leads. */
 export const endsNoCampaign = (error: unknown): boolean =>
-  [EtcdConnectionFailed, EtcdWatchTimedOut, EtcdLockExpired].some((ErrorClass) => error instanceof ErrorClass);
+  [EtcdConnectionFailed, EtcdLockTimeout, EtcdLockExpired].some((ErrorClass) => error instanceof ErrorClass);
 
 /** Whether it says that the entry of a waiter was removed before it could expire, and not by etcd itself. */
 export const isEvicted = (error: unknown): boolean => error instanceof EtcdLockExpired && !error.isEndedByStore;
 
 /** Whether the error of a timeout contradicts itself: who waits in vain must learn who holds the lock, or why etcd does not answer. */
 export function wrongReason(error: unknown, isPlain: boolean): boolean {
-  if (!(error instanceof EtcdWatchTimedOut)) return false;
+  if (!(error instanceof EtcdLockTimeout)) return false;
   const { reason, holder, failures } = error;
   if (isPlain) return reason !== 'held' || !holder;
   return reason === 'held' && !holder && failures.length > 0;

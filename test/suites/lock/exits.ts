@@ -4,8 +4,8 @@ import {
   EtcdConnectionFailed,
   EtcdLockExpired,
   EtcdLockReleased,
+  EtcdLockTimeout,
   EtcdValueError,
-  EtcdWatchTimedOut,
 } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
@@ -18,7 +18,7 @@ export function exits(test: LockTest): void {
     test('rejects after its timeout, names the holder and leaves no key', async ({ queue, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       const began = performance.now();
-      const error = await rejection(b.acquire({ timeout: 2 }), EtcdWatchTimedOut);
+      const error = await rejection(b.acquire({ timeout: 2 }), EtcdLockTimeout);
       expect(performance.now() - began).toBeGreaterThanOrEqual(2000);
       expect(error.holder).toMatchObject({ key: a.lockKey, value: a.uuid, ttl: expect.any(Number) });
       expect(error.message).toContain(a.uuid);
@@ -32,12 +32,12 @@ export function exits(test: LockTest): void {
     test('says whether the lock was held, or etcd could not be reached', async ({ lockName, openAnother, a, b }) => {
       await a.acquire({ lockTtl: 60 });
       // The second call waits for the end of the first one inside the process.
-      const held = [2, 1.5].map((timeout) => rejection(b.acquire({ timeout }), EtcdWatchTimedOut));
+      const held = [2, 1.5].map((timeout) => rejection(b.acquire({ timeout }), EtcdLockTimeout));
       for (const error of await Promise.all(held)) expect(error.reason).toBe('held');
       const client = await openAnother();
       let isOver = false;
       client.intercept(({ send }) => (isOver ? send() : Promise.reject(new EtcdConnectionFailed('no way'))));
-      const error = await rejection(new Lock(client, `${lockName}-free`).acquire({ timeout: 0.5 }), EtcdWatchTimedOut);
+      const error = await rejection(new Lock(client, `${lockName}-free`).acquire({ timeout: 0.5 }), EtcdLockTimeout);
       expect(error).toMatchObject({
         reason: 'unreachable',
         message: expect.stringMatching(/; (no way|etcd has not answered)$/),
@@ -47,7 +47,7 @@ export function exits(test: LockTest): void {
 
     test('names a holder that never expires', async ({ a, b }) => {
       await a.acquire({ lockTtl: null });
-      const error = await rejection(b.acquire({ timeout: 2 }), EtcdWatchTimedOut);
+      const error = await rejection(b.acquire({ timeout: 2 }), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ key: a.lockKey, value: a.uuid, ttl: undefined });
     });
 
@@ -107,7 +107,7 @@ export function exits(test: LockTest): void {
 
     test('can be repeated with the same lock, and then has a greater token', async ({ a, b }) => {
       await a.acquire();
-      await rejection(b.acquire({ timeout: 2 }), EtcdWatchTimedOut);
+      await rejection(b.acquire({ timeout: 2 }), EtcdLockTimeout);
       const { fencingToken } = b;
       const waiting = b.acquire();
       await untilContenders(a, 2);

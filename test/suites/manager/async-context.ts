@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { EtcdConnectionFailed, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdConnectionFailed, EtcdLockLost, EtcdLockTimeout } from '../../../src/errors.ts';
 import type { Held, OpenHeld } from '../../../src/manager/held.ts';
 import type { HeldLocks } from '../../../src/manager/held-locks.ts';
 import type { HoldOptions } from '../../../src/manager/options.ts';
@@ -170,7 +170,7 @@ export function asyncContext(test: ManagerTest): void {
       const holder = await own('holder', () => a.locks.acquire(lockName, { maxHold: 0.3 }));
       const abort = new AbortController();
       const waiting = [
-        rejection(request('late', { timeout: 0.4 }), EtcdWatchTimedOut),
+        rejection(request('late', { timeout: 0.4 }), EtcdLockTimeout),
         request('aborted', { signal: abort.signal }).catch((error) => expect(error).toBe('reason')),
         request('next'),
         request('last'),
@@ -262,10 +262,10 @@ export function asyncContext(test: ManagerTest): void {
       });
       await inside.opened;
       const held = await b.locks.acquire(`${lockName}-second`, { ttl: 6 });
-      const second = new Promise<EtcdWatchTimedOut>((resolve) => {
+      const second = new Promise<EtcdLockTimeout>((resolve) => {
         held.signal.addEventListener('abort', () => {
           const request = a.locks.request(lockName, { reentrant: true, timeout: 0.2 }, () => {});
-          resolve(rejection(request, EtcdWatchTimedOut));
+          resolve(rejection(request, EtcdLockTimeout));
         });
       });
       await observer.view(held.name).remove(held.key);

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { addAbortListener, type Source } from '../../../src/base/cancellation.ts';
-import { EtcdConnectionFailed, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdConnectionFailed, EtcdLockTimeout } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
 import { until } from '../../support/until.ts';
@@ -22,7 +22,7 @@ export function holders(test: ManagerTest): void {
       const { locks } = await makeProcess({ identity, label: 'nightly' });
       const held = await locks.acquire(lockName, { mode: 'shared' });
       const { uuid, key } = held;
-      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       const value = `shared:id:${identity}:${uuid}@nightly`;
       const ttl = expect.any(Number);
       expect(error.holder).toEqual({ key, value, mode: 'shared', identity, label: 'nightly', uuid, ttl, own: true });
@@ -39,14 +39,14 @@ export function holders(test: ManagerTest): void {
     }) => {
       const inner = await a.locks.acquire(`${lockName}/db`);
       const held = await a.locks.acquire(lockName);
-      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ key: held.key, ttl: expect.any(Number) });
       for (const each of [inner, held]) await each.release();
     });
 
     test('is named by its label if it is another process without an identity', async ({ lockName, queue, a }) => {
       const { key } = await queue.put(`${UUID}@web-1%3A17`);
-      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       expect(error.message).toContain(`; held by web-1:17 (${UUID}, ${key}, `);
     });
 
@@ -58,7 +58,7 @@ export function holders(test: ManagerTest): void {
         return request.send();
       });
       expect(await held.release()).toBe(true);
-      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(b.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ key: held.key, own: true });
       isReachable = true;
       await queue.untilLength(0);
@@ -74,7 +74,7 @@ export function holders(test: ManagerTest): void {
       const lock = new Lock(b.client, lockName);
       expect(await lock.acquire({ blocking: false, lockTtl: 600 })).toBe(false);
       await queue.remove(first.key);
-      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ key: lock.lockKey, own: true });
       await lock.release();
     });
@@ -88,7 +88,7 @@ export function holders(test: ManagerTest): void {
       const lock = new Lock(b.client, `${lockName}-other`, { uuid: 'chosen' });
       await lock.acquire({ lockTtl: 600 });
       await queue.put('chosen');
-      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ value: 'chosen', own: false });
       await lock.release();
     });
@@ -106,7 +106,7 @@ export function holders(test: ManagerTest): void {
 
     test('is held, if another process holds the lock, or this process', async ({ lockName, a, b }) => {
       const held = await a.locks.acquire(lockName);
-      const errors = [a, b].map(({ locks }) => rejection(locks.acquire(lockName, WAIT), EtcdWatchTimedOut));
+      const errors = [a, b].map(({ locks }) => rejection(locks.acquire(lockName, WAIT), EtcdLockTimeout));
       for (const error of await Promise.all(errors))
         expect(error).toMatchObject({ reason: 'held', holder: { key: held.key } });
       await held.release();
@@ -115,7 +115,7 @@ export function holders(test: ManagerTest): void {
     test('is held behind a holder of this process, even in an outage', async ({ lockName, a }) => {
       const held = await a.locks.acquire(lockName, { ttl: 600 });
       const endOutage = beginOutage(a);
-      const error = await rejection(a.locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, { timeout: 0.1 }), EtcdLockTimeout);
       expect(error).toMatchObject({ reason: 'held', failures: [] });
       endOutage();
       await held.release();
@@ -126,7 +126,7 @@ export function holders(test: ManagerTest): void {
       a,
     }) => {
       const endOutage = beginOutage(a);
-      const errors = [1, 0.9].map((timeout) => rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut));
+      const errors = [1, 0.9].map((timeout) => rejection(a.locks.acquire(lockName, { timeout }), EtcdLockTimeout));
       for (const error of await Promise.all(errors))
         expect(error).toMatchObject({ reason: 'unreachable', holder: undefined, message: FAILED_OR_LATE });
       endOutage();
@@ -137,7 +137,7 @@ export function holders(test: ManagerTest): void {
       const silence = (signal: Source | undefined) =>
         new Promise((_, reject) => signal && addAbortListener(signal, reject));
       a.client.intercept(({ signal, send }) => (isOver ? send() : silence(signal)));
-      const errors = [0.2, 0.1].map((timeout) => rejection(a.locks.acquire(lockName, { timeout }), EtcdWatchTimedOut));
+      const errors = [0.2, 0.1].map((timeout) => rejection(a.locks.acquire(lockName, { timeout }), EtcdLockTimeout));
       for (const error of await Promise.all(errors))
         expect(error).toMatchObject({ reason: 'unreachable', message: matching(/; etcd has not answered$/) });
       isOver = true;
@@ -151,7 +151,7 @@ export function holders(test: ManagerTest): void {
       const { key } = await queue.put('holder');
       const waiting = nextWait(a.client);
       const reads = openReads(a.client);
-      const ended = rejection(a.locks.acquire(lockName, { ...WAIT, ttl: 600 }), EtcdWatchTimedOut);
+      const ended = rejection(a.locks.acquire(lockName, { ...WAIT, ttl: 600 }), EtcdLockTimeout);
       await waiting;
       // On v3, the holder is read beside the wait.
       await until(reads, (count) => count === 0);
@@ -168,7 +168,7 @@ export function holders(test: ManagerTest): void {
       const { key } = await queue.put('holder');
       let left = 2;
       a.client.intercept(({ send }) => (left-- > 0 ? Promise.reject(new EtcdConnectionFailed('no way')) : send()));
-      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       expect(left).toBeLessThan(0);
       expect(error).toMatchObject({ reason: 'held', holder: { key }, failures: [] });
     });
@@ -182,7 +182,7 @@ export function holders(test: ManagerTest): void {
         const options = { timeout: 0.01 };
         const inner =
           method === 'request' ? a.locks.request(lockName, options, unreachable) : a.locks.acquire(lockName, options);
-        const error = await rejection(inner, EtcdWatchTimedOut);
+        const error = await rejection(inner, EtcdLockTimeout);
         expect(error.holder).toMatchObject({ key: held.key, own: true });
         expect(error.message).toContain(DEADLOCK);
         held.assertHeld();
@@ -196,7 +196,7 @@ export function holders(test: ManagerTest): void {
         writer = b.locks.request(lockName, () => {});
         await queue.untilLength(2);
         const inner = a.locks.request(lockName, { ...shared, ...WAIT }, unreachable);
-        expect((await rejection(inner, EtcdWatchTimedOut)).message).toContain(DEADLOCK);
+        expect((await rejection(inner, EtcdLockTimeout)).message).toContain(DEADLOCK);
       });
       await writer;
     });
@@ -204,7 +204,7 @@ export function holders(test: ManagerTest): void {
     test('does not say so if that hold has ended before the timeout', async ({ lockName, queue, a }) => {
       const started = await a.locks.request(lockName, async () => {
         await queue.put('next');
-        return [rejection(a.locks.request(lockName, WAIT, unreachable), EtcdWatchTimedOut)] as const;
+        return [rejection(a.locks.request(lockName, WAIT, unreachable), EtcdLockTimeout)] as const;
       });
       const error = await started[0];
       expect(error.holder).toMatchObject({ value: 'next', own: false });

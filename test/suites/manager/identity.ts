@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdLockExpired, EtcdLockLost, EtcdLockTimeout } from '../../../src/errors.ts';
 import type { LockMode } from '../../../src/recipe/entries/entry-value.ts';
 import { rejection } from '../../support/clients.ts';
 import { aborted } from '../lock/locks.ts';
@@ -74,7 +74,7 @@ export function identities(test: ManagerTest): void {
       const watched = nextWait(client);
       const head = locks.acquire(lockName);
       await watched;
-      const error = await rejection(locks.acquire(lockName, { timeout: 5, ttl: 6 }), EtcdWatchTimedOut);
+      const error = await rejection(locks.acquire(lockName, { timeout: 5, ttl: 6 }), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ key: holder.key, value: 'holder' });
       await queue.remove(holder.key);
       await (await head).release();

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdLockTimeout } from '../../../src/errors.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { rejection } from '../../support/clients.ts';
 import { HARMLESS, HOSTILE, unprintableIn } from '../../support/hostile.ts';
@@ -99,7 +99,7 @@ export function labels(test: ManagerTest): void {
       }
       const held = await locks.acquire(lockName);
       // Waits inside the process, where the holder is known.
-      const error = await rejection(locks.acquire(lockName, { timeout: 0.01 }), EtcdWatchTimedOut);
+      const error = await rejection(locks.acquire(lockName, { timeout: 0.01 }), EtcdLockTimeout);
       expect(error.holder?.label).toBe(label);
       expect(error.message).toContain(held.uuid);
       expect(unprintableIn(error.message)).toEqual([]);
@@ -112,7 +112,7 @@ export function labels(test: ManagerTest): void {
       async ([, text, label = text], { lockName, queue, a }) => {
         const { key } = await queue.put(`${UUID}@${text}`);
         expect((await a.locks.query(lockName)).held).toMatchObject([{ key, mode: 'exclusive', uuid: UUID, label }]);
-        const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+        const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdLockTimeout);
         expect(error.holder).toMatchObject({ key, uuid: UUID, label, own: false });
         expect(unprintableIn(error.message)).toEqual([]);
         expect(error.message.length).toBeLessThan(1000);
@@ -141,7 +141,7 @@ export function labels(test: ManagerTest): void {
         { key: held.key, mode: 'exclusive', identity: undefined, label: 'nightly', uuid: held.uuid },
         { key: lock.lockKey, mode: 'exclusive', identity: undefined, label: undefined, uuid: lock.uuid },
       ]);
-      const error = await rejection(lock.acquire({ timeout: WAIT.timeout }), EtcdWatchTimedOut);
+      const error = await rejection(lock.acquire({ timeout: WAIT.timeout }), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ key: held.key, label: 'nightly' });
       await held.release();
     });
@@ -158,7 +158,7 @@ export function labels(test: ManagerTest): void {
       const { key } = await queue.put(value);
       const expected = { ...parts, label: undefined, key };
       expect((await a.locks.query(lockName)).held).toEqual([expect.objectContaining(expected)]);
-      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, WAIT), EtcdLockTimeout);
       expect(error.holder).toEqual({ ...expected, value, ttl: expect.any(Number), own: false });
     });
 

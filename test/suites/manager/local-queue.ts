@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { describe, expect } from 'vitest';
-import { EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdLockTimeout } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
@@ -64,7 +64,7 @@ export function localQueue(test: ManagerTest): void {
     test('are served after one that failed, was lost or timed out', async ({ lockName, queue, a }) => {
       const held = await a.locks.acquire(lockName, { ttl: 2 });
       const failing = expect(a.locks.request(lockName, () => Promise.reject('own'))).rejects.toBe('own');
-      const hopeless = rejection(a.locks.acquire(lockName, { timeout: 0.05 }), EtcdWatchTimedOut);
+      const hopeless = rejection(a.locks.acquire(lockName, { timeout: 0.05 }), EtcdLockTimeout);
       const last = a.locks.request(lockName, () => 'served');
       await hopeless;
       await queue.remove(held.key);
@@ -120,11 +120,11 @@ export function localQueue(test: ManagerTest): void {
       const head = a.locks.acquire(lockName);
       await watched;
       const options = { timeout: 2 };
-      const first = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
+      const first = await rejection(a.locks.acquire(lockName, options), EtcdLockTimeout);
       expect(first.holder).toMatchObject({ key: held.key, value: labelled(held.uuid), ttl: expect.any(Number) });
       await held.release();
       const own = await head;
-      const second = await rejection(a.locks.acquire(lockName, options), EtcdWatchTimedOut);
+      const second = await rejection(a.locks.acquire(lockName, options), EtcdLockTimeout);
       expect(second.holder).toMatchObject({ key: own.key, value: labelled(own.uuid), ttl: expect.any(Number) });
       expect(second.message).toContain(
         `not acquired within 2 s; held by this process (${DEFAULT_LABEL}, ${own.uuid}, `,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
-import { EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdLockLost, EtcdLockTimeout } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { rejection } from '../../support/clients.ts';
@@ -55,7 +55,7 @@ export function reentrance(test: ManagerTest): void {
         expect(outer.key).not.toBe(held.key);
         expect(await a.locks.request(lockName, { reentrant }, (inner) => inner)).toBe(outer);
       });
-      await rejection(a.locks.request(lockName, { reentrant, timeout: 0.1 }, unreachable), EtcdWatchTimedOut);
+      await rejection(a.locks.request(lockName, { reentrant, timeout: 0.1 }, unreachable), EtcdLockTimeout);
       await held.release();
       await waiting;
       expect(await queue.entries()).toEqual([]);
@@ -88,7 +88,7 @@ export function reentrance(test: ManagerTest): void {
 
     test('is necessary: without it, a request waits for the hold that encloses it', async ({ lockName, a }) => {
       await a.locks.request(lockName, async (held) => {
-        const error = await rejection(a.locks.request(lockName, { timeout: 0.1 }, unreachable), EtcdWatchTimedOut);
+        const error = await rejection(a.locks.request(lockName, { timeout: 0.1 }, unreachable), EtcdLockTimeout);
         expect(error.holder?.key).toBe(held.key);
       });
     });

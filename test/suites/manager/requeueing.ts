@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import { describe, expect, onTestFinished, vi } from 'vitest';
-import { EtcdClientClosed, EtcdConnectionFailed, EtcdLockExpired, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdClientClosed, EtcdConnectionFailed, EtcdLockExpired, EtcdLockTimeout } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
@@ -113,7 +113,7 @@ export function requeueing(test: ManagerTest): void {
       const reads = openReads(a.client);
       let isOver = false;
       const begin = performance.now();
-      const ended = rejection(a.locks.request(lockName, { ttl: TTL, timeout: 4 }, unreachable), EtcdWatchTimedOut);
+      const ended = rejection(a.locks.request(lockName, { ttl: TTL, timeout: 4 }, unreachable), EtcdLockTimeout);
       void ended.then(() => (isOver = true));
       expect(await waiting).toBe(holder.key);
       // On etcd v3, the holder may be read while the request already waits.

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { EtcdClientClosed, EtcdLockLost, EtcdLockReleased, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdClientClosed, EtcdLockLost, EtcdLockReleased, EtcdLockTimeout } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
@@ -92,7 +92,7 @@ export function several(test: ManagerTest): void {
     test('have one timeout, after which nothing is left behind', async ({ lockName, a, b }) => {
       const { first, second, views } = twoLocks(a.client, lockName);
       const holder = await b.locks.acquire(second);
-      const error = await rejection(a.locks.acquire([first, second], { timeout: 5, ttl: 600 }), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire([first, second], { timeout: 5, ttl: 600 }), EtcdLockTimeout);
       expect(error.message).toContain(second);
       expect(error.holder?.uuid).toBe(holder.uuid);
       // On a busy machine, the call does not wait for the end of the removals.

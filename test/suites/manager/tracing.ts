@@ -1,7 +1,7 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished } from 'vitest';
-import { EtcdConnectionFailed, EtcdLockExpired, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdConnectionFailed, EtcdLockExpired, EtcdLockLost, EtcdLockTimeout } from '../../../src/errors.ts';
 import type { RequestTrace } from '../../../src/manager/trace.ts';
 import { rejection } from '../../support/clients.ts';
 import { until } from '../../support/until.ts';
@@ -82,7 +82,7 @@ export function tracing(test: ManagerTest): void {
     test('receives the error of a failed request', async ({ lockName, queue, a }) => {
       await queue.put('holder');
       const events = follow(lockName);
-      const error = await rejection(a.locks.acquire(lockName, { timeout: 0.1 }), EtcdWatchTimedOut);
+      const error = await rejection(a.locks.acquire(lockName, { timeout: 0.1 }), EtcdLockTimeout);
       // A busy machine may not read the queue within the timeout.
       const steps = events.map(({ step }) => step).filter((step) => step !== 'queued');
       expect(steps).toEqual(['start', 'wait', 'end', 'outcome', 'error', 'asyncStart', 'asyncEnd']);

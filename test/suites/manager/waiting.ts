@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { EtcdClientClosed, EtcdLockLost, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdClientClosed, EtcdLockLost, EtcdLockTimeout } from '../../../src/errors.ts';
 import { rejection } from '../../support/clients.ts';
 import { gate } from '../../support/gate.ts';
 import { listenersOf } from '../../support/leaks.ts';
@@ -45,10 +45,7 @@ export function waiting(test: ManagerTest): void {
   describe.concurrent('a timeout', () => {
     test('rejects the request, names the holder and leaves no key', async ({ lockName, queue, a, b }) => {
       const held = await a.locks.acquire(lockName);
-      const error = await rejection(
-        b.locks.request(lockName, { timeout: 5, ttl: 600 }, unreachable),
-        EtcdWatchTimedOut,
-      );
+      const error = await rejection(b.locks.request(lockName, { timeout: 5, ttl: 600 }, unreachable), EtcdLockTimeout);
       expect(error.holder).toMatchObject({ key: held.key, value: labelled(held.uuid), ttl: expect.any(Number) });
       expect(error.message).toContain(`${held.uuid}, ${held.key}, `);
       // On a busy machine, the call does not wait for the end of the removal.
@@ -60,7 +57,7 @@ export function waiting(test: ManagerTest): void {
     test('is the timeout of the manager if the request has none', async ({ lockName, queue, makeProcess }) => {
       const { key } = await queue.put('holder');
       const { locks } = await makeProcess({ timeout: 5, ttl: 6 });
-      const error = await rejection(locks.request(lockName, unreachable), EtcdWatchTimedOut);
+      const error = await rejection(locks.request(lockName, unreachable), EtcdLockTimeout);
       expect(error.holder?.key).toBe(key);
     });
   });

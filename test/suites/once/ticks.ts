@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { Scope } from '../../../src/base/cancellation.ts';
-import { EtcdClientClosed, EtcdConnectionFailed, EtcdValueError, EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdClientClosed, EtcdConnectionFailed, EtcdLockTimeout, EtcdValueError } from '../../../src/errors.ts';
 import type { Held } from '../../../src/manager/held.ts';
 import type { OnceJob } from '../../../src/manager/once/job.ts';
 import type { OnceOptions } from '../../../src/manager/once/options.ts';
@@ -392,7 +392,7 @@ export function ticks(test: ManagerTest): void {
       const host = start(a, { clock });
       duringNext(a.client, 'overwrite', () => clock.advance(HOUR));
       clock.advance(HOUR);
-      const error = expect.any(EtcdWatchTimedOut);
+      const error = expect.any(EtcdLockTimeout);
       await host.reported(2);
       expect(host.reports[0]).toMatchObject({ outcome: 'skipped', at: tickAt(0), error });
       expect(host.ticks).toMatchObject([{ at: tickAt(1), missed: 0, previous: { at: tickAt(0), state: 'begun' } }]);
@@ -408,7 +408,7 @@ export function ticks(test: ManagerTest): void {
         await queue.untilLength(2);
         clock.advance(HOUR);
         expect(await host.reported(1)).toMatchObject({ outcome: 'skipped', at: tickAt(0), error: { reason: 'held' } });
-        expect(host.reports[0]?.error).toBeInstanceOf(EtcdWatchTimedOut);
+        expect(host.reports[0]?.error).toBeInstanceOf(EtcdLockTimeout);
         await held.release();
         expect(await host.reported(2)).toMatchObject({ outcome: 'ran', at: tickAt(1), tick: { missed: undefined } });
       },
@@ -436,7 +436,7 @@ export function ticks(test: ManagerTest): void {
         );
         clock.advance(HOUR);
         const report = await host.reported(1);
-        expect(report?.error).toBeInstanceOf(EtcdWatchTimedOut);
+        expect(report?.error).toBeInstanceOf(EtcdLockTimeout);
         expect(report?.error).toMatchObject({ reason: 'unreachable', message: expect.stringMatching(/; no way$/) });
         isOver = true;
         await held.release();

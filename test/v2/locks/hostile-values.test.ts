@@ -1,5 +1,5 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
-import { EtcdValueError, EtcdWatchTimedOut, Lock } from '../../../src/index.ts';
+import { EtcdLockTimeout, EtcdValueError, Lock } from '../../../src/index.ts';
 import { runCli } from '../../support/cli.ts';
 import { HARMLESS, HOSTILE, unprintableIn } from '../../support/hostile.ts';
 import { freshName, queueOn, raw, rejection, useClient } from '../../support/locks.ts';
@@ -16,14 +16,14 @@ async function useQueueWith(value: string): Promise<string> {
 const TIMEOUT = 4;
 
 /** Returns the errors of a `Lock` and a `LockManager` that time out behind an entry with this value. */
-async function timeouts(value: string): Promise<EtcdWatchTimedOut[]> {
+async function timeouts(value: string): Promise<EtcdLockTimeout[]> {
   const name = await useQueueWith(value);
   const errors = await Promise.all([
     rejection(new Lock(useClient(), name).acquire({ timeout: TIMEOUT })),
     rejection(useManager().request(name, { timeout: TIMEOUT }, async () => {})),
   ]);
-  for (const error of errors) if (!(error instanceof EtcdWatchTimedOut)) throw error;
-  return errors as EtcdWatchTimedOut[];
+  for (const error of errors) if (!(error instanceof EtcdLockTimeout)) throw error;
+  return errors as EtcdLockTimeout[];
 }
 
 test('the message of a timeout is one printable line, whatever the value of the holder’s entry', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
-import { EtcdWatchTimedOut } from '../../../src/errors.ts';
+import { EtcdLockTimeout } from '../../../src/errors.ts';
 import { LockManager } from '../../../src/manager/manager.ts';
 import { Lock } from '../../../src/python/lock.ts';
 import { V3Client } from '../../../src/v3/client.ts';
@@ -150,7 +150,7 @@ test('a late append is removed, also if a member has said that its lease is gone
   const locks = new LockManager(client, { ttl: 15 });
   const other = await locks.acquire(freshName());
   const allow = proxy.intercept((request) => (isAppend(request) ? { hold: stuck.opened, cut: true } : undefined));
-  expect(await rejection(locks.acquire(name, { timeout: 1 }))).toBeInstanceOf(EtcdWatchTimedOut);
+  expect(await rejection(locks.acquire(name, { timeout: 1 }))).toBeInstanceOf(EtcdLockTimeout);
   allow();
   const { header } = await gateway('/kv/range', { key: base64('x') });
   const gone = { late: new Promise(() => {}), status: 200, body: { result: { header } } };
