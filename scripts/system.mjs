@@ -20,6 +20,8 @@ const SHELLS = [
   { what: 'man', from: 'man-db', there: () => onPath('man').length > 0 },
 ];
 
+const BROWSER = { what: 'chromium', from: 'chromium', there: () => onPath('chromium').length > 0 };
+
 /** Installs missing programs with apt if it has the permission; otherwise throws an error that says what to install. */
 export function ensureSystem() {
   ensure(NEEDS);
@@ -34,6 +36,11 @@ export function ensureSystem() {
 /** The same for the shells with completion scripts, and man. */
 export function ensureShells() {
   ensure(SHELLS);
+}
+
+/** The same for the browser that opens the documentation site. */
+export function ensureBrowser() {
+  ensure([BROWSER]);
 }
 
 /** The same for python-etcd only. */
