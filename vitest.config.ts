@@ -257,6 +257,7 @@ export default defineConfig({
           globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'compat/peers/servers.ts'],
         },
       },
+      { extends: true, test: { name: 'peers-site', include: ['scripts/site/test/*.test.ts'], ...LONG_TESTS } },
     ],
     setupFiles: ['test/support/setup.ts'],
     // Only a test that hangs takes so long, however busy the machine.

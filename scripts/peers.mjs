@@ -1,9 +1,10 @@
-// `npm run peers`: tests the lock on etcd v3 with servers and clients that need Go, Java or pip.
-import { attempt, conclude, vitest } from './checks.mjs';
+// `npm run peers`: tests the lock on etcd v3 with servers and clients that need Go, Java or pip, and the documentation site in a browser.
+import { attempt, check, conclude, vitest } from './checks.mjs';
 import { ensurePackages } from './packages.mjs';
 import { buildPeers } from './peers/build.mjs';
 import { ensureBuilders } from './peers/needs.mjs';
-import { ensureSystem } from './system.mjs';
+import { run, runPackage } from './run.mjs';
+import { ensureBrowser, ensureSystem } from './system.mjs';
 
 const counts = [];
 const prepared = [
@@ -11,10 +12,21 @@ const prepared = [
   ['packages', ensurePackages],
   ['system', ensureSystem],
   ['build', buildPeers],
+  ['browser', ensureBrowser],
+  ['site', buildSite],
 ].every(([name, prepare]) => {
   const count = attempt(name, prepare);
   counts.push(count);
   return count.failed.length === 0;
 });
-if (prepared) counts.push(vitest('peers*'));
+if (prepared) {
+  counts.push(
+    check('types of the tests of the site', () => runPackage('tsc', ['-p', 'scripts/site'])),
+    vitest('peers*'),
+  );
+}
 conclude(counts);
+
+function buildSite() {
+  if (run(process.execPath, ['scripts/site/main.mjs']) !== 0) throw new Error('the site cannot be built');
+}

@@ -22,6 +22,8 @@ const RARE = [
   { what: 'promtool', from: 'prometheus', there: () => onPath('promtool').length > 0 },
 ];
 
+const BROWSER = { what: 'chromium', from: 'chromium', there: () => onPath('chromium').length > 0 };
+
 /** Installs missing programs with apt if it has the permission; otherwise throws an error that says what to install. */
 export function ensureSystem() {
   ensure(NEEDS);
@@ -36,6 +38,11 @@ export function ensureSystem() {
 /** The same for what few tests need. */
 export function ensureRare() {
   ensure(RARE);
+}
+
+/** The same for the browser that opens the documentation site. */
+export function ensureBrowser() {
+  ensure([BROWSER]);
 }
 
 /** The same for python-etcd only. */

@@ -22,7 +22,7 @@ const JETCD = {
   sources: ['java'],
   build: (to) => must('mvn', ['-q', '-B', '-f', `${PEERS}/java/pom.xml`, `-Doutput=${to}`, 'package']),
 };
-const PYTHON = ['aetcd', 'etcd3gw'].map((name) => ({
+const PYTHON = ['aetcd', 'etcd3gw', 'kubernetes-validate'].map((name) => ({
   name,
   sources: [`${name}/requirements.txt`],
   build: (to) => {
