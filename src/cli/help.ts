@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Help } from 'commander';
 import { CONNECTION_OPTIONS } from './connection.ts';
 import { codeOf, type ExitReason, exitReasons } from './exit-codes.ts';
 import { print } from './streams.ts';
@@ -59,6 +59,15 @@ function showConnectionOptions(program: Command): void {
   for (const line of options.split('\n')) print(line);
   print('');
   print('They can be given before or after the command name, and take precedence over environment variables.');
+}
+
+/** Returns the help of a command as commander formats it, but with the list of commands before the options. */
+export function formatHelp(command: Command, helper: Help): string {
+  const sections = Help.prototype.formatHelp.call(helper, command, helper).trimEnd().split('\n\n');
+  const commands = sections.filter((section) => section.startsWith('Commands:'));
+  const others = sections.filter((section) => !commands.includes(section));
+  const at = others.findIndex((section) => section.startsWith('Options:'));
+  return `${others.toSpliced(at, 0, ...commands).join('\n\n')}\n`;
 }
 
 /** `etcd-v2-lock help`. Unlike commander's own, it refuses an unknown command. */

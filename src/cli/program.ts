@@ -16,9 +16,14 @@ import { ticksCommand } from './commands/ticks.ts';
 import { watchCommand } from './commands/watch.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { ExitCode, type ExitReason, exitReasons } from './exit-codes.ts';
-import { CONNECTING, explain, helpCommand } from './help.ts';
+import { CONNECTING, explain, formatHelp, helpCommand } from './help.ts';
 import { longFlags, refusal, refuseFlags } from './refusals.ts';
 import { outcome } from './session.ts';
+import { outputWidth, printText } from './streams.ts';
+import { wrapped } from './wrap.ts';
+
+/** Width of option lists off a terminal. */
+const WITHOUT_TERMINAL = 80;
 
 /** The commands that connect to etcd. */
 const CONNECTED = [
@@ -43,7 +48,12 @@ export function program(): Command {
     .helpCommand(false)
     .helpOption('-h, --help', 'show help')
     .enablePositionalOptions()
-    .configureOutput({ outputError: (text, write) => write(refusal(text, longFlags(all))) })
+    .configureHelp({ formatHelp })
+    .configureOutput({
+      writeOut: (text) => printText(wrapped(text, outputWidth())),
+      getOutHelpWidth: () => (outputWidth() === Number.POSITIVE_INFINITY ? WITHOUT_TERMINAL : outputWidth()),
+      outputError: (text, write) => write(refusal(text, longFlags(all))),
+    })
     .exitOverride();
   addConnectionOptions(all);
   explain(all, { exitReasons: Object.keys(exitReasons) as ExitReason[] });

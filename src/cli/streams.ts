@@ -22,6 +22,11 @@ export function print(line: OutputLine): void {
   process.stdout.write(`${rendered(line)}\n`);
 }
 
+/** Prints a text of this program on stdout, as it is. */
+export function printText(text: string): void {
+  process.stdout.write(text);
+}
+
 /**
  * Replaces the last lines on stdout, which must be a terminal, by other lines. Unprintable characters in them are escaped.
  * @param count how many lines to replace

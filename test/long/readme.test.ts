@@ -161,9 +161,11 @@ describe('in the README and docs/', () => {
     const shown = own.filter(({ file, language }) => file === 'README.md' && language === 'text')[1]?.code ?? '';
     const etcd = await startEtcd();
     onTestFinished(() => etcd.stop());
-    for (const label of ['', '@web-1%3A7', '']) {
-      const value = `${randomUUID().replaceAll('-', '')}${label}`;
-      await raw('POST', '/_locks/nightly-report', { value, ttl: '600' }, etcd.url);
+    const waitsSince = (Date.now() - 372_000).toString(16).padStart(12, '0');
+    const uuids = [randomUUID(), randomUUID(), randomUUID()].map((uuid) => uuid.replaceAll('-', ''));
+    const values = [uuids[0], `${waitsSince}7${uuids[1]?.slice(13)}@web-1%3A7`, uuids[2]];
+    for (const value of values) {
+      await raw('POST', '/_locks/nightly-report', { value: String(value), ttl: '600' }, etcd.url);
     }
     const { stdout } = await runInShell('etcd-v2-lock inspect nightly-report', { ETCD_ENDPOINTS: etcd.url });
     expect(comparable(stdout)).toBe(comparable(shown));

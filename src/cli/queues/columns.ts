@@ -107,7 +107,7 @@ export function entryRows(entries: readonly ParsedEntry[], queuedFor: Durations,
 function uniqueEnds(texts: readonly string[]): readonly string[] {
   // Not by code units: half a surrogate pair is not printable.
   const characters = texts.map((text) => [...text]);
-  const most = Math.max(...characters.map(({ length }) => length));
+  const most = characters.reduce((longest, { length }) => Math.max(longest, length), 0);
   for (let length = SHORTEST_KEY; length < most; length += 1) {
     const ends = characters.map((text) => text.slice(-length).join(''));
     if (new Set(ends).size === texts.length) return ends;
