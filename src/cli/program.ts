@@ -14,6 +14,8 @@ import { runCommand } from './commands/run.ts';
 import { serveCommand } from './commands/serve.ts';
 import { ticksCommand } from './commands/ticks.ts';
 import { watchCommand } from './commands/watch.ts';
+import { grammarOf } from './completion/grammar.ts';
+import { LINE_TO_COMPLETE, printNames } from './completion/names.ts';
 import { acceptConnectionOptions, addConnectionOptions } from './connection.ts';
 import { ExitCode, type ExitReason, exitReasons } from './exit-codes.ts';
 import { CONNECTING, explain, formatHelp, helpCommand } from './help.ts';
@@ -77,6 +79,8 @@ function add(all: Command, command: Command): Command {
 
 /** Runs one command line and sets `process.exitCode`. */
 export async function main(argv: readonly string[]): Promise<void> {
+  const line = process.env[LINE_TO_COMPLETE];
+  if (line !== undefined) return printNames(grammarOf(program()), line);
   try {
     await program().parseAsync(argv);
   } catch (error) {

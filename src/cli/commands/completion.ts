@@ -12,11 +12,16 @@ const SCRIPTS: Readonly<Record<string, (grammar: Grammar) => string>> = {
   fish: fishScript,
 };
 
+const ABOUT = `
+The script also completes the names of locks in use. For that it runs etcd-v2-lock with the connection options typed so far, and
+waits for etcd at most a second. Names with characters that a shell expands or splits are not completed.`;
+
 /** `etcd-v2-lock completion`: prints the completion script for a shell. */
 export function completionCommand(program: Command): Command {
   const command = new Command('completion')
     .description('Print the script that completes the command line in a shell.')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
+    .addHelpText('after', ABOUT)
     .action((shell: string) => {
       const script = SCRIPTS[shell]?.(grammarOf(program)) ?? '';
       for (const line of script.trimEnd().split('\n')) print(line);

@@ -1,4 +1,5 @@
 import type { CommandWords, Grammar, OptionWords, Value } from './grammar.ts';
+import { LINE_TO_COMPLETE } from './names.ts';
 
 /** Returns the completion script for bash 3.2 and later, which needs no other script. */
 export const bashScript = ({ options, commands }: Grammar): string => `# bash completion for etcd-v2-lock
@@ -53,6 +54,9 @@ ${casesOf(
 )}
 ${commands.map(({ name, options, operands }) => casesOf(name, options, operands)).join('\n')}
   esac
+  if [[ ! $name && $word != -* && (${anyOf(commands.filter(({ takesLock }) => takesLock))}) ]]; then
+    words=$(${LINE_TO_COMPLETE}="\${COMP_LINE:0:COMP_POINT}" etcd-v2-lock 2> /dev/null)
+  fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }
 
@@ -71,8 +75,10 @@ _etcd_v2_lock_command() {
 complete -F _etcd_v2_lock etcd-v2-lock
 `;
 
-const runners = (commands: readonly CommandWords[]): string =>
-  commands.flatMap(({ name, runs }) => (runs ? `$command == ${name}` : [])).join(' || ');
+const runners = (commands: readonly CommandWords[]): string => anyOf(commands.filter(({ runs }) => runs));
+
+const anyOf = (commands: readonly CommandWords[]): string =>
+  commands.map(({ name }) => `$command == ${name}`).join(' || ');
 
 /** Returns the cases that recognize options with a value. */
 function valueCases(command: string, options: readonly OptionWords[]): string[] {

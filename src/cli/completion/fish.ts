@@ -1,4 +1,5 @@
 import type { CommandWords, Grammar, OptionWords } from './grammar.ts';
+import { LINE_TO_COMPLETE } from './names.ts';
 
 /** Returns the completion script for fish. */
 export const fishScript = ({ options, commands }: Grammar): string => `# fish completion for etcd-v2-lock
@@ -70,6 +71,11 @@ function __etcd_v2_lock_job
     complete -C (string join ' ' -- (string escape -- $words) "$token")
 end
 
+function __etcd_v2_lock_names
+    set -lx ${LINE_TO_COMPLETE} (commandline -cp)
+    etcd-v2-lock 2> /dev/null
+end
+
 complete -c etcd-v2-lock -f
 ${linesOf('__etcd_v2_lock_without_command', options)}
 ${commands.map(({ name, description }) => `complete -c etcd-v2-lock -n __etcd_v2_lock_without_command -a ${name} -d ${quoted(description)}`).join('\n')}
@@ -82,10 +88,11 @@ const valueFlags = (options: readonly OptionWords[]): string =>
 
 const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-function commandLines({ name, options, operands, runs }: CommandWords): string {
+function commandLines({ name, options, operands, takesLock, runs }: CommandWords): string {
   const seen = `__etcd_v2_lock_${runs ? 'before_job' : 'in'} ${name}`;
   const lines = [linesOf(quoted(seen), options)];
   if (operands.length > 0) lines.push(`complete -c etcd-v2-lock -n ${quoted(seen)} -a ${quoted(operands.join(' '))}`);
+  if (takesLock) lines.push(`complete -c etcd-v2-lock -n ${quoted(seen)} -a '(__etcd_v2_lock_names)'`);
   if (runs) lines.push(`complete -c etcd-v2-lock -n ${quoted(`__etcd_v2_lock_in ${name}`)} -a '(__etcd_v2_lock_job)'`);
   return lines.filter((line) => line !== '').join('\n');
 }

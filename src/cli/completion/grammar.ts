@@ -5,6 +5,8 @@ import { CONNECTION_TOPIC } from '../help.ts';
 export type Value = 'none' | 'file' | 'text';
 
 export interface OptionWords {
+  /** Its name in commander. */
+  readonly name: string;
   /** `-D`, `--discovery-srv`, and the other spellings. */
   readonly flags: readonly string[];
   readonly description: string;
@@ -17,6 +19,8 @@ export interface CommandWords {
   readonly options: readonly OptionWords[];
   /** The possible operands; empty if they are free text. */
   readonly operands: readonly string[];
+  /** Whether the first operand is the name of a lock, or its beginning. */
+  readonly takesLock: boolean;
   /** Whether a command to run follows the first operand. */
   readonly runs: boolean;
 }
@@ -26,6 +30,9 @@ export interface Grammar {
   readonly options: readonly OptionWords[];
   readonly commands: readonly CommandWords[];
 }
+
+/** Names of operands that are names of locks, in the usage of the commands. */
+const LOCK_OPERANDS = new Set(['name', 'prefix']);
 
 /** Returns the grammar of a program from its commander definition. */
 export function grammarOf(program: Command): Grammar {
@@ -40,6 +47,7 @@ export function grammarOf(program: Command): Grammar {
       // The connection options have their descriptions at the program only.
       options: optionsOf(command).map((option) => wordsOf(option, described.get(option.attributeName()) ?? '')),
       operands: operand?.argChoices ?? (command.name() === 'help' ? [...names, CONNECTION_TOPIC] : []),
+      takesLock: operand !== undefined && LOCK_OPERANDS.has(operand.name()),
       runs: command.registeredArguments.some(({ variadic }) => variadic),
     };
   });
@@ -55,9 +63,11 @@ function optionsOf(command: Command): Option[] {
   return help ? [...command.options, help] : [...command.options];
 }
 
-function wordsOf({ flags, description, required }: Option, otherwise = ''): OptionWords {
+function wordsOf(option: Option, otherwise = ''): OptionWords {
+  const { flags, description, required } = option;
   const file = flags.endsWith('<file>');
   return {
+    name: option.attributeName(),
     flags: flags.split(/,? /).filter((word) => word.startsWith('-')),
     description: description || otherwise,
     value: required ? (file ? 'file' : 'text') : 'none',

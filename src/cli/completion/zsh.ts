@@ -1,9 +1,10 @@
 import type { CommandWords, Grammar, OptionWords } from './grammar.ts';
+import { LINE_TO_COMPLETE } from './names.ts';
 
 /** Returns the completion script for zsh, to be sourced or to be put into a directory of `fpath` as `_etcd-v2-lock`. */
 export const zshScript = ({ options, commands }: Grammar): string => `#compdef etcd-v2-lock
 _etcd-v2-lock() {
-  local curcontext="$curcontext" state line
+  local curcontext="$curcontext" state line typed="\${(j: :)words[1,CURRENT]}"
   typeset -A opt_args
   _arguments -C -A '-*' \\
 ${argumentsOf(options)}
@@ -22,6 +23,11 @@ ${commands.map(caseOf).join('\n')}
       esac
       ;;
   esac
+}
+
+_etcd-v2-lock_names() {
+  local -a names=(\${(f)"$(${LINE_TO_COMPLETE}="$typed" etcd-v2-lock 2> /dev/null)"})
+  compadd -a names
 }
 
 if [[ $funcstack[1] == _etcd-v2-lock ]]; then
@@ -47,9 +53,11 @@ function argumentsOf(options: readonly OptionWords[]): string {
     .join('\n');
 }
 
-function caseOf({ name, options, operands, runs }: CommandWords): string {
+function caseOf({ name, options, operands, takesLock, runs }: CommandWords): string {
   const rest = runs
-    ? `'1:name:()' '(-)2:command:_command_names -e' '*::arguments:_normal'`
-    : `'1:operand:(${operands.join(' ')})'`;
+    ? `'1:name:_etcd-v2-lock_names' '(-)2:command:_command_names -e' '*::arguments:_normal'`
+    : takesLock
+      ? `'1:name:_etcd-v2-lock_names'`
+      : `'1:operand:(${operands.join(' ')})'`;
   return `        ${name})\n          _arguments -S \\\n${argumentsOf(options)}\n            ${rest}\n          ;;`;
 }

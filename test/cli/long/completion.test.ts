@@ -3,9 +3,11 @@ import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { program } from '../../../src/cli/program.ts';
+import { EmbeddedEtcd } from '../../../src/server/index.ts';
 import { runCli } from '../../support/cli.ts';
+import { raw } from '../../support/locks.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { startOnTerminal } from '../../support/terminal.ts';
 
@@ -36,6 +38,10 @@ const LINES = [
   ['run x cat CHANGE', 'CHANGELOG.md'],
   ['run x cat -n CHANGE', 'CHANGELOG.md'],
   ['elect x cat CHANGE', 'CHANGELOG.md'],
+  ['inspect nigh', 'nightly-report'],
+  ['--api v2 watch --json nigh', 'nightly-report'],
+  ['run --ttl 5 jo', 'jobs/import'],
+  ['ls jobs/i', 'jobs/import'],
 ] as const;
 
 /** Lines that the tab key does not change: free text, or an option of another command. */
@@ -43,6 +49,11 @@ const UNCHANGED = [
   'run --timeout i',
   'run x --label only-t',
   'inspect run',
+  'inspect odd',
+  'inspect nightly-report nigh',
+  'inspect --api v3 nigh',
+  'inspect --endpoints http://127.0.0.1:1 nigh',
+  'run --label nigh',
   'serve --endp',
   'ls --if-a',
   'nosuch ins',
@@ -57,7 +68,10 @@ let env: Record<string, string>;
 /** Clears the line and asks for another prompt. Not ^C, which a shell may miss while it completes. */
 const CLEAR = '\u0015\n';
 
-/** Writes the script and a command that only these tests have. */
+/** Names of locks: those that a shell could expand or split are not completed. */
+const NAMES = ['nightly-report', 'odd name', 'odd$(touch x)', 'odd;x', '-odd', 'jobs/import'];
+
+/** Writes the script, a command that only these tests have, and etcd-v2-lock itself, for names of locks. */
 async function prepare(shell: string): Promise<void> {
   const directory = temporaryDirectory();
   const { code, stdout, stderr } = await runCli(['completion', shell]);
@@ -65,8 +79,19 @@ async function prepare(shell: string): Promise<void> {
   script = join(directory, `completion.${shell}`);
   writeFileSync(script, stdout);
   writeFileSync(join(directory, 'only-this-command'), '#!/bin/sh\n', { mode: 0o755 });
+  const program = `exec '${process.execPath}' '${join(process.cwd(), 'dist/cli/main.js')}' "$@"`;
+  writeFileSync(join(directory, 'etcd-v2-lock'), `#!/bin/sh\n${program}\n`, { mode: 0o755 });
+  const etcd = await EmbeddedEtcd.start();
+  onTestFinished(() => etcd.stop());
+  for (const name of NAMES) await raw('POST', `/_locks/${encodeURIComponent(name)}`, { value: 'u1' }, etcd.url);
   // No history: bash would write it to the directory when the terminal closes, while the end of the test removes the directory.
-  env = { PATH: [directory, process.env['PATH']].join(delimiter), HOME: directory, HISTFILE: '', TERM: 'dumb' };
+  env = {
+    PATH: [directory, process.env['PATH']].join(delimiter),
+    HOME: directory,
+    HISTFILE: '',
+    TERM: 'dumb',
+    ETCD_ENDPOINTS: etcd.url,
+  };
 }
 
 const escapeRegExp = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -98,13 +123,13 @@ async function completes(shell: readonly string[], setUp: string): Promise<void>
 }
 
 describe('bash', () => {
-  beforeEach(() => prepare('bash'));
-
   test('completes commands, options, files, operands, and the command of run', async () => {
+    await prepare('bash');
     await completes(['bash', '--norc', '--noprofile', '-i'], `bind 'set enable-bracketed-paste off'; source ${script}`);
   });
 
   test('completes a value after =, and lists all commands', async () => {
+    await prepare('bash');
     const at = (...words: readonly string[]) =>
       `COMP_WORDS=(etcd-v2-lock ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _etcd_v2_lock; echo "\${COMPREPLY[*]}"`;
     const lines = [at('ls', '--cacert', '=', 'CHANGE'), at('')];
