@@ -20,6 +20,7 @@ const RARE = [
   { what: 'man', from: 'man-db', there: () => onPath('man').length > 0 },
   { what: 'systemd-analyze', from: 'systemd', there: () => onPath('systemd-analyze').length > 0 },
   { what: 'promtool', from: 'prometheus', there: () => onPath('promtool').length > 0 },
+  { what: 'tmux', from: 'tmux', there: () => onPath('tmux').length > 0 },
 ];
 
 const BROWSER = { what: 'chromium', from: 'chromium', there: () => onPath('chromium').length > 0 };

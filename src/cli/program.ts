@@ -13,6 +13,7 @@ import { releaseCommand } from './commands/release.ts';
 import { runCommand } from './commands/run.ts';
 import { serveCommand } from './commands/serve.ts';
 import { ticksCommand } from './commands/ticks.ts';
+import { topCommand } from './commands/top.ts';
 import { watchCommand } from './commands/watch.ts';
 import { grammarOf } from './completion/grammar.ts';
 import { LINE_TO_COMPLETE, printNames } from './completion/names.ts';
@@ -34,6 +35,7 @@ const CONNECTED = [
   lsCommand,
   inspectCommand,
   watchCommand,
+  topCommand,
   releaseCommand,
   ticksCommand,
   pruneCommand,

@@ -37,6 +37,23 @@ export function replaceLines(count: number, lines: readonly OutputLine[]): void 
   process.stdout.write(`${up}${text}${CLEAR_BELOW}`);
 }
 
+/** Switches stdout, which must be a terminal, to its second screen, without a cursor. Longer lines are cut. */
+export function enterScreen(): void {
+  process.stdout.write('\u001b[?1049h\u001b[?25l\u001b[?7l');
+}
+
+/** Switches back to what the terminal has shown before {@link enterScreen}. */
+export function leaveScreen(): void {
+  process.stdout.write('\u001b[?7h\u001b[?25h\u001b[?1049l');
+}
+
+/** Replaces all lines of the screen. Unprintable characters in them are escaped. */
+export function drawScreen(lines: readonly OutputLine[]): void {
+  // Clears each line first: after its last column, the cursor is still on that column.
+  const text = lines.map((line) => `${CLEAR_REST}${rendered(line)}`).join('\r\n');
+  process.stdout.write(`\u001b[H${text}`);
+}
+
 /** Prints one line on stderr, prefixed with the program name. Unprintable characters in it are escaped. */
 export function complain(line: string): void {
   process.stderr.write(`etcd-v2-lock: ${printable(line)}\n`);

@@ -69,10 +69,10 @@ export class Lines<Row> {
 }
 
 /** Returns the columns of a table as lines of a help text. */
-export function aboutColumns(columns: readonly Pick<Column<never>, 'heading' | 'about'>[]): string {
+export function aboutColumns(columns: readonly Pick<Column<never>, 'heading' | 'about'>[], title = 'Columns'): string {
   const width = Math.max(...columns.map(({ heading }) => heading.length));
   const rows = columns.map(({ heading, about }) => `  ${heading.padEnd(width)}  ${about}`);
-  return ['Columns:', ...rows].join('\n');
+  return [`${title}:`, ...rows].join('\n');
 }
 
 const cellsOf = <Row>(columns: readonly Column<Row>[], row: Row): string[] =>

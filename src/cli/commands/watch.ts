@@ -5,6 +5,7 @@ import { holdersAmong } from '../../recipe/rules.ts';
 import { checked, ExitCode } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
 import { type EventRow, eventColumns } from '../queues/columns.ts';
+import { timeOfDay } from '../queues/durations.ts';
 import { type Follower, follow } from '../queues/follow.ts';
 import { ABOUT_PYTHON_ETCD, entryJson } from '../queues/show.ts';
 import { withClient } from '../session.ts';
@@ -115,8 +116,5 @@ class EventLines implements Printer {
 /** Returns the local time as HH:MM:SS.mmm. */
 function clock(): string {
   const time = new Date();
-  const [hours, minutes, seconds] = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) =>
-    String(part).padStart(2, '0'),
-  );
-  return `${hours}:${minutes}:${seconds}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+  return `${timeOfDay(time)}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 }

@@ -21,6 +21,10 @@ export const queuedUntil =
 export const longest = (durations: readonly (number | undefined)[]): number | undefined =>
   durations.reduce((most, each) => (most === undefined || (each ?? 0) > most ? (each ?? most) : most), undefined);
 
+/** Returns the local time as HH:MM:SS. */
+export const timeOfDay = (time: Date): string =>
+  [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
+
 const UNITS = [
   ['d', 86_400],
   ['h', 3600],

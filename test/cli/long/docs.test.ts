@@ -37,7 +37,7 @@ test('man shows the man page without a warning, with all chapters of docs/cli.md
   expect(text).toContain('print {"url":"http://127.0.0.1:…","pid":…}');
 });
 
-test.each(commandPages)('the page %s has usage, options and exit codes', (page) => {
+test.each(commandPages)('the page %s has usage, operands or options, and exit codes', (page) => {
   const name = page.replace('.md', '');
   const text = read(`docs/cli/${page}`);
   expect(text).toContain(`\netcd-v2-lock ${name} [options]`);
