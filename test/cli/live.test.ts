@@ -24,7 +24,7 @@ function useLive(api: Api, prefix: string, { url = inject('etcd'), shown = '' } 
     prefix,
     signal: end.signal,
     onChange: () => {},
-    shown: () => shown || undefined,
+    shown: () => (shown === '' ? [] : [shown]),
   });
   ended.catch(() => {});
   onTestFinished(async () => {
@@ -143,6 +143,22 @@ test.each(APIS)('says since when etcd was not seen, and shows on %s what has cha
   );
   expect(model.outage).toBeUndefined();
   expect(kindsIn(model)).toEqual(['gone']);
+});
+
+test.each(APIS)('reads the TTLs of the locks that are shown on %s, and sees their renewals', async (api) => {
+  const [one, other] = [useLockName(), useLockName()];
+  const client = new EtcdClient({ endpoints: inject('etcd'), api });
+  onTestFinished(() => client.close());
+  const locks = new LockManager(client, { ttl: 6 });
+  const model = useLive(api, 'test-', { shown: one });
+  const held = [await locks.acquire(one), await locks.acquire(other)];
+  const renewed = await until(
+    () => lockIn(model, one)?.holders[0],
+    (holder) => holder?.renewedAt !== undefined,
+  );
+  expect(renewed?.ttl?.left).toBeLessThanOrEqual(6);
+  expect(lockIn(model, other)?.holders[0]?.renewedAt).toBeUndefined();
+  for (const each of held) await each.release();
 });
 
 test('fails at once if etcd cannot be read at the start', async () => {

@@ -71,7 +71,7 @@ async function top(client: EtcdClient, prefix: string, command: Command): Promis
 interface Show {
   /** Shows the model after a change. */
   readonly onChange: () => void;
-  readonly shown?: () => string | undefined;
+  readonly shown?: () => readonly string[];
   readonly stop?: () => void;
 }
 
@@ -122,7 +122,7 @@ function onScreen(model: LiveModel, api: string, quit: () => void): Show {
       if (timer === undefined) start();
       soon ??= setTimeout(draw, SOON);
     },
-    shown: () => view.opened,
+    shown: () => view.shown,
     stop: () => {
       if (timer === undefined) return;
       clearInterval(timer);

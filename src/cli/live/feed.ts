@@ -9,12 +9,13 @@ export interface FeedOptions {
   readonly signal: AbortSignal;
   /** Called after each change of the model. */
   readonly onChange: () => void;
-  /** Returns the name of the lock whose TTLs are shown, if any. Only these are read again. */
-  readonly shown?: () => string | undefined;
+  /** Returns the names of the locks whose TTLs are shown. Only these are read again. Default: none. */
+  readonly shown?: () => readonly string[];
 }
 
-/** Milliseconds between two reads of the lock that is shown, for its TTLs. */
+/** Milliseconds between two reads of locks that are shown, for their TTLs, and how many are read then: one after the other. */
 const READ_SHOWN_EVERY = 2000;
+const READ_AT_ONCE = 5;
 /** Milliseconds between two reads of any lock: a connection that died silently shows no event. */
 const READ_ANY_EVERY = 20_000;
 /** Milliseconds after which a watch has lasted: then the next listing need not wait long. */
@@ -33,7 +34,8 @@ export async function keepLive(surveyor: Surveyor, model: LiveModel, options: Fe
   for (;;) {
     const beganAt = now();
     try {
-      const survey = await surveyor.locks(prefix, { signal });
+      // On etcd v3, each TTL takes a request.
+      const survey = await surveyor.locks(prefix, { signal, ttls: false });
       model.listed(survey, Date.now());
       onChange();
       await untilMissed(surveyor, model, survey, options);
@@ -75,24 +77,35 @@ async function checkRegularly(
   surveyor: Surveyor,
   model: LiveModel,
   ending: Scope,
-  { onChange, shown }: FeedOptions,
+  { onChange, shown = () => [] }: FeedOptions,
 ): Promise<void> {
-  let differs = false;
+  let differing: string | undefined;
+  let turn = 0;
   let nextAt = Date.now() + READ_ANY_EVERY;
   while (!ending.aborted) {
     await pause(READ_SHOWN_EVERY, ending);
-    const name = shown?.() ?? (Date.now() >= nextAt ? (model.locks[0]?.name ?? 'any') : undefined);
-    if (ending.aborted || name === undefined) continue;
-    nextAt = Date.now() + READ_ANY_EVERY;
-    try {
-      const { queue } = await surveyor.lock(name, { signal: ending });
-      const isSame = model.read(queue, Date.now());
-      if (isSame) onChange();
-      else if (differs) ending.abort(MISSED);
-      differs = !isSame;
-    } catch {
-      // The listing that follows says what is wrong.
-      ending.abort(MISSED);
+    const names = shown();
+    const wanted = differing === undefined ? rotated(names, turn).slice(0, READ_AT_ONCE) : [differing];
+    turn += READ_AT_ONCE;
+    if (wanted.length === 0 && Date.now() >= nextAt) wanted.push(model.locks[0]?.name ?? 'any');
+    for (const name of wanted) {
+      if (ending.aborted) return;
+      nextAt = Date.now() + READ_ANY_EVERY;
+      try {
+        const { queue } = await surveyor.lock(name, { signal: ending });
+        const isSame = model.read(queue, Date.now());
+        if (isSame) onChange();
+        else if (differing === name) ending.abort(MISSED);
+        differing = isSame ? undefined : name;
+      } catch {
+        // The listing that follows says what is wrong.
+        ending.abort(MISSED);
+      }
     }
   }
 }
+
+const rotated = (names: readonly string[], by: number): string[] => {
+  const at = names.length === 0 ? 0 : by % names.length;
+  return [...names.slice(at), ...names.slice(0, at)];
+};

@@ -126,7 +126,7 @@ export class LiveModel {
     return this.#omitted.size;
   }
 
-  /** Takes over a listing of all queues, which may be the first one, or follow an outage. */
+  /** Takes over a listing of all queues, on etcd v3 without TTLs, which may be the first one, or follow an outage. */
   listed({ queues, index, clusterId }: QueuesSurvey, at: number): void {
     const isOther = this.#readAt !== undefined && this.#readAt.clusterId !== clusterId;
     const isFirst = this.#readAt === undefined || isOther;
@@ -139,7 +139,7 @@ export class LiveModel {
     for (const queue of [...gone.map(({ name, path }) => ({ name, path, entries: [] })), ...used]) {
       const before = entriesOf(this.#locks.get(queue.path));
       this.#record(isFirst ? [] : diff(before, queue.entries), at);
-      this.#update(queue, { entries: queue.entries, at, ttlsOf: ALL });
+      this.#update(queue, { entries: queue.entries, at, ttlsOf: this.#options.api === 'v2' ? ALL : NONE });
     }
   }
 

@@ -18,7 +18,7 @@ export interface EntryAt extends LockAt {
 
 export const ABOUT_TOP_TIMES = `Times count from what top has seen: "5m". "≥5m" is an entry that was there before top started. "≤5m" is a holder that was
 queued five minutes ago, and has acquired the lock at some time since. "?" is a TTL that no read has shown since the last
-renewal. Open the lock to read it every two seconds.`;
+renewal. Of the locks on the screen, top reads five every two seconds.`;
 
 const since = (from: number, at: number): string => durationText(Math.max(0, at - from) / 1000);
 

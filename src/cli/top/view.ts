@@ -65,6 +65,7 @@ export class TopView {
   /** First row that is shown of the list, and of the queue of the open lock. */
   #first = 0;
   #scrolled = 0;
+  #shown: readonly string[] = [];
   /** Number of rows that the screen has. */
   #page = 1;
 
@@ -73,9 +74,9 @@ export class TopView {
     this.#title = title;
   }
 
-  /** Name of the open lock, if it has entries. */
-  get opened(): string | undefined {
-    return this.#lock?.name;
+  /** Names of the locks on the screen. */
+  get shown(): readonly string[] {
+    return this.#shown;
   }
 
   /** Handles a key press. Returns whether the user wants to quit. */
@@ -157,6 +158,7 @@ export class TopView {
     this.#page = Math.max(1, size.rows - FRAME);
     this.#first = Math.min(Math.max(this.#first, this.#at - this.#page + 1), this.#at);
     const shown = locks.slice(this.#first, this.#first + this.#page).map((lock) => ({ lock, at }));
+    this.#shown = shown.map(({ lock }) => lock.name);
     const more = this.#model.omitted > 0 ? `, and ${this.#model.omitted} that are not shown` : '';
     const contended = locks.filter(({ waiters }) => waiters.length > 0).length;
     const [order] = ORDERS[this.#order] ?? [''];
@@ -175,6 +177,7 @@ export class TopView {
   #lockLines(size: Size, at: number): OutputLine[] {
     const path = this.#selected ?? '';
     const lock = this.#lock;
+    this.#shown = lock ? [lock.name] : [];
     const most = Math.max(1, Math.floor(size.rows * HISTORY_SHARE));
     // Two more lines: one above the history, and its heading.
     this.#page = Math.max(1, size.rows - FRAME - most - 2);
