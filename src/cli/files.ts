@@ -5,15 +5,16 @@ import { errorText } from '../base/error-text.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Flags whose file contains a secret. */
-const SECRET = ['--key', '--listen-key', '--password-file'];
+const SECRET = ['--key', '--key-passphrase-file', '--listen-key', '--listen-key-passphrase-file', '--password-file'];
 
 /**
- * Returns the first line of a password file.
+ * Returns the first line of a file with a secret.
+ * @param what the secret, for the message
  * @throws {UsageError} if the file cannot be read or its first line is empty
  */
-export function readFirstLine(file: string, flag: string): string {
+export function readFirstLine(file: string, flag: string, what: 'password' | 'passphrase'): string {
   const [line = ''] = read(file, flag).split(/\r?\n/, 1);
-  if (line === '') throw new UsageError(`no password in ${file}: its first line is empty`);
+  if (line === '') throw new UsageError(`no ${what} in ${file}: its first line is empty`);
   return line;
 }
 

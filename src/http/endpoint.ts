@@ -26,6 +26,8 @@ export type Lane = 'call' | 'read' | 'poll' | 'background';
 
 export interface SendOptions extends ExchangeOptions {
   readonly lane: Lane;
+  /** The header of basic authentication. Default: that of the settings. */
+  readonly authorization?: string | undefined;
 }
 
 /** A second request that is sent on the same connection without waiting for the first answer. */
@@ -39,6 +41,8 @@ export interface PipelinedRequest extends Omit<ExchangeOptions, 'long' | 'onStar
 const MAX_CALLS = 64;
 /** Milliseconds. Shorter than the default `readTimeout`: a member that does not even accept a connection is probably down. */
 const CONNECT_TIMEOUT = 2000;
+
+const FORM = ['content-type', 'application/x-www-form-urlencoded'];
 
 /** One member of the cluster. Does not retry. Only undici may send a pipelined read again, after its connection was closed. */
 export class Endpoint {
@@ -74,7 +78,7 @@ export class Endpoint {
     this.#settings = settings;
     this.#lookup = addresses && lookupOf(addresses);
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
-    this.#formHeaders = [...this.#headers, 'content-type', 'application/x-www-form-urlencoded'];
+    this.#formHeaders = [...this.#headers, ...FORM];
     const shared = this.#poolFor('call', 2);
     const polls = this.#poolFor('poll', 1);
     const background = this.#poolFor('background', 1);
@@ -142,20 +146,22 @@ export class Endpoint {
     timeout?: Timeout,
   ): Promise<WireAnswer | undefined> {
     const ref = options.lane !== 'background';
-    if (!pipelined) return connection.send(this.#encode(request), options, ref, timeout);
+    const { authorization } = options;
+    const encoded = this.#encode(request, authorization);
+    if (!pipelined) return connection.send(encoded, options, ref, timeout);
     const onStart = (): void => connection.writeTogether();
-    const answer = connection.send(this.#encode(request), { ...options, onStart }, ref, timeout);
-    pipelined.onSent(connection.send(this.#encode(pipelined.request), pipelined, true));
+    const answer = connection.send(encoded, { ...options, onStart }, ref, timeout);
+    pipelined.onSent(connection.send(this.#encode(pipelined.request, authorization), pipelined, true));
     return answer;
   }
 
-  #encode(request: WireRequest): HttpRequest {
+  #encode(request: WireRequest, authorization: string | undefined): HttpRequest {
     const { method, query, form, json } = request;
     const path = this.prefixOf(request) + request.path;
     return {
       method,
       path: query === '' ? path : `${path}?${query}`,
-      headers: this.#headersOf(request),
+      headers: authorization === undefined ? this.#headersOf(request) : headersWith(authorization, request),
       body: form ?? json ?? null,
     };
   }
@@ -207,7 +213,9 @@ export class Endpoint {
 
   #connector(lane: Lane, onSocket: (socket: Socket) => void): Connector {
     // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
-    const tls = { ...this.#settings.tls, rejectUnauthorized: true };
+    const { serverName, ...identity } = this.#settings.tls;
+    const name = serverName === undefined ? {} : { servername: serverName };
+    const tls = { ...identity, ...name, rejectUnauthorized: true };
     const lookup = this.#lookup && { lookup: this.#lookup };
     const connect = connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...lookup } as Parameters<typeof connectorOf>[0]);
     return (options, callback) => {
@@ -226,6 +234,12 @@ export class Endpoint {
       if (lane === 'background') unrefForGood(socket);
     };
   }
+}
+
+/** Returns the headers of a request by this user. */
+function headersWith(authorization: string, { form, headers }: WireRequest): string[] {
+  const own = headers ?? (form === undefined ? [] : FORM);
+  return ['authorization', authorization, ...own];
 }
 
 /** Returns a function for `net.connect` that finds these addresses. Node tries them one after the other if it asks for all. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { errors } from 'undici';
-import type { TlsSettings } from './options.ts';
+import type { TlsSettings } from './checks/tls.ts';
 
 /** OpenSSL's names of alerts about the client certificate. Other alerts, such as "internal error", may be temporary. */
 const REFUSED = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA|ACCESS_DENIED)$/;

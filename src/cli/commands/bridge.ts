@@ -6,7 +6,7 @@ import { checkListening } from '../../server/listening.ts';
 import { number } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
-import { readPem } from '../files.ts';
+import { readFirstLine, readPem } from '../files.ts';
 import { explain } from '../help.ts';
 import { outcome } from '../session.ts';
 import { aborted, untilSignalled } from '../signals.ts';
@@ -17,6 +17,7 @@ interface Flags {
   readonly advertise?: string;
   readonly listenCert?: string;
   readonly listenKey?: string;
+  readonly listenKeyPassphraseFile?: string;
   readonly listenCa?: string;
   readonly maxConnections?: number;
   readonly maxPolls?: number;
@@ -41,6 +42,7 @@ export function bridgeCommand(): Command {
     )
     .option('--listen-cert <file>', "PEM file with the bridge's certificate; the bridge then serves HTTPS")
     .option('--listen-key <file>', 'PEM file with the private key of that certificate')
+    .option('--listen-key-passphrase-file <file>', 'file with the passphrase of that private key in its first line')
     .option('--listen-ca <file>', 'PEM file with CA certificates: each client must have a certificate of one of them')
     .option(
       '--max-connections <number>',
@@ -106,13 +108,17 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
   };
 }
 
-function tlsOf({ listenCert, listenKey, listenCa }: Flags): BridgeTls | undefined {
+function tlsOf({ listenCert, listenKey, listenKeyPassphraseFile: file, listenCa }: Flags): BridgeTls | undefined {
+  if (file !== undefined && listenKey === undefined)
+    throw new UsageError('--listen-key-passphrase-file requires --listen-key');
   if (listenCert === undefined || listenKey === undefined) {
     if (listenCert === undefined && listenKey === undefined && listenCa === undefined) return undefined;
     throw new UsageError('to serve HTTPS, both --listen-cert and --listen-key are needed');
   }
   const ca = listenCa === undefined ? {} : { ca: readPem(listenCa, '--listen-ca') };
-  return { cert: readPem(listenCert, '--listen-cert'), key: readPem(listenKey, '--listen-key'), ...ca };
+  const secret =
+    file === undefined ? {} : { passphrase: readFirstLine(file, '--listen-key-passphrase-file', 'passphrase') };
+  return { cert: readPem(listenCert, '--listen-cert'), key: readPem(listenKey, '--listen-key'), ...secret, ...ca };
 }
 
 const isLogged = ({ event }: BridgeRecord, what: 'changes' | 'requests'): boolean =>

@@ -2,7 +2,7 @@ import { AsyncContext } from '../../base/async-context.ts';
 import { checkBoolean, checkInteger, show } from '../../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../../base/option-names.ts';
 import type { EtcdClientOptions } from '../../client.ts';
-import { checkTls, type Pem } from '../../http/options.ts';
+import { checkTls, type Pem } from '../../http/checks/tls.ts';
 import { checkKey } from '../../v2/paths.ts';
 import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
 import { checkListening } from '../listening.ts';
@@ -15,6 +15,8 @@ export interface BridgeTls {
   readonly cert: Pem;
   /** Its private key. */
   readonly key: Pem;
+  /** Decrypts `key`. */
+  readonly passphrase?: string;
   /** Certificate authorities: a client must have a certificate of one of them. Default: clients need none. */
   readonly ca?: Pem;
 }
@@ -67,7 +69,7 @@ const OPTIONS = {
   log: true,
 } satisfies OptionNames<BridgeOptions>;
 
-const TLS_OPTIONS = { cert: true, key: true, ca: true } satisfies OptionNames<BridgeTls>;
+const TLS_OPTIONS = { cert: true, key: true, passphrase: true, ca: true } satisfies OptionNames<BridgeTls>;
 
 /**
  * Checked options of a bridge.

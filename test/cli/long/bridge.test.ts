@@ -54,6 +54,7 @@ test.each([
   [['--listen-cert', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-ca', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-cert', '/nowhere/a.pem', '--listen-key', 'b.pem'], /cannot read "\/nowhere\/a.pem": ENOENT/],
+  [['--listen-key-passphrase-file', 'a'], /--listen-key-passphrase-file requires --listen-key/],
   [['--max-polls', '0'], /maxPolls must be an integer ≥ 1, got 0/],
   [['--log', 'all'], /--log <what>.*changes, requests/],
   [

@@ -1,13 +1,15 @@
 import { X509Certificate } from 'node:crypto';
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import type { Pem } from '../../../src/http/options.ts';
+import type { Pem } from '../../../src/http/checks/tls.ts';
 import { V2Client } from '../../../src/v2/client.ts';
 import { checkOptions, type V2ClientOptions } from '../../../src/v2/options.ts';
-import { makeAuthority } from '../../support/certificates.ts';
+import { encrypted, makeAuthority } from '../../support/certificates.ts';
 
 const authority = makeAuthority();
 const pem = authority.ca;
 const { cert, key } = authority.issue();
+const locked = encrypted(key, 'open it');
 
 test('the defaults are the etcd on this host and the usual prefixes', () => {
   expect(checkOptions({})).toEqual({
@@ -18,6 +20,8 @@ test('the defaults are the etcd on this host and the usual prefixes', () => {
     lockPrefix: '/_locks',
     versionPrefix: '/v2',
     readTimeout: 10,
+    username: undefined,
+    password: undefined,
     authorization: undefined,
     tls: {},
     expectedClusterId: undefined,
@@ -43,7 +47,7 @@ test.each<[string, string | string[], string[]]>([
 });
 
 test('an endpoint without a scheme is reached by https if a TLS option is given', () => {
-  for (const tls of [{ ca: pem }, { cert, key }])
+  for (const tls of [{ ca: pem }, { cert, key }, { serverName: 'etcd.test' }])
     expect(checkOptions({ endpoints: 'a:1,http://b:2', ...tls }).endpoints).toEqual(['https://a:1', 'http://b:2']);
 });
 
@@ -64,6 +68,22 @@ test('an empty password is valid', () => {
 test('TLS options are exactly the given ones', () => {
   expect(checkOptions({ ca: pem }).tls).toEqual({ ca: pem });
   expect(checkOptions({ cert, key }).tls).toEqual({ cert, key });
+});
+
+test('an encrypted key is valid with its passphrase', () => {
+  const own = { cert, key: locked, passphrase: 'open it' };
+  expect(checkOptions(own).tls).toEqual(own);
+});
+
+test.each(['etcd', 'etcd.example.org', 'etcd-1.default.svc', '_etcd.test', 'xn--bcher-kva.example'])(
+  'the certificates of members may be for the name %s',
+  (serverName) => expect(checkOptions({ serverName }).tls).toEqual({ serverName }),
+);
+
+test('neither the password nor the passphrase is shown when the settings are printed for a debugger', () => {
+  const username = 'root';
+  for (const password of ['secret', () => 'secret'])
+    expect(inspect(checkOptions({ username, password }).password, { showHidden: true })).not.toContain('secret');
 });
 
 test.each<[string, Pem]>([
@@ -131,6 +151,16 @@ test.each<[unknown, string]>([
   [{ username: ['root', 'secret'], password: 'secret' }, 'without ":", got object'],
   [{ username: 'root', password: ['secret'] }, 'username "root" needs a password, got object'],
   [{ password: 'secret' }, 'username must be a non-empty string without ":", got undefined'],
+  [{ serverName: '' }, 'serverName must be a host name such as "etcd.example.org", got ""'],
+  [{ serverName: '10.0.0.1' }, 'serverName must be a host name, and not an IP address: TLS sends none, got "10.0.0.1"'],
+  [{ serverName: '::1' }, 'and not an IP address: TLS sends none, got "::1"'],
+  [{ serverName: 'https://etcd' }, 'got "https://etcd"'],
+  [{ serverName: 'etcd:2379' }, 'got "etcd:2379"'],
+  [{ serverName: '*.example.org' }, 'got "*.example.org"'],
+  [{ serverName: 'a..b' }, 'got "a..b"'],
+  [{ serverName: '-etcd' }, 'got "-etcd"'],
+  [{ serverName: 'x'.repeat(64) }, 'serverName must be a host name'],
+  [{ serverName: 7 }, 'got 7'],
   [{ expectedClusterId: '' }, 'expectedClusterId must be lower-case hex digits, got ""'],
   [{ expectedClusterId: 'CDF8' }, 'expectedClusterId must be lower-case hex digits, got "CDF8"'],
   [{ expectedClusterId: '0xcdf8' }, 'expectedClusterId must be lower-case hex digits, got "0xcdf8"'],
@@ -159,6 +189,12 @@ test.each<[string, unknown, string]>([
   ['the key of another certificate', { cert, key: authority.issue().key }, 'files): key values mismatch'],
   ['text that is not a key', { cert, key: 'secret' }, 'cert and key must be a pair as PEM text'],
   ['a certificate of the wrong type', { cert: 7, key }, 'cert and key must be a pair as PEM text'],
+  ['an encrypted key alone', { cert, key: locked }, 'key is encrypted: its passphrase is needed'],
+  [
+    'the passphrase of another key',
+    { cert, key: locked, passphrase: 'my secret' },
+    'key cannot be decrypted: its passphrase is another one',
+  ],
   ['a key of the wrong type', { cert, key: ['secret'] }, 'cert and key must be a pair as PEM text'],
 ])('invalid TLS options are refused: %s', (_, options, message) => {
   const make = () => new V2Client(options as V2ClientOptions);
@@ -173,6 +209,9 @@ test.each<[unknown, string]>([
   [{ srvDomain: 'example.org', endpoints: 'http://a:2379' }, 'endpoints and srvDomain cannot be used together'],
   [{ cert: 'c' }, 'cert and key must be given together, got only cert'],
   [{ key: 'k' }, 'cert and key must be given together, got only key'],
+  [{ passphrase: 'secret' }, 'passphrase requires key'],
+  [{ cert, key, passphrase: 7 }, 'passphrase must be a non-empty string, got number'],
+  [{ cert, key, passphrase: '' }, 'passphrase must be a non-empty string, got an empty one'],
   [{ lockPrefix: 7 }, 'lockPrefix must be a string, got 7'],
   [{ versionPrefix: null }, 'versionPrefix must be a string, got null'],
 ])('a TypeError is thrown for %o', (options, message) => {

@@ -11,7 +11,7 @@ import { EtcdClient } from '../../../../src/client.ts';
 import { EtcdConnectionFailed } from '../../../../src/errors.ts';
 import { LockManager } from '../../../../src/manager/manager.ts';
 import { Bridge } from '../../../../src/server/bridge/bridge.ts';
-import { makeAuthority } from '../../../support/certificates.ts';
+import { encrypted, makeAuthority } from '../../../support/certificates.ts';
 import { freshName, rejection } from '../../../support/locks.ts';
 import { useTlsEtcd } from '../../../support/secured-etcd.ts';
 import { useBridge } from '../use-bridge.ts';
@@ -35,6 +35,12 @@ test('a bridge with a certificate serves HTTPS, long polls included', async () =
   const next = locksAt(bridge.url, { ca: authority.ca }).request(name, ({ fencingToken }) => fencingToken);
   await held.release();
   expect(await next).toBeGreaterThan(held.fencingToken);
+});
+
+test('a bridge with an encrypted key and its passphrase serves HTTPS', async () => {
+  const tls = { ...identity, key: encrypted(identity.key, 'open it'), passphrase: 'open it' };
+  const bridge = await useBridge({ tls });
+  expect(await locksAt(bridge.url, { ca: authority.ca }).request(freshName(), () => 'held')).toBe('held');
 });
 
 test('with authorities, a client needs a certificate of one of them', async () => {
@@ -71,6 +77,11 @@ test.each([
   [{}, /tls must have cert and key/],
   [{ ...identity, ca: 'ca.pem' }, /ca must be certificates as PEM text \(not the path of a file\), got "ca.pem"/],
   [{ ...identity, key: authority.issue().key }, /cert and key must be a pair/],
+  [{ ...identity, key: encrypted(identity.key, 'open it') }, /key is encrypted: its passphrase is needed/],
+  [
+    { ...identity, key: encrypted(identity.key, 'open it'), passphrase: identity.key.split('\n')[1] },
+    /key cannot be decrypted: its passphrase is another one/,
+  ],
   [{ ...identity, crt: '' }, /crt/],
   ['on', /tls must be an object, got "on"/],
 ])('invalid TLS options are refused, and no private key is shown', async (tls, message) => {

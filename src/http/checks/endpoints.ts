@@ -1,0 +1,52 @@
+import { show } from '../../base/checks.ts';
+import type { TlsSettings } from './tls.ts';
+
+/** The members, and what makes https the default. */
+interface EndpointOptions extends TlsSettings {
+  readonly endpoints?: string | readonly string[];
+}
+
+/**
+ * Returns the origin of each endpoint, in the order given.
+ * @throws {RangeError} if an endpoint is invalid; the message shows it, but never a password
+ */
+export function originsOf({ endpoints = 'http://127.0.0.1:2379', ...tls }: EndpointOptions): string[] {
+  const list = typeof endpoints === 'string' ? listOf(endpoints) : endpoints;
+  if (!Array.isArray(list) || list.length === 0)
+    throw new RangeError(`endpoints must be a URL or a list of URLs, got ${show(endpoints)}`);
+  const { ca, cert, key, serverName } = tls;
+  const scheme = [ca, cert, key, serverName].some((option) => option !== undefined) ? 'https' : 'http';
+  return list.map((endpoint) => originOf(endpoint, scheme));
+}
+
+/** Splits a text at its commas. A text that may contain a password is not split: the password may contain a comma. */
+const listOf = (text: string): string[] =>
+  text.includes('@')
+    ? [text]
+    : text
+        .split(',')
+        .map((endpoint) => endpoint.trim())
+        .filter((endpoint) => endpoint !== '');
+
+/** An endpoint without a scheme. Its port is required: the default port of http is not etcd's. */
+const HOST_AND_PORT = /^[^/]*:\d+\/?$/;
+
+function originOf(endpoint: unknown, scheme: string): string {
+  const shown = show(typeof endpoint === 'string' ? withoutCredentials(endpoint) : endpoint);
+  if (typeof endpoint === 'string' && endpoint.includes('@'))
+    throw new RangeError(`endpoint must not contain credentials (use username and password), got ${shown}`);
+  const text = typeof endpoint === 'string' && HOST_AND_PORT.test(endpoint) ? `${scheme}://${endpoint}` : endpoint;
+  if (typeof text !== 'string' || !URL.canParse(text))
+    throw new RangeError(`endpoint must be host:port or a URL such as "http://127.0.0.1:2379", got ${shown}`);
+  const url = new URL(text);
+  if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
+    throw new RangeError(`endpoint must be http(s)://host:port without a path or query, got ${shown}`);
+  return url.origin;
+}
+
+/** Removes parts that may be a password: the text before an @, a port that is not a number, a query or fragment about credentials. */
+const withoutCredentials = (endpoint: string): string =>
+  endpoint
+    .replace(/^.*@/s, '…@')
+    .replace(/(?<!\[[^\]]*):(?!\/\/|\d*(?:[/?#]|$)).*$/s, ':…')
+    .replace(/([?#]).*(?:pass|pw|secret|token|user|auth).*$/is, '$1…');
