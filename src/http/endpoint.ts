@@ -3,6 +3,7 @@ import type { LookupFunction, Socket } from 'node:net';
 import { detached } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
+import { addressOf } from './checks/endpoints.ts';
 import { Connection, type ConvertError, type HttpRequest } from './connection.ts';
 import { ConnectionPool, Lender } from './connection-pool.ts';
 import type { ExchangeOptions } from './exchange.ts';
@@ -196,7 +197,7 @@ export class Endpoint {
     const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
     const refused = whyRefused(failure, this.#settings.tls);
     if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
-    const message = describe(error) + hint(failure, this.url);
+    const message = describe(error) + hint(failure, addressOf(this.url));
     const failed = new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
     if (unanswered && isClosed(error)) this.#stale.add(failed);
     return failed;
@@ -206,7 +207,7 @@ export class Endpoint {
     return new ConnectionPool(
       () =>
         new Connection(this.#keepAlive, this.#convertError, (onSocket) =>
-          openTransport(this.url, this.#connector(lane, onSocket), pipelining),
+          openTransport(addressOf(this.url).origin, this.#connector(lane, onSocket), pipelining),
         ),
     );
   }
@@ -217,7 +218,9 @@ export class Endpoint {
     const name = serverName === undefined ? {} : { servername: serverName };
     const tls = { ...identity, ...name, rejectUnauthorized: true };
     const lookup = this.#lookup && { lookup: this.#lookup };
-    const connect = connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...lookup } as Parameters<typeof connectorOf>[0]);
+    const { socketPath } = addressOf(this.url);
+    const where = socketPath === undefined ? lookup : { socketPath };
+    const connect = connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...where } as Parameters<typeof connectorOf>[0]);
     return (options, callback) => {
       const onConnect: typeof callback = (...args) => {
         const [error] = args;

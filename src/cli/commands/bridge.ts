@@ -3,7 +3,7 @@ import { Bridge } from '../../server/bridge/bridge.ts';
 import type { BridgeOptions, BridgeTls } from '../../server/bridge/options.ts';
 import type { BridgeRecord } from '../../server/bridge/records.ts';
 import { checkListening } from '../../server/listening.ts';
-import { number } from '../arguments.ts';
+import { number, octal } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
 import { readFirstLine, readPem } from '../files.ts';
@@ -14,6 +14,7 @@ import { logJson, print, printJson, remark } from '../streams.ts';
 
 interface Flags {
   readonly listen: string;
+  readonly socketMode?: number;
   readonly advertise?: string;
   readonly listenCert?: string;
   readonly listenKey?: string;
@@ -35,7 +36,12 @@ export function bridgeCommand(): Command {
     .description(
       'Serve locks on etcd v3 to clients of etcd v2, such as python-etcd. These clients share queues with clients of etcd v3. Prints the URL of the bridge.',
     )
-    .option('--listen <address:port>', 'where to listen; port 0 for any free port', '127.0.0.1:4001')
+    .option(
+      '--listen <address:port>',
+      'where to listen; port 0 for any free port. Or a Unix socket, such as unix:///run/locks.sock',
+      '127.0.0.1:4001',
+    )
+    .option('--socket-mode <mode>', 'permissions of the Unix socket, such as 660 (default: by the umask)', octal)
     .option(
       '--advertise <urls>',
       'comma-separated URLs of all bridges, reported to clients as the members of the cluster',
@@ -91,9 +97,7 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
   const connection = connectionOf(command);
   const { api = 'v3', ...cluster } = clientOptions(connection);
   if (api === 'v2') throw new UsageError('bridge needs etcd v3: use --api v3 (the default) or --api both, got v2');
-  const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
-  if (host === '') throw new UsageError(`--listen must be an address and a port, got "${listen}"`);
-  const listening = { host, port: Number(port) };
+  const listening = { ...whereTo(listen), ...(flags.socketMode === undefined ? {} : { socketMode: flags.socketMode }) };
   checked(() => checkListening(listening));
   return {
     ...cluster,
@@ -106,6 +110,15 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
     log: log && ((record) => isLogged(record, log) && logJson(record)),
     ...(advertise === undefined ? {} : { advertise: advertise.split(',') }),
   };
+}
+
+/** @throws {UsageError} unless it is an address with a port, or a Unix socket */
+function whereTo(listen: string): Pick<BridgeOptions, 'host' | 'port' | 'socket'> {
+  const [, socket] = /^unix:\/\/(.+)$/s.exec(listen) ?? [];
+  if (socket !== undefined) return { socket };
+  const [, host, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
+  if (host !== undefined && !listen.startsWith('unix:')) return { host, port: Number(port) };
+  throw new UsageError(`--listen must be an address and a port, or a Unix socket, got "${listen}"`);
 }
 
 function tlsOf({ listenCert, listenKey, listenKeyPassphraseFile: file, listenCa }: Flags): BridgeTls | undefined {

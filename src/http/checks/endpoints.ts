@@ -1,4 +1,4 @@
-import { show } from '../../base/checks.ts';
+import { checkLength, show } from '../../base/checks.ts';
 import type { TlsSettings } from './tls.ts';
 
 /** The members, and what makes https the default. */
@@ -6,8 +6,25 @@ interface EndpointOptions extends TlsSettings {
   readonly endpoints?: string | readonly string[];
 }
 
+/** How to connect to a member. */
+export interface Address {
+  /** Its origin, such as `http://etcd-1:2379`. Of a Unix socket, with the host `localhost`. */
+  readonly origin: string;
+  /** Path of its Unix socket. */
+  readonly socketPath?: string;
+}
+
+/** A Unix socket, as etcd's own tools write it. After `unix://`, there may also be a relative path. */
+const SOCKET = /^unix(s?):\/\/(.+)$/s;
+
+/** Returns how to connect to a member, from its URL as {@link originsOf} returns it. */
+export function addressOf(url: string): Address {
+  const [, secure = '', socketPath] = SOCKET.exec(url) ?? [];
+  return socketPath === undefined ? { origin: url } : { origin: `http${secure}://localhost`, socketPath };
+}
+
 /**
- * Returns the origin of each endpoint, in the order given.
+ * Returns the origin of each endpoint, or the URL of its Unix socket, in the order given.
  * @throws {RangeError} if an endpoint is invalid; the message shows it, but never a password
  */
 export function originsOf({ endpoints = 'http://127.0.0.1:2379', ...tls }: EndpointOptions): string[] {
@@ -31,10 +48,14 @@ const listOf = (text: string): string[] =>
 /** An endpoint without a scheme. Its port is required: the default port of http is not etcd's. */
 const HOST_AND_PORT = /^[^/]*:\d+\/?$/;
 
+/** Maximum bytes of the path of a Unix socket on Linux. */
+const LONGEST_PATH = 107;
+
 function originOf(endpoint: unknown, scheme: string): string {
   const shown = show(typeof endpoint === 'string' ? withoutCredentials(endpoint) : endpoint);
   if (typeof endpoint === 'string' && endpoint.includes('@'))
     throw new RangeError(`endpoint must not contain credentials (use username and password), got ${shown}`);
+  if (typeof endpoint === 'string' && /^unixs?:\/|^unixs?:$/.test(endpoint)) return socketOf(endpoint, shown);
   const text = typeof endpoint === 'string' && HOST_AND_PORT.test(endpoint) ? `${scheme}://${endpoint}` : endpoint;
   if (typeof text !== 'string' || !URL.canParse(text))
     throw new RangeError(`endpoint must be host:port or a URL such as "http://127.0.0.1:2379", got ${shown}`);
@@ -42,6 +63,14 @@ function originOf(endpoint: unknown, scheme: string): string {
   if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
     throw new RangeError(`endpoint must be http(s)://host:port without a path or query, got ${shown}`);
   return url.origin;
+}
+
+function socketOf(endpoint: string, shown: string): string {
+  const { socketPath = '' } = addressOf(endpoint);
+  if (socketPath === '' || /\0|\/$/.test(socketPath))
+    throw new RangeError(`endpoint must be a Unix socket such as "unix:///run/etcd.sock", got ${shown}`);
+  checkLength('the path of a Unix socket', socketPath, LONGEST_PATH);
+  return endpoint;
 }
 
 /** Removes parts that may be a password: the text before an @, a port that is not a number, a query or fragment about credentials. */

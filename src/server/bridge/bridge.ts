@@ -5,8 +5,8 @@ import { sleep } from '../../base/cancellation.ts';
 import { Deadline } from '../../base/time.ts';
 import { EtcdUnusableAnswer } from '../../errors.ts';
 import { Front } from '../front/front.ts';
-import { createHttpServer, listen, type WebServer } from '../front/http-server.ts';
-import { urlOf } from '../listening.ts';
+import { createHttpServer, type WebServer } from '../front/http-server.ts';
+import { listen, urlOf } from '../listening.ts';
 import { originalOf } from './errors.ts';
 import { failedReads, Health } from './health.ts';
 import { Metrics } from './metrics.ts';
@@ -63,7 +63,7 @@ export class Bridge {
    * @throws {EtcdUnusableAnswer} if etcd answers, but has not the API that a bridge needs: etcd v3 before 3.3, or without its gateway,
    *   or, with `api: 'both'`, without the v2 API
    * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value, but never a password
-   * @throws the system's error if the bridge cannot listen on that host and port, such as `EADDRINUSE`
+   * @throws the system's error if the bridge cannot listen there, such as `EADDRINUSE`
    */
   static async start(options: BridgeOptions = {}): Promise<Bridge> {
     const settings = checkBridgeOptions(options);
@@ -71,7 +71,7 @@ export class Bridge {
     const server = createHttpServer({ ...REQUESTS, maxConnections: settings.maxConnections, tls: settings.tls });
     try {
       await checkApis(users);
-      await listen(server, settings.port, settings.host);
+      await listen(server, settings);
     } catch (error) {
       await users.close();
       throw error;

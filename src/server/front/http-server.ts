@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -69,19 +68,4 @@ function closeHandshakes(server: WebServer): void {
     closeAll();
     for (const socket of sockets) socket.destroy();
   };
-}
-
-/**
- * Maximum number of connections that the system accepts while this process is busy. The system's own limit may be lower. Beyond
- * the limit, a client's system retries the connection only after a second.
- */
-const BACKLOG = 4096;
-
-/**
- * Starts listening. Resolves when the server accepts connections.
- * @throws the system's error if it cannot listen on that host and port
- */
-export async function listen(server: WebServer, port: number, host: string): Promise<void> {
-  server.listen(port, host, BACKLOG);
-  await once(server, 'listening');
 }

@@ -43,7 +43,7 @@ export async function readServers(urls: readonly string[], settings: ClientSetti
 }
 
 async function readServer(url: string, settings: ClientSettings): Promise<Server> {
-  const member = new MemberClient(new URL(url).origin, settings);
+  const member = new MemberClient(isHttp(url) ? new URL(url).origin : url, settings);
   try {
     const deadline = Deadline.after(READ_TIMEOUT);
     const version = await member.info('/version', deadline).catch(asError);
