@@ -3,7 +3,7 @@ import type { LookupFunction, Socket } from 'node:net';
 import { detached } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
-import { addressOf } from './checks/endpoints.ts';
+import { type Address, addressOf } from './checks/endpoints.ts';
 import { Connection, type ConvertError, type HttpRequest } from './connection.ts';
 import { ConnectionPool, Lender } from './connection-pool.ts';
 import type { ExchangeOptions } from './exchange.ts';
@@ -49,6 +49,7 @@ const FORM = ['content-type', 'application/x-www-form-urlencoded'];
 export class Endpoint {
   readonly url: string;
   readonly #settings: HttpSettings;
+  readonly #address: Address;
   readonly #lookup: LookupFunction | undefined;
   /** Names and values in turn, as undici expects them. */
   readonly #headers: string[];
@@ -77,6 +78,7 @@ export class Endpoint {
   constructor(url: string, settings: HttpSettings, addresses?: readonly LookupAddress[]) {
     this.url = url;
     this.#settings = settings;
+    this.#address = addressOf(url);
     this.#lookup = addresses && lookupOf(addresses);
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
     this.#formHeaders = [...this.#headers, ...FORM];
@@ -158,7 +160,7 @@ export class Endpoint {
 
   #encode(request: WireRequest, authorization: string | undefined): HttpRequest {
     const { method, query, form, json } = request;
-    const path = this.prefixOf(request) + request.path;
+    const path = this.#address.path + this.prefixOf(request) + request.path;
     return {
       method,
       path: query === '' ? path : `${path}?${query}`,
@@ -197,7 +199,7 @@ export class Endpoint {
     const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
     const refused = whyRefused(failure, this.#settings.tls);
     if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
-    const message = describe(error) + hint(failure, addressOf(this.url));
+    const message = describe(error) + hint(failure, this.#address);
     const failed = new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
     if (unanswered && isClosed(error)) this.#stale.add(failed);
     return failed;
@@ -207,7 +209,7 @@ export class Endpoint {
     return new ConnectionPool(
       () =>
         new Connection(this.#keepAlive, this.#convertError, (onSocket) =>
-          openTransport(addressOf(this.url).origin, this.#connector(lane, onSocket), pipelining),
+          openTransport(this.#address.origin, this.#connector(lane, onSocket), pipelining),
         ),
     );
   }
@@ -218,7 +220,7 @@ export class Endpoint {
     const name = serverName === undefined ? {} : { servername: serverName };
     const tls = { ...identity, ...name, rejectUnauthorized: true };
     const lookup = this.#lookup && { lookup: this.#lookup };
-    const { socketPath } = addressOf(this.url);
+    const { socketPath } = this.#address;
     const where = socketPath === undefined ? lookup : { socketPath };
     const connect = connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...where } as Parameters<typeof connectorOf>[0]);
     return (options, callback) => {

@@ -9,7 +9,8 @@ import { Password } from './password.ts';
 export interface HttpOptions extends UserOptions, TlsSettings {
   /**
    * The members: `http://host:port`, `https://host:port`, or `host:port`, which means https if a TLS option is given, else http.
-   * A list, or one string, separated by commas. Default `http://127.0.0.1:2379`. Also a Unix socket: `unix:///run/etcd.sock`, or with
+   * A list, or one string, separated by commas. Default `http://127.0.0.1:2379`. Also a URL with a path, below which a
+   * reverse proxy serves etcd, and a Unix socket: `unix:///run/etcd.sock`, or with
    * TLS `unixs:///run/etcd.sock`, whose certificate must then be for `localhost` or `serverName`.
    */
   readonly endpoints?: string | readonly string[];
@@ -61,7 +62,7 @@ export const HTTP_OPTIONS = {
 } satisfies OptionNames<HttpOptions>;
 
 export interface HttpSettings {
-  /** Origins, such as `http://127.0.0.1:2379`, and Unix sockets; undefined: look up `srvDomain`. */
+  /** Origins, with a path if there is one, such as `http://127.0.0.1:2379`, and Unix sockets; undefined: look up `srvDomain`. */
   readonly endpoints: readonly string[] | undefined;
   readonly randomizeEndpoints: boolean;
   readonly srvDomain: string | undefined;

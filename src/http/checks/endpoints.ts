@@ -10,6 +10,8 @@ interface EndpointOptions extends TlsSettings {
 export interface Address {
   /** Its origin, such as `http://etcd-1:2379`. Of a Unix socket, with the host `localhost`. */
   readonly origin: string;
+  /** Where a reverse proxy serves it, such as `/etcd`; else empty. */
+  readonly path: string;
   /** Path of its Unix socket. */
   readonly socketPath?: string;
 }
@@ -20,11 +22,13 @@ const SOCKET = /^unix(s?):\/\/(.+)$/s;
 /** Returns how to connect to a member, from its URL as {@link originsOf} returns it. */
 export function addressOf(url: string): Address {
   const [, secure = '', socketPath] = SOCKET.exec(url) ?? [];
-  return socketPath === undefined ? { origin: url } : { origin: `http${secure}://localhost`, socketPath };
+  if (socketPath !== undefined) return { origin: `http${secure}://localhost`, path: '', socketPath };
+  const { origin, pathname } = new URL(url);
+  return { origin, path: withoutSlashes(pathname) };
 }
 
 /**
- * Returns the origin of each endpoint, or the URL of its Unix socket, in the order given.
+ * Returns the origin of each endpoint with its path, or the URL of its Unix socket, in the order given.
  * @throws {RangeError} if an endpoint is invalid; the message shows it, but never a password
  */
 export function originsOf({ endpoints = 'http://127.0.0.1:2379', ...tls }: EndpointOptions): string[] {
@@ -48,6 +52,11 @@ const listOf = (text: string): string[] =>
 /** An endpoint without a scheme. Its port is required: the default port of http is not etcd's. */
 const HOST_AND_PORT = /^[^/]*:\d+\/?$/;
 
+/** Matches a path that ends with that of etcd's own API. */
+const API_PATH = /\/(v2|v3|v3alpha|v3beta)(\/keys)?\/*$/;
+
+const withoutSlashes = (path: string): string => path.replace(/\/+$/, '');
+
 /** Maximum bytes of the path of a Unix socket on Linux. */
 const LONGEST_PATH = 107;
 
@@ -60,9 +69,11 @@ function originOf(endpoint: unknown, scheme: string): string {
   if (typeof text !== 'string' || !URL.canParse(text))
     throw new RangeError(`endpoint must be host:port or a URL such as "http://127.0.0.1:2379", got ${shown}`);
   const url = new URL(text);
-  if (!/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.search !== '' || url.hash !== '')
-    throw new RangeError(`endpoint must be http(s)://host:port without a path or query, got ${shown}`);
-  return url.origin;
+  if (!/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '')
+    throw new RangeError(`endpoint must be http(s)://host:port without a query, got ${shown}`);
+  if (API_PATH.test(url.pathname))
+    throw new RangeError(`endpoint must not contain the path of an API, which the client adds, got ${shown}`);
+  return url.origin + withoutSlashes(url.pathname);
 }
 
 function socketOf(endpoint: string, shown: string): string {

@@ -16,7 +16,7 @@ const MAX_WAIT = 1000;
 
 /** Where a member listens. */
 export interface Location {
-  /** Its origin, such as `http://etcd-1:2379`, or its Unix socket, such as `unix:///run/etcd.sock`. */
+  /** Its origin, such as `http://etcd-1:2379`, with its path, or its Unix socket, such as `unix:///run/etcd.sock`. */
   readonly url: string;
   /** The addresses of its host name, its own one first. Undefined for an IP address and a socket, and if the addresses are not known. */
   readonly addresses?: readonly LookupAddress[];
