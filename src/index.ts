@@ -24,8 +24,8 @@ export {
   EtcdWatchTimedOut,
   type LockHolder,
 } from './errors.ts';
-export type { Pem } from './http/checks/tls.ts';
 export type { CloseOptions } from './http/cluster.ts';
+export type { Pem } from './http/tls/settings.ts';
 export type { Election } from './manager/election/election.ts';
 export type { Leader } from './manager/election/leader.ts';
 export type { CampaignOptions, ElectionOptions, ObserveOptions } from './manager/election/options.ts';

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { EtcdApi, EtcdClientOptions, StoreApi } from '../client.ts';
 import { showUser } from '../http/checks/credentials.ts';
 import { UsageError } from './exit-codes.ts';
-import { nameOfFile, readFirstLine, readPem } from './files.ts';
+import { nameOfFile, pemFile, readFirstLine } from './files.ts';
 
 /** Connection and authentication options from the command line. They take precedence over environment variables. */
 export interface ConnectionOptions {
@@ -70,7 +70,7 @@ export const connectionSettings: readonly Setting[] = [
   {
     name: 'cacert',
     flags: '--ca-file, --cacert <file>',
-    description: 'PEM file with the CA certificates to trust',
+    description: 'PEM file with the CA certificates to trust; read again when it changes, as the next two',
     env: ['ETCDCTL_CACERT', 'ETCDCTL_CA_FILE'],
   },
   {
@@ -158,8 +158,10 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
     ...defined({ ...members(flags, given), api: given('api') as EtcdApi | undefined, lockPrefix }),
     ...defined({ serverName, passphrase }),
     ...credentials(given('user'), flags, env),
-    ...(ca === undefined ? {} : { ca: readPem(ca, '--cacert') }),
-    ...(cert === undefined || key === undefined ? {} : { cert: readPem(cert, '--cert'), key: readPem(key, '--key') }),
+    ...(ca === undefined ? {} : { caFile: pemFile(ca, '--cacert') }),
+    ...(cert === undefined || key === undefined
+      ? {}
+      : { certFile: pemFile(cert, '--cert'), keyFile: pemFile(key, '--key') }),
   };
 }
 
@@ -177,6 +179,12 @@ export function storeOptions(flags: ConnectionOptions): StoreOptions {
       'this command does not support --api both, because each lock then has two queues: use --api v2 or --api v3',
     );
   return { ...options, ...(api === undefined ? {} : { api }) };
+}
+
+/** Returns these options with the present password, for work that takes moments or is done by other processes. */
+export async function withFixedPassword<T extends EtcdClientOptions>({ password, ...options }: T): Promise<T> {
+  const fixed = typeof password === 'function' ? await password() : password;
+  return { ...options, ...(fixed === undefined ? {} : { password: fixed }) } as T;
 }
 
 const incomplete = (file: string) => new UsageError(`--cert and --key must be used together, got only ${file}`);

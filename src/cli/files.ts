@@ -19,13 +19,13 @@ export function readFirstLine(file: string, flag: string, what: 'password' | 'pa
 }
 
 /**
- * Returns the text of a PEM file.
+ * Returns the path of a PEM file.
  * @throws {UsageError} if the file cannot be read or is not PEM
  */
-export function readPem(file: string, flag: string): string {
+export function pemFile(file: string, flag: string): string {
   const text = read(file, flag);
   if (!text.includes('-----BEGIN ')) throw new UsageError(`${file} is not a PEM file: it has no "-----BEGIN …" line`);
-  return text;
+  return file;
 }
 
 /** Returns the name of a file for a message, or its flag if the name may be a secret or the content of the file. */

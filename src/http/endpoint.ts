@@ -11,7 +11,8 @@ import type { WireAnswer, WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
-import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls.ts';
+import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls/refusals.ts';
+import type { TlsSettings } from './tls/settings.ts';
 import { type Connector, connectorOf, openTransport } from './transport.ts';
 
 /**
@@ -63,6 +64,7 @@ export class Endpoint {
   readonly #keepAlive = new OptionalFeature(1);
   readonly #pools: readonly ConnectionPool[];
   readonly #lenders: Readonly<Record<Lane, Lender>>;
+  readonly #endOfChanges: (() => void) | undefined;
   readonly #sockets = new Set<Socket>();
   /** Failures to connect: a request that waited for that connection was never sent. */
   readonly #connectErrors = new WeakSet<Error>();
@@ -86,6 +88,9 @@ export class Endpoint {
     const polls = this.#poolFor('poll', 1);
     const background = this.#poolFor('background', 1);
     this.#pools = [shared, polls, background];
+    this.#endOfChanges = settings.tlsFiles?.onChange(() => {
+      for (const pool of this.#pools) pool.replace();
+    });
     this.#lenders = {
       call: new Lender(shared, MAX_CALLS),
       read: new Lender(shared),
@@ -136,6 +141,7 @@ export class Endpoint {
   }
 
   async destroy(): Promise<void> {
+    this.#endOfChanges?.();
     await Promise.all(this.#pools.map((pool) => pool.destroy()));
     // Also closes the sockets that are still connecting.
     for (const socket of this.#sockets) socket.destroy();
@@ -197,7 +203,7 @@ export class Endpoint {
   readonly #convertError: ConvertError = (error, unanswered) => {
     const connecting = this.#connectErrors.has(error);
     const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
-    const refused = whyRefused(failure, this.#settings.tls);
+    const refused = whyRefused(failure, this.#tls);
     if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
     const message = describe(error) + hint(failure, this.#address);
     const failed = new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
@@ -214,16 +220,29 @@ export class Endpoint {
     );
   }
 
-  #connector(lane: Lane, onSocket: (socket: Socket) => void): Connector {
-    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
-    const { serverName, ...identity } = this.#settings.tls;
+  get #tls(): TlsSettings {
+    const { tls, tlsFiles } = this.#settings;
+    return tlsFiles?.current ?? tls;
+  }
+
+  #connectorWith({ serverName, ...identity }: TlsSettings): Connector {
     const name = serverName === undefined ? {} : { servername: serverName };
+    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
     const tls = { ...identity, ...name, rejectUnauthorized: true };
     const lookup = this.#lookup && { lookup: this.#lookup };
     const { socketPath } = this.#address;
     const where = socketPath === undefined ? lookup : { socketPath };
-    const connect = connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...where } as Parameters<typeof connectorOf>[0]);
+    return connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...where } as Parameters<typeof connectorOf>[0]);
+  }
+
+  #connector(lane: Lane, onSocket: (socket: Socket) => void): Connector {
+    let used = this.#tls;
+    let connect = this.#connectorWith(used);
     return (options, callback) => {
+      if (used !== this.#tls) {
+        used = this.#tls;
+        connect = this.#connectorWith(used);
+      }
       const onConnect: typeof callback = (...args) => {
         const [error] = args;
         if (error) this.#connectErrors.add(error);

@@ -2,11 +2,12 @@ import { checkSeconds, show } from '../base/checks.ts';
 import type { OptionNames } from '../base/option-names.ts';
 import { basicAuthorization, checkUser, type UserOptions } from './checks/credentials.ts';
 import { originsOf } from './checks/endpoints.ts';
-import { checkTls, type TlsSettings } from './checks/tls.ts';
 import { Password } from './password.ts';
+import { type TlsFileOptions, TlsFiles } from './tls/files.ts';
+import { checkTls, type TlsSettings } from './tls/settings.ts';
 
 /** How to reach the members of a cluster. */
-export interface HttpOptions extends UserOptions, TlsSettings {
+export interface HttpOptions extends UserOptions, TlsFileOptions {
   /**
    * The members: `http://host:port`, `https://host:port`, or `host:port`, which means https if a TLS option is given, else http.
    * A list, or one string, separated by commas. Default `http://127.0.0.1:2379`. Also a URL with a path, below which a
@@ -57,6 +58,9 @@ export const HTTP_OPTIONS = {
   cert: true,
   key: true,
   passphrase: true,
+  caFile: true,
+  certFile: true,
+  keyFile: true,
   serverName: true,
   expectedClusterId: true,
 } satisfies OptionNames<HttpOptions>;
@@ -75,7 +79,9 @@ export interface HttpSettings {
   readonly password: Password | undefined;
   /** The header of basic authentication, if the password never changes. */
   readonly authorization: string | undefined;
+  /** Those at the start, if files have them. */
   readonly tls: TlsSettings;
+  readonly tlsFiles: TlsFiles | undefined;
   readonly expectedClusterId: string | undefined;
 }
 
@@ -108,9 +114,19 @@ export function checkHttpOptions(options: HttpOptions, versionPrefix: string): H
     versionPrefix,
     readTimeout,
     ...userOf(options),
-    tls: checkTls(options),
+    ...tlsOf(options),
     expectedClusterId,
   };
+}
+
+function tlsOf(options: HttpOptions): Pick<HttpSettings, 'tls' | 'tlsFiles'> {
+  const { ca, cert, key, passphrase, serverName, caFile, certFile, keyFile } = options;
+  const given = Object.entries({ ca, cert, key, passphrase, serverName, caFile, certFile, keyFile });
+  const tls: TlsFileOptions = Object.fromEntries(given.filter(([, value]) => value !== undefined));
+  if (caFile === undefined && certFile === undefined && keyFile === undefined)
+    return { tls: checkTls(tls), tlsFiles: undefined };
+  const tlsFiles = new TlsFiles(tls);
+  return { tls: tlsFiles.current, tlsFiles };
 }
 
 function userOf(options: UserOptions): Pick<HttpSettings, 'username' | 'password' | 'authorization'> {

@@ -6,10 +6,10 @@ import { checkListening } from '../../server/listening.ts';
 import { number, octal } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
-import { readFirstLine, readPem } from '../files.ts';
+import { pemFile, readFirstLine } from '../files.ts';
 import { explain } from '../help.ts';
 import { outcome } from '../session.ts';
-import { aborted, untilSignalled } from '../signals.ts';
+import { aborted, ENDING, untilSignalled } from '../signals.ts';
 import { logJson, print, printJson, remark } from '../streams.ts';
 
 interface Flags {
@@ -128,25 +128,34 @@ function tlsOf({ listenCert, listenKey, listenKeyPassphraseFile: file, listenCa 
     if (listenCert === undefined && listenKey === undefined && listenCa === undefined) return undefined;
     throw new UsageError('to serve HTTPS, both --listen-cert and --listen-key are needed');
   }
-  const ca = listenCa === undefined ? {} : { ca: readPem(listenCa, '--listen-ca') };
+  const ca = listenCa === undefined ? {} : { caFile: pemFile(listenCa, '--listen-ca') };
   const secret =
     file === undefined ? {} : { passphrase: readFirstLine(file, '--listen-key-passphrase-file', 'passphrase') };
-  return { cert: readPem(listenCert, '--listen-cert'), key: readPem(listenKey, '--listen-key'), ...secret, ...ca };
+  const own = { certFile: pemFile(listenCert, '--listen-cert'), keyFile: pemFile(listenKey, '--listen-key') };
+  return { ...own, ...secret, ...ca };
 }
 
 const isLogged = ({ event }: BridgeRecord, what: 'changes' | 'requests'): boolean =>
   what === 'requests' || event !== 'request';
 
+/** Whether it has certificates in files. SIGHUP then reads them, and does not end the bridge. */
+const usesFiles = ({ tls, caFile, certFile }: BridgeOptions): boolean =>
+  [tls, caFile, certFile].some((option) => option !== undefined);
+
 function serve(options: BridgeOptions, { json, listen }: Flags): Promise<number> {
+  const ending = usesFiles(options) ? ENDING.filter((signal) => signal !== 'SIGHUP') : ENDING;
   return untilSignalled(async (signal) => {
     const bridge = await start(options, listen);
     if (json) printJson({ url: bridge.url, pid: process.pid });
     else print(bridge.url);
     remark(`to stop the bridge, press ^C or run: kill ${process.pid}`);
+    const reload = (): void => void bridge.reloadTls();
+    if (usesFiles(options)) process.on('SIGHUP', reload);
     await aborted(signal);
+    process.off('SIGHUP', reload);
     await bridge.stop();
     return ExitCode.ok;
-  });
+  }, ending);
 }
 
 async function start(options: BridgeOptions, listen: string): Promise<Bridge> {

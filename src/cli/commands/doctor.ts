@@ -6,7 +6,7 @@ import { originsOf } from '../../http/checks/endpoints.ts';
 import { discover } from '../../http/failover/srv.ts';
 import type { Surveyor } from '../../recipe/survey.ts';
 import { number } from '../arguments.ts';
-import { clientOptions, connectionOf, type StoreOptions, storeOptions } from '../connection.ts';
+import { clientOptions, connectionOf, type StoreOptions, storeOptions, withFixedPassword } from '../connection.ts';
 import { type Access, accessBy, withoutCredentials } from '../doctor/access.ts';
 import { basisOf } from '../doctor/basis.ts';
 import type { EndpointFacts, Facts } from '../doctor/facts.ts';
@@ -89,7 +89,7 @@ export function doctorCommand(): Command {
 
 async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<number> {
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
-  const facts = await examine(await withPasswordOf(connection), ttl);
+  const facts = await examine(await withFixedPassword(connection), ttl);
   const findings = judge(facts);
   const ok = hasNoFailure(findings);
   if (json) printJson({ ok, ...dataOf(facts), findings });
@@ -105,12 +105,6 @@ async function doctorMove({ api: _, ...options }: EtcdClientOptions, { json }: F
   if (json) printJson({ ok, ...kinds, findings });
   else for (const line of findings.flatMap(linesOf)) print(line);
   return ok ? ExitCode.ok : ExitCode.no;
-}
-
-/** Returns these options with a password that does not change while the members are examined. */
-async function withPasswordOf({ password, ...options }: StoreOptions): Promise<StoreOptions> {
-  if (password === undefined) return options;
-  return { ...options, password: typeof password === 'function' ? await password() : password };
 }
 
 /** Returns the URLs of the members that run etcd 3.6 or later: they would panic at the reads of v2, which are by quorum. */

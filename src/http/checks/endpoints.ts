@@ -1,8 +1,8 @@
 import { checkLength, show } from '../../base/checks.ts';
-import type { TlsSettings } from './tls.ts';
+import type { TlsFileOptions } from '../tls/files.ts';
 
 /** The members, and what makes https the default. */
-interface EndpointOptions extends TlsSettings {
+interface EndpointOptions extends TlsFileOptions {
   readonly endpoints?: string | readonly string[];
 }
 
@@ -35,8 +35,10 @@ export function originsOf({ endpoints = 'http://127.0.0.1:2379', ...tls }: Endpo
   const list = typeof endpoints === 'string' ? listOf(endpoints) : endpoints;
   if (!Array.isArray(list) || list.length === 0)
     throw new RangeError(`endpoints must be a URL or a list of URLs, got ${show(endpoints)}`);
-  const { ca, cert, key, serverName } = tls;
-  const scheme = [ca, cert, key, serverName].some((option) => option !== undefined) ? 'https' : 'http';
+  const { ca, cert, key, serverName, caFile, certFile } = tls;
+  const scheme = [ca, cert, key, serverName, caFile, certFile].some((option) => option !== undefined)
+    ? 'https'
+    : 'http';
   return list.map((endpoint) => originOf(endpoint, scheme));
 }
 

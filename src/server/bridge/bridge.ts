@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { Server as HttpsServer } from 'node:https';
+import type { TlsOptions } from 'node:tls';
 import { promisify } from 'node:util';
 import { sleep } from '../../base/cancellation.ts';
 import { Deadline } from '../../base/time.ts';
 import { EtcdUnusableAnswer } from '../../errors.ts';
+import type { TlsFiles } from '../../http/tls/files.ts';
 import { Front } from '../front/front.ts';
 import { createHttpServer, type WebServer } from '../front/http-server.ts';
 import { listen, urlOf } from '../listening.ts';
@@ -47,6 +50,8 @@ export class Bridge {
   readonly #users: BridgeUsers;
   readonly #front: Front;
   readonly #log: BridgeSettings['log'];
+  readonly #tls: TlsFiles | undefined;
+  readonly #endOfChanges: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
 
   private constructor(server: WebServer, users: BridgeUsers, settings: BridgeSettings) {
@@ -54,6 +59,8 @@ export class Bridge {
     this.#users = users;
     this.#log = settings.log;
     this.url = urlOf(server);
+    this.#tls = settings.tls;
+    this.#endOfChanges = settings.tls?.onChange(this.#onTlsChange);
     this.#front = this.#serve(settings);
   }
 
@@ -68,7 +75,11 @@ export class Bridge {
   static async start(options: BridgeOptions = {}): Promise<Bridge> {
     const settings = checkBridgeOptions(options);
     const users = new BridgeUsers(settings.api, settings.cluster);
-    const server = createHttpServer({ ...REQUESTS, maxConnections: settings.maxConnections, tls: settings.tls });
+    const server = createHttpServer({
+      ...REQUESTS,
+      maxConnections: settings.maxConnections,
+      tls: settings.tls?.current,
+    });
     try {
       await checkApis(users);
       await listen(server, settings);
@@ -77,6 +88,14 @@ export class Bridge {
       throw error;
     }
     return new Bridge(server, users, settings);
+  }
+
+  /**
+   * Reads the files of the option `tls` now, even if they seem unchanged; see {@link BridgeTls.certFile}.
+   * @internal
+   */
+  async reloadTls(): Promise<void> {
+    await this.#tls?.reload();
   }
 
   /**
@@ -122,7 +141,12 @@ export class Bridge {
     return front;
   }
 
+  readonly #onTlsChange = (): void => {
+    if (this.#server instanceof HttpsServer) this.#server.setSecureContext(this.#tls?.current as TlsOptions);
+  };
+
   async #stop(): Promise<void> {
+    this.#endOfChanges?.();
     this.#log?.({ event: 'stopping' });
     const closed = once(this.#server, 'close').then(() => true);
     this.#server.close();

@@ -2,23 +2,33 @@ import { AsyncContext } from '../../base/async-context.ts';
 import { checkBoolean, checkInteger, show } from '../../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../../base/option-names.ts';
 import type { EtcdClientOptions } from '../../client.ts';
-import { checkTls, type Pem } from '../../http/checks/tls.ts';
+import { TlsFiles } from '../../http/tls/files.ts';
+import type { Pem } from '../../http/tls/settings.ts';
 import { checkKey } from '../../v2/paths.ts';
 import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
 import { checkListening, type Listening, type ListeningOptions } from '../listening.ts';
 import { BACKENDS, type BridgeApi } from './backend.ts';
 import type { BridgeRecord } from './records.ts';
 
-/** How a bridge serves HTTPS. */
+/** How a bridge serves HTTPS: with `cert` and `key`, or with `certFile` and `keyFile`. */
 export interface BridgeTls {
   /** The bridge's certificate, as PEM text. */
-  readonly cert: Pem;
+  readonly cert?: Pem;
   /** Its private key. */
-  readonly key: Pem;
-  /** Decrypts `key`. */
+  readonly key?: Pem;
+  /** Decrypts the key. */
   readonly passphrase?: string;
   /** Certificate authorities: a client must have a certificate of one of them. Default: clients need none. */
   readonly ca?: Pem;
+  /**
+   * Path of a file with `cert`. When this file, `keyFile` or `caFile` changes, new connections of clients use it within half a second. If the
+   * new files cannot be used, the bridge emits a warning with the code `ETCD_LOCK_TLS_FILES`, and keeps the old ones.
+   */
+  readonly certFile?: string;
+  /** Path of a file with `key`. */
+  readonly keyFile?: string;
+  /** Path of a file with `ca`. */
+  readonly caFile?: string;
 }
 
 /** Options of {@link Bridge.start}: where to listen, and how to reach etcd. */
@@ -64,13 +74,23 @@ const OPTIONS = {
   log: true,
 } satisfies OptionNames<BridgeOptions>;
 
-const TLS_OPTIONS = { cert: true, key: true, passphrase: true, ca: true } satisfies OptionNames<BridgeTls>;
+const TLS_OPTIONS = {
+  cert: true,
+  key: true,
+  passphrase: true,
+  ca: true,
+  certFile: true,
+  keyFile: true,
+  caFile: true,
+} satisfies OptionNames<BridgeTls>;
 
 /**
  * Checked options of a bridge.
  * @internal
  */
-export interface BridgeSettings extends Listening, Pick<BridgeOptions, 'tls' | 'log'> {
+export interface BridgeSettings extends Listening, Pick<BridgeOptions, 'log'> {
+  /** For HTTPS. */
+  readonly tls: TlsFiles | undefined;
   readonly api: BridgeApi;
   readonly advertise: readonly string[] | undefined;
   readonly maxConnections: number;
@@ -98,7 +118,7 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   checkBoolean('metrics', metrics);
   if (log !== undefined && typeof log !== 'function') throw new TypeError(`log must be a function, got ${show(log)}`);
   if (tls !== undefined && socket !== undefined) throw new TypeError('tls cannot be used together with socket');
-  if (tls !== undefined) checkBridgeTls(tls);
+  const files = tls === undefined ? undefined : checkBridgeTls(tls);
   if (advertise !== undefined && !(Array.isArray(advertise) && advertise.length > 0))
     throw new TypeError(`advertise must be a list of URLs, got ${show(advertise)}`);
   const { lockPrefix } = cluster;
@@ -109,7 +129,7 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   if (lockPrefix !== undefined) checkKey('lockPrefix', lockPrefix);
   const hosts = [listening.host, ...(advertise ?? []).map(hostOf)];
   const logged = log && inThisContext(log);
-  return { ...listening, api, hosts, advertise, tls, maxConnections, maxPolls, metrics, log: logged, cluster };
+  return { ...listening, api, hosts, advertise, tls: files, maxConnections, maxPolls, metrics, log: logged, cluster };
 }
 
 /** Returns a `log` that always runs in the async context of this call, whoever causes the record. */
@@ -118,11 +138,12 @@ function inThisContext(log: NonNullable<BridgeOptions['log']>): typeof log {
   return (record) => context.run(() => log(record));
 }
 
-function checkBridgeTls(tls: BridgeTls): void {
+function checkBridgeTls(tls: BridgeTls): TlsFiles {
   if (typeof tls !== 'object' || tls === null) throw new TypeError(`tls must be an object, got ${show(tls)}`);
   checkOptionNames(tls, TLS_OPTIONS);
-  if (tls.cert === undefined && tls.key === undefined) throw new TypeError('tls must have cert and key');
-  checkTls(tls);
+  if ([tls.cert, tls.key, tls.certFile, tls.keyFile].every((option) => option === undefined))
+    throw new TypeError('tls must have cert and key');
+  return new TlsFiles(tls);
 }
 
 /**

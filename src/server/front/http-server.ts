@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import type { TlsSettings } from '../../http/checks/tls.ts';
+import type { TlsSettings } from '../../http/tls/settings.ts';
 import { type Budget, processBudget } from '../budget.ts';
 import { type ConnectionLimits, limitConnections } from './connection/connections.ts';
 import { ignoreUpgrades, type WebServer } from './connection/upgrades.ts';

@@ -98,6 +98,27 @@ test('bridge serves HTTPS with the certificate of --listen-cert', async () => {
   expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
 });
 
+test('SIGHUP makes a bridge read its certificates again, and say if it cannot use them; without any, it ends', async () => {
+  const authority = makeAuthority();
+  const { cert, key } = authority.issue();
+  const directory = temporaryDirectory();
+  const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const { line, process, result } = await bridge('--listen-cert', certFile, '--listen-key', keyFile);
+  writeFileSync(certFile, 'half a certifi');
+  process.kill('SIGHUP');
+  expect(String((await once(process.stderr, 'data'))[0])).toContain('the old certificates stay in use');
+  const client = new EtcdClient({ endpoints: line, ca: authority.ca });
+  onTestFinished(() => client.close());
+  expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
+  process.kill('SIGTERM');
+  expect(await result).toMatchObject({ code: 143 });
+  const plain = await bridge();
+  plain.process.kill('SIGHUP');
+  expect(await plain.result).toMatchObject({ code: 129 });
+});
+
 test('bridge and serve listen on a Unix socket, which commands can use, and remove it at their end', async () => {
   const directory = temporaryDirectory();
   const [socket, other] = [join(directory, 'bridge.sock'), join(directory, 'serve.sock')];

@@ -97,7 +97,7 @@ describe('the members', () => {
   test('without a scheme are reached by https if a TLS file is given', () => {
     const file = useFiles({ 'ca.pem': PEM });
     const options = clientOptions({ endpoints: 'a:1,http://b:2', cacert: file('ca.pem') }, {});
-    expect(options).toHaveProperty('ca', PEM);
+    expect(options).toHaveProperty('caFile', file('ca.pem'));
     expect(originsOf(options)).toEqual(['https://a:1', 'http://b:2']);
   });
 
@@ -179,11 +179,11 @@ describe('user and password', () => {
 
 describe('TLS files', () => {
   const files = { 'ca.pem': `${PEM}ca`, 'cert.pem': `${PEM}cert`, 'key.pem': `${PEM}key` };
-  const read = { ca: `${PEM}ca`, cert: `${PEM}cert`, key: `${PEM}key` };
 
   test('are read from flags and from the variables of etcdctl 2 and 3', () => {
     const file = useFiles(files);
     const [cacert, cert, key] = [file('ca.pem'), file('cert.pem'), file('key.pem')];
+    const read = { caFile: cacert, certFile: cert, keyFile: key };
     expect(clientOptions({ cacert, cert, key }, {})).toEqual(read);
     expect(clientOptions({}, { ETCDCTL_CACERT: cacert, ETCDCTL_CERT: cert, ETCDCTL_KEY: key })).toEqual(read);
     const ofApi2 = { ETCDCTL_CA_FILE: cacert, ETCDCTL_CERT_FILE: cert, ETCDCTL_KEY_FILE: key };

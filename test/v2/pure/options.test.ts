@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import type { Pem } from '../../../src/http/checks/tls.ts';
+import type { Pem } from '../../../src/http/tls/settings.ts';
 import { V2Client } from '../../../src/v2/client.ts';
 import { checkOptions, type V2ClientOptions } from '../../../src/v2/options.ts';
 import { encrypted, makeAuthority } from '../../support/certificates.ts';

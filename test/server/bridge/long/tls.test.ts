@@ -1,8 +1,10 @@
 // HTTPS of the bridge's own.
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, onTestFinished, test } from 'vitest';
@@ -14,6 +16,8 @@ import { Bridge } from '../../../../src/server/bridge/bridge.ts';
 import { encrypted, makeAuthority } from '../../../support/certificates.ts';
 import { freshName, rejection } from '../../../support/locks.ts';
 import { useTlsEtcd } from '../../../support/secured-etcd.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { until } from '../../../support/until.ts';
 import { useBridge } from '../use-bridge.ts';
 
 const authority = makeAuthority();
@@ -41,6 +45,41 @@ test('a bridge with an encrypted key and its passphrase serves HTTPS', async () 
   const tls = { ...identity, key: encrypted(identity.key, 'open it'), passphrase: 'open it' };
   const bridge = await useBridge({ tls });
   expect(await locksAt(bridge.url, { ca: authority.ca }).request(freshName(), () => 'held')).toBe('held');
+});
+
+test('a bridge with certificates in files uses changed ones for new connections, and keeps the old ones if they are broken', async () => {
+  const directory = temporaryDirectory();
+  const [certFile, keyFile, caFile] = ['cert', 'key', 'ca'].map((name) => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const write = ({ cert, key }: typeof identity): void => {
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+  };
+  const clients = makeAuthority();
+  const known = clients.issue();
+  write(identity);
+  writeFileSync(caFile, clients.ca);
+  const bridge = await useBridge({ tls: { certFile, keyFile, caFile } });
+  const held = await locksAt(bridge.url, { ca: authority.ca, ...known }).acquire(freshName());
+  const serves = async (ca: string): Promise<boolean> => {
+    const locks = locksAt(bridge.url, { ca, ...known });
+    return locks.request(freshName(), { timeout: 5 }, () => true).catch(() => false);
+  };
+  const next = makeAuthority();
+  write(next.issue());
+  await until(() => serves(next.ca), Boolean);
+  expect(await serves(authority.ca)).toBe(false);
+  const warned = once(process, 'warning') as Promise<[Error]>;
+  write({ cert: 'half a certifi', key: identity.key });
+  expect((await warned)[0].message).toContain('the old certificates stay in use');
+  expect(await serves(next.ca)).toBe(true);
+  write(identity);
+  await until(() => serves(authority.ca), Boolean);
+  held.assertHeld();
+  expect(await held.release()).toBe(true);
 });
 
 test('with authorities, a client needs a certificate of one of them', async () => {

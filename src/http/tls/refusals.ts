@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { errors } from 'undici';
-import type { Address } from './checks/endpoints.ts';
-import type { TlsSettings } from './checks/tls.ts';
+import type { Address } from '../checks/endpoints.ts';
+import type { TlsSettings } from './settings.ts';
 
 /** OpenSSL's names of alerts about the client certificate. Other alerts, such as "internal error", may be temporary. */
 const REFUSED = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA|ACCESS_DENIED)$/;
