@@ -27,8 +27,8 @@ export {
   type LockHolder,
 } from './errors.ts';
 export type { CloseOptions } from './http/cluster.ts';
-export type { Pem } from './http/options.ts';
 export type { MemberHealth, PingOptions } from './http/ping.ts';
+export type { Pem } from './http/tls/settings.ts';
 export type { Election } from './manager/election/election.ts';
 export type { Leader } from './manager/election/leader.ts';
 export type { CampaignOptions, ElectionOptions, ObserveOptions } from './manager/election/options.ts';

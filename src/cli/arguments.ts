@@ -10,6 +10,12 @@ export function number(text: string): number {
   return value;
 }
 
+/** Parses the value of a flag as permissions of a file: octal digits. */
+export function octal(text: string): number {
+  if (!/^[0-7]{1,4}$/.test(text)) throw new InvalidArgumentError('It must be three octal digits, such as 660.');
+  return Number.parseInt(text, 8);
+}
+
 /** Parses the value of a flag as an exit code, 0 to 255. */
 export function exitCode(text: string): number {
   const value = number(text);

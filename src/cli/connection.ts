@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import type { EtcdApi, EtcdClientOptions, StoreApi } from '../client.ts';
-import { showUser } from '../http/options.ts';
+import { showUser } from '../http/checks/credentials.ts';
 import { UsageError } from './exit-codes.ts';
-import { nameOfFile, readFirstLine, readPem } from './files.ts';
+import { nameOfFile, pemFile, readFirstLine } from './files.ts';
 
 /** Connection and authentication options from the command line. They take precedence over environment variables. */
 export interface ConnectionOptions {
@@ -13,6 +13,8 @@ export interface ConnectionOptions {
   readonly cacert?: string;
   readonly cert?: string;
   readonly key?: string;
+  readonly keyPassphraseFile?: string;
+  readonly tlsServerName?: string;
   readonly user?: string;
   readonly password?: string;
   readonly passwordFile?: string;
@@ -68,7 +70,7 @@ export const connectionSettings: readonly Setting[] = [
   {
     name: 'cacert',
     flags: '--ca-file, --cacert <file>',
-    description: 'PEM file with the CA certificates to trust',
+    description: 'PEM file with the CA certificates to trust; read again when it changes, as the next two',
     env: ['ETCDCTL_CACERT', 'ETCDCTL_CA_FILE'],
   },
   {
@@ -84,12 +86,26 @@ export const connectionSettings: readonly Setting[] = [
     env: ['ETCDCTL_KEY', 'ETCDCTL_KEY_FILE'],
   },
   {
+    name: 'keyPassphraseFile',
+    flags: '--key-passphrase-file <file>',
+    description: 'file with the passphrase of the private key in its first line',
+  },
+  {
+    name: 'tlsServerName',
+    flags: '--tls-server-name <name>',
+    description: 'host name that the certificate of each member must be for, instead of the host of its URL',
+  },
+  {
     name: 'user',
     flags: '--username, --user <name[:password]>',
     description: 'etcd user; a password given here is visible to other users of this machine',
     env: ['ETCDCTL_USER', 'ETCDCTL_USERNAME'],
   },
-  { name: 'passwordFile', flags: '--password-file <file>', description: 'file with the password in its first line' },
+  {
+    name: 'passwordFile',
+    flags: '--password-file <file>',
+    description: 'file with the password in its first line; read again when etcd refuses the password',
+  },
   {
     name: 'password',
     flags: '--password <text>',
@@ -134,11 +150,18 @@ export function clientOptions(flags: ConnectionOptions, env: Environment = proce
   const [ca, cert, key] = [given('cacert'), given('cert'), given('key')];
   if (cert !== undefined && key === undefined) throw incomplete(nameOfFile(cert, '--cert'));
   if (key !== undefined && cert === undefined) throw incomplete(nameOfFile(key, '--key'));
+  const { lockPrefix, tlsServerName: serverName, keyPassphraseFile } = flags;
+  if (keyPassphraseFile !== undefined && key === undefined)
+    throw new UsageError('--key-passphrase-file requires --key');
+  const passphrase = keyPassphraseFile && readFirstLine(keyPassphraseFile, '--key-passphrase-file', 'passphrase');
   return {
-    ...defined({ ...members(flags, given), api: given('api') as EtcdApi | undefined, lockPrefix: flags.lockPrefix }),
+    ...defined({ ...members(flags, given), api: given('api') as EtcdApi | undefined, lockPrefix }),
+    ...defined({ serverName, passphrase }),
     ...credentials(given('user'), flags, env),
-    ...(ca === undefined ? {} : { ca: readPem(ca, '--cacert') }),
-    ...(cert === undefined || key === undefined ? {} : { cert: readPem(cert, '--cert'), key: readPem(key, '--key') }),
+    ...(ca === undefined ? {} : { caFile: pemFile(ca, '--cacert') }),
+    ...(cert === undefined || key === undefined
+      ? {}
+      : { certFile: pemFile(cert, '--cert'), keyFile: pemFile(key, '--key') }),
   };
 }
 
@@ -156,6 +179,12 @@ export function storeOptions(flags: ConnectionOptions): StoreOptions {
       'this command does not support --api both, because each lock then has two queues: use --api v2 or --api v3',
     );
   return { ...options, ...(api === undefined ? {} : { api }) };
+}
+
+/** Returns these options with the present password, for work that takes moments or is done by other processes. */
+export async function withFixedPassword<T extends EtcdClientOptions>({ password, ...options }: T): Promise<T> {
+  const fixed = typeof password === 'function' ? await password() : password;
+  return { ...options, ...(fixed === undefined ? {} : { password: fixed }) } as T;
 }
 
 const incomplete = (file: string) => new UsageError(`--cert and --key must be used together, got only ${file}`);
@@ -178,7 +207,10 @@ function credentials(user: string | undefined, flags: ConnectionOptions, env: En
   const { password, passwordFile } = flags;
   if (password !== undefined && passwordFile !== undefined)
     throw new UsageError('--password and --password-file cannot be used together');
-  const byFlag = passwordFile === undefined ? password : readFirstLine(passwordFile, '--password-file');
+  const fromFile =
+    passwordFile === undefined ? undefined : () => readFirstLine(passwordFile, '--password-file', 'password');
+  fromFile?.();
+  const byFlag = fromFile ?? password;
   if (user === undefined) {
     if (byFlag !== undefined) throw new UsageError('a password requires --user');
     return {};

@@ -5,26 +5,27 @@ import { errorText } from '../base/error-text.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Flags whose file contains a secret. */
-const SECRET = ['--key', '--listen-key', '--password-file'];
+const SECRET = ['--key', '--key-passphrase-file', '--listen-key', '--listen-key-passphrase-file', '--password-file'];
 
 /**
- * Returns the first line of a password file.
+ * Returns the first line of a file with a secret.
+ * @param what the secret, for the message
  * @throws {UsageError} if the file cannot be read or its first line is empty
  */
-export function readFirstLine(file: string, flag: string): string {
+export function readFirstLine(file: string, flag: string, what: 'password' | 'passphrase'): string {
   const [line = ''] = read(file, flag).split(/\r?\n/, 1);
-  if (line === '') throw new UsageError(`no password in ${file}: its first line is empty`);
+  if (line === '') throw new UsageError(`no ${what} in ${file}: its first line is empty`);
   return line;
 }
 
 /**
- * Returns the text of a PEM file.
+ * Returns the path of a PEM file.
  * @throws {UsageError} if the file cannot be read or is not PEM
  */
-export function readPem(file: string, flag: string): string {
+export function pemFile(file: string, flag: string): string {
   const text = read(file, flag);
   if (!text.includes('-----BEGIN ')) throw new UsageError(`${file} is not a PEM file: it has no "-----BEGIN …" line`);
-  return text;
+  return file;
 }
 
 /** Returns the name of a file for a message, or its flag if the name may be a secret or the content of the file. */

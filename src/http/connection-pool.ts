@@ -1,10 +1,12 @@
-import { orAborted, type Source } from '../base/cancellation.ts';
+import { ignore, orAborted, type Source } from '../base/cancellation.ts';
 import type { Connection } from './connection.ts';
 
 /** Keeps the connections to one member for reuse. Each connection is lent to one user at a time. */
 export class ConnectionPool {
   readonly #make: () => Connection;
-  readonly #all: Connection[] = [];
+  readonly #all = new Set<Connection>();
+  /** Connections that serve no further request, and are in use. */
+  readonly #old = new WeakSet<Connection>();
   /** Last in, first out: the server is least likely to have closed the connection that was used last. */
   readonly #idle: Connection[] = [];
 
@@ -16,16 +18,35 @@ export class ConnectionPool {
     const idle = this.#idle.pop();
     if (idle) return idle;
     const connection = this.#make();
-    this.#all.push(connection);
+    this.#all.add(connection);
     return connection;
   }
 
   giveBack(connection: Connection): void {
-    this.#idle.push(connection);
+    if (this.#old.has(connection)) this.#close(connection);
+    else this.#idle.push(connection);
+  }
+
+  /** Returns this connection, or another one if it may serve no further request. */
+  current(connection: Connection): Connection {
+    if (!this.#old.has(connection)) return connection;
+    this.#close(connection);
+    return this.take();
+  }
+
+  /** Replaces all connections: the idle ones at once, the others after the requests that are under way on them. */
+  replace(): void {
+    for (const connection of this.#idle.splice(0)) this.#close(connection);
+    for (const connection of this.#all) this.#old.add(connection);
+  }
+
+  #close(connection: Connection): void {
+    this.#all.delete(connection);
+    connection.transport.destroy().catch(ignore);
   }
 
   async destroy(): Promise<void> {
-    await Promise.all(this.#all.map((connection) => connection.transport.destroy()));
+    await Promise.all([...this.#all].map((connection) => connection.transport.destroy()));
   }
 }
 
@@ -75,7 +96,7 @@ export class Lender {
     const [next] = this.#waiting;
     if (next) {
       this.#waiting.delete(next);
-      next(connection);
+      next(this.#pool.current(connection));
     } else {
       this.#lent -= 1;
       this.#pool.giveBack(connection);

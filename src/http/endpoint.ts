@@ -3,6 +3,7 @@ import type { LookupFunction, Socket } from 'node:net';
 import { detached } from '../base/async-context.ts';
 import { Scope, type Source } from '../base/cancellation.ts';
 import { EtcdConnectionFailed, EtcdTlsFailed } from '../errors.ts';
+import { type Address, addressOf } from './checks/endpoints.ts';
 import { Connection, type ConvertError, type HttpRequest } from './connection.ts';
 import { ConnectionPool, Lender } from './connection-pool.ts';
 import type { ExchangeOptions } from './exchange.ts';
@@ -10,7 +11,8 @@ import type { WireAnswer, WireRequest } from './message.ts';
 import { OptionalFeature } from './optional-feature.ts';
 import type { HttpSettings } from './options.ts';
 import { Timeout } from './timeout.ts';
-import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls.ts';
+import { describe, failOnAlert, hint, isClosed, isDistrusted, whyRefused } from './tls/refusals.ts';
+import type { TlsSettings } from './tls/settings.ts';
 import { type Connector, connectorOf, openTransport } from './transport.ts';
 
 /**
@@ -26,6 +28,8 @@ export type Lane = 'call' | 'read' | 'poll' | 'background';
 
 export interface SendOptions extends ExchangeOptions {
   readonly lane: Lane;
+  /** The header of basic authentication. Default: that of the settings. */
+  readonly authorization?: string | undefined;
 }
 
 /** A second request that is sent on the same connection without waiting for the first answer. */
@@ -40,10 +44,13 @@ const MAX_CALLS = 64;
 /** Milliseconds. Shorter than the default `readTimeout`: a member that does not even accept a connection is probably down. */
 const CONNECT_TIMEOUT = 2000;
 
+const FORM = ['content-type', 'application/x-www-form-urlencoded'];
+
 /** One member of the cluster. Does not retry. Only undici may send a pipelined read again, after its connection was closed. */
 export class Endpoint {
   readonly url: string;
   readonly #settings: HttpSettings;
+  readonly #address: Address;
   readonly #lookup: LookupFunction | undefined;
   /** Names and values in turn, as undici expects them. */
   readonly #headers: string[];
@@ -57,6 +64,7 @@ export class Endpoint {
   readonly #keepAlive = new OptionalFeature(1);
   readonly #pools: readonly ConnectionPool[];
   readonly #lenders: Readonly<Record<Lane, Lender>>;
+  readonly #endOfChanges: (() => void) | undefined;
   readonly #sockets = new Set<Socket>();
   /** Failures to connect: a request that waited for that connection was never sent. */
   readonly #connectErrors = new WeakSet<Error>();
@@ -72,13 +80,17 @@ export class Endpoint {
   constructor(url: string, settings: HttpSettings, addresses?: readonly LookupAddress[]) {
     this.url = url;
     this.#settings = settings;
+    this.#address = addressOf(url);
     this.#lookup = addresses && lookupOf(addresses);
     this.#headers = settings.authorization === undefined ? [] : ['authorization', settings.authorization];
-    this.#formHeaders = [...this.#headers, 'content-type', 'application/x-www-form-urlencoded'];
+    this.#formHeaders = [...this.#headers, ...FORM];
     const shared = this.#poolFor('call', 2);
     const polls = this.#poolFor('poll', 1);
     const background = this.#poolFor('background', 1);
     this.#pools = [shared, polls, background];
+    this.#endOfChanges = settings.tlsFiles?.onChange(() => {
+      for (const pool of this.#pools) pool.replace();
+    });
     this.#lenders = {
       call: new Lender(shared, MAX_CALLS),
       read: new Lender(shared),
@@ -129,6 +141,7 @@ export class Endpoint {
   }
 
   async destroy(): Promise<void> {
+    this.#endOfChanges?.();
     await Promise.all(this.#pools.map((pool) => pool.destroy()));
     // Also closes the sockets that are still connecting.
     for (const socket of this.#sockets) socket.destroy();
@@ -142,20 +155,22 @@ export class Endpoint {
     timeout?: Timeout,
   ): Promise<WireAnswer | undefined> {
     const ref = options.lane !== 'background';
-    if (!pipelined) return connection.send(this.#encode(request), options, ref, timeout);
+    const { authorization } = options;
+    const encoded = this.#encode(request, authorization);
+    if (!pipelined) return connection.send(encoded, options, ref, timeout);
     const onStart = (): void => connection.writeTogether();
-    const answer = connection.send(this.#encode(request), { ...options, onStart }, ref, timeout);
-    pipelined.onSent(connection.send(this.#encode(pipelined.request), pipelined, true));
+    const answer = connection.send(encoded, { ...options, onStart }, ref, timeout);
+    pipelined.onSent(connection.send(this.#encode(pipelined.request, authorization), pipelined, true));
     return answer;
   }
 
-  #encode(request: WireRequest): HttpRequest {
+  #encode(request: WireRequest, authorization: string | undefined): HttpRequest {
     const { method, query, form, json } = request;
-    const path = this.prefixOf(request) + request.path;
+    const path = this.#address.path + this.prefixOf(request) + request.path;
     return {
       method,
       path: query === '' ? path : `${path}?${query}`,
-      headers: this.#headersOf(request),
+      headers: authorization === undefined ? this.#headersOf(request) : headersWith(authorization, request),
       body: form ?? json ?? null,
     };
   }
@@ -188,9 +203,9 @@ export class Endpoint {
   readonly #convertError: ConvertError = (error, unanswered) => {
     const connecting = this.#connectErrors.has(error);
     const failure = { error, connecting, distrusted: this.#distrusted.has(error) };
-    const refused = whyRefused(failure, this.#settings.tls);
+    const refused = whyRefused(failure, this.#tls);
     if (refused) return new EtcdTlsFailed(`${refused}: ${describe(error)}`, { cause: error });
-    const message = describe(error) + hint(failure, this.url);
+    const message = describe(error) + hint(failure, this.#address);
     const failed = new EtcdConnectionFailed(message, { cause: error, outcomeUnknown: !connecting });
     if (unanswered && isClosed(error)) this.#stale.add(failed);
     return failed;
@@ -200,17 +215,34 @@ export class Endpoint {
     return new ConnectionPool(
       () =>
         new Connection(this.#keepAlive, this.#convertError, (onSocket) =>
-          openTransport(this.url, this.#connector(lane, onSocket), pipelining),
+          openTransport(this.#address.origin, this.#connector(lane, onSocket), pipelining),
         ),
     );
   }
 
-  #connector(lane: Lane, onSocket: (socket: Socket) => void): Connector {
+  get #tls(): TlsSettings {
+    const { tls, tlsFiles } = this.#settings;
+    return tlsFiles?.current ?? tls;
+  }
+
+  #connectorWith({ serverName, ...identity }: TlsSettings): Connector {
+    const name = serverName === undefined ? {} : { servername: serverName };
     // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
-    const tls = { ...this.#settings.tls, rejectUnauthorized: true };
+    const tls = { ...identity, ...name, rejectUnauthorized: true };
     const lookup = this.#lookup && { lookup: this.#lookup };
-    const connect = connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...lookup } as Parameters<typeof connectorOf>[0]);
+    const { socketPath } = this.#address;
+    const where = socketPath === undefined ? lookup : { socketPath };
+    return connectorOf({ timeout: CONNECT_TIMEOUT, ...tls, ...where } as Parameters<typeof connectorOf>[0]);
+  }
+
+  #connector(lane: Lane, onSocket: (socket: Socket) => void): Connector {
+    let used = this.#tls;
+    let connect = this.#connectorWith(used);
     return (options, callback) => {
+      if (used !== this.#tls) {
+        used = this.#tls;
+        connect = this.#connectorWith(used);
+      }
       const onConnect: typeof callback = (...args) => {
         const [error] = args;
         if (error) this.#connectErrors.add(error);
@@ -226,6 +258,12 @@ export class Endpoint {
       if (lane === 'background') unrefForGood(socket);
     };
   }
+}
+
+/** Returns the headers of a request by this user. */
+function headersWith(authorization: string, { form, headers }: WireRequest): string[] {
+  const own = headers ?? (form === undefined ? [] : FORM);
+  return ['authorization', authorization, ...own];
 }
 
 /** Returns a function for `net.connect` that finds these addresses. Node tries them one after the other if it asks for all. */

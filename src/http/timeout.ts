@@ -1,4 +1,4 @@
-import { ignore } from '../base/cancellation.ts';
+import { ignore, orAborted, Scope, type Source } from '../base/cancellation.ts';
 import { now, type TimerOptions } from '../base/time.ts';
 
 /** Minimum number of times the sockets are read before a timeout ends: enough to connect with TLS, send and get an answer. */
@@ -86,5 +86,32 @@ export class Timeout {
   static #onSocketsRead(timeout: Timeout): void {
     timeout.#reading = undefined;
     if (timeout.#left === 0) timeout.#fn();
+  }
+}
+
+/** How long a call waits for an answer that several calls share. */
+export interface Limits {
+  /** Ends the wait when it aborts. */
+  readonly ending: Source;
+  /** Seconds. */
+  readonly timeout: number;
+  /** In the lane `background`, the wait does not keep the process alive. */
+  readonly lane: string;
+}
+
+/**
+ * Waits for an answer that several calls share.
+ * @param late returns the error if no answer comes in time
+ * @throws the reason of `ending` if that aborts first
+ */
+export async function within<T>(answer: Promise<T>, limits: Limits, late: () => Error): Promise<T> {
+  const { ending, timeout, lane } = limits;
+  const scope = new Scope(ending);
+  const timer = Timeout.run(timeout, () => scope.abort(late()), { ref: lane !== 'background' });
+  try {
+    return await orAborted(answer, scope);
+  } finally {
+    timer.pause();
+    scope.dispose();
   }
 }

@@ -4,8 +4,8 @@ import { checkInteger, show } from '../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
 import { monotonicClock } from '../base/time.ts';
 import { Front } from './front/front.ts';
-import { createHttpServer, listen, type WebServer } from './front/http-server.ts';
-import { checkListening, type Listening, urlOf } from './listening.ts';
+import { createHttpServer, type WebServer } from './front/http-server.ts';
+import { checkListening, type Listening, type ListeningOptions, listen, urlOf } from './listening.ts';
 import { forEveryone } from './served-keys.ts';
 import { MemoryStore } from './store/memory.ts';
 import { Store } from './store/store.ts';
@@ -14,15 +14,7 @@ import { V3Member } from './v3/member.ts';
 import { type EtcdVersion, RELEASES } from './version.ts';
 
 /** Options of {@link EmbeddedEtcd.start}. */
-export interface EmbeddedEtcdOptions {
-  /** TCP port to listen on. Default 0: any free port. */
-  readonly port?: number;
-  /**
-   * IP address or host name to listen on. Default `127.0.0.1`: only this machine can connect. The v2 API has no passwords.
-   *
-   * A request's `Host` header must contain an IP address, `localhost` or this name; otherwise it gets status 403.
-   */
-  readonly host?: string;
+export interface EmbeddedEtcdOptions extends ListeningOptions {
   /** The version of etcd whose answers the server gives. Default `3.4`, the last one with both APIs by default. */
   readonly version?: EtcdVersion;
   /**
@@ -36,19 +28,21 @@ export interface EmbeddedEtcdOptions {
 const OPTIONS = {
   port: true,
   host: true,
+  socket: true,
+  socketMode: true,
   version: true,
   apis: true,
   history: true,
 } satisfies OptionNames<EmbeddedEtcdOptions>;
 
 /** Options that have been checked, with their defaults. */
-type Settings = Listening & Required<EmbeddedEtcdOptions>;
+type Settings = Listening & Required<Omit<EmbeddedEtcdOptions, keyof ListeningOptions>>;
 
 /** @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value */
 export function checkEmbeddedOptions(options: EmbeddedEtcdOptions): Settings {
   checkOptionNames(options, OPTIONS);
-  const { port = 0, host = '127.0.0.1', version = '3.4', history = 10_000 } = options;
-  checkListening({ port, host });
+  const { version = '3.4', history = 10_000 } = options;
+  const listening = checkListening(options);
   const versions: readonly unknown[] = Object.keys(RELEASES);
   if (!versions.includes(version))
     throw new TypeError(`version must be one of ${versions.join(', ')}, got ${show(version)}`);
@@ -62,7 +56,7 @@ export function checkEmbeddedOptions(options: EmbeddedEtcdOptions): Settings {
     if (api !== 'v2' && api !== 'v3') throw new TypeError(`apis may contain v2 and v3, got ${show(api)}`);
   if (version === '3.6' && apis.includes('v2'))
     throw new TypeError('apis must be v3 alone with version 3.6: etcd 3.6 has no v2');
-  return { port, host, version, apis, history };
+  return { ...listening, version, apis, history };
 }
 
 /**
@@ -105,12 +99,12 @@ export class EmbeddedEtcd {
    * {@link EmbeddedEtcd.stop}.
    * @param options where to listen, and what to serve
    * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value
-   * @throws the system's error if the server cannot listen on that host and port, such as `EADDRINUSE`
+   * @throws the system's error if the server cannot listen there, such as `EADDRINUSE`
    */
   static async start(options: EmbeddedEtcdOptions = {}): Promise<EmbeddedEtcd> {
     const settings = checkEmbeddedOptions(options);
     const server = createHttpServer();
-    await listen(server, settings.port, settings.host);
+    await listen(server, settings);
     return new EmbeddedEtcd(server, settings);
   }
 

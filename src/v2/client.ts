@@ -1,5 +1,6 @@
 import { createDebug } from '../base/debug.ts';
 import type { PendingWork } from '../base/pending-work.ts';
+import { basicAuthorization } from '../http/checks/credentials.ts';
 import { type CloseOptions, Cluster, type ClusterAttempt, type ClusterCall, HEDGE_AFTER } from '../http/cluster.ts';
 import type { Lane, PipelinedRequest, SendOptions } from '../http/endpoint.ts';
 import { noAnswer } from '../http/failover/failures.ts';
@@ -35,7 +36,7 @@ const LEADER = wire.encodeInfo('/members/leader');
 
 const debug = createDebug('client');
 
-interface Sending extends ClusterAttempt, Pick<SendOptions, 'long'> {
+interface Sending extends ClusterAttempt, Pick<SendOptions, 'long' | 'authorization'> {
   readonly onHeaders: (head: wire.WireAnswer) => void;
 }
 
@@ -177,7 +178,15 @@ export class V2Client implements KeysApi, LockClient {
   }
 
   #call<T>(repeat: Repeat, options: ClusterCall, attempt: (sending: Sending) => Promise<T>): Promise<T> {
-    return this.#cluster.call(repeat, options, (one) => attempt({ ...one, onHeaders: this.#checkCluster }));
+    const { username, password, authorization } = this.#settings;
+    if (username === undefined || !password || authorization !== undefined)
+      return this.#cluster.call(repeat, options, (one) => attempt({ ...one, onHeaders: this.#checkCluster }));
+    return this.#cluster.call(repeat, options, (one) =>
+      password.use(one, (text) => {
+        const sent = basicAuthorization(username, text);
+        return attempt({ ...one, onHeaders: this.#checkCluster, authorization: sent });
+      }),
+    );
   }
 
   async #answer(sending: Sending, request: wire.WireRequest, pipelined?: PipelinedRequest): Promise<wire.WireAnswer> {

@@ -1,7 +1,6 @@
 import { checkWellFormed, show } from '../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../base/option-names.ts';
-import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions } from '../http/options.ts';
-import type { GatewaySettings } from './gateway/gateway.ts';
+import { checkHttpOptions, HTTP_OPTIONS, type HttpOptions, type HttpSettings } from '../http/options.ts';
 
 /** Options of a {@link V3Client}: how to reach the cluster. */
 export interface V3ClientOptions extends HttpOptions {
@@ -11,7 +10,7 @@ export interface V3ClientOptions extends HttpOptions {
 
 export const V3_OPTIONS = { ...HTTP_OPTIONS, lockPrefix: true } satisfies OptionNames<V3ClientOptions>;
 
-export interface V3Settings extends GatewaySettings {
+export interface V3Settings extends HttpSettings {
   readonly lockPrefix: string;
 }
 
@@ -21,11 +20,11 @@ export interface V3Settings extends GatewaySettings {
  */
 export function checkV3Options(options: V3ClientOptions): V3Settings {
   checkOptionNames(options, V3_OPTIONS);
-  const { lockPrefix = '/_locks', password } = options;
+  const { lockPrefix = '/_locks' } = options;
   if (typeof lockPrefix !== 'string') throw new TypeError(`lockPrefix must be a string, got ${show(lockPrefix)}`);
   checkWellFormed('lockPrefix', lockPrefix);
   // The keys would have an empty part, which nobody means: "/locks" and "x" make "/locks/x".
   if (lockPrefix.endsWith('/')) throw new RangeError(`lockPrefix must not end with "/", got ${show(lockPrefix)}`);
   // The gateway takes a token instead of basic authentication.
-  return { ...checkHttpOptions(options, ''), authorization: undefined, lockPrefix, password };
+  return { ...checkHttpOptions(options, ''), authorization: undefined, lockPrefix };
 }

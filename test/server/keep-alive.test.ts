@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished, test } from 'vitest';
-import { createHttpServer, listen } from '../../src/server/front/http-server.ts';
+import { createHttpServer } from '../../src/server/front/http-server.ts';
+import { checkListening, listen } from '../../src/server/listening.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { RawConnection } from '../support/raw-connection.ts';
 import { until } from '../support/until.ts';
@@ -23,7 +24,7 @@ test.each(['http', 'https'])(
   'a connection over %s has TCP keep-alive, so that it does not stay for ever when the host of its client has disappeared',
   async (scheme) => {
     const server = createHttpServer(scheme === 'https' ? { tls: makeAuthority().issue() } : {});
-    await listen(server, 0, '127.0.0.1');
+    await listen(server, checkListening({}));
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
     const accepted = once(server, 'connection');

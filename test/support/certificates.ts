@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import forge from 'node-forge';
 
 /** A certificate and its private key, as PEM. */
@@ -60,6 +60,10 @@ export function makeAuthority({ expired = false } = {}): Authority {
     },
   };
 }
+
+/** Encrypts a private key. */
+export const encrypted = (key: string, passphrase: string): string =>
+  createPrivateKey(key).export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase }).toString();
 
 function certificate(
   name: string,

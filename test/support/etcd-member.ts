@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { dirname } from 'node:path';
 import { onPath } from '../../scripts/find.mjs';
 import { removeDataDir } from './data-dir.ts';
 import { statOf } from './processes.ts';
@@ -167,6 +168,8 @@ export class EtcdMember {
     this.#paused = false;
     const [program, ...args] = tied([etcd, ...this.#args]);
     const child = spawn(program, args, {
+      // etcd 3.4 has only relative paths of Unix sockets.
+      cwd: dirname(this.dataDir),
       stdio: ['ignore', 'ignore', 'pipe'],
       env: withoutEtcdSettings(process.env),
     });

@@ -5,12 +5,8 @@ import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/base/time.ts';
 import type { Budget } from '../../src/server/budget.ts';
 import { Front, type FrontOptions } from '../../src/server/front/front.ts';
-import {
-  createHttpServer,
-  type HttpServerOptions,
-  listen,
-  type WebServer,
-} from '../../src/server/front/http-server.ts';
+import { createHttpServer, type HttpServerOptions, type WebServer } from '../../src/server/front/http-server.ts';
+import { checkListening, listen } from '../../src/server/listening.ts';
 import { forEveryone } from '../../src/server/served-keys.ts';
 import { MemoryStore } from '../../src/server/store/memory.ts';
 import { Store } from '../../src/server/store/store.ts';
@@ -57,7 +53,7 @@ export async function serveOpenly(clock: Clock = systemClock, limits: OpenLimits
     hosts: ['127.0.0.1'],
     ...limits,
   }).serve(server);
-  await listen(server, 0, '127.0.0.1');
+  await listen(server, checkListening({}));
   onTestFinished(async () => {
     const closed = once(server, 'close');
     server.close();

@@ -3,20 +3,22 @@ import { Bridge } from '../../server/bridge/bridge.ts';
 import type { BridgeOptions, BridgeTls } from '../../server/bridge/options.ts';
 import type { BridgeRecord } from '../../server/bridge/records.ts';
 import { checkListening } from '../../server/listening.ts';
-import { number } from '../arguments.ts';
+import { number, octal } from '../arguments.ts';
 import { clientOptions, connectionOf } from '../connection.ts';
 import { checked, ExitCode, UsageError } from '../exit-codes.ts';
-import { readPem } from '../files.ts';
+import { pemFile, readFirstLine } from '../files.ts';
 import { explain } from '../help.ts';
 import { outcome } from '../session.ts';
-import { aborted, untilSignalled } from '../signals.ts';
+import { aborted, ENDING, untilSignalled } from '../signals.ts';
 import { logJson, print, printJson, remark } from '../streams.ts';
 
 interface Flags {
   readonly listen: string;
+  readonly socketMode?: number;
   readonly advertise?: string;
   readonly listenCert?: string;
   readonly listenKey?: string;
+  readonly listenKeyPassphraseFile?: string;
   readonly listenCa?: string;
   readonly maxConnections?: number;
   readonly maxPolls?: number;
@@ -34,13 +36,19 @@ export function bridgeCommand(): Command {
     .description(
       'Serve locks on etcd v3 to clients of etcd v2, such as python-etcd. These clients share queues with clients of etcd v3. Prints the URL of the bridge.',
     )
-    .option('--listen <address:port>', 'where to listen; port 0 for any free port', '127.0.0.1:4001')
+    .option(
+      '--listen <address:port>',
+      'where to listen; port 0 for any free port. Or a Unix socket, such as unix:///run/locks.sock',
+      '127.0.0.1:4001',
+    )
+    .option('--socket-mode <mode>', 'permissions of the Unix socket, such as 660 (default: by the umask)', octal)
     .option(
       '--advertise <urls>',
       'comma-separated URLs of all bridges, reported to clients as the members of the cluster',
     )
     .option('--listen-cert <file>', "PEM file with the bridge's certificate; the bridge then serves HTTPS")
     .option('--listen-key <file>', 'PEM file with the private key of that certificate')
+    .option('--listen-key-passphrase-file <file>', 'file with the passphrase of that private key in its first line')
     .option('--listen-ca <file>', 'PEM file with CA certificates: each client must have a certificate of one of them')
     .option(
       '--max-connections <number>',
@@ -89,9 +97,7 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
   const connection = connectionOf(command);
   const { api = 'v3', ...cluster } = clientOptions(connection);
   if (api === 'v2') throw new UsageError('bridge needs etcd v3: use --api v3 (the default) or --api both, got v2');
-  const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
-  if (host === '') throw new UsageError(`--listen must be an address and a port, got "${listen}"`);
-  const listening = { host, port: Number(port) };
+  const listening = { ...whereTo(listen), ...(flags.socketMode === undefined ? {} : { socketMode: flags.socketMode }) };
   checked(() => checkListening(listening));
   return {
     ...cluster,
@@ -106,28 +112,50 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
   };
 }
 
-function tlsOf({ listenCert, listenKey, listenCa }: Flags): BridgeTls | undefined {
+/** @throws {UsageError} unless it is an address with a port, or a Unix socket */
+function whereTo(listen: string): Pick<BridgeOptions, 'host' | 'port' | 'socket'> {
+  const [, socket] = /^unix:\/\/(.+)$/s.exec(listen) ?? [];
+  if (socket !== undefined) return { socket };
+  const [, host, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
+  if (host !== undefined && !listen.startsWith('unix:')) return { host, port: Number(port) };
+  throw new UsageError(`--listen must be an address and a port, or a Unix socket, got "${listen}"`);
+}
+
+function tlsOf({ listenCert, listenKey, listenKeyPassphraseFile: file, listenCa }: Flags): BridgeTls | undefined {
+  if (file !== undefined && listenKey === undefined)
+    throw new UsageError('--listen-key-passphrase-file requires --listen-key');
   if (listenCert === undefined || listenKey === undefined) {
     if (listenCert === undefined && listenKey === undefined && listenCa === undefined) return undefined;
     throw new UsageError('to serve HTTPS, both --listen-cert and --listen-key are needed');
   }
-  const ca = listenCa === undefined ? {} : { ca: readPem(listenCa, '--listen-ca') };
-  return { cert: readPem(listenCert, '--listen-cert'), key: readPem(listenKey, '--listen-key'), ...ca };
+  const ca = listenCa === undefined ? {} : { caFile: pemFile(listenCa, '--listen-ca') };
+  const secret =
+    file === undefined ? {} : { passphrase: readFirstLine(file, '--listen-key-passphrase-file', 'passphrase') };
+  const own = { certFile: pemFile(listenCert, '--listen-cert'), keyFile: pemFile(listenKey, '--listen-key') };
+  return { ...own, ...secret, ...ca };
 }
 
 const isLogged = ({ event }: BridgeRecord, what: 'changes' | 'requests'): boolean =>
   what === 'requests' || event !== 'request';
 
+/** Whether it has certificates in files. SIGHUP then reads them, and does not end the bridge. */
+const usesFiles = ({ tls, caFile, certFile }: BridgeOptions): boolean =>
+  [tls, caFile, certFile].some((option) => option !== undefined);
+
 function serve(options: BridgeOptions, { json, listen }: Flags): Promise<number> {
+  const ending = usesFiles(options) ? ENDING.filter((signal) => signal !== 'SIGHUP') : ENDING;
   return untilSignalled(async (signal) => {
     const bridge = await start(options, listen);
     if (json) printJson({ url: bridge.url, pid: process.pid });
     else print(bridge.url);
     remark(`to stop the bridge, press ^C or run: kill ${process.pid}`);
+    const reload = (): void => void bridge.reloadTls();
+    if (usesFiles(options)) process.on('SIGHUP', reload);
     await aborted(signal);
+    process.off('SIGHUP', reload);
     await bridge.stop();
     return ExitCode.ok;
-  });
+  }, ending);
 }
 
 async function start(options: BridgeOptions, listen: string): Promise<Bridge> {

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { EtcdClient } from '../../client.ts';
-import { connectionOf, storeOptions } from '../connection.ts';
+import { connectionOf, storeOptions, withFixedPassword } from '../connection.ts';
 import { runDemo } from '../demo/run-demo.ts';
 import { checked } from '../exit-codes.ts';
 import { ASKING, explain } from '../help.ts';
@@ -29,7 +29,7 @@ export function demoCommand(): Command {
     .addHelpText('after', ABOUT)
     .action(async ({ crash = false }: { crash?: boolean }, self: Command) => {
       process.exitCode = await outcome(async () => {
-        const options = storeOptions(connectionOf(self));
+        const options = await withFixedPassword(storeOptions(connectionOf(self)));
         checked(() => new EtcdClient(options));
         return untilSignalled((signal) => runDemo(options, { crash, signal }));
       });

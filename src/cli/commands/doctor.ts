@@ -2,11 +2,11 @@ import { resolveSrv } from 'node:dns/promises';
 import { Command, Option } from 'commander';
 import { checkSeconds } from '../../base/checks.ts';
 import { EtcdClient, type EtcdClientOptions } from '../../client.ts';
+import { originsOf } from '../../http/checks/endpoints.ts';
 import { discover } from '../../http/failover/srv.ts';
-import { originsOf } from '../../http/options.ts';
 import type { Surveyor } from '../../recipe/survey.ts';
 import { number } from '../arguments.ts';
-import { clientOptions, connectionOf, type StoreOptions, storeOptions } from '../connection.ts';
+import { clientOptions, connectionOf, type StoreOptions, storeOptions, withFixedPassword } from '../connection.ts';
 import { type Access, accessBy, withoutCredentials } from '../doctor/access.ts';
 import { basisOf } from '../doctor/basis.ts';
 import type { EndpointFacts, Facts } from '../doctor/facts.ts';
@@ -89,7 +89,7 @@ export function doctorCommand(): Command {
 
 async function doctor(connection: StoreOptions, { json, ttl }: Flags): Promise<number> {
   if (ttl !== undefined) checked(() => checkSeconds('--ttl', ttl));
-  const facts = await examine(connection, ttl);
+  const facts = await examine(await withFixedPassword(connection), ttl);
   const findings = judge(facts);
   const ok = hasNoFailure(findings);
   if (json) printJson({ ok, ...dataOf(facts), findings });

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import type { EtcdClientOptions } from '../../client.ts';
-import { originsOf } from '../../http/options.ts';
+import { originsOf } from '../../http/checks/endpoints.ts';
 
 /** Where a python3 that can import python-etcd may be. Debian installs python-etcd only for its own python3. */
 const PYTHONS = ['python3', '/usr/bin/python3'];

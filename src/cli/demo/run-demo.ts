@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { errorText } from '../../base/error-text.ts';
 import { EtcdClient, type EtcdClientOptions } from '../../client.ts';
-import { originsOf } from '../../http/options.ts';
+import { originsOf } from '../../http/checks/endpoints.ts';
 import { EmbeddedEtcd } from '../../server/embedded.ts';
 import { ExitCode } from '../exit-codes.ts';
 import { dyingWithThisProcess } from '../job/starter.ts';

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { pause } from '../../base/cancellation.ts';
 import { createDebug } from '../../base/debug.ts';
 import { errorText } from '../../base/error-text.ts';
+import { addressOf } from '../checks/endpoints.ts';
 import type { HttpSettings } from '../options.ts';
 import { shuffled } from './order.ts';
 import { discover } from './srv.ts';
@@ -15,9 +16,9 @@ const MAX_WAIT = 1000;
 
 /** Where a member listens. */
 export interface Location {
-  /** Its origin, such as `http://etcd-1:2379`. */
+  /** Its origin, such as `http://etcd-1:2379`, with its path, or its Unix socket, such as `unix:///run/etcd.sock`. */
   readonly url: string;
-  /** The addresses of its host name, its own one first. Undefined for an IP address, and if the addresses are not known. */
+  /** The addresses of its host name, its own one first. Undefined for an IP address and a socket, and if the addresses are not known. */
   readonly addresses?: readonly LookupAddress[];
 }
 
@@ -33,7 +34,7 @@ export class Directory {
 
   constructor(settings: HttpSettings) {
     this.#settings = settings;
-    this.isFixed = settings.endpoints?.every((url) => isIP(hostOf(url)) !== 0) ?? false;
+    this.isFixed = settings.endpoints?.every((url) => nameIn(url) === undefined) ?? false;
   }
 
   /**
@@ -44,7 +45,7 @@ export class Directory {
   async find(): Promise<readonly Location[]> {
     const { endpoints, randomizeEndpoints } = this.#settings;
     const urls = endpoints ?? [...new Set(await discover(this.#settings, resolveSrv))];
-    const names = new Set(urls.map(hostOf).filter((host) => isIP(host) === 0));
+    const names = new Set(urls.flatMap((url) => nameIn(url) ?? []));
     for (const name of this.#addresses.keys()) if (!names.has(name)) this.#addresses.delete(name);
     if (names.size > 0)
       await Promise.race([Promise.all([...names].map((name) => this.#lookUp(name))), pause(MAX_WAIT)]);
@@ -53,7 +54,7 @@ export class Directory {
   }
 
   #locationsOf(url: string): readonly Location[] {
-    const addresses = this.#addresses.get(hostOf(url)) ?? [];
+    const addresses = this.#addresses.get(nameIn(url) ?? '') ?? [];
     if (addresses.length === 0) return [{ url }];
     return addresses.map((_, at) => ({ url, addresses: [...addresses.slice(at), ...addresses.slice(0, at)] }));
   }
@@ -73,5 +74,10 @@ export class Directory {
   }
 }
 
-/** Returns the host of an origin, without the brackets of an IPv6 address. */
-const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, '');
+/** Returns the host name to look up in DNS. Undefined for an IP address and a Unix socket. */
+function nameIn(url: string): string | undefined {
+  const { origin, socketPath } = addressOf(url);
+  const { hostname } = new URL(origin);
+  const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0;
+  return socketPath !== undefined || isAddress ? undefined : hostname;
+}

@@ -17,10 +17,9 @@ export function checkLimits(path: string, entries: readonly Entry[], limit: numb
     if (claimOf(entry.value).limit !== undefined && (!other || entry.rank < other.rank)) other = entry;
   if (!other || claimOf(other.value).limit === limit) return;
   const holder = holderOf(path, other);
+  const change = `to change the limit, end all requests with ${holder.limit}, or ask again after their end`;
   throw new EtcdLockLimitDiffers(
-    `limit must be ${holder.limit}, as for ${describeOwner(holder)} in ${path}, got ${limit}`,
-    {
-      holder,
-    },
+    `limit must be ${holder.limit}, as for ${describeOwner(holder)} in ${path}, got ${limit}; ${change}`,
+    { holder },
   );
 }

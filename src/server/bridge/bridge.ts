@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { Server as HttpsServer } from 'node:https';
+import type { TlsOptions } from 'node:tls';
 import { promisify } from 'node:util';
 import { sleep } from '../../base/cancellation.ts';
 import { Deadline } from '../../base/time.ts';
 import { EtcdUnusableAnswer } from '../../errors.ts';
+import type { TlsFiles } from '../../http/tls/files.ts';
 import { Front } from '../front/front.ts';
-import { createHttpServer, listen, type WebServer } from '../front/http-server.ts';
-import { urlOf } from '../listening.ts';
+import { createHttpServer, type WebServer } from '../front/http-server.ts';
+import { listen, urlOf } from '../listening.ts';
 import { originalOf } from './errors.ts';
 import { failedReads, Health } from './health.ts';
 import { Metrics } from './metrics.ts';
@@ -47,6 +50,8 @@ export class Bridge {
   readonly #users: BridgeUsers;
   readonly #front: Front;
   readonly #log: BridgeSettings['log'];
+  readonly #tls: TlsFiles | undefined;
+  readonly #endOfChanges: (() => void) | undefined;
   #stopped: Promise<void> | undefined;
 
   private constructor(server: WebServer, users: BridgeUsers, settings: BridgeSettings) {
@@ -54,6 +59,8 @@ export class Bridge {
     this.#users = users;
     this.#log = settings.log;
     this.url = urlOf(server);
+    this.#tls = settings.tls;
+    this.#endOfChanges = settings.tls?.onChange(this.#onTlsChange);
     this.#front = this.#serve(settings);
   }
 
@@ -63,20 +70,32 @@ export class Bridge {
    * @throws {EtcdUnusableAnswer} if etcd answers, but has not the API that a bridge needs: etcd v3 before 3.3, or without its gateway,
    *   or, with `api: 'both'`, without the v2 API
    * @throws {TypeError | RangeError} if an option is unknown or invalid; the message contains its name or value, but never a password
-   * @throws the system's error if the bridge cannot listen on that host and port, such as `EADDRINUSE`
+   * @throws the system's error if the bridge cannot listen there, such as `EADDRINUSE`
    */
   static async start(options: BridgeOptions = {}): Promise<Bridge> {
     const settings = checkBridgeOptions(options);
     const users = new BridgeUsers(settings.api, settings.cluster);
-    const server = createHttpServer({ ...REQUESTS, maxConnections: settings.maxConnections, tls: settings.tls });
+    const server = createHttpServer({
+      ...REQUESTS,
+      maxConnections: settings.maxConnections,
+      tls: settings.tls?.current,
+    });
     try {
       await checkApis(users);
-      await listen(server, settings.port, settings.host);
+      await listen(server, settings);
     } catch (error) {
       await users.close();
       throw error;
     }
     return new Bridge(server, users, settings);
+  }
+
+  /**
+   * Reads the files of the option `tls` now, even if they seem unchanged; see {@link BridgeTls.certFile}.
+   * @internal
+   */
+  async reloadTls(): Promise<void> {
+    await this.#tls?.reload();
   }
 
   /**
@@ -126,7 +145,12 @@ export class Bridge {
     return front;
   }
 
+  readonly #onTlsChange = (): void => {
+    if (this.#server instanceof HttpsServer) this.#server.setSecureContext(this.#tls?.current as TlsOptions);
+  };
+
   async #stop(): Promise<void> {
+    this.#endOfChanges?.();
     this.#log?.({ event: 'stopping' });
     const closed = once(this.#server, 'close').then(() => true);
     this.#server.close();

@@ -2,39 +2,44 @@ import { AsyncContext } from '../../base/async-context.ts';
 import { checkBoolean, checkInteger, show } from '../../base/checks.ts';
 import { checkOptionNames, type OptionNames } from '../../base/option-names.ts';
 import type { EtcdClientOptions } from '../../client.ts';
-import { checkTls, type Pem } from '../../http/options.ts';
+import { TlsFiles } from '../../http/tls/files.ts';
+import type { Pem } from '../../http/tls/settings.ts';
 import { checkKey } from '../../v2/paths.ts';
 import { V3_OPTIONS, type V3ClientOptions } from '../../v3/options.ts';
-import { checkListening } from '../listening.ts';
+import { checkListening, type Listening, type ListeningOptions } from '../listening.ts';
 import { BACKENDS, type BridgeApi } from './backend.ts';
 import type { BridgeRecord } from './records.ts';
 
-/** How a bridge serves HTTPS. */
+/** How a bridge serves HTTPS: with `cert` and `key`, or with `certFile` and `keyFile`. */
 export interface BridgeTls {
   /** The bridge's certificate, as PEM text. */
-  readonly cert: Pem;
+  readonly cert?: Pem;
   /** Its private key. */
-  readonly key: Pem;
+  readonly key?: Pem;
+  /** Decrypts the key. */
+  readonly passphrase?: string;
   /** Certificate authorities: a client must have a certificate of one of them. Default: clients need none. */
   readonly ca?: Pem;
+  /**
+   * Path of a file with `cert`. When this file, `keyFile` or `caFile` changes, new connections of clients use it within half a second. If the
+   * new files cannot be used, the bridge emits a warning with the code `ETCD_LOCK_TLS_FILES`, and keeps the old ones.
+   */
+  readonly certFile?: string;
+  /** Path of a file with `key`. */
+  readonly keyFile?: string;
+  /** Path of a file with `ca`. */
+  readonly caFile?: string;
 }
 
 /** Options of {@link Bridge.start}: where to listen, and how to reach etcd. */
-export interface BridgeOptions extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'> {
+export interface BridgeOptions
+  extends Omit<EtcdClientOptions, 'api' | 'versionPrefix' | 'lockPrefix'>,
+    ListeningOptions {
   /**
    * Where clients hold their locks: `v3`, or `both` v2 and v3 at the same time. Use `both` only during a
    * [move](../../../docs/moving.md) from v2 to v3. All bridges that a client may use must have the same value. Default `v3`.
    */
   readonly api?: BridgeApi | undefined;
-  /** TCP port to listen on. Default 0: any free port. */
-  readonly port?: number;
-  /**
-   * IP address or host name to listen on. Default `127.0.0.1`: only this machine can connect.
-   *
-   * A request's `Host` header must contain an IP address, `localhost`, this name, or that of an advertised URL; otherwise it gets
-   * status 403.
-   */
-  readonly host?: string;
   /** Parent directory of all lock queues, the same for clients and in etcd. A key of etcd v2, so not empty. Default `/_locks`. */
   readonly lockPrefix?: string;
   /** URLs of all bridges, at least one, for clients that ask for the members of the cluster. Default: the URL of this bridge. */
@@ -59,6 +64,8 @@ const OPTIONS = {
   api: true,
   port: true,
   host: true,
+  socket: true,
+  socketMode: true,
   advertise: true,
   tls: true,
   maxConnections: true,
@@ -67,16 +74,24 @@ const OPTIONS = {
   log: true,
 } satisfies OptionNames<BridgeOptions>;
 
-const TLS_OPTIONS = { cert: true, key: true, ca: true } satisfies OptionNames<BridgeTls>;
+const TLS_OPTIONS = {
+  cert: true,
+  key: true,
+  passphrase: true,
+  ca: true,
+  certFile: true,
+  keyFile: true,
+  caFile: true,
+} satisfies OptionNames<BridgeTls>;
 
 /**
  * Checked options of a bridge.
  * @internal
  */
-export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
+export interface BridgeSettings extends Listening, Pick<BridgeOptions, 'log'> {
+  /** For HTTPS. */
+  readonly tls: TlsFiles | undefined;
   readonly api: BridgeApi;
-  readonly port: number;
-  readonly host: string;
   readonly advertise: readonly string[] | undefined;
   readonly maxConnections: number;
   readonly maxPolls: number;
@@ -94,15 +109,16 @@ export interface BridgeSettings extends Pick<BridgeOptions, 'tls' | 'log'> {
  */
 export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
   checkOptionNames(options, OPTIONS);
-  const { api = 'v3', port = 0, host = '127.0.0.1', advertise, tls, metrics = false, log, ...rest } = options;
+  const { api = 'v3', port, host, socket, socketMode, advertise, tls, metrics = false, log, ...rest } = options;
   const { maxConnections = 20_000, maxPolls = 10_000, ...cluster } = rest;
   if (!Object.hasOwn(BACKENDS, api)) throw new RangeError(`api of a bridge must be 'v3' or 'both', got ${show(api)}`);
-  checkListening({ port, host });
+  const listening = checkListening({ port, host, socket, socketMode });
   checkInteger('maxConnections', maxConnections, 1);
   checkInteger('maxPolls', maxPolls, 1);
   checkBoolean('metrics', metrics);
   if (log !== undefined && typeof log !== 'function') throw new TypeError(`log must be a function, got ${show(log)}`);
-  if (tls !== undefined) checkBridgeTls(tls);
+  if (tls !== undefined && socket !== undefined) throw new TypeError('tls cannot be used together with socket');
+  const files = tls === undefined ? undefined : checkBridgeTls(tls);
   if (advertise !== undefined && !(Array.isArray(advertise) && advertise.length > 0))
     throw new TypeError(`advertise must be a list of URLs, got ${show(advertise)}`);
   const { lockPrefix } = cluster;
@@ -111,9 +127,9 @@ export function checkBridgeOptions(options: BridgeOptions): BridgeSettings {
       `lockPrefix of a bridge must begin with "/" and a name, such as "/_locks", got ${show(lockPrefix)}`,
     );
   if (lockPrefix !== undefined) checkKey('lockPrefix', lockPrefix);
-  const hosts = [host, ...(advertise ?? []).map(hostOf)];
+  const hosts = [listening.host, ...(advertise ?? []).map(hostOf)];
   const logged = log && inThisContext(log);
-  return { api, port, host, hosts, advertise, tls, maxConnections, maxPolls, metrics, log: logged, cluster };
+  return { ...listening, api, hosts, advertise, tls: files, maxConnections, maxPolls, metrics, log: logged, cluster };
 }
 
 /** Returns a `log` that always runs in the async context of this call, whoever causes the record. */
@@ -122,11 +138,12 @@ function inThisContext(log: NonNullable<BridgeOptions['log']>): typeof log {
   return (record) => context.run(() => log(record));
 }
 
-function checkBridgeTls(tls: BridgeTls): void {
+function checkBridgeTls(tls: BridgeTls): TlsFiles {
   if (typeof tls !== 'object' || tls === null) throw new TypeError(`tls must be an object, got ${show(tls)}`);
   checkOptionNames(tls, TLS_OPTIONS);
-  if (tls.cert === undefined && tls.key === undefined) throw new TypeError('tls must have cert and key');
-  checkTls(tls);
+  if ([tls.cert, tls.key, tls.certFile, tls.keyFile].every((option) => option === undefined))
+    throw new TypeError('tls must have cert and key');
+  return new TlsFiles(tls);
 }
 
 /**

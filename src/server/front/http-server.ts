@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import type { TlsSettings } from '../../http/options.ts';
+import type { TlsSettings } from '../../http/tls/settings.ts';
 import { type Budget, processBudget } from '../budget.ts';
 import { type ConnectionLimits, limitConnections } from './connection/connections.ts';
 import { ignoreUpgrades, type WebServer } from './connection/upgrades.ts';
@@ -69,19 +68,4 @@ function closeHandshakes(server: WebServer): void {
     closeAll();
     for (const socket of sockets) socket.destroy();
   };
-}
-
-/**
- * Maximum number of connections that the system accepts while this process is busy. The system's own limit may be lower. Beyond
- * the limit, a client's system retries the connection only after a second.
- */
-const BACKLOG = 4096;
-
-/**
- * Starts listening. Resolves when the server accepts connections.
- * @throws the system's error if it cannot listen on that host and port
- */
-export async function listen(server: WebServer, port: number, host: string): Promise<void> {
-  server.listen(port, host, BACKLOG);
-  await once(server, 'listening');
 }

@@ -1,8 +1,8 @@
 import { show } from '../../base/checks.ts';
 import { errorText } from '../../base/error-text.ts';
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../../errors.ts';
+import { showUser } from '../../http/checks/credentials.ts';
 import { header, type WireAnswer, type WireReply, type WireRequest } from '../../http/message.ts';
-import { showUser } from '../../http/options.ts';
 import { etcdError, fromErrorCode, messageOf } from '../error-codes.ts';
 import { etcdJson, parseObject } from './json.ts';
 

@@ -1,9 +1,9 @@
 import { detached } from '../../base/async-context.ts';
-import { ignore, orAborted, Scope } from '../../base/cancellation.ts';
+import { ignore } from '../../base/cancellation.ts';
 import type { ClusterAttempt } from '../../http/cluster.ts';
 import type { Endpoint } from '../../http/endpoint.ts';
 import { noAnswer } from '../../http/failover/failures.ts';
-import { Timeout } from '../../http/timeout.ts';
+import { within } from '../../http/timeout.ts';
 
 /**
  * Asks each member once and caches the answer, such as a token. Calls that need the answer at the same time share one request, so
@@ -24,16 +24,9 @@ export class AskedOnce<T> {
    * @throws {EtcdConnectionFailed} if no answer comes within the attempt's timeout. A later answer is still cached.
    */
   async get(one: ClusterAttempt, ask: () => Promise<T>): Promise<T> {
-    const { endpoint, ending, timeout, lane } = one;
+    const { endpoint, timeout } = one;
     const answer = this.#underWay.get(endpoint) ?? detached(() => this.#ask(endpoint, ask));
-    const scope = new Scope(ending);
-    const timer = Timeout.run(timeout, () => scope.abort(noAnswer(timeout)), { ref: lane !== 'background' });
-    try {
-      return await orAborted(answer, scope);
-    } finally {
-      timer.pause();
-      scope.dispose();
-    }
+    return within(answer, one, () => noAnswer(timeout));
   }
 
   /** Removes this answer from the cache, so that the next call asks again. Does nothing if a newer answer is cached. */

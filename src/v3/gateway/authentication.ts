@@ -1,7 +1,7 @@
 /** The login to etcd's v3 API, and the errors for missing permissions. */
 import { EtcdConnectionFailed, EtcdException, EtcdInsufficientPermissions, EtcdUnusableAnswer } from '../../errors.ts';
+import { showUser } from '../../http/checks/credentials.ts';
 import type { WireAnswer } from '../../http/message.ts';
-import { showUser } from '../../http/options.ts';
 import { decodeBody, FailedPrecondition } from './errors.ts';
 import { decodeText, Fields, type Json } from './messages.ts';
 
@@ -51,9 +51,9 @@ export function refused(
 ): EtcdInsufficientPermissions {
   const who = username === undefined ? '(no user name sent)' : `as user ${showUser(username)}`;
   const what = subject === undefined ? 'no access' : `no access to ${subject}`;
-  const { errorCode, httpStatus, message } = error;
+  const { errorCode, httpStatus, message, cause } = error;
   const ErrorClass = error.constructor as typeof EtcdInsufficientPermissions;
-  return new ErrorClass(`${member}: ${what} ${who}: ${message}`, { errorCode, httpStatus });
+  return new ErrorClass(`${member}: ${what} ${who}: ${message}`, { errorCode, httpStatus, cause });
 }
 
 /** Returns the key or the lease that a request is about, if any. */

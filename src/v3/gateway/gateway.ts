@@ -28,22 +28,17 @@ const MOST_LOG_INS = 3;
 
 const NO_TOKEN: Token = { text: undefined };
 
-/** How to reach the members, and with which password. */
-export interface GatewaySettings extends HttpSettings {
-  readonly password: string | undefined;
-}
-
 /** Options of one call. */
 export type GatewayCall = ClusterCall;
 
 /** Makes calls to the JSON gateways of one cluster (etcd 3.3 and later): finds their path prefix, logs in, checks the cluster id. */
 export class GatewayClient {
-  readonly #settings: GatewaySettings;
+  readonly #settings: HttpSettings;
   readonly #cluster: Cluster;
   readonly #prefixes = new AskedOnce<string>();
   readonly #tokens = new AskedOnce<Token>();
 
-  constructor(settings: GatewaySettings) {
+  constructor(settings: HttpSettings) {
     this.#settings = settings;
     this.#cluster = new Cluster(settings);
   }
@@ -126,8 +121,11 @@ export class GatewayClient {
     const { username, password } = this.#settings;
     const logIn = async (): Promise<Token> => {
       if (password === undefined) return NO_TOKEN;
-      const request = requestOf(prefix + AUTHENTICATE, JSON.stringify({ name: username, password }), NO_TOKEN);
-      return decodeToken(await answerTo(this.#shared(one), request), password);
+      const shared = this.#shared(one);
+      return password.use(shared, async (text) => {
+        const json = JSON.stringify({ name: username, password: text });
+        return decodeToken(await answerTo(shared, requestOf(prefix + AUTHENTICATE, json, NO_TOKEN)), text);
+      });
     };
     try {
       return await this.#tokens.get(one, logIn);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startPython } from '../../../compat/python.ts';
@@ -47,13 +47,16 @@ test('bridge --json prints its URL and process ID, and reports the URLs of --adv
 });
 
 test.each([
-  [['--listen', 'nowhere'], /--listen must be an address and a port, got "nowhere"/],
+  [['--listen', 'nowhere'], /--listen must be an address and a port, or a Unix socket, got "nowhere"/],
   [['--listen', '127.0.0.1:70000'], /port must be at most 65535, got 70000/],
   [['--advertise', 'b1:4001'], /advertise must be URLs such as http:\/\/host:4001, got "b1:4001"/],
   [['--api', 'v2'], /bridge needs etcd v3: use --api v3 \(the default\) or --api both, got v2/],
   [['--listen-cert', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-ca', 'a.pem'], /to serve HTTPS, both --listen-cert and --listen-key are needed/],
   [['--listen-cert', '/nowhere/a.pem', '--listen-key', 'b.pem'], /cannot read "\/nowhere\/a.pem": ENOENT/],
+  [['--listen-key-passphrase-file', 'a'], /--listen-key-passphrase-file requires --listen-key/],
+  [['--socket-mode', '600'], /socketMode requires socket/],
+  [['--listen', 'unix:///x.sock', '--socket-mode', 'rw'], /must be three octal digits, such as 660/],
   [['--max-polls', '0'], /maxPolls must be an integer ≥ 1, got 0/],
   [['--log', 'all'], /--log <what>.*changes, requests/],
   [
@@ -93,6 +96,60 @@ test('bridge serves HTTPS with the certificate of --listen-cert', async () => {
   const client = new EtcdClient({ endpoints: line, ca: authority.ca });
   onTestFinished(() => client.close());
   expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
+});
+
+test('SIGHUP makes a bridge read its certificates again, and say if it cannot use them; without any, it ends', async () => {
+  const authority = makeAuthority();
+  const { cert, key } = authority.issue();
+  const directory = temporaryDirectory();
+  const [certFile, keyFile] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const { line, process, result } = await bridge('--listen-cert', certFile, '--listen-key', keyFile);
+  writeFileSync(certFile, 'half a certifi');
+  process.kill('SIGHUP');
+  expect(String((await once(process.stderr, 'data'))[0])).toContain('the old certificates stay in use');
+  const client = new EtcdClient({ endpoints: line, ca: authority.ca });
+  onTestFinished(() => client.close());
+  expect(await new LockManager(client).request(freshName(), () => 'held')).toBe('held');
+  process.kill('SIGTERM');
+  expect(await result).toMatchObject({ code: 143 });
+  const plain = await bridge();
+  plain.process.kill('SIGHUP');
+  expect(await plain.result).toMatchObject({ code: 129 });
+});
+
+test('bridge and serve listen on a Unix socket, which commands can use, and remove it at their end', async () => {
+  const directory = temporaryDirectory();
+  const [socket, other] = [join(directory, 'bridge.sock'), join(directory, 'serve.sock')];
+  const serving = startCli(['serve', '--socket', other, '--socket-mode', '660']);
+  onTestFinished(() => void serving.process.kill('SIGKILL'));
+  expect(String((await once(serving.process.stdout, 'data'))[0])).toBe(`unix://${other}\n`);
+  const bridging = startCli([
+    'bridge',
+    '--listen',
+    `unix://${socket}`,
+    '--socket-mode',
+    '600',
+    '--endpoints',
+    `unix://${other}`,
+  ]);
+  onTestFinished(() => void bridging.process.kill('SIGKILL'));
+  expect(String((await once(bridging.process.stdout, 'data'))[0])).toBe(`unix://${socket}\n`);
+  expect([other, socket].map((path) => (statSync(path).mode & 0o777).toString(8))).toEqual(['660', '600']);
+  const env = { ETCD_ENDPOINTS: `unix://${socket}` };
+  expect(await runCli(['run', 'x', '-q', '--', 'echo', 'held'], env)).toMatchObject({ code: 0, stdout: 'held\n' });
+  expect(await runCli(['doctor', '--endpoints', `unix://${other}`])).toMatchObject({ code: 0 });
+  const busy = await runCli(['serve', '--socket', other]);
+  expect(busy).toMatchObject({
+    code: 125,
+    stderr: expect.stringMatching(/cannot listen on .*EADDRINUSE.*Try another/),
+  });
+  for (const { process, result } of [bridging, serving]) {
+    process.kill('SIGTERM');
+    expect(await result).toMatchObject({ code: 143 });
+  }
+  expect([socket, other].filter((path) => existsSync(path))).toEqual([]);
 });
 
 test('bridge exits with 125 if the port is taken', async () => {

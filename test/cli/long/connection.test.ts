@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
-import { makeAuthority } from '../../support/certificates.ts';
-import { runCli } from '../../support/cli.ts';
+import { encrypted, makeAuthority } from '../../support/certificates.ts';
+import { runCli, startCli } from '../../support/cli.ts';
 import { closedEndpoint } from '../../support/clients.ts';
 import { makeDataDir, removeDataDir } from '../../support/data-dir.ts';
 import { type EtcdMember, startEtcd } from '../../support/etcd.ts';
@@ -89,12 +91,13 @@ test('an endpoint with credentials is bad usage, and the message hides the passw
 describe('an etcd with passwords', () => {
   let etcd: EtcdMember;
   let env: Record<string, string>;
+  let changePassword: (password: string) => Promise<void>;
   const name = randomUUID();
 
   beforeAll(async () => {
     etcd = await startEtcd();
     await raw('POST', `/_locks/${name}`, { value: randomUUID() }, etcd.url);
-    await guard(etcd.url);
+    ({ changePassword } = await guard(etcd.url));
     env = { ETCD_ENDPOINTS: etcd.url };
   }, 60_000);
 
@@ -112,6 +115,21 @@ describe('an etcd with passwords', () => {
     await expectFound(name, ['ls'], { ...env, ETCDCTL_USERNAME: APP.username, ETCDCTL_PASSWORD: APP.password });
     await expectFound(name, ['ls', '--user', both], { ...env, ETCDCTL_USER: 'app:guessed' });
   }, 240_000);
+
+  test('is given the new password of a file while a command runs under a lock', async () => {
+    const [file = '', end = ''] = useFiles(APP.password, '');
+    onTestFinished(() => changePassword(APP.password));
+    const wait = `echo started; while [ ! -s ${end} ]; do sleep 0.1; done`;
+    const args = ['run', randomUUID(), '--ttl', '9', '--user', APP.username, '--password-file', file];
+    const { process, result } = startCli([...args, '--', 'sh', '-c', wait], env);
+    await once(process.stdout, 'data');
+    await changePassword('changed');
+    writeFileSync(file, 'changed\n');
+    // Longer than the lease: with the old password, the lock would be lost, and the command be stopped.
+    await sleep(10_000);
+    writeFileSync(end, 'now');
+    expect(await result).toMatchObject({ code: 0 });
+  }, 120_000);
 
   test('rejects a wrong or missing password with exit code 77, and the password is not shown', async () => {
     const loud = { ...env, DEBUG: 'etcd-v2-lock:*', DEBUG_COLORS: '0' };
@@ -148,6 +166,23 @@ describe('an etcd with TLS and client certificates', () => {
     await expectFound(name, ['ls', '--cacert', ca, '--cert', cert, '--key', key], env);
     await expectFound(name, ['--ca-file', ca, '--cert-file', cert, '--key-file', key, 'ls'], env);
     await expectFound(name, ['ls'], fromEnv);
+  });
+
+  test('accepts the passphrase of an encrypted key from a file, and the name in the certificate', async () => {
+    const { etcd, url } = await useTlsEtcd(authority.issue({ hosts: ['etcd.test'] }), authority);
+    const name = await useHeldLock(etcd.url);
+    const { cert, key } = authority.issue();
+    const texts = [authority.ca, cert, encrypted(key, 'open it'), 'open it\n', 'guessed\n'];
+    const [ca = '', certFile = '', keyFile = '', right = '', wrong = ''] = useFiles(...texts);
+    const tls = ['--cacert', ca, '--cert', certFile, '--key', keyFile];
+    const env = { ETCD_ENDPOINTS: url };
+    const named = ['--tls-server-name', 'etcd.test'];
+    await expectFound(name, ['ls', ...tls, '--key-passphrase-file', right, ...named], env);
+    await expectRefused(77, /not trusted/, ['ls', ...tls, '--key-passphrase-file', right], env);
+    await expectRefused(64, /key is encrypted: its passphrase is needed/, ['ls', ...tls, ...named], env);
+    const guessed = ['ls', ...tls, '--key-passphrase-file', wrong];
+    expect(await expectRefused(64, /key cannot be decrypted/, guessed, env)).not.toContain('guessed');
+    await expectRefused(64, /serverName must be a host name/, ['ls', '--tls-server-name', '10.0.0.1'], env);
   });
 
   test('fails with exit code 77 if it is not trusted, or gets no client certificate, or one it does not trust', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type ConnectionOptions, clientOptions, type Environment } from '../../../src/cli/connection.ts';
 import { UsageError } from '../../../src/cli/exit-codes.ts';
-import { originsOf } from '../../../src/http/options.ts';
+import { originsOf } from '../../../src/http/checks/endpoints.ts';
 import { makeDataDir, removeDataDir } from '../../support/data-dir.ts';
 
 const PEM = '-----BEGIN CERTIFICATE-----\n';
@@ -97,7 +97,7 @@ describe('the members', () => {
   test('without a scheme are reached by https if a TLS file is given', () => {
     const file = useFiles({ 'ca.pem': PEM });
     const options = clientOptions({ endpoints: 'a:1,http://b:2', cacert: file('ca.pem') }, {});
-    expect(options).toHaveProperty('ca', PEM);
+    expect(options).toHaveProperty('caFile', file('ca.pem'));
     expect(originsOf(options)).toEqual(['https://a:1', 'http://b:2']);
   });
 
@@ -143,9 +143,19 @@ describe('user and password', () => {
     'the password is the first line of a password file: %j',
     (text) => {
       const passwordFile = useFiles({ password: text })('password');
-      expect(clientOptions({ user: 'app', passwordFile }, { ETCDCTL_PASSWORD: 'other' })).toEqual(app);
+      const { username, password } = clientOptions({ user: 'app', passwordFile }, { ETCDCTL_PASSWORD: 'other' });
+      expect({ username, password: (password as () => string)() }).toEqual(app);
     },
   );
+
+  test('a password file is read again each time the password is asked for', () => {
+    const passwordFile = useFiles({ password: 'secret' })('password');
+    const ask = clientOptions({ user: 'app', passwordFile }, {}).password as () => string;
+    writeFileSync(passwordFile, 'changed\n');
+    expect(ask()).toBe('changed');
+    writeFileSync(passwordFile, '');
+    expect(ask).toThrow(`no password in ${passwordFile}: its first line is empty`);
+  });
 
   test('ETCDCTL_PASSWORD without a user is ignored', () => {
     expect(clientOptions({}, { ETCDCTL_PASSWORD: 'secret' })).toEqual({});
@@ -169,15 +179,31 @@ describe('user and password', () => {
 
 describe('TLS files', () => {
   const files = { 'ca.pem': `${PEM}ca`, 'cert.pem': `${PEM}cert`, 'key.pem': `${PEM}key` };
-  const read = { ca: `${PEM}ca`, cert: `${PEM}cert`, key: `${PEM}key` };
 
   test('are read from flags and from the variables of etcdctl 2 and 3', () => {
     const file = useFiles(files);
     const [cacert, cert, key] = [file('ca.pem'), file('cert.pem'), file('key.pem')];
+    const read = { caFile: cacert, certFile: cert, keyFile: key };
     expect(clientOptions({ cacert, cert, key }, {})).toEqual(read);
     expect(clientOptions({}, { ETCDCTL_CACERT: cacert, ETCDCTL_CERT: cert, ETCDCTL_KEY: key })).toEqual(read);
     const ofApi2 = { ETCDCTL_CA_FILE: cacert, ETCDCTL_CERT_FILE: cert, ETCDCTL_KEY_FILE: key };
     expect(clientOptions({}, ofApi2)).toEqual(read);
+  });
+
+  test('come with the passphrase in the first line of a file, and with the name to expect', () => {
+    const file = useFiles({ ...files, passphrase: 'open it\n' });
+    const [cert, key] = [file('cert.pem'), file('key.pem')];
+    const options = clientOptions({ cert, key, keyPassphraseFile: file('passphrase'), tlsServerName: 'etcd.test' }, {});
+    expect(options).toMatchObject({ passphrase: 'open it', serverName: 'etcd.test' });
+  });
+
+  test('cannot have a passphrase without a key, or an empty one', () => {
+    const file = useFiles({ ...files, passphrase: '\n' });
+    const [cert, key, keyPassphraseFile] = [file('cert.pem'), file('key.pem'), file('passphrase')];
+    expect(refusalOf({ keyPassphraseFile })).toBe('--key-passphrase-file requires --key');
+    expect(refusalOf({ cert, key, keyPassphraseFile })).toBe(
+      `no passphrase in ${keyPassphraseFile}: its first line is empty`,
+    );
   });
 
   test.each<[string, (file: string) => ConnectionOptions]>([

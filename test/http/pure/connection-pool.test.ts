@@ -92,3 +92,19 @@ test('several lenders share the connections of one pool', () => {
   expect(some.lend()).toBe(second);
   expect(others.lend()).toBe(first);
 });
+
+test('replaced connections serve no further request: the idle ones, and those in use after their exchanges', async () => {
+  const pool = usePool();
+  const lender = new Lender(pool, 2);
+  const [idle, busy] = [inUse(lender.lend()), inUse(lender.lend())];
+  idle.endExchange();
+  pool.replace();
+  const fresh = inUse(lender.lend());
+  expect([idle, busy]).not.toContain(fresh);
+  const waiting = lender.wait(never);
+  busy.endExchange();
+  const next = inUse(await waiting);
+  expect([idle, busy, fresh]).not.toContain(next);
+  next.endExchange();
+  expect(lender.lend()).toBe(next);
+});

@@ -177,7 +177,9 @@ export function limit(test: ManagerTest): void {
       for (const ifAvailable of [false, true]) {
         const error = await rejection(a.locks.acquire(lockName, { limit: 5, ifAvailable }), EtcdLockLimitDiffers);
         expect(error.message).toContain('limit must be 3, as for this process');
-        expect(error.message).toMatch(/, got 5$/);
+        expect(error.message).toMatch(
+          /, got 5; to change the limit, end all requests with 3, or ask again after their end$/,
+        );
         expect(error.message).not.toContain('never expires');
         expect(error.holder).toMatchObject({ uuid: held.uuid, limit: 3, mode: 'exclusive' });
       }
@@ -186,6 +188,29 @@ export function limit(test: ManagerTest): void {
       await held.release();
       await (await a.locks.acquire(lockName, { limit: 5 })).release();
     });
+  });
+
+  describe('a limit that changes while it is in use', () => {
+    crowd(
+      'stays until its last request ends, and then the old one is refused',
+      async ({ queueUp, queue, a, b, lockName }) => {
+        const waiters = await queueUp(4);
+        const holds = await Promise.all(waiters.slice(0, 3).map(({ holding }) => holding));
+        const changed = until(
+          () => a.locks.acquire(lockName, { limit: 5 }).catch((error: unknown) => error),
+          (outcome) => !(outcome instanceof EtcdLockLimitDiffers),
+        );
+        for (const hold of holds) await hold.release();
+        const last = await waiters[3]?.holding;
+        last?.assertHeld();
+        expect(await settled(changed)).toBe(false);
+        await last?.release();
+        const held = (await changed) as OpenHeld;
+        expect(await queue.entries()).toHaveLength(1);
+        await rejection(b.locks.acquire(lockName, { limit: 3 }), EtcdLockLimitDiffers);
+        await held.release();
+      },
+    );
   });
 
   test.for([0, -1, 1.5, 1001, Number.NaN, '3', null])(

@@ -1,13 +1,15 @@
 import { X509Certificate } from 'node:crypto';
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import type { Pem } from '../../../src/http/options.ts';
+import type { Pem } from '../../../src/http/tls/settings.ts';
 import { V2Client } from '../../../src/v2/client.ts';
 import { checkOptions, type V2ClientOptions } from '../../../src/v2/options.ts';
-import { makeAuthority } from '../../support/certificates.ts';
+import { encrypted, makeAuthority } from '../../support/certificates.ts';
 
 const authority = makeAuthority();
 const pem = authority.ca;
 const { cert, key } = authority.issue();
+const locked = encrypted(key, 'open it');
 
 test('the defaults are the etcd on this host and the usual prefixes', () => {
   expect(checkOptions({})).toEqual({
@@ -18,6 +20,8 @@ test('the defaults are the etcd on this host and the usual prefixes', () => {
     lockPrefix: '/_locks',
     versionPrefix: '/v2',
     readTimeout: 10,
+    username: undefined,
+    password: undefined,
     authorization: undefined,
     tls: {},
     expectedClusterId: undefined,
@@ -35,6 +39,11 @@ test.each<[string, string | string[], string[]]>([
   ['an IPv4 address without a scheme', '127.0.0.1:2379', ['http://127.0.0.1:2379']],
   ['an IPv6 address without a scheme', '[::1]:2379', ['http://[::1]:2379']],
   ['without a scheme, with a slash at the end', 'localhost:2379/', ['http://localhost:2379']],
+  ['with a path', 'https://proxy.example/etcd/', ['https://proxy.example/etcd']],
+  ['with a longer path', 'http://a:80/team%201/v2-etcd', ['http://a/team%201/v2-etcd']],
+  ['a Unix socket', 'unix:///run/etcd.sock', ['unix:///run/etcd.sock']],
+  ['a Unix socket with TLS', 'unixs:///run/etcd.sock', ['unixs:///run/etcd.sock']],
+  ['a Unix socket by a relative path, as of etcd 3.4', 'unix://localhost:2379', ['unix://localhost:2379']],
   ['some of a list without a scheme', ['a:1', 'https://b:2'], ['http://a:1', 'https://b:2']],
   ['separated by commas', 'a:1,http://b:2', ['http://a:1', 'http://b:2']],
   ['separated by commas and blanks', ' a:1, http://b:2 ,', ['http://a:1', 'http://b:2']],
@@ -43,7 +52,7 @@ test.each<[string, string | string[], string[]]>([
 });
 
 test('an endpoint without a scheme is reached by https if a TLS option is given', () => {
-  for (const tls of [{ ca: pem }, { cert, key }])
+  for (const tls of [{ ca: pem }, { cert, key }, { serverName: 'etcd.test' }])
     expect(checkOptions({ endpoints: 'a:1,http://b:2', ...tls }).endpoints).toEqual(['https://a:1', 'http://b:2']);
 });
 
@@ -66,6 +75,22 @@ test('TLS options are exactly the given ones', () => {
   expect(checkOptions({ cert, key }).tls).toEqual({ cert, key });
 });
 
+test('an encrypted key is valid with its passphrase', () => {
+  const own = { cert, key: locked, passphrase: 'open it' };
+  expect(checkOptions(own).tls).toEqual(own);
+});
+
+test.each(['etcd', 'etcd.example.org', 'etcd-1.default.svc', '_etcd.test', 'xn--bcher-kva.example'])(
+  'the certificates of members may be for the name %s',
+  (serverName) => expect(checkOptions({ serverName }).tls).toEqual({ serverName }),
+);
+
+test('neither the password nor the passphrase is shown when the settings are printed for a debugger', () => {
+  const username = 'root';
+  for (const password of ['secret', () => 'secret'])
+    expect(inspect(checkOptions({ username, password }).password, { showHidden: true })).not.toContain('secret');
+});
+
 test.each<[string, Pem]>([
   ['several', [pem, cert]],
   ['several in one text, with comments', `# ours\n${pem}\n# theirs\n${cert}`],
@@ -85,19 +110,28 @@ test.each<[unknown, string]>([
   [{ endpoints: '::1:2379' }, 'got ":…"'],
   [{ endpoints: ':2379' }, 'got ":2379"'],
   [{ endpoints: 'localhost:99999' }, 'got "localhost:99999"'],
-  [
-    { endpoints: 'localhost:2379/v2' },
-    'endpoint must be http(s)://host:port without a path or query, got "localhost:2379/v2"',
-  ],
+  [{ endpoints: 'localhost:2379/v2' }, 'endpoint must be http(s)://host:port without a query, got "localhost:2379/v2"'],
   [{ endpoints: ['a:1,b:2'] }, 'got "a:…"'],
   [{ endpoints: 'a:1,b' }, 'got "b"'],
   [{ endpoints: ['http://a:2379', 2379] }, 'got 2379'],
   [{ endpoints: ['http://a:2379', undefined] }, 'got undefined'],
   [{ endpoints: 'http://a:99999' }, 'got "http://a:99999"'],
   [{ endpoints: 'ftp://a:2379' }, 'got "ftp://a:2379"'],
-  [{ endpoints: 'http://a:2379/v2' }, 'got "http://a:2379/v2"'],
+  [
+    { endpoints: 'http://a:2379/v2' },
+    'endpoint must not contain the path of an API, which the client adds, got "http://a:2379/v2"',
+  ],
+  [{ endpoints: 'http://a:2379/v2/keys/' }, 'got "http://a:2379/v2/keys/"'],
+  [{ endpoints: 'https://proxy/etcd/v3' }, 'got "https://proxy/etcd/v3"'],
+  [{ endpoints: 'https://proxy/etcd?x' }, 'endpoint must be http(s)://host:port without a query'],
   [{ endpoints: 'http://a:2379/?x=1' }, 'got "http://a:2379/?x=1"'],
   [{ endpoints: 'http://a:2379/#x' }, 'got "http://a:2379/#x"'],
+  [{ endpoints: 'unix:///' }, 'endpoint must be a Unix socket such as "unix:///run/etcd.sock", got "unix:///"'],
+  [{ endpoints: 'unix://' }, 'got "unix://"'],
+  [{ endpoints: 'unix:/run/etcd.sock' }, 'got "unix:/run/etcd.sock"'],
+  [{ endpoints: 'unixs:' }, 'endpoint must be a Unix socket'],
+  [{ endpoints: 'unix:///run/' }, 'got "unix:///run/"'],
+  [{ endpoints: `unix:///${'x'.repeat(107)}` }, 'the path of a Unix socket must have at most 107 bytes, got 108'],
   [{ endpoints: 'http://root@a:2379' }, 'endpoint must not contain credentials'],
   [{ srvDomain: '' }, 'srvDomain must be a domain name, got ""'],
   [{ srvDomain: 'example.org', srvName: '' }, 'srvName must be a part of a domain name, got ""'],
@@ -131,6 +165,16 @@ test.each<[unknown, string]>([
   [{ username: ['root', 'secret'], password: 'secret' }, 'without ":", got object'],
   [{ username: 'root', password: ['secret'] }, 'username "root" needs a password, got object'],
   [{ password: 'secret' }, 'username must be a non-empty string without ":", got undefined'],
+  [{ serverName: '' }, 'serverName must be a host name such as "etcd.example.org", got ""'],
+  [{ serverName: '10.0.0.1' }, 'serverName must be a host name, and not an IP address: TLS sends none, got "10.0.0.1"'],
+  [{ serverName: '::1' }, 'and not an IP address: TLS sends none, got "::1"'],
+  [{ serverName: 'https://etcd' }, 'got "https://etcd"'],
+  [{ serverName: 'etcd:2379' }, 'got "etcd:2379"'],
+  [{ serverName: '*.example.org' }, 'got "*.example.org"'],
+  [{ serverName: 'a..b' }, 'got "a..b"'],
+  [{ serverName: '-etcd' }, 'got "-etcd"'],
+  [{ serverName: 'x'.repeat(64) }, 'serverName must be a host name'],
+  [{ serverName: 7 }, 'got 7'],
   [{ expectedClusterId: '' }, 'expectedClusterId must be lower-case hex digits, got ""'],
   [{ expectedClusterId: 'CDF8' }, 'expectedClusterId must be lower-case hex digits, got "CDF8"'],
   [{ expectedClusterId: '0xcdf8' }, 'expectedClusterId must be lower-case hex digits, got "0xcdf8"'],
@@ -159,6 +203,12 @@ test.each<[string, unknown, string]>([
   ['the key of another certificate', { cert, key: authority.issue().key }, 'files): key values mismatch'],
   ['text that is not a key', { cert, key: 'secret' }, 'cert and key must be a pair as PEM text'],
   ['a certificate of the wrong type', { cert: 7, key }, 'cert and key must be a pair as PEM text'],
+  ['an encrypted key alone', { cert, key: locked }, 'key is encrypted: its passphrase is needed'],
+  [
+    'the passphrase of another key',
+    { cert, key: locked, passphrase: 'my secret' },
+    'key cannot be decrypted: its passphrase is another one',
+  ],
   ['a key of the wrong type', { cert, key: ['secret'] }, 'cert and key must be a pair as PEM text'],
 ])('invalid TLS options are refused: %s', (_, options, message) => {
   const make = () => new V2Client(options as V2ClientOptions);
@@ -173,6 +223,9 @@ test.each<[unknown, string]>([
   [{ srvDomain: 'example.org', endpoints: 'http://a:2379' }, 'endpoints and srvDomain cannot be used together'],
   [{ cert: 'c' }, 'cert and key must be given together, got only cert'],
   [{ key: 'k' }, 'cert and key must be given together, got only key'],
+  [{ passphrase: 'secret' }, 'passphrase requires key'],
+  [{ cert, key, passphrase: 7 }, 'passphrase must be a non-empty string, got number'],
+  [{ cert, key, passphrase: '' }, 'passphrase must be a non-empty string, got an empty one'],
   [{ lockPrefix: 7 }, 'lockPrefix must be a string, got 7'],
   [{ versionPrefix: null }, 'versionPrefix must be a string, got null'],
 ])('a TypeError is thrown for %o', (options, message) => {

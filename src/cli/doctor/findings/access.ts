@@ -1,6 +1,6 @@
 /** Findings on who can read and write the locks. */
 import type { StoreApi } from '../../../client.ts';
-import { showUser } from '../../../http/options.ts';
+import { showUser } from '../../../http/checks/credentials.ts';
 import type { EndpointFacts, Finding } from '../facts.ts';
 import type { Context } from './context.ts';
 import { CHECK_HEALTH, type MakeFinding } from './finding.ts';

@@ -152,6 +152,6 @@ const nameOf = (id: string, reached: readonly EndpointFacts[]): string => member
 
 const listed = (some: readonly EndpointFacts[]): string => some.map(({ endpoint }) => endpoint).join(', ');
 
-const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
+const originOf = (url: string): string => (/^https?:/.test(url) && URL.canParse(url) ? new URL(url).origin : url);
 
 const seconds = (value: number): string => `${value.toFixed(value < 10 ? 2 : 1)} s`;

@@ -32,7 +32,8 @@ export interface Known {
 export function readAdvertised(known: readonly Known[], settings: ClientSettings): Promise<Server[]> {
   const asked = new Set(known.map(({ url }) => url));
   const listed = known.flatMap(({ members }) => members.flatMap(({ clientURLs }) => clientURLs));
-  const urls = [...new Set(listed)].filter((url) => isHttp(url) && !asked.has(new URL(url).origin)).slice(0, URLS);
+  const origins = new Set(listed.filter(isHttp).map((url) => new URL(url).origin));
+  const urls = [...origins].filter((url) => !asked.has(url)).slice(0, URLS);
   return Promise.all(urls.map((url) => readServer(url, settings)));
 }
 
@@ -43,7 +44,7 @@ export async function readServers(urls: readonly string[], settings: ClientSetti
 }
 
 async function readServer(url: string, settings: ClientSettings): Promise<Server> {
-  const member = new MemberClient(new URL(url).origin, settings);
+  const member = new MemberClient(url, settings);
   try {
     const deadline = Deadline.after(READ_TIMEOUT);
     const version = await member.info('/version', deadline).catch(asError);

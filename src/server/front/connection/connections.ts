@@ -34,8 +34,8 @@ class Connections {
   readonly #max: number;
   /** Milliseconds. */
   readonly #idleTimeout: number;
-  /** By the address of the client. */
-  readonly #all = new Map<string, Connection>();
+  /** By the address of the client; with a Unix socket, which has none, by the connection itself. */
+  readonly #all = new Map<string | Socket, Connection>();
   /** Those without a request so far, the oldest first. */
   readonly #unused = new Set<Connection>();
   /** Those whose requests have all been answered, the longest idle first. */
@@ -86,5 +86,8 @@ class Connections {
   }
 }
 
-const addressOf = ({ remoteAddress, remotePort, localAddress }: Socket): string =>
-  `${remoteAddress} ${remotePort} ${localAddress}`;
+/** With TLS, requests come from another socket, which has the same address. */
+function addressOf(socket: Socket): string | Socket {
+  const { remoteAddress, remotePort, localAddress } = socket;
+  return remoteAddress === undefined ? socket : `${remoteAddress} ${remotePort} ${localAddress}`;
+}

@@ -1,8 +1,10 @@
 // HTTPS of the bridge's own.
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inject, onTestFinished, test } from 'vitest';
@@ -11,9 +13,11 @@ import { EtcdClient } from '../../../../src/client.ts';
 import { EtcdConnectionFailed } from '../../../../src/errors.ts';
 import { LockManager } from '../../../../src/manager/manager.ts';
 import { Bridge } from '../../../../src/server/bridge/bridge.ts';
-import { makeAuthority } from '../../../support/certificates.ts';
+import { encrypted, makeAuthority } from '../../../support/certificates.ts';
 import { freshName, rejection } from '../../../support/locks.ts';
 import { useTlsEtcd } from '../../../support/secured-etcd.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { until } from '../../../support/until.ts';
 import { useBridge } from '../use-bridge.ts';
 
 const authority = makeAuthority();
@@ -35,6 +39,47 @@ test('a bridge with a certificate serves HTTPS, long polls included', async () =
   const next = locksAt(bridge.url, { ca: authority.ca }).request(name, ({ fencingToken }) => fencingToken);
   await held.release();
   expect(await next).toBeGreaterThan(held.fencingToken);
+});
+
+test('a bridge with an encrypted key and its passphrase serves HTTPS', async () => {
+  const tls = { ...identity, key: encrypted(identity.key, 'open it'), passphrase: 'open it' };
+  const bridge = await useBridge({ tls });
+  expect(await locksAt(bridge.url, { ca: authority.ca }).request(freshName(), () => 'held')).toBe('held');
+});
+
+test('a bridge with certificates in files uses changed ones for new connections, and keeps the old ones if they are broken', async () => {
+  const directory = temporaryDirectory();
+  const [certFile, keyFile, caFile] = ['cert', 'key', 'ca'].map((name) => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const write = ({ cert, key }: typeof identity): void => {
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+  };
+  const clients = makeAuthority();
+  const known = clients.issue();
+  write(identity);
+  writeFileSync(caFile, clients.ca);
+  const bridge = await useBridge({ tls: { certFile, keyFile, caFile } });
+  const held = await locksAt(bridge.url, { ca: authority.ca, ...known }).acquire(freshName());
+  const serves = async (ca: string): Promise<boolean> => {
+    const locks = locksAt(bridge.url, { ca, ...known });
+    return locks.request(freshName(), { timeout: 5 }, () => true).catch(() => false);
+  };
+  const next = makeAuthority();
+  write(next.issue());
+  await until(() => serves(next.ca), Boolean);
+  expect(await serves(authority.ca)).toBe(false);
+  const warned = once(process, 'warning') as Promise<[Error]>;
+  write({ cert: 'half a certifi', key: identity.key });
+  expect((await warned)[0].message).toContain('the old certificates stay in use');
+  expect(await serves(next.ca)).toBe(true);
+  write(identity);
+  await until(() => serves(authority.ca), Boolean);
+  held.assertHeld();
+  expect(await held.release()).toBe(true);
 });
 
 test('with authorities, a client needs a certificate of one of them', async () => {
@@ -71,6 +116,11 @@ test.each([
   [{}, /tls must have cert and key/],
   [{ ...identity, ca: 'ca.pem' }, /ca must be certificates as PEM text \(not the path of a file\), got "ca.pem"/],
   [{ ...identity, key: authority.issue().key }, /cert and key must be a pair/],
+  [{ ...identity, key: encrypted(identity.key, 'open it') }, /key is encrypted: its passphrase is needed/],
+  [
+    { ...identity, key: encrypted(identity.key, 'open it'), passphrase: identity.key.split('\n')[1] },
+    /key cannot be decrypted: its passphrase is another one/,
+  ],
   [{ ...identity, crt: '' }, /crt/],
   ['on', /tls must be an object, got "on"/],
 ])('invalid TLS options are refused, and no private key is shown', async (tls, message) => {

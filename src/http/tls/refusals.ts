@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { errors } from 'undici';
-import type { TlsSettings } from './options.ts';
+import type { Address } from '../checks/endpoints.ts';
+import type { TlsSettings } from './settings.ts';
 
 /** OpenSSL's names of alerts about the client certificate. Other alerts, such as "internal error", may be temporary. */
 const REFUSED = /_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA|ACCESS_DENIED)$/;
@@ -32,10 +33,13 @@ export function whyRefused({ error, connecting, distrusted }: Failure, { cert }:
 
 /**
  * Returns a question to add to the message when a connection was closed without any answer. etcd does so if it gets TLS where
- * it expects clear text, and the other way round.
+ * it expects clear text, and the other way round. Also explains the refusal of a Unix socket.
  */
-export function hint({ error, connecting }: Failure, url: string): string {
-  if (url.startsWith('https:')) return connecting && codeOf(error) === 'ECONNRESET' ? '; does the server use TLS?' : '';
+export function hint({ error, connecting }: Failure, { origin, socketPath }: Address): string {
+  if (socketPath !== undefined && codeOf(error) === 'ECONNREFUSED')
+    return '; no server listens there, or the file is no socket';
+  if (origin.startsWith('https:'))
+    return connecting && codeOf(error) === 'ECONNRESET' ? '; does the server use TLS?' : '';
   return error instanceof errors.SocketError && error.socket?.bytesRead === 0 ? '; does the server expect https?' : '';
 }
 

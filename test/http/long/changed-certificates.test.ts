@@ -1,0 +1,208 @@
+// Certificates in files that are replaced while holders and waiters are at work.
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { ignore } from '../../../src/base/cancellation.ts';
+import { EtcdClient, type EtcdClientOptions, EtcdTlsFailed, LockManager } from '../../../src/index.ts';
+import { type Authority, type Identity, makeAuthority } from '../../support/certificates.ts';
+import { freshName, rejection } from '../../support/locks.ts';
+import { useTlsEtcd } from '../../support/secured-etcd.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+import { until } from '../../support/until.ts';
+
+const authority = makeAuthority();
+
+/** Files as Kubernetes mounts a secret: links to a directory that is replaced as a whole. */
+function useSecret(ca: string, first: Identity) {
+  const directory = temporaryDirectory();
+  let count = 0;
+  const replace = ({ cert, key }: Identity, authorities = ca): void => {
+    count += 1;
+    const version = join(directory, `..${count}`);
+    mkdirSync(version);
+    for (const [name, text] of [
+      ['ca', authorities],
+      ['cert', cert],
+      ['key', key],
+    ] as const)
+      writeFileSync(join(version, name), text);
+    symlinkSync(version, join(directory, '..next'));
+    renameSync(join(directory, '..next'), join(directory, '..data'));
+    if (count > 1) rmSync(join(directory, `..${count - 1}`), { recursive: true });
+  };
+  replace(first);
+  const [caFile, certFile, keyFile] = ['ca', 'cert', 'key'].map((name) => {
+    symlinkSync(join('..data', name), join(directory, name));
+    return join(directory, name);
+  }) as [string, string, string];
+  return { options: { caFile, certFile, keyFile }, replace };
+}
+
+function useLocks(options: EtcdClientOptions, ttl = 9): LockManager {
+  const client = new EtcdClient(options);
+  onTestFinished(() => client.close({ timeout: 0 }).catch(ignore));
+  return new LockManager(client, { ttl });
+}
+
+function useWarnings(): string[] {
+  const warnings: string[] = [];
+  const note = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', note);
+  onTestFinished(() => void process.off('warning', note));
+  return warnings;
+}
+
+/** An HTTPS server in front of etcd that notes with which certificate each request came. */
+async function useWitness(clients: Authority, target: string) {
+  const seen: { serial: string; at: number }[] = [];
+  const { cert, key } = authority.issue();
+  const server = createServer({ cert, key, ca: clients.ca, requestCert: true }, async (incoming, outgoing) => {
+    seen.push({ serial: (incoming.socket as TLSSocket).getPeerCertificate().serialNumber, at: performance.now() });
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const { method = 'GET', url = '' } = incoming;
+    const body = chunks.length === 0 ? null : Buffer.concat(chunks);
+    const type = incoming.headers['content-type'];
+    const headers = type === undefined ? {} : { 'content-type': type };
+    const gone = new AbortController();
+    outgoing.on('close', () => gone.abort());
+    try {
+      const answer = await fetch(target + url, { method, body, headers, signal: gone.signal });
+      outgoing.writeHead(answer.status, Object.fromEntries(answer.headers));
+      for await (const chunk of answer.body ?? []) outgoing.write(chunk);
+      outgoing.end();
+    } catch {
+      outgoing.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+}
+
+describe.each(['v2', 'v3', 'both'] as const)('with api %s', (api) => {
+  test('ten certificates replaced under load cost no hold, and after a second no request has an old one', async () => {
+    const { etcd } = await useTlsEtcd(authority.issue(), authority);
+    const { url, seen } = await useWitness(authority, etcd.url);
+    const { options, replace } = useSecret(authority.ca, authority.issue());
+    const locks = useLocks({ api, endpoints: url, ...options }, 3);
+    const holds = await Promise.all(Array.from({ length: 5 }, () => locks.acquire(freshName())));
+    const load = { on: true, done: 0 };
+    const working = Array.from({ length: 4 }, async () => {
+      while (load.on) {
+        await locks.request(freshName(), () => undefined);
+        load.done += 1;
+      }
+    });
+    for (let i = 0; i < 10; i += 1) {
+      const before = new Set(seen.map(({ serial }) => serial));
+      replace(authority.issue());
+      const late = performance.now() + 1000;
+      const [from, done] = [seen.length, load.done];
+      await until(
+        () => performance.now(),
+        (time) => time > late + 300,
+      );
+      expect(load.done).toBeGreaterThan(done);
+      expect(seen.slice(from).filter(({ serial, at }) => at > late && before.has(serial))).toEqual([]);
+    }
+    load.on = false;
+    await Promise.all(working);
+    for (const held of holds) held.assertHeld();
+    expect(await Promise.all(holds.map((held) => held.release()))).toEqual(holds.map(() => true));
+    expect(new Set(seen.map(({ serial }) => serial)).size).toBe(11);
+  });
+
+  test('a certificate of another authority is refused by etcd, and a hold survives until the right one is back', async () => {
+    const { url } = await useTlsEtcd(authority.issue(), authority);
+    const stranger = makeAuthority();
+    const { options, replace } = useSecret(authority.ca, authority.issue());
+    const locks = useLocks({ api, endpoints: url, ...options }, 20);
+    const held = await locks.acquire(freshName());
+    replace(stranger.issue());
+    await until(
+      () =>
+        locks.acquire(freshName(), { timeout: 5 }).then(
+          (other) => other.release().then(ignore),
+          (error) => error,
+        ),
+      (error) => error instanceof EtcdTlsFailed && /refuses the client certificate/.test(error.message),
+    );
+    replace(authority.issue());
+    await until(
+      () => locks.request(freshName(), () => 'held').catch(() => 'refused'),
+      (outcome) => outcome === 'held',
+    );
+    held.assertHeld();
+    expect(await held.release()).toBe(true);
+  });
+});
+
+test('a broken file keeps the old certificate and causes one warning, and the next good one is used', async () => {
+  const { url } = await useTlsEtcd(authority.issue(), authority);
+  const { options, replace } = useSecret(authority.ca, authority.issue());
+  const warnings = useWarnings();
+  const locks = useLocks({ endpoints: url, ...options });
+  expect(await locks.request(freshName(), () => 'held')).toBe('held');
+  const { cert, key } = authority.issue();
+  replace({ cert, key: authority.issue().key });
+  await until(
+    () => warnings.length,
+    (count) => count === 1,
+  );
+  expect(warnings[0]).toMatch(
+    /^the changed TLS files cannot be used, and the old certificates stay in use: .*mismatch/,
+  );
+  expect(warnings[0]).not.toContain(key.split('\n')[1]);
+  expect(await locks.request(freshName(), () => 'held')).toBe('held');
+  replace({ cert: 'half a certifi', key });
+  await until(
+    () => warnings.length,
+    (count) => count === 2,
+  );
+  expect(await locks.request(freshName(), () => 'held')).toBe('held');
+  replace({ cert, key });
+  expect(await locks.request(freshName(), () => 'held')).toBe('held');
+});
+
+test('an authority that is replaced is used for the certificate of etcd', async () => {
+  const next = makeAuthority();
+  const { url, etcd, present } = await useTlsEtcd(authority.issue());
+  const { options, replace } = useSecret(authority.ca, authority.issue());
+  const locks = useLocks({ endpoints: url, ...options }, 30);
+  const held = await locks.acquire(freshName());
+  present(next.issue());
+  await etcd.restart();
+  expect(await rejection(locks.acquire(freshName()))).toBeInstanceOf(EtcdTlsFailed);
+  replace(authority.issue(), next.ca);
+  await until(
+    () => locks.request(freshName(), () => 'held').catch(() => 'refused'),
+    (outcome) => outcome === 'held',
+  );
+  expect(await held.release()).toBe(true);
+});
+
+test.each<[string, (files: ReturnType<typeof useSecret>['options']) => EtcdClientOptions, string]>([
+  ['a file that does not exist', () => ({ caFile: '/nowhere/ca.pem' }), 'cannot read "/nowhere/ca.pem": ENOENT'],
+  ['a directory', () => ({ caFile: '/tmp' }), 'cannot read "/tmp": EISDIR'],
+  ['a certificate without its key', ({ certFile }) => ({ certFile }), 'cert and key must be given together'],
+  [
+    'a key for a certificate',
+    ({ keyFile }) => ({ certFile: keyFile, keyFile }),
+    'cert and key must be a pair: no start',
+  ],
+  ['a text and a file', ({ caFile }) => ({ caFile, ca: authority.ca }), 'ca and caFile cannot be used together'],
+  ['no path', () => ({ caFile: '' }), 'caFile must be a path, got ""'],
+])('%s is refused by the constructor, with the paths and no key', (_, make, message) => {
+  const identity = authority.issue();
+  const { options } = useSecret(authority.ca, identity);
+  const construct = () => new EtcdClient(make(options));
+  expect(construct).toThrow(message);
+  expect(construct).not.toThrow(new RegExp(identity.key.split('\n')[1]?.slice(0, 30) ?? ''));
+});
