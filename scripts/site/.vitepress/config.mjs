@@ -14,6 +14,8 @@ const anchorOf = (title) =>
 export default defineConfig({
   title: name,
   description,
+  // There is no icon. Without this, browsers would ask for favicon.ico.
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
   srcDir: 'dist/pages',
   outDir: 'dist/site',
   cacheDir: 'dist/cache',

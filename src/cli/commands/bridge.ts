@@ -146,14 +146,15 @@ function serve(options: BridgeOptions, { json, listen }: Flags): Promise<number>
   const ending = usesFiles(options) ? ENDING.filter((signal) => signal !== 'SIGHUP') : ENDING;
   return untilSignalled(async (signal) => {
     const bridge = await start(options, listen);
+    const reload = (): void => void bridge.reloadTls();
+    // Before anybody knows of the bridge: without a listener, SIGHUP would end it.
+    if (usesFiles(options)) process.on('SIGHUP', reload);
     if (json) printJson({ url: bridge.url, pid: process.pid });
     else print(bridge.url);
     remark(`to stop the bridge, press ^C or run: kill ${process.pid}`);
-    const reload = (): void => void bridge.reloadTls();
-    if (usesFiles(options)) process.on('SIGHUP', reload);
     await aborted(signal);
-    process.off('SIGHUP', reload);
     await bridge.stop();
+    process.off('SIGHUP', reload);
     return ExitCode.ok;
   }, ending);
 }

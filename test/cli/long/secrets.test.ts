@@ -184,10 +184,7 @@ describe('a value that is not a secret is shown', () => {
       ['ls', '--user', 'jörg.o-k@example.org'],
       'no password for user "jörg.o-k@example.org": set ETCDCTL_PASSWORD or use --password-file',
     ],
-    [
-      ['ls', '--endpoints', 'ftp://a:1'],
-      'endpoint must be http(s)://host:port without a query, got "ftp://a:1"',
-    ],
+    [['ls', '--endpoints', 'ftp://a:1'], 'endpoint must be http(s)://host:port without a query, got "ftp://a:1"'],
   ])('%j', async (args, message) => {
     expect(await failureOf(args)).toEqual({ code: 64, message: `etcd-v2-lock: ${message}` });
   });
