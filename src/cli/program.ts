@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { bridgeCommand } from './commands/bridge.ts';
 import { completionCommand } from './commands/completion.ts';
 import { demoCommand } from './commands/demo.ts';
 import { doctorCommand } from './commands/doctor.ts';
@@ -11,7 +10,8 @@ import { lsCommand } from './commands/ls.ts';
 import { pruneCommand } from './commands/prune.ts';
 import { releaseCommand } from './commands/release.ts';
 import { runCommand } from './commands/run.ts';
-import { serveCommand } from './commands/serve.ts';
+import { bridgeCommand } from './commands/serving/bridge.ts';
+import { serveCommand } from './commands/serving/serve.ts';
 import { ticksCommand } from './commands/ticks.ts';
 import { topCommand } from './commands/top.ts';
 import { watchCommand } from './commands/watch.ts';

@@ -1,25 +1,21 @@
 import { Command, Option } from 'commander';
-import { Bridge } from '../../server/bridge/bridge.ts';
-import type { BridgeOptions, BridgeTls } from '../../server/bridge/options.ts';
-import type { BridgeRecord } from '../../server/bridge/records.ts';
-import { checkListening } from '../../server/listening.ts';
-import { number, octal } from '../arguments.ts';
-import { clientOptions, connectionOf } from '../connection.ts';
-import { checked, ExitCode, UsageError } from '../exit-codes.ts';
-import { pemFile, readFirstLine } from '../files.ts';
-import { explain } from '../help.ts';
-import { outcome } from '../session.ts';
-import { aborted, ENDING, untilSignalled } from '../signals.ts';
-import { logJson, print, printJson, remark } from '../streams.ts';
+import { Bridge } from '../../../server/bridge/bridge.ts';
+import type { BridgeOptions } from '../../../server/bridge/options.ts';
+import type { BridgeRecord } from '../../../server/bridge/records.ts';
+import { checkListening } from '../../../server/listening.ts';
+import { number, octal } from '../../arguments.ts';
+import { clientOptions, connectionOf } from '../../connection.ts';
+import { checked, ExitCode, UsageError } from '../../exit-codes.ts';
+import { explain } from '../../help.ts';
+import { outcome } from '../../session.ts';
+import { aborted, ENDING, untilSignalled } from '../../signals.ts';
+import { logJson, print, printJson, remark } from '../../streams.ts';
+import { addressOf, addTlsFlags, type TlsFlags, tlsOf } from './listening.ts';
 
-interface Flags {
+interface Flags extends TlsFlags {
   readonly listen: string;
   readonly socketMode?: number;
   readonly advertise?: string;
-  readonly listenCert?: string;
-  readonly listenKey?: string;
-  readonly listenKeyPassphraseFile?: string;
-  readonly listenCa?: string;
   readonly maxConnections?: number;
   readonly maxPolls?: number;
   readonly metrics?: true;
@@ -45,11 +41,8 @@ export function bridgeCommand(): Command {
     .option(
       '--advertise <urls>',
       'comma-separated URLs of all bridges, reported to clients as the members of the cluster',
-    )
-    .option('--listen-cert <file>', "PEM file with the bridge's certificate; the bridge then serves HTTPS")
-    .option('--listen-key <file>', 'PEM file with the private key of that certificate')
-    .option('--listen-key-passphrase-file <file>', 'file with the passphrase of that private key in its first line')
-    .option('--listen-ca <file>', 'PEM file with CA certificates: each client must have a certificate of one of them')
+    );
+  addTlsFlags(command, 'bridge')
     .option(
       '--max-connections <number>',
       'maximum number of client connections; a further one replaces an idle one, or is closed (default: 20000)',
@@ -116,23 +109,9 @@ function optionsOf(flags: Flags, command: Command): BridgeOptions {
 function whereTo(listen: string): Pick<BridgeOptions, 'host' | 'port' | 'socket'> {
   const [, socket] = /^unix:\/\/(.+)$/s.exec(listen) ?? [];
   if (socket !== undefined) return { socket };
-  const [, host, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(listen) ?? [];
-  if (host !== undefined && !listen.startsWith('unix:')) return { host, port: Number(port) };
+  const address = addressOf(listen);
+  if (address) return address;
   throw new UsageError(`--listen must be an address and a port, or a Unix socket, got "${listen}"`);
-}
-
-function tlsOf({ listenCert, listenKey, listenKeyPassphraseFile: file, listenCa }: Flags): BridgeTls | undefined {
-  if (file !== undefined && listenKey === undefined)
-    throw new UsageError('--listen-key-passphrase-file requires --listen-key');
-  if (listenCert === undefined || listenKey === undefined) {
-    if (listenCert === undefined && listenKey === undefined && listenCa === undefined) return undefined;
-    throw new UsageError('to serve HTTPS, both --listen-cert and --listen-key are needed');
-  }
-  const ca = listenCa === undefined ? {} : { caFile: pemFile(listenCa, '--listen-ca') };
-  const secret =
-    file === undefined ? {} : { passphrase: readFirstLine(file, '--listen-key-passphrase-file', 'passphrase') };
-  const own = { certFile: pemFile(listenCert, '--listen-cert'), keyFile: pemFile(listenKey, '--listen-key') };
-  return { ...own, ...secret, ...ca };
 }
 
 const isLogged = ({ event }: BridgeRecord, what: 'changes' | 'requests'): boolean =>

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
-import { checkEmbeddedOptions, EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../server/embedded.ts';
-import { RELEASES } from '../../server/version.ts';
-import { number, octal } from '../arguments.ts';
-import { checked, ExitCode } from '../exit-codes.ts';
-import { explain } from '../help.ts';
-import { outcome } from '../session.ts';
-import { aborted, untilSignalled } from '../signals.ts';
-import { print, printJson, remark } from '../streams.ts';
+import { checkEmbeddedOptions, EmbeddedEtcd, type EmbeddedEtcdOptions } from '../../../server/embedded.ts';
+import { RELEASES } from '../../../server/version.ts';
+import { number, octal } from '../../arguments.ts';
+import { checked, ExitCode } from '../../exit-codes.ts';
+import { explain } from '../../help.ts';
+import { outcome } from '../../session.ts';
+import { aborted, untilSignalled } from '../../signals.ts';
+import { print, printJson, remark } from '../../streams.ts';
 
 interface Flags extends Pick<EmbeddedEtcdOptions, 'port' | 'host' | 'socket' | 'socketMode'> {
   readonly etcdVersion: NonNullable<EmbeddedEtcdOptions['version']>;
