@@ -244,6 +244,14 @@ export function waitsFor(
   return obstacleOf(entriesOf(lock), entry);
 }
 
+/** Returns the waiter that has waited for the longest time, as far as that is known; undefined without waiters. */
+export function longestWaiter({ waiters }: LiveLock): LiveEntry | undefined {
+  const from = ({ queuedAt, seenAt }: LiveEntry): number => queuedAt ?? seenAt;
+  let longest: LiveEntry | undefined;
+  for (const waiter of waiters) if (!longest || from(waiter) < from(longest)) longest = waiter;
+  return longest;
+}
+
 /** Returns the entries of a lock, in the order of the queue. */
 export const liveIn = (lock: LiveLock | undefined): readonly LiveEntry[] =>
   lock ? [...lock.holders, ...lock.waiters] : [];

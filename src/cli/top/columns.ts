@@ -1,6 +1,6 @@
 /** The columns of `top`, and what they say of times that nobody has seen. */
 import { claimText } from '../../recipe/entries/entry-value.ts';
-import { type LiveEntry, type LiveLock, waitsFor } from '../live/model.ts';
+import { type LiveEntry, type LiveLock, longestWaiter, waitsFor } from '../live/model.ts';
 import { durationText, timeOfDay } from '../queues/durations.ts';
 import { fullOwnerOf, ownerOf } from '../queues/show.ts';
 import type { Column } from '../table.ts';
@@ -29,14 +29,6 @@ function heldFor({ heldAt, queuedAt, seenAt }: LiveEntry, at: number): string {
 
 const waitedFor = ({ queuedAt, seenAt }: LiveEntry, at: number): string =>
   queuedAt === undefined ? `≥${since(seenAt, at)}` : since(queuedAt, at);
-
-/** Returns since when the longest wait lasts, as far as it is known; undefined without waiters. */
-export function longestWaiter({ waiters }: LiveLock): LiveEntry | undefined {
-  const from = ({ queuedAt, seenAt }: LiveEntry): number => queuedAt ?? seenAt;
-  let longest: LiveEntry | undefined;
-  for (const waiter of waiters) if (!longest || from(waiter) < from(longest)) longest = waiter;
-  return longest;
-}
 
 /** Returns the seconds left, by the clock of this host. */
 function ttlText({ ttl }: LiveEntry, at: number): string {

@@ -1,11 +1,11 @@
 import { printable } from '../../base/printable.ts';
 import { publishedIn } from '../../recipe/entries/entry-value.ts';
-import { type LiveLock, type LiveModel, liveIn } from '../live/model.ts';
+import { type LiveLock, type LiveModel, liveIn, longestWaiter } from '../live/model.ts';
 import { timeOfDay } from '../queues/durations.ts';
 import { fullOwnerOf } from '../queues/show.ts';
 import { type OutputLine, styled } from '../streams.ts';
 import { table } from '../table.ts';
-import { liveEntryColumns, liveLockColumns, longestWaiter } from './columns.ts';
+import { liveEntryColumns, liveLockColumns } from './columns.ts';
 
 export interface Size {
   readonly columns: number;

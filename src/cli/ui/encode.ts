@@ -1,0 +1,108 @@
+import { publishedIn } from '../../recipe/entries/entry-value.ts';
+import { type LiveEntry, type LiveLock, type LiveModel, liveIn, longestWaiter, waitsFor } from '../live/model.ts';
+import type { ShownClient, ShownEntry, ShownEvent, ShownLock, ShownQueue, ShownStore, ShownTtl } from './shapes.ts';
+
+/** A store with what is known of its queues. */
+export interface LiveStore {
+  readonly api: 'v2' | 'v3';
+  readonly model: LiveModel;
+}
+
+/** Number of characters of a text that a client has written, and of a key or a name. */
+const LONGEST_TEXT = 200;
+const LONGEST_KEY = 1000;
+/** Number of entries of a queue, and of events, that are sent. */
+const MOST_ENTRIES = 500;
+const MOST_EVENTS = 200;
+
+/** Cuts a text, but not between the two halves of a character. */
+function cut(text: string, longest: number): string {
+  if (text.length <= longest) return text;
+  return `${text.slice(0, longest).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+const textOrNull = (text: string | undefined): string | null => (text === undefined ? null : cut(text, LONGEST_TEXT));
+
+const namesIn = ({ entry }: Pick<LiveEntry, 'entry'>): ShownEvent['client'] => ({
+  identity: textOrNull(entry.identity),
+  label: textOrNull(entry.label),
+  uuid: cut(entry.uuid, LONGEST_TEXT),
+  key: cut(entry.key, LONGEST_KEY),
+});
+
+const clientOf = (live: LiveEntry): ShownClient => ({
+  kind: live.kind,
+  ...namesIn(live),
+  seenAt: live.seenAt,
+  queuedAt: live.queuedAt ?? null,
+  heldAt: live.heldAt ?? null,
+});
+
+export const storeOf = ({ api, model: { seenAt, outage, omitted } }: LiveStore): ShownStore => ({
+  api,
+  seenAt: seenAt ?? 0,
+  outage: outage ? { since: outage.since, message: cut(outage.message, LONGEST_KEY) } : null,
+  omitted,
+});
+
+export const ttlOf = ({ ttl, renewedAt }: LiveEntry): ShownTtl | null =>
+  ttl ? { left: ttl.left ?? null, at: ttl.at, renewedAt: renewedAt ?? null } : null;
+
+export function lockOf(lock: LiveLock, holder: LiveEntry, api: 'v2' | 'v3', id: number): ShownLock {
+  const waiter = longestWaiter(lock);
+  const name = cut(lock.name, LONGEST_KEY);
+  return {
+    id,
+    api,
+    name,
+    isCut: name !== lock.name,
+    holder: clientOf(holder),
+    holders: lock.holders.length,
+    waiters: lock.waiters.length,
+    waitingSince: waiter ? (waiter.queuedAt ?? waiter.seenAt) : null,
+    isWaitKnown: waiter?.queuedAt !== undefined,
+    value: textOrNull(publishedIn(holder.entry.value)),
+  };
+}
+
+function entryOf(lock: LiveLock, live: LiveEntry): ShownEntry {
+  const { mode, limit = null, value } = live.entry;
+  const obstacle = waitsFor(lock, live);
+  return {
+    state: lock.holders.includes(live) ? 'holds' : 'waits',
+    ...clientOf(live),
+    mode,
+    limit,
+    ttl: ttlOf(live),
+    waitsFor: obstacle ? { key: cut(obstacle.nearest.key, LONGEST_KEY), count: obstacle.count } : null,
+    value: textOrNull(publishedIn(value)),
+  };
+}
+
+/** Returns the queue of a lock in each store where it has entries, and what has happened to it since the start. */
+export function queueOf(stores: readonly LiveStore[], name: string, startedAt: number): ShownQueue {
+  const found = stores.flatMap(({ api, model }) => {
+    const lock = model.locks.find((each) => each.name === name);
+    return lock ? [{ api, lock }] : [];
+  });
+  const history = stores.flatMap(({ api, model }) =>
+    model.history
+      .filter(({ entry }) => entry.name === name)
+      .map(({ at, kind, entry }) => ({ at, api, kind, client: namesIn({ entry }) })),
+  );
+  return {
+    now: Date.now(),
+    startedAt,
+    stores: stores.map(storeOf),
+    name: cut(name, LONGEST_KEY),
+    queues: found.map(({ api, lock }) => ({
+      api,
+      holders: lock.holders.length,
+      waiters: lock.waiters.length,
+      entries: liveIn(lock)
+        .slice(0, MOST_ENTRIES)
+        .map((live) => entryOf(lock, live)),
+    })),
+    history: history.sort((one, other) => one.at - other.at).slice(-MOST_EVENTS),
+  };
+}
