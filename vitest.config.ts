@@ -149,7 +149,7 @@ const onEtcd = (
     name,
     include,
     ...rest,
-    exclude: [...exclude, 'test/faults/**', 'test/simulation/**', 'compat/peers/**'],
+    exclude: [...exclude, 'test/faults/**', 'test/simulation/**', 'test/browser/**', 'compat/peers/**'],
     globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
   },
 });
@@ -255,6 +255,15 @@ export default defineConfig({
           name: 'peers',
           include: ['compat/peers/**/*.test.ts'],
           globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'compat/peers/servers.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'peers-ui',
+          include: ['test/browser/*.test.ts'],
+          globalSetup: ['test/support/global-build.ts', 'test/support/global-python.ts', 'test/support/global-etcd.ts'],
+          ...LONG_TESTS,
         },
       },
       { extends: true, test: { name: 'peers-site', include: ['scripts/site/test/*.test.ts'], ...LONG_TESTS } },

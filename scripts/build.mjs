@@ -1,5 +1,6 @@
-// `npm run build`: compiles src to CommonJS in dist, and adds an ES module for each entry point, and the man page.
+// `npm run build`: compiles src to CommonJS in dist, and adds an ES module for each entry point, the man page, and the page of `ui`.
 import {
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -12,6 +13,7 @@ import {
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { rolldown } from 'rolldown';
 import { root, runPackage } from './run.mjs';
 
 const ENTRIES = ['index', 'server/index', 'metrics/prom-client', 'metrics/opentelemetry', 'python/index'];
@@ -22,7 +24,7 @@ const built = join(made, 'new');
 try {
   process.exitCode =
     compile('--emitDeclarationOnly') || compile('--declaration', 'false', '--removeComments', '--noCheck');
-  if (process.exitCode === 0) complete();
+  if (process.exitCode === 0) await complete();
 } finally {
   rmSync(made, { recursive: true });
 }
@@ -32,7 +34,7 @@ function compile(...options) {
   return runPackage('tsc', ['-p', 'tsconfig.build.json', '--outDir', built, ...options]);
 }
 
-function complete() {
+async function complete() {
   writeFileSync(join(built, 'package.json'), '{ "type": "commonjs" }\n');
   for (const file of readdirSync(built, { recursive: true }))
     if (file.endsWith('.js')) removeNamespaceHelpers(join(built, file));
@@ -43,7 +45,17 @@ function complete() {
     join(built, 'etcd-v2-lock.1.gz'),
     gzipSync(readFileSync(join(root, 'man/etcd-v2-lock.1')), { level: 9 }),
   );
+  await bundlePage();
   replaceDist();
+}
+
+/** Bundles the page of `ui` with the packages that it uses. */
+async function bundlePage() {
+  const to = join(built, 'page');
+  const bundled = await rolldown({ input: join(root, 'page/main.tsx'), platform: 'browser' });
+  await bundled.write({ file: join(to, 'page.js'), format: 'es', minify: true, codeSplitting: false });
+  await bundled.close();
+  for (const name of ['index.html', 'page.css', 'icon.svg']) copyFileSync(join(root, 'page', name), join(to, name));
 }
 
 /** Replaces dist file by file, so that a program which loads it meanwhile finds each file. */

@@ -30,6 +30,7 @@ export function check(name, exitCodeOf) {
 export const checkSource = () => [
   check('lint', () => runPackage('biome', ['ci', '.'])),
   check('types', () => runPackage('tsc', ['-p', 'tsconfig.json'])),
+  check('types of the page', () => runPackage('tsc', ['-p', 'page'])),
 ];
 
 /** Runs Vitest on these of its projects, counts the tests, and prints the slowest files. */

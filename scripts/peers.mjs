@@ -1,4 +1,5 @@
-// `npm run peers`: tests the lock on etcd v3 with servers and clients that need Go, Java or pip, and the documentation site in a browser.
+// `npm run peers`: tests the lock on etcd v3 with servers and clients that need Go, Java or pip, and in a browser the page of `ui` and the
+// documentation site.
 import { attempt, check, conclude, vitest } from './checks.mjs';
 import { ensurePackages } from './packages.mjs';
 import { buildPeers } from './peers/build.mjs';
@@ -13,6 +14,7 @@ const prepared = [
   ['system', ensureSystem],
   ['build', buildPeers],
   ['browser', ensureBrowser],
+  ['packages of the tests in a browser', () => ensurePackages('test/browser')],
   ['site', buildSite],
 ].every(([name, prepare]) => {
   const count = attempt(name, prepare);
@@ -21,6 +23,7 @@ const prepared = [
 });
 if (prepared) {
   counts.push(
+    check('types of the tests in a browser', () => runPackage('tsc', ['-p', 'test/browser'])),
     check('types of the tests of the site', () => runPackage('tsc', ['-p', 'scripts/site'])),
     vitest('peers*'),
   );

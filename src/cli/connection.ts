@@ -43,7 +43,7 @@ export const connectionSettings: readonly Setting[] = [
     flags: '--api <version>',
     description:
       'etcd API of your locks: v2 or v3. The two are different stores; all clients of a lock must use the same (default: v2; of "bridge": v3). ' +
-      'During a move from v2 to v3, "run", "elect" and "bridge" also accept "--api both": they then hold each lock in both stores. ETCDCTL_API has no effect',
+      'During a move from v2 to v3, "run", "elect" and "bridge" also accept "--api both": they then hold each lock in both stores; "ui" shows both. ETCDCTL_API has no effect',
     // Not ETCDCTL_API: it chooses what etcdctl shows, and must not decide where locks are.
     env: ['ETCD_LOCK_API'],
   },

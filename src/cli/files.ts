@@ -5,14 +5,21 @@ import { errorText } from '../base/error-text.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Flags whose file contains a secret. */
-const SECRET = ['--key', '--key-passphrase-file', '--listen-key', '--listen-key-passphrase-file', '--password-file'];
+const SECRET = [
+  '--key',
+  '--key-passphrase-file',
+  '--listen-key',
+  '--listen-key-passphrase-file',
+  '--password-file',
+  '--token-file',
+];
 
 /**
  * Returns the first line of a file with a secret.
  * @param what the secret, for the message
  * @throws {UsageError} if the file cannot be read or its first line is empty
  */
-export function readFirstLine(file: string, flag: string, what: 'password' | 'passphrase'): string {
+export function readFirstLine(file: string, flag: string, what: 'password' | 'passphrase' | 'token'): string {
   const [line = ''] = read(file, flag).split(/\r?\n/, 1);
   if (line === '') throw new UsageError(`no ${what} in ${file}: its first line is empty`);
   return line;

@@ -12,6 +12,7 @@ import { releaseCommand } from './commands/release.ts';
 import { runCommand } from './commands/run.ts';
 import { bridgeCommand } from './commands/serving/bridge.ts';
 import { serveCommand } from './commands/serving/serve.ts';
+import { uiCommand } from './commands/serving/ui.ts';
 import { ticksCommand } from './commands/ticks.ts';
 import { topCommand } from './commands/top.ts';
 import { watchCommand } from './commands/watch.ts';
@@ -36,6 +37,7 @@ const CONNECTED = [
   inspectCommand,
   watchCommand,
   topCommand,
+  uiCommand,
   releaseCommand,
   ticksCommand,
   pruneCommand,

@@ -1,7 +1,7 @@
 /** Flags whose value is a password or may contain one. */
-const CREDENTIALS = ['--user', '--username', '--password'];
+const CREDENTIALS = ['--user', '--username', '--password', '--token'];
 /** How a misspelled credentials flag may begin. */
-const STEM = /^--(?:pass(?:word)?|pw|pwd|user(?:name)?|secret|auth|cred)/i;
+const STEM = /^--(?:pass(?:word)?|pw|pwd|user(?:name)?|token|secret|auth|cred)/i;
 
 /** Printed in messages instead of an operand that may be part of a password. */
 export const NOT_SHOWN = 'after the credentials (not shown: it may be part of an unquoted password)';

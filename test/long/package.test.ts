@@ -63,7 +63,8 @@ test('the tarball has the build, the docs and the examples, and no development f
 test('every file of the build has its source: nothing is left of an earlier build', () => {
   const built = installed.files.filter((file) => /^dist\/.*(?<!\.d)\.(?:js|mjs|ts)$/.test(file));
   expect(built.length).toBeGreaterThan(50);
-  const sourceOf = (file: string) => file.replace('dist/', 'src/').replace(/\.m?js$/, '.ts');
+  const sourceOf = (file: string) =>
+    file === 'dist/page/page.js' ? 'page/main.tsx' : file.replace('dist/', 'src/').replace(/\.m?js$/, '.ts');
   expect(built.filter((file) => !exists(sourceOf(file)))).toEqual([]);
 });
 
@@ -78,6 +79,13 @@ test('attw reports no problems with the types of the entry points', async () => 
   expect(Object.keys(analysis.entrypoints)).toEqual(
     expect.arrayContaining(Object.keys(packageJson.exports).filter((entry) => entry !== './package.json')),
   );
+});
+
+test('the page of ui, with its packages, is smaller than 60 kB', () => {
+  const page = installed.files.filter((file) => file.startsWith('dist/page/'));
+  expect(page.length).toBeGreaterThan(3);
+  const sizes = page.map((file) => statSync(join(installed.dir, 'node_modules/etcd-v2-lock', file)).size);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60_000);
 });
 
 test('the package has no source maps, and is smaller than 1,500 kB', () => {

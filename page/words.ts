@@ -1,0 +1,40 @@
+/** Times and names, as the page shows them. */
+import { printable } from '../src/base/printable.ts';
+import { durationText, timeOfDay } from '../src/cli/queues/durations.ts';
+import type { ShownClient, ShownTtl } from '../src/cli/ui/shapes.ts';
+
+const since = (from: number, now: number): string => durationText(Math.max(0, now - from) / 1000);
+
+export const timeText = (at: number): string => timeOfDay(new Date(at));
+
+/** Returns for how long an entry holds its lock. "At least": it held before the server of the page started. */
+export function heldFor({ heldAt, queuedAt, seenAt }: ShownClient, now: number): string {
+  if (heldAt !== null) return since(heldAt, now);
+  return queuedAt === null ? `at least ${since(seenAt, now)}` : `at most ${since(queuedAt, now)}`;
+}
+
+export const waitedFor = (from: number, isKnown: boolean, now: number): string =>
+  `${isKnown ? '' : 'at least '}${since(from, now)}`;
+
+type Names = Pick<ShownClient, 'identity' | 'label' | 'uuid' | 'key'>;
+
+/** Returns the name of a client: its label, else its identity, else its uuid, else the last part of its key. */
+export function nameOf({ label, identity, uuid, key }: Names): string {
+  return printable((label ?? identity ?? uuid) || key.slice(key.lastIndexOf('/') + 1));
+}
+
+/** Returns the other names of a client. */
+export function otherNamesOf(client: Names): string[] {
+  const { identity, uuid, key } = client;
+  const first = nameOf(client);
+  return [identity ?? '', uuid, key]
+    .filter((name) => name !== '')
+    .map(printable)
+    .filter((name) => name !== first);
+}
+
+/** Returns the seconds left, by the clock of the server; undefined if no read has shown them since they ran out. */
+export function secondsLeft({ left, at }: ShownTtl, now: number): number | undefined {
+  const seconds = left === null ? 0 : Math.ceil(left - (now - at) / 1000);
+  return seconds > 0 ? seconds : undefined;
+}

@@ -1,0 +1,160 @@
+import { Command } from 'commander';
+import { ignore } from '../../../base/cancellation.ts';
+import { EtcdClient } from '../../../client.ts';
+import { TlsFiles } from '../../../http/tls/files.ts';
+import { checkListening } from '../../../server/listening.ts';
+import { clientOptions, connectionOf, type StoreOptions } from '../../connection.ts';
+import { checked, ExitCode, UsageError } from '../../exit-codes.ts';
+import { readFirstLine } from '../../files.ts';
+import { ASKING, explain } from '../../help.ts';
+import { keepLive } from '../../live/feed.ts';
+import { LiveModel } from '../../live/model.ts';
+import { outcome } from '../../session.ts';
+import { aborted, untilSignalled } from '../../signals.ts';
+import { print, printJson, remark } from '../../streams.ts';
+import { checkToken, isLoopback } from '../../ui/access.ts';
+import { readPage } from '../../ui/page-files.ts';
+import { type UiOptions, UiServer } from '../../ui/server.ts';
+import { Viewers } from '../../ui/viewers.ts';
+import { addressOf, addTlsFlags, type TlsFlags, tlsOf } from './listening.ts';
+
+interface Flags extends TlsFlags {
+  readonly listen: string;
+  readonly token?: string;
+  readonly tokenFile?: string;
+  readonly json?: boolean;
+}
+
+const ABOUT = `
+The page changes nothing in etcd. It shows all locks, the most urgent first, and the queue of one lock with what has happened to it since
+ui started. /api/locks, /api/locks/NAME and /api/events have the same as JSON and as server-sent events.
+
+ui lists all queues once, and follows them with one watch; a viewer costs etcd nothing. After an outage it lists them again. At most 10,000
+locks are shown, to at most 100 viewers.
+
+Without --token or --listen-ca, --listen must be an address that only this machine can reach. A browser must use the address or the name
+in --listen, localhost, or an IP address: requests for other host names, and those of other sites, get status 403.
+
+With --api both, the page shows the locks of v2 and of v3.`;
+
+/** `etcd-v2-lock ui`: serves a page with all locks until a signal ends it. */
+export function uiCommand(): Command {
+  const command = new Command('ui')
+    .description('Serve a web page with all locks and their queues, live, on this machine. Prints its URL.')
+    .argument('[prefix]', 'only locks whose name begins with this prefix')
+    .option('--listen <address:port>', 'where to listen; port 0 for any free port', '127.0.0.1:4080')
+    .option('--token <text>', 'text that viewers need; visible to other users of this machine, so prefer --token-file')
+    .option('--token-file <file>', 'file with that text in its first line: 16 characters or more');
+  addTlsFlags(command, 'page')
+    .option('--json', 'print JSON: one line with the URL and the process ID')
+    .addHelpText('after', ABOUT)
+    .action(async (prefix: string | undefined, flags: Flags, self: Command) => {
+      process.exitCode = await outcome(() => ui(prefix ?? '', flags, self));
+    });
+  return explain(command, {
+    exitReasons: [...ASKING, 'signalled'],
+    examples: [
+      ['etcd-v2-lock ui', 'show all locks on http://127.0.0.1:4080'],
+      [
+        'etcd-v2-lock ui --listen 0.0.0.0:4080 --token-file token',
+        'for all hosts: open http://HOST:4080/?token=TOKEN once',
+      ],
+    ],
+  });
+}
+
+/** @throws {UsageError} for an invalid option */
+function listeningOf({ listen, token: given, tokenFile, ...flags }: Flags): UiOptions {
+  const address = addressOf(listen);
+  if (!address) throw new UsageError(`--listen must be an address and a port, got "${listen}"`);
+  const { host, port } = checked(() => checkListening(address));
+  if (given !== undefined && tokenFile !== undefined)
+    throw new UsageError('--token and --token-file cannot be used together');
+  const token = tokenFile === undefined ? given : readFirstLine(tokenFile, '--token-file', 'token');
+  if (token !== undefined) checked(() => checkToken(token));
+  if (!isLoopback(host) && token === undefined && flags.listenCa === undefined)
+    throw new UsageError(
+      `with --listen ${listen}, other machines can open the page: use --token-file, or --listen-ca for client certificates`,
+    );
+  const tls = tlsOf(flags);
+  return { host, port, token, tls: tls && checked(() => new TlsFiles(tls)) };
+}
+
+/** Returns the options of a client for each store that is shown. */
+function storesOf(command: Command): (StoreOptions & { readonly api: 'v2' | 'v3' })[] {
+  const { api = 'v2', ...options } = clientOptions(connectionOf(command));
+  return (api === 'both' ? (['v2', 'v3'] as const) : [api]).map((each) => ({ ...options, api: each }));
+}
+
+async function ui(prefix: string, flags: Flags, command: Command): Promise<number> {
+  const listening = listeningOf(flags);
+  const stores = storesOf(command).map((options) => {
+    const client = checked(() => new EtcdClient(options));
+    return { api: options.api, client, model: new LiveModel({ api: options.api, prefix }) };
+  });
+  try {
+    for (const { client } of stores) checked(() => client.surveyor.checkPrefix(prefix));
+    return await untilSignalled((signal) => serve(stores, { ...flags, prefix, listening, signal }));
+  } finally {
+    await Promise.all(stores.map(({ client }) => client.close()));
+  }
+}
+
+interface Store {
+  readonly api: 'v2' | 'v3';
+  readonly client: EtcdClient;
+  readonly model: LiveModel;
+}
+
+interface Serving extends Pick<Flags, 'listen' | 'json'> {
+  readonly prefix: string;
+  readonly listening: UiOptions;
+  readonly signal: AbortSignal;
+}
+
+/** Follows all stores, and serves the page once all have been listed. Resolves when the signal aborts, and rejects if a store fails. */
+async function serve(stores: readonly Store[], { prefix, listening, signal, listen, json }: Serving): Promise<number> {
+  const viewers = new Viewers(stores);
+  const end = new AbortController();
+  let listed = (): void => {};
+  const all = new Promise<void>((resolve) => {
+    listed = resolve;
+  });
+  const onChange = (): void => {
+    if (stores.every(({ model }) => model.seenAt !== undefined)) listed();
+    viewers.changed();
+  };
+  const failed = Promise.all(
+    stores.map(({ api, client, model }) =>
+      keepLive(client.surveyor, model, { prefix, signal: end.signal, onChange, shown: () => viewers.shown(api) }),
+    ),
+  );
+  const ended = aborted(signal);
+  try {
+    await Promise.race([all, failed, ended]);
+    if (signal.aborted) return ExitCode.ok;
+    const server = await start(viewers, listening, listen);
+    try {
+      if (json) printJson({ url: server.url, pid: process.pid });
+      else print(server.url);
+      remark(`to stop the page, press ^C or run: kill ${process.pid}`);
+      await Promise.race([failed, ended]);
+    } finally {
+      await server.stop();
+    }
+    return ExitCode.ok;
+  } finally {
+    end.abort();
+    viewers.stop();
+    await failed.catch(ignore);
+  }
+}
+
+async function start(viewers: Viewers, listening: UiOptions, listen: string): Promise<UiServer> {
+  try {
+    return await UiServer.start(viewers, readPage(), listening);
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw new Error(`cannot listen on ${listen}: ${error.message}. Try another --listen.`);
+  }
+}
