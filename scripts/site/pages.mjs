@@ -12,11 +12,14 @@ const LANGUAGES = { '.mjs': 'js', '.mts': 'ts', '.service': 'ini', '.timer': 'in
 
 /** The text of each page, by its path on the site. */
 export const pages = new Map(
-  ['README.md', 'CHANGELOG.md', ...filesBelow('docs'), ...filesBelow('examples')].map((file) => {
+  ['README.md', 'CHANGELOG.md', ...filesBelow('docs').filter(isText), ...filesBelow('examples')].map((file) => {
     const text = file.startsWith('examples/') ? exampleText(file) : withSiteLinks(read(file), file);
     return [pathOf(file), text];
   }),
 );
+
+/** The images on these pages: files of the repository. */
+export const images = filesBelow('docs').filter((file) => !isText(file));
 
 /** Returns the path of the page that shows a file of the repository. */
 export function pathOf(file) {
@@ -51,6 +54,10 @@ function exampleText(file) {
 
 export function read(file) {
   return readFileSync(join(root, file), 'utf8');
+}
+
+function isText(file) {
+  return !file.endsWith('.webp');
 }
 
 function filesBelow(folder) {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { expect, inject, onTestFinished } from 'vitest';
 import { LiveModel } from '../../src/cli/live/model.ts';
+import type { PageFile } from '../../src/cli/ui/page-files.ts';
 import { type UiOptions, UiServer } from '../../src/cli/ui/server.ts';
 import { Viewers, type ViewersOptions } from '../../src/cli/ui/viewers.ts';
 import { type KeyChange, type ParsedEntry, parsed } from '../../src/recipe/survey.ts';
@@ -21,12 +22,17 @@ export interface Ui {
   readonly model: LiveModel;
 }
 
+interface UseUiOptions extends Partial<UiOptions>, ViewersOptions {
+  /** Default {@link PAGE}. */
+  readonly page?: ReadonlyMap<string, PageFile>;
+}
+
 /** Serves a model in memory, which knows no lock at first, until the end of the test. */
-export async function useUi(options: Partial<UiOptions> & ViewersOptions = {}): Promise<Ui> {
+export async function useUi({ page = PAGE, ...options }: UseUiOptions = {}): Promise<Ui> {
   const model = new LiveModel({ api: 'v2', prefix: '' });
   model.listed({ queues: [], index: 1, clusterId: 'c' }, Date.now());
   const viewers = new Viewers([{ api: 'v2', model }], options);
-  const server = await UiServer.start(viewers, PAGE, { host: '127.0.0.1', port: 0, ...options });
+  const server = await UiServer.start(viewers, page, { host: '127.0.0.1', port: 0, ...options });
   onTestFinished(() => server.stop());
   return { url: server.url, server, viewers, model };
 }

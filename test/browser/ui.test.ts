@@ -1,0 +1,280 @@
+// The page of ui in a real browser, with real clients.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { startPython } from '../../compat/python.ts';
+import { ignore } from '../../src/base/cancellation.ts';
+import { readPage } from '../../src/cli/ui/page-files.ts';
+import { EtcdClient, LockManager } from '../../src/index.ts';
+import { useBridges } from '../support/bridge-process.ts';
+import { lockByEtcdctl } from '../support/etcdctl.mjs';
+import { expectPrintable, HOSTILE } from '../support/hostile.ts';
+import { useProxy } from '../support/locks.ts';
+import { useLockName } from '../support/queues.ts';
+import { entryOf, startUi, type Ui, useUi, write } from '../support/ui.ts';
+import { openPage } from './browser.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8');
+
+/** Expects that axe finds nothing. */
+async function expectAccessible(page: Page): Promise<void> {
+  // Not a script of the page, so its policy does not forbid it.
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() =>
+    (globalThis as unknown as { axe: { run(): Promise<{ violations: unknown[] }> } }).axe.run(),
+  );
+  expect(violations).toEqual([]);
+}
+
+/** Expects that the page shows something within a second. */
+async function soon(shown: Promise<unknown>): Promise<void> {
+  const since = performance.now();
+  await shown;
+  expect(performance.now() - since).toBeLessThan(1000);
+}
+
+const appears = (locator: Locator): Promise<void> => locator.waitFor();
+
+function useLocks(api: 'v2' | 'v3'): LockManager {
+  const client = new EtcdClient({ endpoints: inject('etcd'), api });
+  onTestFinished(() => client.close());
+  return new LockManager(client, { ttl: 30, label: 'web-1:17' });
+}
+
+/** Serves a model in memory with the real page. */
+const useMemory = (): Promise<Ui> => useUi({ page: readPage() });
+
+/** Fills the model with locks as people have them. */
+function fillSome(ui: Ui): void {
+  write(ui, entryOf('jobs/nightly-report', 1, 'c0a8a1d2b3c4d5e6f708192a3b4c5d6e', 60));
+  write(ui, entryOf('jobs/nightly-report', 2, `id:worker-2:${'1'.repeat(32)}@web-2%3A4711`, 30));
+  write(ui, entryOf('jobs/nightly-report', 3, `shared:${'2'.repeat(32)}@cron%40db-3`, 30));
+  write(ui, entryOf('orders/import', 4, `limit:2:${'3'.repeat(32)}@web-1%3A17`));
+  write(ui, entryOf('elections/api', 5, `${'4'.repeat(32)}@api-1@http%3A%2F%2F10.0.0.7%3A8080`, 20));
+  write(ui, entryOf('cache/rebuild', 6, '5'.repeat(32), 12));
+}
+
+test('a queue of etcdctl, python-etcd behind a bridge and this package is seen to change within a second', async () => {
+  const name = useLockName();
+  const { line: url } = await startUi(['--api', 'v3', name]);
+  const [page, list] = [await openPage(`${url}/#/lock/${name}`), await openPage(url)];
+  await appears(page.getByText('The queue is empty'));
+  const entry = (position: number, ...texts: readonly string[]): Locator =>
+    texts.reduce((row, text) => row.filter({ hasText: text }), page.locator('.entries tbody tr').nth(position - 1));
+
+  const etcdctl = lockByEtcdctl(`/_locks/${name}`, { endpoints: [inject('etcd')], ttl: 30 });
+  onTestFinished(() => etcdctl.kill());
+  await etcdctl.held;
+  await soon(appears(entry(1, 'Go', 'holds')));
+  await soon(appears(list.getByRole('row').filter({ hasText: name }).filter({ hasText: 'Go' })));
+
+  const [bridge] = await useBridges([[inject('etcd')]]);
+  const python = await startPython(bridge?.url ?? '');
+  onTestFinished(() => python.kill());
+  const lock = await python.lock(name);
+  const acquired = lock.hold({ lockTtl: 30 });
+  acquired.catch(ignore); // if the test fails before
+  await appears(entry(2, 'python-etcd', 'waits'));
+  const waiting = useLocks('v3').acquire(name);
+  await appears(entry(3, 'this package', 'web-1:17', 'waits'));
+  await soon(appears(list.getByRole('row').filter({ hasText: 'Go' }).getByRole('cell', { name: '2', exact: true })));
+
+  await etcdctl.release();
+  await acquired;
+  await soon(appears(entry(1, 'python-etcd', 'holds')));
+  await lock.release();
+  const held = await waiting;
+  await soon(appears(entry(1, 'this package', 'holds')));
+  await held.release();
+  await soon(appears(page.getByText('The queue is empty')));
+  await soon(appears(list.getByText('No lock is held.')));
+  const history = await page.locator('.history .what').allTextContents();
+  expect(history.filter((what) => what === 'acquired')).toHaveLength(3);
+});
+
+test('python-etcd on v2 and this package behind it are seen to change within a second', async () => {
+  const name = useLockName();
+  const { line: url } = await startUi([name]);
+  const page = await openPage(`${url}/#/lock/${name}`);
+  await appears(page.getByText('The queue is empty'));
+  const python = await startPython(inject('etcd'));
+  onTestFinished(() => python.kill());
+  const lock = await python.lock(name);
+  await lock.hold({ lockTtl: 600 });
+  const rows = page.locator('.entries tbody tr');
+  await soon(appears(rows.nth(0).filter({ hasText: 'python-etcd' }).filter({ hasText: 'holds' })));
+  const waiting = useLocks('v2').acquire(name);
+  await appears(rows.nth(1).filter({ hasText: 'this package' }).filter({ hasText: 'waits' }));
+  await lock.release();
+  const held = await waiting;
+  await soon(appears(rows.nth(0).filter({ hasText: 'this package' }).filter({ hasText: 'holds' })));
+  await held.release();
+});
+
+test('a page left open in an outage of etcd says so, and continues by itself', async () => {
+  const name = useLockName();
+  const proxy = await useProxy();
+  const { line: url } = await startUi([name], proxy.url);
+  const page = await openPage(url);
+  await appears(page.getByText('No lock is held.'));
+  const recover = proxy.intercept(() => ({ refuse: true }));
+  await appears(page.getByRole('alert').filter({ hasText: /etcd v2 was last seen at \d\d:\d\d:\d\d/ }));
+  const held = await useLocks('v2').acquire(name);
+  recover();
+  await appears(page.getByRole('link', { name }));
+  await page.getByText('was last seen').waitFor({ state: 'detached' });
+  await held.release();
+});
+
+test('a page whose server has ended says so, and continues when there is one again', async () => {
+  const ui = await startUi([]);
+  const page = await openPage(ui.line, {}, /Failed to load resource: net::ERR_/);
+  await appears(page.getByRole('heading', { name: 'Locks on etcd v2' }));
+  ui.process.kill('SIGTERM');
+  await appears(page.getByText(/The server of this page has not answered since/));
+  await expectAccessible(page);
+  await startUi(['--listen', new URL(ui.line).host]);
+  await page.getByText('has not answered').waitFor({ state: 'detached' });
+});
+
+test('a browser with the token sees the page, and the token leaves the address bar', async () => {
+  const token = 'a-token-of+the/tests=';
+  const { line: url } = await startUi(['--token', token]);
+  const page = await openPage(`${url}/?token=${token}`);
+  await appears(page.getByRole('heading', { name: 'Locks on etcd v2' }));
+  expect(page.url()).toBe(`${url}/`);
+  expect(await page.evaluate(() => document.cookie)).toBe('');
+});
+
+test('what clients write is text, whatever it is', async () => {
+  const ui = await useMemory();
+  const markup = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+  const texts = [...Object.values(HOSTILE), markup, 'javascript:alert(1)', '\u202eeman', 'x'.repeat(2 ** 20)];
+  texts.forEach((text, rank) => {
+    const value = `id:${encodeURIComponent(text)}:${'6'.repeat(32)}@${encodeURIComponent(text)}@${encodeURIComponent(text)}`;
+    write(ui, entryOf(`${rank}-${text}`, rank, value, 30));
+    write(ui, entryOf('open', 100 + rank, value, 30));
+  });
+  const list = await openPage(ui.url);
+  await list.locator('tbody tr').nth(texts.length).waitFor();
+  const open = await openPage(`${ui.url}/#/lock/open`);
+  await open
+    .locator('tbody tr')
+    .nth(texts.length - 1)
+    .waitFor();
+  for (const page of [list, open]) {
+    expectPrintable((await page.locator('body').innerText()).replaceAll(/[\n\t]/g, ' '));
+    expect(await page.locator('#page :is(img, script, style, iframe)').count()).toBe(0);
+    expect(await page.title()).toMatch(/Locks$/);
+  }
+  // Its page can be opened, and its name is the same there.
+  await list.getByRole('link', { name: markup }).click();
+  await appears(list.getByRole('heading', { level: 1 }).filter({ hasText: markup }));
+});
+
+describe('with the keyboard alone', () => {
+  test('a lock is found, opened and left', async () => {
+    const ui = await useMemory();
+    fillSome(ui);
+    const page = await openPage(ui.url);
+    await appears(page.getByRole('link', { name: 'orders/import' }));
+    const focused = () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.tagName);
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('ORDERS');
+    await page.getByRole('link', { name: 'jobs/nightly-report' }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('status').textContent()).toBe('1 of 4 locks, 0 with waiters');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('SELECT');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await appears(page.getByRole('heading', { name: 'Lock orders/import' }));
+    await expect.poll(focused).toBe('Lock orders/import');
+    await page.keyboard.press('Escape');
+    await appears(page.getByRole('heading', { name: 'Locks on etcd v2' }));
+    await expect.poll(focused).toBe('Locks on etcd v2');
+  });
+
+  test('further rows are shown', async () => {
+    const ui = await useMemory();
+    for (let at = 0; at < 150; at += 1) write(ui, entryOf(`lock-${at}`, 1, 'u1', 30));
+    const page = await openPage(ui.url);
+    await page.getByRole('button', { name: 'Show 50 more of 50' }).press('Enter');
+    await page.locator('tbody tr').nth(149).waitFor();
+  });
+});
+
+test('the list is sorted by trouble: never expires, longest wait, and then the others', async () => {
+  const ui = await useMemory();
+  fillSome(ui);
+  write(ui, entryOf('orders/import', 7, 'u7', 30));
+  const page = await openPage(ui.url);
+  const names = () => page.locator('tbody tr th a').allTextContents();
+  await expect.poll(names).toEqual(['orders/import', 'jobs/nightly-report', 'cache/rebuild', 'elections/api']);
+  await page.getByLabel('Sort by').selectOption('waiters');
+  await expect.poll(names).toEqual(['jobs/nightly-report', 'orders/import', 'cache/rebuild', 'elections/api']);
+  await page.getByLabel('Sort by').selectOption('name');
+  await expect.poll(names).toEqual(['cache/rebuild', 'elections/api', 'jobs/nightly-report', 'orders/import']);
+});
+
+describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
+  test.each([360, 1280, 2560])(
+    'axe finds nothing at a width of %d, and nothing is wider than the page',
+    async (width) => {
+      const ui = await useMemory();
+      fillSome(ui);
+      write(ui, entryOf(`a/long/name/${'x'.repeat(150)}`, 1, 'u'.repeat(200), 30));
+      const page = await openPage(ui.url, { width, scheme });
+      const isWide = () => page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+      await appears(page.getByRole('link', { name: 'orders/import' }));
+      await expectAccessible(page);
+      expect(await isWide()).toBe(false);
+      await page.goto(`${ui.url}/#/lock/jobs%2Fnightly-report`);
+      await page.locator('.entries tbody tr').nth(2).waitFor();
+      await expectAccessible(page);
+      expect(await isWide()).toBe(false);
+    },
+  );
+});
+
+describe('with 10,000 locks and 1,000 waiters', () => {
+  /** The seconds of processor time that the page's main thread has used. */
+  async function useMeter(page: Page): Promise<() => Promise<number>> {
+    const session = await page.context().newCDPSession(page);
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+    return async () => {
+      const { metrics } = await session.send('Performance.getMetrics');
+      return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN;
+    };
+  }
+
+  async function useMany(): Promise<Ui> {
+    const ui = await useMemory();
+    for (let at = 0; at < 10_000; at += 1) write(ui, entryOf(`job-${at}`, at, `${'7'.repeat(32)}@web-${at}`, 30));
+    for (let at = 0; at < 1000; at += 1) write(ui, entryOf('job-77', 20_000 + at, `${'8'.repeat(32)}@web-${at}`, 30));
+    return ui;
+  }
+
+  test.each([
+    ['', '.contended .number'],
+    ['#/lock/job-77', 'h2'],
+  ])('"/%s" uses less than 1 s until it is shown, and 100 ms for a change', async (path, where) => {
+    const ui = await useMany();
+    const page = await openPage('about:blank');
+    const used = await useMeter(page);
+    await page.goto(`${ui.url}/${path}`);
+    await page.locator('tbody tr').first().waitFor();
+    const first = await used();
+    expect(first).toBeLessThan(1);
+    for (let round = 1; round <= 10; round += 1) {
+      write(ui, entryOf('job-77', 30_000 + round, `${'9'.repeat(32)}@late`, 30));
+      // Playwright's own locators use the main thread for longer than the page does.
+      await page.waitForFunction(({ where, count }) => document.querySelector(where)?.textContent?.includes(count), {
+        where,
+        count: String(1000 + round),
+      });
+    }
+    const each = ((await used()) - first) / 10;
+    expect(each).toBeLessThan(0.1);
+  });
+});
