@@ -99,7 +99,9 @@ export function List() {
     <main>
       <h1 tabIndex={-1}>Locks on etcd {stores.value.map(({ api }) => api).join(' and ')}</h1>
       <Controls />
-      <p role="status">{isLoaded.value ? `${sum}, ${contended.value} with waiters` : 'loading'}</p>
+      <p role={isLoaded.value && search.value === '' ? undefined : 'status'}>
+        {isLoaded.value ? `${sum}, ${contended.value} with waiters` : 'loading'}
+      </p>
       {omitted > 0 && <p>{omitted} more locks are not shown, because there are too many.</p>}
       {shown.length > 0 && (
         <table class="locks">

@@ -42,15 +42,10 @@ export function Ttl({ ttl, entry }: { readonly ttl: ShownTtl | null; readonly en
   );
 }
 
-/** Says that what is shown is old, and since when. */
+/** Says that what is shown is old, and since when. The text does not change each second: screen readers read it out. */
 export function Outages() {
-  const now = clock.value;
   const lines = stores.value.flatMap(({ api, outage }) =>
-    outage
-      ? [
-          `etcd ${api} was last seen at ${timeText(outage.since)}, ${Math.round((now - outage.since) / 1000)} s ago: ${printable(outage.message)}`,
-        ]
-      : [],
+    outage ? [`etcd ${api} was last seen at ${timeText(outage.since)}: ${printable(outage.message)}`] : [],
   );
   const since = lostSince.value;
   if (since !== undefined)

@@ -221,6 +221,22 @@ test('a viewer of one lock gets its queue, whom each entry waits for, and what h
   expect(events.events.filter(({ event }) => event === 'lock')).toHaveLength(5);
 });
 
+test('the TTLs of open locks and of the most urgent ones are read, and nothing while nobody looks', async () => {
+  const ui = await useUi();
+  for (let at = 0; at < 30; at += 1) write(ui, entryOf(`lock-${String(at).padStart(2, '0')}`, at, 'u1', 30));
+  write(ui, entryOf('lock-29', 30, 'u2', 30));
+  expect(ui.viewers.shown('v2')).toEqual([]);
+  // What a viewer asks for may be no name of a lock.
+  const open = ['lock-28', '../x', '/', 'unused'].map((name) =>
+    follow(`${ui.url}/api/events?lock=${encodeURIComponent(name)}`),
+  );
+  await Promise.all(open);
+  expect(ui.viewers.shown('v2')).toEqual(['lock-28']);
+  await follow(`${ui.url}/api/events`);
+  const listed = ['lock-29', ...Array.from({ length: 19 }, (_, at) => `lock-${String(at).padStart(2, '0')}`)];
+  expect(ui.viewers.shown('v2')).toEqual(['lock-28', ...listed]);
+});
+
 test('an outage of etcd is an event, and so is its end', async () => {
   const ui = await useUi();
   const events = await follow(`${ui.url}/api/events`);

@@ -18,6 +18,8 @@ export interface UiOptions extends Pick<Listening, 'host' | 'port'> {
 /** Limits for connections, so that clients cost bounded memory. */
 const LIMITS = { maxHeaderSize: 16 * 1024, requestTimeout: 10_000, headersTimeout: 10_000 };
 const MOST_CONNECTIONS = 500;
+/** Milliseconds without a byte in either direction, after which a connection ends. A stream has a sign of life more often. */
+const IDLE = 60_000;
 
 /** For each answer: the page loads nothing from elsewhere, runs no inline script, and is in no frame. */
 const HEADERS = {
@@ -69,6 +71,7 @@ export class UiServer {
         })
       : createServer(LIMITS);
     server.maxConnections = MOST_CONNECTIONS;
+    server.setTimeout(IDLE);
     const access = new Access({ host, token, isSecure: tls !== undefined });
     server.on('request', (request, response) => answer({ request, response, access, page, viewers }));
     await listen(server, { host, port, socket: undefined, socketMode: undefined });

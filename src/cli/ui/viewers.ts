@@ -55,9 +55,13 @@ export class Viewers {
     return this.#viewers.size;
   }
 
-  /** Names of the locks of a store that somebody sees, the open ones first. */
+  /**
+   * Names of the locks of a store that somebody sees, the open ones first. Only those that have entries: etcd is not asked for whatever a
+   * viewer has written into a URL.
+   */
   shown(api: 'v2' | 'v3'): string[] {
-    const names = [...this.#open.keys()];
+    const locks = this.#stores.find((store) => store.api === api)?.model.locks ?? [];
+    const names = this.#open.size === 0 ? [] : locks.map(({ name }) => name).filter((name) => this.#open.has(name));
     if ([...this.#viewers].some(({ lock }) => lock === undefined)) {
       const listed = this.#board.inTrouble(api).filter(({ isCut }) => !isCut);
       names.push(...listed.slice(0, MOST_READ).map(({ name }) => name));
